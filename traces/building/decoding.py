@@ -97,7 +97,8 @@ class Decoder:
             # At least twice the target in the smallest crop; no effect for other formats.
             wanted = np.ceil(DRAFT * self.size * np.array([width, height]) / sides.min(axis=0))
             image.draft(mode, (int(min(wanted[0], width)), int(min(wanted[1], height))))
-            boxes = boxes * np.tile(np.array(image.size) / [width, height], 2)
+            # NOTE: multiplied first: by a rounded ratio, the whole image could end beyond its last pixel.
+            boxes = boxes * np.tile(image.size, 2) / [width, height, width, height]
         pixels, size = converted(image, mode), (self.size, self.size)
         crops = [resized(pixels, box, size) for box in boxes.tolist()]
         stacked = np.stack([np.asarray(crop) for crop in crops])
@@ -105,7 +106,8 @@ class Decoder:
 
     def _from_pixels(self, pixels: np.ndarray) -> np.ndarray:
         """The pixels (h, w) or (3, h, w) in the shape that is wanted; untouched if they have it already."""
-        if (pixels.ndim == 2) == self.grey and self.size in (None, pixels.shape[-1]):
+        fits = self.size is None or pixels.shape[-2:] == (self.size, self.size)
+        if (pixels.ndim == 2) == self.grey and fits:
             return pixels
         interleaved = pixels if pixels.ndim == 2 else np.ascontiguousarray(pixels.transpose(1, 2, 0))
         image = Image.fromarray(interleaved).convert("L" if self.grey else "RGB")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -49,12 +50,15 @@ def parse_times(texts: Sequence[str]) -> Ints:
 def parse_pattern(text: str, pattern: str) -> int:
     """Microseconds since 1970 of the time in `text`, written as `pattern` says (as `strptime` reads it).
 
-    Raises ValueError if it is not.
+    Raises ValueError if it is not, or if the pattern is none.
 
     >>> parse_pattern("cam1_19700101_000002", "cam1_%Y%m%d_%H%M%S")
     2000000
     """
-    return _microseconds(datetime.strptime(text, pattern))
+    try:
+        return _microseconds(datetime.strptime(text, pattern))
+    except (re.error, OverflowError) as error:  # a directive that occurs twice; a time zone at the year 1
+        raise ValueError(f"{error}") from error
 
 
 def _one_by_one(texts: Sequence[str]) -> Ints:

@@ -138,6 +138,13 @@ def test_a_large_jpeg_is_decoded_at_twice_the_target_unless_it_is_to_be_exact(
     assert np.abs(draft.astype(int) - exact).max() <= 4
 
 
+@pytest.mark.parametrize("side", [85, 87, 96])
+def test_nothing_from_beyond_the_last_pixel_gets_into_a_drafted_jpeg(side: int) -> None:
+    """44 / 87 is rounded, and 87 times it is more than 44: a black row and column were taken along."""
+    content = encoded(Image.new("RGB", (side, side), (255, 255, 255)), "JPEG")
+    assert (Decoder(16, grey=False).decode(content) == 255).all()
+
+
 def test_pixels_bypass_pillow_unless_they_are_resized() -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (3, 4, 4), dtype=np.uint8)
     assert np.array_equal(Decoder(None, grey=False).decode(pixels), pixels[None])

@@ -41,6 +41,11 @@ def test_images_are_resized_if_that_is_asked_for(tmp_path: Path) -> None:
     assert folder.features.values.shape == (28, 2, 2)
 
 
+def test_images_that_are_as_wide_as_asked_for_and_not_as_high_are_resized_too(tmp_path: Path) -> None:
+    folder = opened("idx", idx(tmp_path / "i"), tmp_path / "out", **IID, size=6)
+    assert folder.features.values.shape == (28, 6, 6)
+
+
 def test_a_folder_that_does_not_fit_is_one_line(tmp_path: Path) -> None:
     root = idx(tmp_path / "i")
     labels = root / "train-labels-idx1-ubyte"

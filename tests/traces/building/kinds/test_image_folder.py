@@ -62,6 +62,12 @@ def test_classes_without_clients_are_divided(tmp_path: Path) -> None:
         build("folder", tmp_path / "f", tmp_path / "more")
 
 
+def test_a_pattern_that_is_none_is_one_line(tmp_path: Path) -> None:
+    root = drawn(tmp_path / "f")
+    with pytest.raises(InputError, match="is not written as --time-pattern cam_%Y%Y says"):
+        build("folder", root, tmp_path / "out", time_pattern="cam_%Y%Y")
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
