@@ -16,15 +16,15 @@ from emulator.arrays import Ints
 from emulator.errors import InputError
 from emulator.numbers import Count, CountOrZero, Number, Share
 from emulator.plugins import Settings
-from emulator.storage.bounded import has_controls
 from traces.arrivals import SPLITS
 from traces.building.base import Builder, BuilderSettings, Built, Request
 from traces.building.decoding import Decoder
 from traces.building.feature_rows import FeatureRows
 from traces.building.listing import TRAIN, Listing, ordered
+from traces.building.names import refuse_names
 from traces.building.pipeline import Pipeline, Progress, kept
 from traces.building.workspace import Workspace, refuse_existing, workspace
-from traces.files.arrivals import MOST_CLASSES, write_arrivals
+from traces.files.arrivals import write_arrivals
 from traces.files.facts import ARRIVALS, FEATURES, TraceFacts
 from traces.held_out import TEST_SHARE
 
@@ -116,7 +116,7 @@ class ImageBuilder(Builder):
         refuse_existing(request.out)  # before the data set is listed, which may take minutes
         listing = self.list_samples(request.root)
         listing = ordered(listing, settings.limit, settings.seed, self.test_share)
-        _refuse_names(listing)  # before anything is decoded
+        refuse_names(listing.clients, listing.classes)  # before anything is decoded
         shape = self.shape(request.root)
         with workspace(request.out, self._plan(listing, shape), fresh=request.fresh) as space:
             path = space.path / FEATURES
@@ -206,20 +206,6 @@ class EncodedImageBuilder(ImageBuilder):
     def test_share(self) -> float:
         """The setting of this name."""
         return self.settings.test_share
-
-
-def _refuse_names(listing: Listing) -> None:
-    """Raise InputError if there are too many classes, or a name of a client or a class cannot be written."""
-    if len(listing.classes) > MOST_CLASSES:
-        raise InputError(f"the data set has {len(listing.classes)} classes; at most {MOST_CLASSES}")
-    for what, names in (("client", listing.clients), ("class", listing.classes)):
-        for name in names:
-            try:
-                name.encode()
-            except UnicodeEncodeError as error:
-                raise InputError(f"{what} {name!r}: is no text in UTF-8; rename it") from error
-            if not name.strip() or has_controls(name):
-                raise InputError(f"{what} {name!r}: is no name: it is blank, or has control characters")
 
 
 def _owned(listing: Listing, rows: Ints) -> Mapping[str, object]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from emulator.arrays import Ints
+from emulator.storage.parquet_columns import EARLIEST_US, LATEST_US, OUT_OF_RANGE
 
 FORMAT = "2015-01-31T12:00:00Z"
 _MICROSECOND = np.timedelta64(1, "us")
@@ -31,13 +32,23 @@ def parse_times(texts: Sequence[str]) -> Ints:
         Microseconds since 1970-01-01, in UTC if they have time zones.
 
     Raises:
-        TimeError: a text is none, or some have a time zone and others have none.
+        TimeError: a text is none or is outside the years 1 to 9999, or some have a time zone and others have
+            none.
 
     >>> parse_times(["1970-01-01T00:00:01Z", "1970-01-01T01:00:00+01:00"]).tolist()
     [1000000, 0]
     >>> parse_times(["1970-01-02"]).tolist()
     [86400000000]
     """
+    times = _parsed(texts)
+    outside = (times < EARLIEST_US) | (times >= LATEST_US)
+    if outside.any():
+        number = int(outside.argmax())
+        raise TimeError(number, f"{texts[number]!r} {OUT_OF_RANGE}")
+    return times
+
+
+def _parsed(texts: Sequence[str]) -> Ints:
     given = pa.array(texts, pa.string())
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
@@ -68,7 +79,8 @@ def _one_by_one(texts: Sequence[str]) -> Ints:
     for number, text in enumerate(texts):
         try:
             time = datetime.fromisoformat(text)
-        except ValueError as error:
+            values[number] = _microseconds(time)
+        except (ValueError, OverflowError) as error:
             raise TimeError(
                 number, f"{text!r} is not a time; it must be written as {FORMAT} (ISO 8601)"
             ) from error
@@ -80,7 +92,6 @@ def _one_by_one(texts: Sequence[str]) -> Ints:
                 f"them one, or none",
             )
         zoned = has_zone
-        values[number] = _microseconds(time)
     return values
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
 from traces.building.base import Builder, Built, Request, Watch
+from traces.building.names import refuse_names
 from traces.building.table.bad_rows import BadRows
 from traces.building.table.features import Numbers, chosen_features, is_image
 from traces.building.table.images import Images
@@ -78,6 +79,7 @@ def _built(
     keys = read_keys(shards, settings, bad)
     pa.default_memory_pool().release_unused()
     rows = use_rows(keys, settings, bad.mask(keys.num_rows), root)
+    refuse_names(() if isinstance(rows.clients, np.ndarray) else rows.clients, rows.classes)
     # Step 2: the features, row by row.
     encoder: Images | Numbers
     statistics: _OfImages | _OfNumbers

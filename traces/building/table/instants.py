@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
+from emulator.storage.parquet_columns import EARLIEST_US, LATEST_US, OUT_OF_RANGE, microseconds_of
 from traces.building.table.bad_rows import BadRows
 from traces.building.table.shards import Batch, missing
 
@@ -65,8 +66,15 @@ class Instants:
     def read(self, batch: Batch, start: int) -> Ints:
         """(rows,) the times of a batch that begins at row `start` of the table; 0 where a row is bad.
 
-        Raises DataFileError for a type or a text that is no time, and for mixed time zones.
+        Raises DataFileError for a type or a text that is no time, for one before the year 1 or after 9999,
+        and for mixed time zones.
         """
+        instants = self._instants(batch, start)
+        outside = (instants < EARLIEST_US) | (instants >= LATEST_US)
+        self.bad.refuse(batch, start, outside, lambda row: f"{self.name} {OUT_OF_RANGE}")
+        return np.where(outside, 0, instants)
+
+    def _instants(self, batch: Batch, start: int) -> Ints:
         column = batch.columns[self.name]
         kind = column.type
         is_missing = missing(column)
@@ -76,13 +84,8 @@ class Instants:
             self.bad.refuse(batch, start, is_missing, lambda row: f"{self.name} is missing")
             zone = getattr(kind, "tz", None)
             self._zone = self._zone or _Zone("Z" if zone else "", "", "")
-            try:
-                instants = pc.cast(column, pa.timestamp("us", zone), safe=False)
-            except pa.ArrowInvalid as error:
-                raise DataFileError(
-                    batch.path, f"column {self.name!r} is {kind}, and has times that no clock has ({error})"
-                ) from error
-            return np.asarray(pc.cast(instants, pa.int64()).fill_null(0))
+            instants, outside = microseconds_of(column, kind)
+            return np.where(outside, LATEST_US, instants)
         if pa.types.is_integer(kind) and self.unix_seconds:
             self.bad.refuse(batch, start, is_missing, lambda row: f"{self.name} is missing")
             seconds = np.asarray(pc.cast(column, pa.int64()).fill_null(0))

@@ -193,7 +193,10 @@ def _csv_names(path: Path) -> list[str]:
     if len(line) >= MOST_HEADER_BYTES:
         raise DataFileError(path, f"its first line has more than {MOST_HEADER_BYTES:,} bytes")
     header = line.decode("utf-8-sig").strip("\r\n")
-    names = next(csv.reader([header]), [])
+    try:
+        names = next(csv.reader([header]), [])
+    except csv.Error as error:  # such as a carriage return alone
+        raise DataFileError(path, f"cannot be read as CSV ({error})") from error
     if len(names) <= 1:
         for separator, what in _OTHER_SEPARATORS.items():
             if separator in header:

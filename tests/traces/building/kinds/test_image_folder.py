@@ -78,6 +78,7 @@ def test_a_pattern_that_is_none_is_one_line(tmp_path: Path) -> None:
             ("yesterday", "x"),
             r"row 4: time: 'yesterday' is not a time; it must be written as 2015-01-31T12:00:00Z",
         ),
+        (("0000-12-31", "x"), r"row 4: time: '0000-12-31' is out of range: years 1 to 9999 are read"),
         (("", "x"), r"row 4: time is missing"),
     ],
 )

@@ -52,6 +52,23 @@ def test_other_texts_are_not(tmp_path: Path, text: str) -> None:
     assert message.startswith(f"table.csv, row 1: t = {text!r}: must be a date or a timestamp in ISO 8601")
 
 
+@pytest.mark.parametrize(
+    ("column", "settings"),
+    [
+        (pa.array(["2015-01-01", "0000-12-31"]), {}),
+        (pa.array([0, 2**62], pa.timestamp("ms")), {}),
+        (pa.array([0, 2**31 - 1], pa.date32()), {}),
+        (pa.array([0, 2**40]), {"unix_seconds": True}),
+    ],
+)
+def test_a_time_that_a_trace_cannot_hold_is_refused_by_its_row(
+    tmp_path: Path, column: Any, settings: dict[str, Any]
+) -> None:
+    table = write_parquet(tmp_path, {"who": ["x"] * 2, "kind": [0, 1], "a": [1.0, 2.0], "t": column})
+    wanted = "table.parquet, row 2: t is out of range: years 1 to 9999 are read"
+    assert refused(table, time="t", **settings) == wanted
+
+
 def test_whole_seconds_are_times_on_request(tmp_path: Path) -> None:
     table = write(tmp_path, "who,kind,t,a\nx,0,86400,1\n")
     assert built(table, time="t", unix_seconds=True).rows.at.tolist() == [DAY_US]

@@ -28,6 +28,22 @@ HEAD = "who,kind,t,a\n"
         ("who,kind,a,a\nx,0,1,2\n", {}, "table.csv: a column name occurs twice: 'a'"),
         ("who,kind,,a\nx,0,1,2\n", {}, "table.csv: column 3 has no name"),
         ("", {}, "table.csv: is empty"),
+        (
+            "who,kind,a\rx,0,1\r",
+            {},
+            "table.csv: cannot be read as CSV (new-line character seen in unquoted field - do you need to "
+            "open the file in universal-newline mode?)",
+        ),
+        (
+            "who,kind,a\nx,k\x1b,1\n",
+            {},
+            "class 'k\\x1b': is no name: it is blank, or has control characters",
+        ),
+        (
+            "who,kind,a\nx\x1b,k,1\n",
+            {},
+            "client 'x\\x1b': is no name: it is blank, or has control characters",
+        ),
         ("who,kind,a\n", {}, "table.csv: has no rows"),
         ("who,kind\nx,0\n", {}, "table.csv: has no feature: all its columns are something else: who, kind"),
         (

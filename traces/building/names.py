@@ -1,0 +1,23 @@
+"""Names of clients and classes that a trace folder can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from emulator.errors import InputError
+from emulator.storage.bounded import has_controls
+from traces.files.arrivals import MOST_CLASSES
+
+
+def refuse_names(clients: Iterable[str], classes: Sequence[str]) -> None:
+    """Raise InputError if there are too many classes, or a name of a client or a class cannot be written."""
+    if len(classes) > MOST_CLASSES:
+        raise InputError(f"the data set has {len(classes)} classes; at most {MOST_CLASSES}")
+    for what, names in (("client", clients), ("class", classes)):
+        for name in names:
+            try:
+                name.encode()
+            except UnicodeEncodeError as error:
+                raise InputError(f"{what} {name!r}: is no text in UTF-8; rename it") from error
+            if not name.strip() or has_controls(name):
+                raise InputError(f"{what} {name!r}: is no name: it is blank, or has control characters")
