@@ -32,7 +32,7 @@ class FeatureRows:
             self._file = os.dup(file.fileno())
         try:
             if not resume:
-                _take_space(self._file, self._start + size)
+                take_space(self._file, self._start + size)
         except OSError:
             os.close(self._file)
             raise
@@ -62,7 +62,7 @@ class FeatureRows:
         os.fsync(self._file)
 
 
-def _take_space(file: int, size: int) -> None:
+def take_space(file: int, size: int) -> None:
     """Extend the open `file` to `size` bytes that exist on the disk; OSError if there is no room."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)

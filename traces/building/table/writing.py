@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from traces.building.feature_rows import take_space
 from traces.files.facts import FileFacts
 from traces.files.features import write_header
 
@@ -47,7 +48,7 @@ class FeatureWriter(AbstractContextManager["FeatureWriter"]):
                 self._hash.update(path.read_bytes())
             row_bytes = int(np.prod(shape[1:])) * dtype.itemsize
             total = self._size + shape[0] * row_bytes
-            os.posix_fallocate(self._file.fileno(), 0, total)  # a full disk ends the build at its start
+            take_space(self._file.fileno(), total)  # a full disk ends the build at its start
             self._size += done * row_bytes
             self._file.seek(self._size)
         except BaseException:
