@@ -12,6 +12,7 @@ from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
 from emulator.plugins import Settings
 from traces.building.dividing import DividedImageSettings, divided
+from traces.building.folders import files_below
 from traces.building.images import EncodedImageBuilder
 from traces.building.listing import Listing, codes
 from traces.building.pixels import ImageFiles
@@ -53,7 +54,7 @@ class ImageFolder(EncodedImageBuilder):
         depth = 2 if settings.partition is None else 1
         files = sorted(
             str(path.relative_to(root))
-            for path in root.rglob("*")
+            for path in files_below(root)
             if path.is_file() and not any(part.startswith(".") for part in path.relative_to(root).parts)
         )
         names = [name for name in files if name.lower().endswith(SUFFIXES)]

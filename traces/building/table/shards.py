@@ -26,6 +26,7 @@ from emulator.errors import DataFileError, UnknownNameError
 from emulator.storage.bounded import is_file
 from emulator.storage.parquet_columns import MOST_ROWS
 from emulator.storage.tables import MOST_COLUMNS, MOST_REASON, SUFFIXES
+from traces.building.folders import files_below
 
 MOST_HEADER_BYTES = 2**20
 """Most bytes of the first line of a CSV."""
@@ -158,7 +159,7 @@ def _files(root: Path) -> tuple[Path, ...]:
         return (root,)
     files = [
         path
-        for path in sorted(root.rglob("*"))
+        for path in files_below(root)
         if path.name.endswith(SUFFIXES) and not path.name.startswith((".", "_")) and is_file(path)
     ]
     if not files:

@@ -62,6 +62,16 @@ def test_classes_without_clients_are_divided(tmp_path: Path) -> None:
         build("folder", tmp_path / "f", tmp_path / "more")
 
 
+def test_folders_that_are_links_are_followed_unless_they_lead_back(tmp_path: Path) -> None:
+    draw(tmp_path / "elsewhere" / "cat" / "x.png", RED)
+    draw(tmp_path / "f" / "ann" / "cat" / "x.png", BLUE)
+    (tmp_path / "f" / "bob").symlink_to(tmp_path / "elsewhere")
+    assert build("folder", tmp_path / "f", tmp_path / "out").clients == 2
+    (tmp_path / "f" / "cid").symlink_to(tmp_path / "f")
+    with pytest.raises(InputError, match="cid: is a link to a folder that it is in itself"):
+        build("folder", tmp_path / "f", tmp_path / "more")
+
+
 def test_a_pattern_that_is_none_is_one_line(tmp_path: Path) -> None:
     root = drawn(tmp_path / "f")
     with pytest.raises(InputError, match="is not written as --time-pattern cam_%Y%Y says"):
