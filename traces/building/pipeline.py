@@ -92,6 +92,7 @@ class Pipeline:
             DataFileError: an image is bad, and `skip_bad` does not allow to leave it out; the first one.
         """
         work, progress = work_of(self.listing), self._resumed(space)
+        self._refuse_many(progress.bad)  # an earlier attempt may have been allowed to leave out more
         blocks = self._blocks(work, progress.done)
         recorded_s = time.monotonic()
         pool = ThreadPoolExecutor(workers, thread_name_prefix="decode")
@@ -111,6 +112,16 @@ class Pipeline:
             pool.shutdown(wait=True, cancel_futures=True)
             _record(space, features, progress)
         return progress
+
+    def _refuse_many(self, bad: Mapping[int, str]) -> None:
+        """Raise DataFileError about the last of the `bad` images if they make more samples than allowed."""
+        count = int(np.isin(self.listing.image, list(bad)).sum())
+        if count > self.skip_bad:
+            image, why = list(bad.items())[-1]
+            hint = "--skip-bad N leaves out at most N samples that cannot be read"
+            if self.skip_bad:
+                hint = f"with it {count} samples cannot be read, and --skip-bad is {self.skip_bad}"
+            raise DataFileError(self.listing.pixels.name(image), f"{why}; {hint}")
 
     def _resumed(self, space: Workspace) -> Progress:
         number = channels(self.shape)
@@ -158,14 +169,8 @@ class Pipeline:
         for number, why in outcome.bad.items():
             image = int(work.images[progress.done + number])
             bad[image] = why
-            count = int(np.isin(self.listing.image, list(bad)).sum())
-            name = self.listing.pixels.name(image)
-            if count > self.skip_bad:
-                hint = "--skip-bad N leaves out at most N samples that cannot be read"
-                if self.skip_bad:
-                    hint = f"with it {count} samples cannot be read, and --skip-bad is {self.skip_bad}"
-                raise DataFileError(name, f"{why}; {hint}")
-            watch.note(f"left out: {name}: {why}")
+            self._refuse_many(bad)
+            watch.note(f"left out: {self.listing.pixels.name(image)}: {why}")
         done = progress.done + outcome.num_images
         watch.progress(done, len(work.images))
         # A new object: an interruption between two statements leaves the progress as it was.

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from emulator.errors import InputError, ResumableError
 from emulator.storage.bounded import read_json
 from emulator.storage.checkpoints import sync_folder, write_durably
-from traces.files.facts import ARRIVALS, FEATURES, FileFacts, TraceFacts, file_facts, write_facts
+from traces.files.facts import ARRIVALS, FACTS, FEATURES, FileFacts, TraceFacts, file_facts, write_facts
 
 SUFFIX = ".building"
 PLAN, PROGRESS = "plan.json", "progress.json"
@@ -88,8 +88,8 @@ def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Ite
             cannot be written in.
         ResumableError: the disk is full; the same command resumes the build.
     """
-    path = out.with_name(out.name + SUFFIX)
     refuse_existing(out)
+    path = out.with_name(out.name + SUFFIX)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(out.with_name(f".{out.name}.lock"), timeout=0)
@@ -101,6 +101,8 @@ def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Ite
     except OSError as error:
         raise InputError(f"--out {out}: cannot be written ({error.strerror})") from error
     try:
+        refuse_existing(out)  # another process may have finished it since
+        _refuse_foreign(path)
         if fresh and path.exists():
             shutil.rmtree(path)
         yield Workspace(path, out, _begun(path, out, plan))
@@ -120,6 +122,19 @@ def refuse_existing(out: Path) -> None:
     """Raise InputError if there is anything in the place of the trace folder `out`."""
     if out.exists() or out.is_symlink():
         raise InputError(f"--out {out}: exists already; delete it, or take another name")
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Raise InputError if what is in the place of the workspace is not one: it would be deleted."""
+    if not path.exists() and not path.is_symlink():
+        return
+    ours = {ARRIVALS, FEATURES, FACTS, PLAN, PROGRESS}
+    temporary = tuple(f".{name}." for name in (PLAN, PROGRESS))
+    is_folder = path.is_dir() and not path.is_symlink()
+    if not is_folder or any(
+        entry.name not in ours and not entry.name.startswith(temporary) for entry in path.iterdir()
+    ):
+        raise InputError(f"{path}: is no unfinished build; move it away, or take another --out")
 
 
 def _begun(path: Path, out: Path, plan: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ from tests.traces.building.layouts import build, colour, mapping, opened, pixels
 from traces.building import Watch, feature_rows, pipeline
 from traces.building.feature_rows import FeatureRows
 from traces.building.pixels import Encoded, ImageFiles
+from traces.building.workspace import workspace
 
 FILES = ("arrivals.parquet", "features.npy", "trace.toml")
 
@@ -137,6 +138,28 @@ def test_a_build_that_is_killed_resumes_from_its_last_record(tmp_path: Path) -> 
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("what", ["folder", "file", "link"])
+@pytest.mark.parametrize("fresh", [False, True])
+def test_nothing_of_the_users_is_taken_for_an_unfinished_build(
+    tmp_path: Path, what: str, fresh: bool
+) -> None:
+    place, kept = tmp_path / "out.building", tmp_path / "kept"
+    kept.mkdir()
+    (kept / "thesis.txt").write_text("x")
+    if what == "folder":
+        kept.rename(place)
+    elif what == "link":
+        place.symlink_to(kept)
+    else:
+        place.write_text("x")
+    with (
+        pytest.raises(InputError, match=r"out\.building: is no unfinished build; move it away"),
+        workspace(tmp_path / "out", {}, fresh=fresh),
+    ):
+        pass
+    assert place.is_file() or (place / "thesis.txt").exists()
+
+
 def test_an_interrupted_build_is_resumed_by_the_same_options_only(tmp_path: Path) -> None:
     root = drawn(tmp_path / "d")
     with pytest.raises(KeyboardInterrupt):
@@ -240,6 +263,14 @@ def test_bad_images_are_left_out_named_and_counted_up_to_a_number(tmp_path: Path
     assert sorted(map(tuple, found)) == sorted(colour(k) for k in range(200) if k not in (1, 3, 31))
     train = again.features.values[again.rows.sample][again.rows.split == 0] / 255
     assert again.facts.mean == pytest.approx(train.mean(axis=(0, 2, 3)))
+
+
+def test_a_resumed_build_leaves_out_no_more_than_it_may_now(tmp_path: Path) -> None:
+    root = damaged(drawn(tmp_path / "d"), 3)
+    with pytest.raises(KeyboardInterrupt):
+        build("fedscale", root, tmp_path / "out", watch=interrupting(200), skip_bad=1, size=4, test_share=0)
+    with pytest.raises(InputError, match=r"0003\.png .*: is not an image.*; --skip-bad N leaves out at most"):
+        build("fedscale", root, tmp_path / "out", size=4, test_share=0)
 
 
 def test_a_client_whose_training_samples_are_all_bad_is_left_out(tmp_path: Path) -> None:

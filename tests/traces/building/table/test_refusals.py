@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
+from emulator.errors import InputError
 from tests.traces.building.table.tables import TINY, build, refused, write, write_parquet
 from traces.building.table.settings import TableSettings
 
@@ -257,3 +258,8 @@ def test_a_folder_that_exists_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="exists already"):
         build(root, tmp_path / "out")
     assert (tmp_path / "out/trace.toml").read_bytes() == before
+
+
+def test_the_current_folder_is_refused_as_a_trace_folder_to_make(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"--out \.: exists already"):
+        build(write(tmp_path, TINY), Path())
