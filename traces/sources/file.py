@@ -126,7 +126,8 @@ class File(TraceSource):
         table = SortedTable(arrivals, clients, context.scratch)
         concepts = None
         if rows.concept is not None:
-            concepts = _true_concepts(folder, chosen, arrivals, table)
+            steps = -(-context.rounds // settings.rounds_per_step)
+            concepts = _true_concepts(folder, chosen, arrivals, table.num_clients, steps)
         return Trace(
             folder.features,
             table,
@@ -235,18 +236,20 @@ def _renumbered(client: np.ndarray, used: Bools) -> tuple[int, np.ndarray]:
     return int(present.sum()), (np.cumsum(present) - 1).astype(np.int32)[client]
 
 
-def _true_concepts(folder: TraceFolder, chosen: Ints | slice, arrivals: Arrivals, table: SortedTable) -> Ints:
+def _true_concepts(
+    folder: TraceFolder, chosen: Ints | slice, arrivals: Arrivals, clients: int, steps: int
+) -> Ints:
     """(steps + 1, clients) the concept of each client's newest training samples; the last row repeats.
 
-    Before its first arrival a client has the concept of that one; one without arrivals in the run has 0.
-    `arrivals` are the rows `chosen` of the folder.
+    `steps` are those of the run: it may last longer than samples arrive. Before its first arrival a client
+    has the concept of that one; one without arrivals in the run has 0. `arrivals` are the rows `chosen` of
+    the folder.
 
     Raises DataFileError if a client's training samples of one step have two concepts, or there are too many
     steps x clients.
     """
     rows, path = folder.rows, folder.path / ARRIVALS
     assert rows.concept is not None, "the concepts are known"
-    clients, steps = table.num_clients, table.last_step + 1
     if steps * clients > MAX_CELLS:
         raise DataFileError(path, f"concept: {steps} steps x {clients} clients exceed {MAX_CELLS} entries")
     train = np.flatnonzero(arrivals.split == TRAIN)

@@ -11,7 +11,7 @@ from emulator.errors import ConfigurationError, DataFileError, InputError
 from tests.traces.files.written import with_cell, write_trace
 from tests.traces.tiny import context
 from traces.sources.file import File, FileSettings
-from traces.trace import Trace
+from traces.trace import Trace, TraceStream
 
 Row = tuple[int, str, int, int]
 """(client, split, data step, row of features.npy)."""
@@ -347,6 +347,19 @@ def test_concepts_are_those_of_the_newest_training_samples(tmp_path: Path) -> No
     # d arrives after the run.
     assert trace.concepts.tolist() == [[4, 6, 7, 0], [4, 6, 7, 0], [4, 6, 7, 0], *[[5, 6, 7, 0]] * 3]
     assert not trace.test_then_train
+
+
+def test_concepts_last_as_long_as_the_run(tmp_path: Path) -> None:
+    rows = of_one_client("step", [0, 1], concept=[2, 3])
+    folder = write_trace(tmp_path / "t", rows, features(2))
+    trace = build(folder, retain_rounds=9, rounds=7, rounds_per_step=2)
+    # Seven rounds have the data steps 0 to 3, and nothing arrives after step 1.
+    assert trace.concepts is not None
+    assert trace.concepts.tolist() == [[2], [3], [3], [3], [3]]
+    stream = TraceStream(trace)
+    stream.advance_to_round(6)
+    assert stream.concepts is not None
+    assert stream.concepts.tolist() == [3]
 
 
 def test_two_concepts_of_a_client_in_one_step_are_refused_with_the_row(tmp_path: Path) -> None:
