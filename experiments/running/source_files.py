@@ -38,7 +38,7 @@ class SourceFiles:
             for file in ([location] if location.is_file() else _source_files(location))
         }
         of_trace = _trace_identities(location)
-        gone = sorted(name for name in self._known if name.startswith(f"{path}/") and name not in files)
+        gone = self._gone(path, location, files)
         if gone:
             file = location / gone[0].removeprefix(f"{path}/")
             raise DataFileError(file, "is gone; the runs in this directory were begun with it")
@@ -54,6 +54,22 @@ class SourceFiles:
                 )
             self.identities[name] = identity
         return location
+
+    def _gone(self, path: str, location: Path, files: Mapping[str, Path]) -> list[str]:
+        """The known files of the folder `path` that are read no more, now that `files` of it are.
+
+        Files that are still there may be read by a name of their own, such as a table beside the images. They
+        are gone only if another file of the folder has taken their place.
+        """
+        is_same = all(name in self._known for name in files)
+        return sorted(
+            name
+            for name in self._known
+            if name.startswith(f"{path}/")
+            and name not in files
+            and name not in self.identities
+            and not (is_same and (location / name.removeprefix(f"{path}/")).is_file())
+        )
 
 
 def _source_files(folder: Path) -> list[Path]:

@@ -52,6 +52,23 @@ def test_of_a_folder_of_images_the_four_that_are_read_count(tmp_path: Path) -> N
         SourceFiles(locator(tmp_path, None), files.identities)("images")
 
 
+@pytest.mark.parametrize("order", [("data/table.csv", "data"), ("data", "data/table.csv")])
+def test_a_table_may_lie_in_the_folder_of_the_images(tmp_path: Path, order: tuple[str, str]) -> None:
+    images = write_idx_folder(tmp_path / "data")
+    (images / "table.csv").write_text("a\n1\n")
+    files = SourceFiles(locator(tmp_path, None), {})
+    for path in order:
+        files(path)
+    assert len(files.identities) == 5
+    again = SourceFiles(locator(tmp_path, None), files.identities)
+    for path in order:
+        again(path)
+    assert again.identities == files.identities
+    (images / "table.csv").unlink()
+    with pytest.raises(DataFileError, match=r"table\.csv: (is gone|not found)"):
+        SourceFiles(locator(tmp_path, None), files.identities)(order[0])
+
+
 def test_of_another_folder_all_files_count_but_hidden_ones(tmp_path: Path) -> None:
     folder = tmp_path / "clips"
     (folder / "inner").mkdir(parents=True)
