@@ -274,6 +274,8 @@ class Trace:
             return self
         flipped = copy(self)
         flipped.table = FlippedLabels(self.table, clients, self.num_labels)
+        if self._content is not None:
+            flipped._content = repr((self._content, "flipped", clients.tolist()))
         return flipped
 
     def columns(self) -> Arrivals:

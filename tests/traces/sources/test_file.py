@@ -333,6 +333,13 @@ def test_a_digest_is_of_the_files_the_settings_and_the_seed_of_a_drawn_split(tmp
     assert build(renamed).digest() == with_split
 
 
+def test_flipped_labels_are_in_the_digest(tmp_path: Path) -> None:
+    trace = build(one_client(tmp_path / "t", "step", [0, 1]))
+    flipped = trace.with_flipped_labels(np.array([0]))
+    assert flipped.digest() != trace.digest()
+    assert trace.with_flipped_labels(np.array([0])).digest() == flipped.digest()
+
+
 def test_concepts_are_those_of_the_newest_training_samples(tmp_path: Path) -> None:
     rows = {
         "client": ["a", "a", "a", "b", "b", "c", "d"],
