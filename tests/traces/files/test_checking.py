@@ -197,6 +197,11 @@ def test_a_trace_without_tests_is_remarked(tmp_path: Path) -> None:
     ]
 
 
+def test_the_concept_of_a_row_that_never_arrives_does_not_matter(tmp_path: Path) -> None:
+    rows = IN_ORDER | {"step": [1, 1, 1, 0, 1, 2], "concept": [0, 1, 5, 1, 2, 2], "count": [1, 0, 1, 1, 1, 1]}
+    assert below(tmp_path / "t", check_folder(write_trace(tmp_path / "t", rows))) == []
+
+
 def test_two_concepts_at_one_instant_are_a_violation(tmp_path: Path) -> None:
     rows = IN_ORDER | {"step": [1, 1, 1, 0, 1, 2], "concept": [0, 1, 5, 1, 2, 2]}
     folder = write_trace(tmp_path / "t", rows)

@@ -70,9 +70,10 @@ def _check_concepts(path: Path, rows: ArrivalRows, row: Ints, findings: Findings
     """Two concepts of a client at one instant, which would be in one data step whatever its width."""
     if rows.concept is None:
         return
-    train = (
-        np.arange(len(rows)) if rows.split is None else np.flatnonzero(rows.split == SPLITS.index("train"))
-    )
+    trains = np.ones(len(rows), np.bool_) if rows.split is None else rows.split == SPLITS.index("train")
+    if rows.count is not None:
+        trains &= rows.count > 0
+    train = np.flatnonzero(trains)
     order = train[np.lexsort((rows.at[train], rows.client[train]))]
     client, at, concept = rows.client[order], rows.at[order], rows.concept[order]
     mixed = 1 + np.flatnonzero(
