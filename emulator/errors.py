@@ -5,6 +5,7 @@
     │   ├── ConfigurationError     a key or value of a configuration
     │   ├── UnknownNameError       a part, profile or source that does not exist
     │   ├── DataFileError          a table, trace, profile or image file
+    │   │   └── MissingFileError   one that is nowhere to be found
     │   ├── CheckpointError        an intact checkpoint that the run cannot be resumed from
     │   └── ForeignFileError       a link, pipe or folder where a run directory should have a file
     ├── RunError              3   a run with a valid configuration cannot continue
@@ -73,6 +74,10 @@ class DataFileError(InputError):
         location = f"{path}, row {row}" if row is not None else f"{path}"
         super().__init__(f"{location}: {problem}")
         self.path, self.problem, self.row = path, problem, row
+
+
+class MissingFileError(DataFileError):
+    """A file or folder that a configuration names is nowhere to be found."""
 
 
 class CheckpointError(InputError):

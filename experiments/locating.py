@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from shlex import quote
 
-from emulator.errors import DataFileError
+from emulator.errors import DataFileError, MissingFileError
 
 Locate = Callable[[str], Path]
 
@@ -52,7 +52,7 @@ def locator(data: DataFolders, config: Path | None, here: Path = Path()) -> Loca
 
     Returns:
         A function from a path as written in the configuration to an existing file or folder. It raises
-        DataFileError if there is none, and OutsideError if the path leads outside these folders.
+        MissingFileError if there is none, and OutsideError if the path leads outside these folders.
 
     Raises:
         DataFileError: One of `data` is not a folder.
@@ -87,7 +87,7 @@ def locator(data: DataFolders, config: Path | None, here: Path = Path()) -> Loca
                 f"--data {way_out} (--data may be given several times)",
             )
         looked = ", ".join(dict.fromkeys(map(str, tried)))
-        raise DataFileError(path, f"not found; looked for {looked}; --data names a folder to look in")
+        raise MissingFileError(path, f"not found; looked for {looked}; --data names a folder to look in")
 
     return locate
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from emulator.errors import ConfigurationError, InputError, UnknownNameError
+from emulator.errors import ConfigurationError, InputError, MissingFileError, UnknownNameError
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import DataFolders, Locate, locator
 from experiments.naming import shorten
@@ -146,14 +146,14 @@ def with_traces(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
         The other members, and a line for each configuration that is left out.
 
     Raises:
-        InputError: All of them lack theirs; it has the first line.
+        InputError: All of them lack theirs; it has the first line. Or a folder is there, and may not be read.
     """
     present, absent = [], {}
     for member in members:
         try:
             refuse_absent_trace(member.experiment, member.locate)
             present.append(member)
-        except InputError as error:
+        except MissingFileError as error:
             absent[member.path] = f"{member.path}: left out: {error}"
     if not present:
         raise InputError(next(iter(absent.values())))
@@ -161,7 +161,10 @@ def with_traces(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
 
 
 def refuse_absent_trace(experiment: Experiment, locate: Locate) -> None:
-    """Raise InputError if the trace folder is absent, and the configuration has the command that makes it."""
+    """Raise MissingFileError if the trace folder is absent, and the configuration has the command to make it.
+
+    Raises OutsideError if it is there, but outside the folders that may be read.
+    """
     if experiment.trace.kind == "file":
         from traces.sources.file import FileSettings
 

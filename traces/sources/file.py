@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from emulator.arrays import Bools, Ints
-from emulator.errors import ConfigurationError, DataFileError, InputError
+from emulator.errors import ConfigurationError, DataFileError, MissingFileError
 from emulator.numbers import MOST, Count, Number, Share
 from emulator.plugins import Settings
 from traces.arrivals import SPLITS, Arrivals
@@ -65,14 +65,15 @@ class FileSettings(Settings):
     def located(self, locate: Callable[[str], Path]) -> Path:
         """The folder as `locate` finds it.
 
-        Raises InputError if it does not, with the command that makes the folder if the settings have one.
+        Raises what `locate` raises; MissingFileError has the command that makes the folder, if the settings
+        have one.
         """
         try:
             return locate(self.folder)
-        except DataFileError as error:
+        except MissingFileError as error:
             if self.build is None:
                 raise
-            raise InputError(f"{error}; build it: {self.build}") from error
+            raise MissingFileError(error.path, f"{error.problem}; build it: {self.build}") from error
 
 
 class File(TraceSource):

@@ -215,6 +215,21 @@ def test_in_a_folder_configurations_without_their_traces_are_left_out_by_name(
         assert driftscale(command, "both").error.startswith("both/b.toml: left out: traces/x: not found")
 
 
+def test_a_trace_that_lies_behind_a_link_is_refused_and_not_left_out_as_absent(
+    driftscale: Driftscale, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (tmp_path / "both").mkdir()
+    (tmp_path / "both" / "x").symlink_to(elsewhere)
+    write_small(tmp_path / "both", name="a").rename(tmp_path / "both" / "a.toml")
+    trace = {"source": "file", "folder": "x", "build": "make x"}
+    (tmp_path / "both" / "b.toml").write_text(tomli_w.dumps({**small_table(name="b"), "trace": trace}))
+    for command in ("check", "run"):
+        error = driftscale(command, "both").error
+        assert f"x: leads to {elsewhere}; " in error
+        assert "build it" not in error
+
+
 def test_kinds_of_third_parties_are_looked_up_like_ours() -> None:
     assert BUILDERS.group == "driftscale.builder"
     with pytest.raises(UnknownNameError, match="choices: cifar, cityscapes"):
