@@ -360,7 +360,9 @@ def refuse_steps_without_data(experiment: Experiment, trace: Trace, streams: Ran
             f"data step {step - 1} is the last before it at which one does, so set round.rounds = {first}"
         )
         if step == 0:
-            way_out = f"raise round.evaluate_clients = {len(scored)}"
+            way_out = "begin the trace later, where enough clients have data"
+            if len(scored) < trace.num_clients:
+                way_out = f"raise round.evaluate_clients = {len(scored)}"
         raise ConfigurationError(
             f"round.rounds = {rounds}: at data step {step}, which round {first} begins, {lacking}; {way_out}"
         )

@@ -115,6 +115,7 @@ def common_horizon(
     *,
     asked_s: float | None = None,
     event_rounds: Sequence[int] = (),
+    is_static: bool = False,
 ) -> Horizon:
     """The stretch of time over which `runs` are compared.
 
@@ -123,6 +124,7 @@ def common_horizon(
         curves: Their accuracy curves, in the same order.
         asked_s: `report.horizon_s`, if it is set.
         event_rounds: The rounds of mass events, ascending.
+        is_static: Whether no data arrive after the first data step, which all later ones then repeat.
     """
     ends = [float(curve.times_s[-1]) for curve in curves]
     first = int(np.argmin(ends))
@@ -131,7 +133,9 @@ def common_horizon(
     steps: dict[str, list[int]] = {}
     for run in runs:
         reached = [record.step + 1 for record in run.records if record.closed_s <= horizon_s]
-        steps.setdefault(run.arm, []).append(max(reached, default=0))
+        steps.setdefault(run.arm, []).append(
+            min(max(reached, default=0), 1) if is_static else max(reached, default=0)
+        )
     return Horizon(
         start_s=max(float(curve.times_s[0]) for curve in curves),
         horizon_s=horizon_s,
@@ -155,6 +159,18 @@ def event_rounds(experiment: Mapping[str, Any]) -> list[int]:
         else []
     )
     return sorted(number for number in rounds if type(number) is int)
+
+
+def is_static(experiment: Mapping[str, Any]) -> bool:
+    """Whether the clients of a configuration keep what they hold at the start, unchanged.
+
+    >>> is_static({"trace": {"partition": {"kind": "iid"}}}), is_static({"trace": {"static": False}})
+    (True, False)
+    """
+    trace = experiment.get("trace")
+    if not isinstance(trace, Mapping) or trace.get("changes"):
+        return False
+    return trace.get("static") is True or trace.get("partition") is not None
 
 
 def _widest_gap_s(curve: AccuracyCurve, horizon_s: float) -> float:

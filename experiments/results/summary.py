@@ -62,7 +62,7 @@ from experiments.results.clusters.cluster_changes import (
 )
 from experiments.results.clusters.honest_clients import HonestRow, are_measured, honest_rows
 from experiments.results.drift_figures import drift_figures
-from experiments.results.horizon import Horizon, common_horizon, event_rounds
+from experiments.results.horizon import Horizon, common_horizon, event_rounds, is_static
 from experiments.results.intervals import Estimate, amount_estimate
 from experiments.results.json_files import Finished
 from experiments.results.marked_seeds import MarkedSeed, marked_by_drift, marked_clause, marked_seeds
@@ -211,6 +211,7 @@ def summarise(
     targets: Sequence[Target] = (),
     horizon_s: float | None = None,
     event_rounds: Sequence[int] = (),
+    is_static: bool = False,
 ) -> Summary:
     """The summary of finished runs; arms are in the order of their first runs.
 
@@ -224,6 +225,7 @@ def summarise(
         horizon_s: Virtual time up to which runs are compared. None, or a time after the end of the run that
             ends first, stands for that end.
         event_rounds: Rounds of the mass events, ascending.
+        is_static: Whether no data arrive after the first data step.
 
     Raises:
         InputError: There is no run, or one was never evaluated, or its rounds are out of order.
@@ -232,7 +234,7 @@ def summarise(
     if not runs:
         raise InputError(f"{name}: there is no finished run to summarise")
     curves = [accuracy_curve(run, window) for run in runs]
-    horizon = common_horizon(runs, curves, asked_s=horizon_s, event_rounds=event_rounds)
+    horizon = common_horizon(runs, curves, asked_s=horizon_s, event_rounds=event_rounds, is_static=is_static)
     measured = [
         MeasuredRun(run, curve, horizon.event_s(run)) for run, curve in zip(runs, curves, strict=True)
     ]
@@ -294,6 +296,7 @@ def summarise_directory(directory: RunDirectory, runs: Sequence[FinishedRun]) ->
         targets=recorded_targets(report),
         horizon_s=report.get("horizon_s"),
         event_rounds=event_rounds(experiment),
+        is_static=is_static(experiment),
     )
 
 

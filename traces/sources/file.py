@@ -162,7 +162,8 @@ class File(TraceSource):
                 raise DataFileError(
                     path,
                     f"has {last + 1} windows, but clients start out with retain_rounds / rounds_per_step = "
-                    f"{owned} of them; lower trace.retain_rounds or trace.step_width",
+                    f"{owned} of them; lower trace.retain_rounds or trace.step_width (in days for a column "
+                    f"time, also fractions of one)",
                 )
             step = step - (owned - 1)
         return _narrowed(step if kept.all() else np.where(kept, step, -settings.retain_steps))

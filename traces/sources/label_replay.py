@@ -109,12 +109,13 @@ class LabelReplaySettings(StreamSettings):
                 f"trace.test_share = {self.test_share:g} and trace.samples = 'equal': test_share is for "
                 f"samples = 'observed'; with 'equal', set test_samples_per_step"
             )
-        for key in OF_EQUAL_SIZES:
-            if self.samples == "observed" and key in self.model_fields_set:
-                raise ConfigurationError(
-                    f"trace.{key} = {getattr(self, key)} and trace.samples = 'observed': clients receive as "
-                    f"many samples as were observed; leave {key} out, or set samples = 'equal'"
-                )
+        given = [key for key in OF_EQUAL_SIZES if key in self.model_fields_set]
+        if self.samples == "observed" and given:
+            raise ConfigurationError(
+                f"trace.{given[0]} = {getattr(self, given[0])} and trace.samples = 'observed': clients "
+                f"receive as many samples as were observed; leave {' and '.join(given)} out of the "
+                f"configuration (--set 'trace={{...}}' sets the whole table), or set samples = 'equal'"
+            )
 
 
 class LabelReplay(TraceSource):

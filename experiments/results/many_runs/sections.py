@@ -22,7 +22,7 @@ from experiments.results.accuracy_tables import (
     target_table,
 )
 from experiments.results.formats import time_scale
-from experiments.results.horizon import Horizon, common_horizon
+from experiments.results.horizon import Horizon, common_horizon, is_static
 from experiments.results.intervals import (
     FEWEST_SEEDS,
     amount_estimate,
@@ -395,6 +395,7 @@ def _horizon(directories: Sequence[MeasuredDirectory]) -> Horizon:
         [run.measured(arm).run for arm, run in runs],
         [run.curve for _, run in runs],
         asked_s=min((time_s for time_s in asked_s if time_s is not None), default=None),
+        is_static=all(is_static(directory.experiment) for directory in directories),
     )
 
 

@@ -61,9 +61,10 @@ CLUSTER_CHANGES = (
 
 
 COME_AND_GO = (
-    "Clients come and go: between {} and {} of {} hold training samples at a time. Only these take part: "
-    "what is averaged over clients is averaged over them, and changes of clusters are those of clients that "
-    "hold samples before and after a data step."
+    "Clients come and go: between {} and {} of {} hold training samples at a time, and take part; between {} "
+    "and {} of them hold test samples too, and are scored. Accuracies are means over those, so they also "
+    "change with who is scored, alike in all arms at the same data step. Changes of clusters are those of "
+    "clients that hold training samples before and after a data step."
 )
 
 
@@ -180,7 +181,11 @@ def come_and_go_note(summary: Summary) -> str | None:
     ]
     if min(holding, default=clients) >= clients:
         return None
-    return COME_AND_GO.format(f"{min(holding):,}", f"{max(holding):,}", f"{clients:,}")
+    scored = [
+        record.scored_clients for run in runs for record in run.records if record.scored_clients is not None
+    ]
+    numbers = (min(holding), max(holding), clients, min(scored, default=0), max(scored, default=0))
+    return COME_AND_GO.format(*(f"{number:,}" for number in numbers))
 
 
 def _comparisons(count: int) -> str:

@@ -1,6 +1,6 @@
 import pytest
 
-from experiments.results.horizon import common_horizon, event_rounds
+from experiments.results.horizon import common_horizon, event_rounds, is_static
 from experiments.results.time_to_accuracy import accuracy_curve
 from tests.experiments.synthetic_runs import a_record, a_run
 
@@ -64,6 +64,15 @@ def test_arms_that_reach_other_data_by_the_horizon_are_warned_of():
     assert warnings == [
         "arms reach between 8 and 10 data steps by the horizon: they were compared on different data"
     ]
+
+
+def test_all_steps_of_static_data_are_the_same_data():
+    static = a_horizon([rounds_of("global", 100), rounds_of("slow", 80, 12.5)], is_static=True)
+    assert static.steps == {"global": 1.0, "slow": 1.0}
+    assert static.warnings() == []
+    assert is_static({"trace": {"static": True}})
+    assert not is_static({"trace": {"static": True, "changes": [{"what": "own_swap"}]}})
+    assert not is_static({"trace": {"source": "file"}})
 
 
 def test_the_data_steps_of_an_arm_are_the_median_over_its_seeds():

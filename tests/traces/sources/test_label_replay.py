@@ -441,12 +441,14 @@ def test_a_trace_of_observed_sizes_holds_what_was_observed(folder: Path) -> None
         (
             {"samples": "observed", "samples_per_step": 20},
             "trace.samples_per_step = 20 and trace.samples = 'observed': clients receive as many samples as "
-            "were observed; leave samples_per_step out, or set samples = 'equal'",
+            "were observed; leave samples_per_step out of the configuration (--set "
+            "'trace={...}' sets the whole table), or set samples = 'equal'",
         ),
         (
             {"samples": "observed", "test_samples_per_step": 5},
             "trace.test_samples_per_step = 5 and trace.samples = 'observed': clients receive as many samples "
-            "as were observed; leave test_samples_per_step out, or set samples = 'equal'",
+            "as were observed; leave test_samples_per_step out of the configuration (--set "
+            "'trace={...}' sets the whole table), or set samples = 'equal'",
         ),
     ],
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,8 @@ VALUES = 2**20
 FEWEST_ROWS = 64
 
 MOST_FEATURES = 2**14
+
+MOST_SHOWN, MOST_LETTERS = 8, 50  # columns of texts of which a value is shown, and letters of it
 
 _NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 _NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
@@ -73,14 +76,37 @@ def _refuse_others(shards: Shards, plain: list[str], *, texts_too: bool) -> None
     path = shards.files[0]
     texts = [name for name in plain if _is_text(shards.kinds[name])]
     if texts and not texts_too:
+        found = _first_texts(shards, texts[:MOST_SHOWN])
+        shown = ", ".join(f"{name} ({found[name]})" if name in found else name for name in texts)
         raise DataFileError(
             path,
-            f"features of text: {', '.join(texts)}; name the numbers with --features, or make columns of the "
-            f"values with --one-hot {','.join(texts)}",
+            f"features of text: {shown}; name the numbers with --features (and --skip-bad, to leave out rows "
+            f"with a text among numbers), or make columns of the values with --one-hot",
         )
     for name in plain:
         if name not in texts and not _is_numeric(shards.kinds[name]):
             raise DataFileError(path, f"column {name!r} is {shards.kinds[name]}; a feature is a number")
+
+
+def _first_texts(shards: Shards, names: Sequence[str]) -> dict[str, str]:
+    """The first value of each of these columns that is no number, and its row; not of columns without one."""
+    found: dict[str, str] = {}
+    for batch in shards.batches(dict.fromkeys(names, TEXT), 2**16, malformed=lambda: True):
+        for name in [name for name in names if name not in found]:
+            column: Any = batch.columns[name]
+            texts = column.dictionary.to_pylist()
+            bad = [
+                number
+                for number, text in enumerate(texts)
+                if text not in _NO_VALUE and not re.match(_NUMBER, text)
+            ]
+            rows = np.flatnonzero(np.isin(np.asarray(column.indices.fill_null(-1)), bad))
+            if len(rows):
+                value = texts[column.indices[int(rows[0])].as_py()]
+                found[name] = f"{value[:MOST_LETTERS]!r} in row {batch.first + int(rows[0]) + 1}"
+        if len(found) == len(names):
+            break
+    return found
 
 
 def is_image(kind: pa.DataType) -> bool:

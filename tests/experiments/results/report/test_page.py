@@ -64,7 +64,8 @@ def test_a_page_says_that_clients_come_and_go_and_over_whom_it_averages(tmp_path
     (directory.log_path("global", 0)).unlink()
     store(directory, run)
     page = body(written(directory))
-    assert "Clients come and go: between 2 and 4 of 4 hold training samples at a time." in page
+    assert "Clients come and go: between 2 and 4 of 4 hold training samples at a time, and take part;" in page
+    assert "hold test samples too, and are scored." in page
     assert "averaged over the clients, while they hold samples to train on and to be tested on, and" in page
     assert "None: the client holds no training samples then." in page
     assert "drawn at random" not in page  # the two that were clustered are all that held data then

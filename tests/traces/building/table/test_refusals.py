@@ -66,10 +66,11 @@ HEAD = "who,kind,t,a\n"
             "table.csv, row 2: a is not finite: infinity, or a number beyond those of 32 bits",
         ),
         (
-            "who,kind,a,sex,place\nx,0,1,M,here\n",
+            "who,kind,a,sex,b\nx,0,1,M,0.5\ny,0,1,F,NA\ny,1,2,F,0.3x\n",
             {},
-            "table.csv: features of text: sex, place; name the numbers with --features, or make columns of "
-            "the values with --one-hot sex,place",
+            "table.csv: features of text: sex ('M' in row 1), b ('0.3x' in row 3); name the numbers with "
+            "--features (and --skip-bad, to leave out rows with a text among numbers), or make columns of "
+            "the values with --one-hot",
         ),
         (
             "who,kind,a\nx,0.5,1\n",
