@@ -63,16 +63,21 @@ def required(kind: str, name: str, part):
 
 
 def parts(kind: str):
-    """Parametrises `make`: makes each part of a kind, of its required settings and of its variants."""
-    registry = REGISTRIES[kind]
+    """Parametrises `make`: makes each part of a kind, of its required settings and of its variants.
 
-    def maker(part, settings, id_: str):
-        return pytest.param(lambda *facts: part(settings, *facts), id=id_)
+    The contract of a clusterer plays whole stories, about a second each: their variants are among the sweeps.
+    """
+    registry = REGISTRIES[kind]
+    marks = [pytest.mark.sweep] if kind == "clusterers" else []
+
+    def maker(part, settings, id_: str, marks=()):
+        return pytest.param(lambda *facts: part(settings, *facts), id=id_, marks=marks)
 
     makers = [maker(part, required(kind, name, part), name) for name, part in registry]
     for name, variant in VARIANTS.get(kind, []):
         part = registry.find(name)
-        makers.append(maker(part, part.Settings(**variant), f"{name}-{'-'.join(map(str, variant.values()))}"))
+        id_ = f"{name}-{'-'.join(map(str, variant.values()))}"
+        makers.append(maker(part, part.Settings(**variant), id_, marks))
     return pytest.mark.parametrize("make", makers)
 
 
