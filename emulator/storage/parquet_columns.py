@@ -62,7 +62,7 @@ class ParquetColumns:
         self.path = path
         if not is_file(path):
             raise DataFileError(path, "no such file")
-        with _OneLine(path):
+        with damage_in_one_line(path):
             # NOTE: the metadata of a column in a row group is not read: if it is damaged, Arrow ends the
             # process.
             self._file = pq.ParquetFile(path)
@@ -234,7 +234,7 @@ class ParquetColumns:
 
     def _pieces(self, name: str, as_dictionary: bool = False) -> Iterator[tuple[int, pa.Array[Any]]]:
         """The column in pieces, each with the number of its first row; DataFileError if it is damaged."""
-        with _OneLine(self.path):
+        with damage_in_one_line(self.path):
             reader = self._file
             if as_dictionary:
                 reader = pq.ParquetFile(self.path, metadata=self._file.metadata, read_dictionary=[name])
@@ -283,8 +283,8 @@ def microseconds_of(piece: pa.Array[Any], kind: pa.DataType) -> tuple[Ints, Bool
     return np.where(outside, 0, units).astype(np.int64) * factor, outside
 
 
-class _OneLine:
-    """Context that turns what a library raises about a damaged file into a DataFileError of one line."""
+class damage_in_one_line:  # noqa: N801  (used like a function)
+    """Context that turns what a library raises about a damaged table into a DataFileError of one line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -295,4 +295,5 @@ class _OneLine:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, pa.ArrowException | OSError | EOFError | zlib.error | ValueError):
             reason = " ".join(str(error).split())[:MOST_REASON]
-            raise DataFileError(self.path, f"cannot be read as parquet ({reason})") from error
+            what = "parquet" if self.path.suffix == ".parquet" else "CSV"
+            raise DataFileError(self.path, f"cannot be read as {what} ({reason})") from error

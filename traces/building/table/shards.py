@@ -10,7 +10,6 @@ import csv
 import gzip
 import hashlib
 import re
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ import pyarrow.parquet as pq
 
 from emulator.errors import DataFileError, UnknownNameError
 from emulator.storage.bounded import is_file
-from emulator.storage.parquet_columns import MOST_ROWS
+from emulator.storage.parquet_columns import MOST_ROWS, damage_in_one_line
 from emulator.storage.tables import MOST_COLUMNS, MOST_REASON, SUFFIXES
 from traces.building.folders import files_below
 
@@ -210,7 +209,7 @@ def _csv_names(path: Path) -> list[str]:
 
 def _csv_kinds(path: Path, skips_bad: bool) -> dict[str, pa.DataType]:
     """The columns of a CSV, with the types of its first rows."""
-    with _OneLine(path):
+    with damage_in_one_line(path):
         _csv_names(path)
         malformed = (lambda: True) if skips_bad else None
         try:
@@ -222,7 +221,7 @@ def _csv_kinds(path: Path, skips_bad: bool) -> dict[str, pa.DataType]:
 
 
 def _parquet_kinds(path: Path) -> dict[str, pa.DataType]:
-    with _OneLine(path):
+    with damage_in_one_line(path):
         # NOTE: the metadata of a column in a row group is not read: if it is damaged, Arrow ends the process.
         file = pq.ParquetFile(path)
         schema, num_rows = file.schema_arrow, file.metadata.num_rows
@@ -240,7 +239,7 @@ def _parquet_kinds(path: Path) -> dict[str, pa.DataType]:
 def _csv_batches(
     path: Path, types: Mapping[str, pa.DataType], malformed: Callable[[], bool] | None
 ) -> Iterator[tuple[int, Mapping[str, pa.Array[Any]]]]:
-    with _OneLine(path):
+    with damage_in_one_line(path):
         first = 0
         try:
             with _csv_reader(path, types, malformed, use_threads=True) as reader:
@@ -292,7 +291,7 @@ def _parquet_batches(
     path: Path, types: Mapping[str, pa.DataType], most_rows: int, skip: int
 ) -> Iterator[tuple[int, Mapping[str, pa.Array[Any]]]]:
     texts = [name for name, kind in types.items() if kind == TEXT]
-    with _OneLine(path):
+    with damage_in_one_line(path):
         # NOTE: unmapped, all columns of a row group would be in memory at once, whatever `buffer_size` is.
         file = pq.ParquetFile(path, memory_map=True, read_dictionary=texts)
         first = 0
@@ -322,22 +321,6 @@ def _as_text(column: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
     if kind != TEXT:
         return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
     return column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
-
-
-class _OneLine:
-    """Context that turns what a library raises about a damaged file into a DataFileError of one line."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, pa.ArrowException | OSError | EOFError | zlib.error | ValueError):
-            reason = " ".join(str(error).split())[:MOST_REASON]
-            kind_of_file = "Parquet" if self.path.suffix == ".parquet" else "CSV"
-            raise DataFileError(self.path, f"cannot be read as {kind_of_file} ({reason})") from error
 
 
 def missing(column: pa.Array[Any]) -> np.ndarray:

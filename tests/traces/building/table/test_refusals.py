@@ -172,7 +172,7 @@ def test_a_truncated_gzip_is_refused(tmp_path: Path) -> None:
 def test_a_truncated_parquet_is_refused(tmp_path: Path) -> None:
     table = write_parquet(tmp_path, {"who": ["x"], "kind": [0], "a": [1.0]})
     table.write_bytes(table.read_bytes()[:-20])
-    assert refused(table).startswith("table.parquet: cannot be read as Parquet (")
+    assert refused(table).startswith("table.parquet: cannot be read as parquet (")
 
 
 def test_shards_have_the_same_columns_of_the_same_types(tmp_path: Path) -> None:
