@@ -8,7 +8,7 @@ are read whole by `emulator.storage.tables`, whose bounds hold here too. Arrays 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -126,17 +126,8 @@ class ParquetColumns:
         values = np.empty(
             self.num_rows, np.promote_types(np.min_scalar_type(-1 - most), np.min_scalar_type(least))
         )
-        for first, piece in self._pieces(name):
-            self._refuse_missing(name, piece, first)
-            numbers = np.from_dlpack(piece)
-            bad = (numbers < least) | (numbers > most)
-            if bad.any():
-                row = int(np.flatnonzero(bad)[0])
-                raise DataFileError(
-                    self.path, f"{name} = {numbers[row]}: must be from {least} to {most}", row=first + row + 1
-                )
-            values[first : first + len(numbers)] = numbers
-        return values
+        rule = f"must be from {least} to {most}"
+        return self._filled(values, name, lambda numbers: (numbers >= least) & (numbers <= most), rule)
 
     def numbers(self, name: str) -> Floats:
         """Read a column of numbers.
@@ -151,17 +142,7 @@ class ParquetColumns:
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
             raise DataFileError(self.path, f"column {name!r} is {kind}; it must hold numbers")
         values = np.empty(self.num_rows, np.float64)
-        for first, piece in self._pieces(name):
-            self._refuse_missing(name, piece, first)
-            numbers = np.from_dlpack(piece)
-            bad = ~np.isfinite(numbers)
-            if bad.any():
-                row = int(bad.argmax())
-                raise DataFileError(
-                    self.path, f"{name} = {numbers[row]}: must be a finite number", row=first + row + 1
-                )
-            values[first : first + len(numbers)] = numbers
-        return values
+        return self._filled(values, name, np.isfinite, "must be a finite number")
 
     def times(self, name: str) -> Ints:
         """Read a column of dates or timestamps.
@@ -257,6 +238,20 @@ class ParquetColumns:
                     self.path,
                     f"damaged: it has {self.num_rows} rows, and column {name!r} a different number",
                 )
+
+    def _filled(
+        self, values: np.ndarray, name: str, is_valid: Callable[[np.ndarray], Bools], rule: str
+    ) -> np.ndarray:
+        """`values` (rows,) filled with a column of numbers; DataFileError, with the rule, for a bad one."""
+        for first, piece in self._pieces(name):
+            self._refuse_missing(name, piece, first)
+            numbers: Any = np.from_dlpack(piece)
+            valid = is_valid(numbers)
+            if not valid.all():
+                row = int(valid.argmin())
+                raise DataFileError(self.path, f"{name} = {numbers[row]}: {rule}", row=first + row + 1)
+            values[first : first + len(numbers)] = numbers
+        return values
 
     def _refuse_missing(self, name: str, piece: pa.Array[Any], first: int) -> None:
         if piece.null_count:
