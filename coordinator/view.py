@@ -17,11 +17,20 @@ from coordinator.assignment import Assignment
 from coordinator.distances import DistanceName
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.deprecated import keep_old_names
-from emulator.messages import AnyTrigger, Metric, SampleRanges, Scores, Updates
+from emulator.messages import AnyTrigger, Metric, SampleRanges, Scores, TaskMetric, Updates
 from emulator.plugins import Configured
 from emulator.ports import Segment
 from emulator.seeding import RandomStreams, generators
 from emulator.storage.stateful import Stateful
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What is known of a run before it begins."""
+
+    num_clients: int
+    rounds: int
+    participants: int  # wanted in each round, over all lanes
 
 
 class Part(Configured, Stateful, ABC):
@@ -38,6 +47,33 @@ class Part(Configured, Stateful, ABC):
         """Whether this part needs clients to report: it may stop to need it in a run, but not begin to."""
         return False
 
+    def check_run(self, run: RunFacts) -> None:
+        """Reject a run that the part cannot work with, before it begins.
+
+        Args:
+            run: what is known of it.
+
+        Raises:
+            ConfigurationError: a setting does not fit the run.
+        """
+
+    @property
+    def needs(self) -> frozenset[TaskMetric]:
+        """The columns of `Updates.metrics` that it reads besides `loss`: executors compute no others."""
+        return frozenset()
+
+    def models_changed(self, assignment: Assignment) -> None:
+        """Take note that other models exist: what it keeps for each model follows the mixing matrix.
+
+        Called on every part of a method, after the first assignment and each one that changes models, when
+        the bank has the new models.
+
+        Args:
+            assignment: the assignment that is applied now. The new models are `mixing` @ (the old ones, then
+                `extra`), so that a row of `mixing` with a single 1 is a copy; `successor` (M_old,) maps old
+                rows to new ones.
+        """
+
     @property
     def name(self) -> str:
         """The name of its class, for error messages."""
@@ -51,8 +87,9 @@ class ClaimedBy:
     model: int  # row of the bank
 
 
-Samples = Literal["arrived"] | ClaimedBy
-"""The samples that a request is about: the newest arrivals, or those that the memory holds for a model."""
+Samples = Literal["arrived", "held"] | ClaimedBy
+"""The samples that a request is about: the newest arrivals, all training samples that a client holds now, or
+those that the memory holds for a model."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +131,28 @@ class ScoreRequest(Protocol):
         ...
 
 
+class TrainRequest(Protocol):
+    """Signature of a request to clients to train a model that is not in the bank, or not yet."""
+
+    def __call__(self, clients: Ints, start: Floats32, steps: int) -> Updates:
+        """Let each of `clients` train `start` on the samples that it holds, as the arm trains locally.
+
+        Each client that responds is charged: the download of one model, the training, and the upload of one
+        model. What the solver keeps for a client is neither used nor changed. The clients of a part that
+        acts on data or updates delay the visits of the round until the slowest has responded.
+
+        Args:
+            clients: (n,) client ids, ascending.
+            start: (P,) the parameters to train.
+            steps: local steps, at least 1.
+
+        Returns:
+            The updates, a row per client that is online, holds training samples, and sent an update that is
+            finite; `model` has no meaning.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class View:
     """The facts of a run when a part is called, and the requests that the part can make.
@@ -130,6 +189,13 @@ class View:
     arrived: Callable[[Ints, int, int], SampleRanges]  # ids, first, last -> those of data steps [first, last]
     claimed: Callable[[], Ints]  # (M,) samples that the memory holds for each model, over all clients
     score: ScoreRequest  # requests clients to score models
+    train: TrainRequest  # requests clients to train a model
+    # Ids (n,) -> (n,) virtual seconds of a visit as planned: its models down, local training, its models up.
+    # Without requests, schedules, lost packets and drop-outs.
+    expected_s: Callable[[Ints], Floats]
+    local_steps: int  # of a task, as are the next two, unless a schedule decides otherwise
+    batch_size: int
+    learning_rate: float
     log_trigger: Callable[[AnyTrigger], None]  # logs why a global re-clustering did, or did not, happen
     rebased: bool = False  # in `on_data`: these reports were measured at other models than the earlier ones
     # Ids of the clients that hold data, and did not before the last data step: they come for the first time,

@@ -10,12 +10,12 @@ from typing import Literal
 
 import numpy as np
 
-from coordinator.federation import EndedVisits, SentOut
+from coordinator.federation import SentOut
 from coordinator.pacing import Pacing
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.errors import RunError
 from emulator.in_flight import VisitEnds
-from emulator.messages import Outcome
+from emulator.messages import EndedVisits, Outcome
 from emulator.storage.stateful import Stateful
 
 OUT, COMPLETED, ABANDONED, DROPPED = (
@@ -177,7 +177,14 @@ class Visits(Stateful):
             )
         if not self._pacing.closes(int(counts[COMPLETED]), float(self._elapsed_s(np.array(now_s)))):
             raise RunError(f"{self._pacing_name} leaves the round open after its server step{ONE_STEP}")
-        ended = EndedVisits(self._first + np.arange(len(self)), self._client, self._end_s, self._outcome)
+        ended = EndedVisits(
+            self._first + np.arange(len(self)),
+            self._client,
+            self._lanes,
+            np.full(len(self), self._start_s),
+            self._end_s,
+            self._outcome,
+        )
         self._handed_over = self._handed_over + counts
         self._first = self.opened
         self._client, self._lanes, self._end_s, self._outcome = NO_IDS, NO_IDS, np.zeros(0), NO_IDS

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 
@@ -60,6 +60,27 @@ class Outcome(IntEnum):
     COMPLETED = 1
     ABANDONED = 2  # over-commitment or deadline
     DROPPED = 3  # the client went offline or crashed
+
+
+@dataclass(frozen=True)
+class EndedVisits:
+    """Visits that are over, in columns (n,), by ascending visit id.
+
+    `lane` is the lane that each client was selected from, `start_s` and `end_s` are instants of virtual time:
+    a visit starts at its dispatch. No `outcome` is OUT.
+    """
+
+    visit: Ints
+    client: Ints
+    lane: Ints
+    start_s: Floats
+    end_s: Floats
+    outcome: Ints
+
+    def clients_with(self, outcome: Outcome) -> Ints:
+        """The clients, in order, whose visit had this outcome."""
+        ended: Bools = self.outcome == outcome
+        return self.client[ended]
 
 
 @dataclass(frozen=True)
@@ -141,6 +162,17 @@ class StateSpec:
     shape: Literal["parameters", "scalar"]
 
 
+TaskMetric = Literal["loss_before", "loss_squared"]
+"""A column of `Updates.metrics` that is computed only if asked for, NaN for a task without steps.
+
+`loss_before`: the mean loss of the task's first batch, at the model as received. `loss_squared`: the mean of
+the squared losses of the samples of its last batch, taken before its step. Like `loss`, they are of the
+model's predictions alone: what a local rule adds, such as FedProx's pull, is not in them.
+"""
+
+TASK_METRICS: tuple[TaskMetric, ...] = get_args(TaskMetric)
+
+
 @dataclass(frozen=True)
 class TrainTasks:
     """Training tasks, frozen at dispatch and sorted by (client, model); columns of shape (n,).
@@ -153,6 +185,8 @@ class TrainTasks:
     `tampering` describes what happens to each update before it arrives; a column without effect is left out.
     An update is multiplied by `scale`; noise of `noise` times its norm is added; where `nan` or `bits` is 1,
     some of its numbers become NaN, or have a bit flipped.
+
+    `measure` has the metrics to compute besides the loss.
     """
 
     client: Ints
@@ -164,6 +198,7 @@ class TrainTasks:
     step: int = 0
     state: Mapping[str, Floats32] = field(default_factory=dict)
     tampering: Mapping[str, Floats] = field(default_factory=dict)
+    measure: frozenset[TaskMetric] = frozenset()
 
     def __len__(self) -> int:
         """Number of tasks."""
@@ -181,6 +216,7 @@ class TrainTasks:
             self.step,
             {name: column[rows] for name, column in self.state.items()},
             {name: column[rows] for name, column in self.tampering.items()},
+            self.measure,
         )
 
 
@@ -214,7 +250,7 @@ class Updates(Protocol):
 
     @property
     def metrics(self) -> Mapping[str, Floats]:
-        """Columns (n,) by name, such as the training `loss`."""
+        """Columns (n,) by name: the training `loss`, and those that `TrainTasks.measure` asked for."""
         ...
 
     def __len__(self) -> int:

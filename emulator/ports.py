@@ -289,7 +289,7 @@ class Executor(Protocol):
                 they are known beforehand.
 
         Returns:
-            The updates, one row per task in the same order.
+            The updates, one row per task in the same order; `metrics` has the loss and `tasks.measure`.
         """
         ...
 

@@ -12,7 +12,9 @@ from coordinator.federation.hearing.client_data import ClientData, Reference
 from coordinator.federation.method import Parts
 from coordinator.representations import Representation
 from coordinator.representations.base import ReferenceSettings
+from coordinator.view import RunFacts
 from emulator.errors import ConfigurationError
+from emulator.messages import TASK_METRICS
 from emulator.plugins import Settings
 from emulator.ports import unmeasured
 from executor.executor import LocalExecutor
@@ -42,9 +44,9 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
         world: The world of a seed.
 
     Raises:
-        ConfigurationError: An arm, which the message names, cannot be built, its clusterer does not fit its
-            model or this trace, its reports do not fit its models or into memory, or its model factor cannot
-            be determined.
+        ConfigurationError: An arm, which the message names, cannot be built, a part does not fit the run, its
+            clusterer does not fit its model or this trace, its reports do not fit its models or into memory,
+            or its model factor cannot be determined.
     """
     by_name = {arm.name: arm for arm in experiment.arm}
     _refuse_several_measures(experiment)
@@ -57,6 +59,10 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             if trained not in executors:
                 executors[trained] = build_executor(experiment, arm, world)
             parts.clusterer.check(executors[trained].layout, world.trace.concepts is not None)
+            _refuse_unmeasured(parts)
+            run = RunFacts(world.trace.num_clients, experiment.round.rounds, experiment.round.participants)
+            for part in parts.all:
+                part.check_run(run)
             _refuse_unfit_late_reports(experiment, parts, world)
             if parts.needs_reports:
                 _refuse_distances_of_shares(parts, arm)
@@ -67,6 +73,16 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
                 size = _size(measure, experiment, arm, world, executors[trained], stream)
                 _refuse_oversize_measure(experiment, world.trace.num_clients, size)
     model_factors(experiment, arms, world)
+
+
+def _refuse_unmeasured(parts: Parts) -> None:
+    """ConfigurationError if a part reads a metric of training that executors do not compute."""
+    for part in parts.all:
+        for metric in sorted(part.needs - set(TASK_METRICS)):
+            raise ConfigurationError(
+                f"{part.name} needs the metric {metric!r} of training, which nobody computes; choices: "
+                f"{', '.join(TASK_METRICS)}"
+            )
 
 
 def _refuse_unfit_late_reports(experiment: Experiment, parts: Parts, world: World) -> None:

@@ -34,7 +34,7 @@ from coordinator.representations.label import Label
 from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
 from coordinator.selectors.random import Random
-from coordinator.view import ScoreRequest, View
+from coordinator.view import ScoreRequest, TrainRequest, View
 from device_profiles import Fleet
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.emulation import Emulation, Log
@@ -427,6 +427,8 @@ def a_view(
     concepts: Sequence[int] | None = None,
     claimed: Sequence[int] = (),
     score: ScoreRequest | None = None,
+    train: TrainRequest | None = None,
+    expected_s: Callable[[Ints], Floats] | None = None,
     layout: Mapping[str, Segment] | None = None,
     arrived: Callable[[Ints, int, int], SampleRanges] | None = None,
     triggers: list[Trigger] | None = None,
@@ -439,7 +441,8 @@ def a_view(
     """A view with a client for each row of `reports`, or with `num_clients` clients.
 
     All but `absent` hold data. `drifted` are the clients that a detector has flagged. Client requests fail
-    unless `score` handles them. Each client's samples have arrived at `step`, unless `arrived` is given.
+    unless `score` or `train` handles them. Each client's samples have arrived at `step`, unless `arrived` is
+    given.
     """
     reports = np.array(reports if reports is not None else np.zeros((num_clients or 1, 1)), dtype=np.float64)
     flags = np.zeros(len(reports), dtype=bool)
@@ -468,6 +471,11 @@ def a_view(
         arrived=arrived or (lambda ids, first, last: ranges.take(ids)),
         claimed=lambda: np.array(claimed, dtype=np.int64),
         score=score or _refuse_request,
+        train=train or _refuse_request,
+        expected_s=expected_s or (lambda ids: np.ones(len(ids))),
+        local_steps=5,
+        batch_size=20,
+        learning_rate=0.1,
         log_trigger=(triggers if triggers is not None else []).append,
         rebased=rebased,
         joined=np.array(joined, dtype=np.int64),

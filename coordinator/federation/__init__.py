@@ -3,7 +3,7 @@
 The interface is `Federation`, whose methods take instants and return instants and visits; it knows no events.
 """
 
-from coordinator.federation.cohort import EndedVisits, SentOut
+from coordinator.federation.cohort import SentOut
 from coordinator.federation.federation import Federation
 
-__all__ = ["EndedVisits", "Federation", "SentOut"]
+__all__ = ["Federation", "SentOut"]

@@ -11,8 +11,10 @@ import numpy as np
 
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.faults import Faults
+from coordinator.federation.method import RoundSettings
+from coordinator.federation.solver_state import SolverState
 from coordinator.view import ScoreResponse
-from emulator.arrays import Bools, Floats, Ints
+from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.latency import LatencyModel
 from emulator.ledger import Ledger
 from emulator.messages import (
@@ -20,6 +22,8 @@ from emulator.messages import (
     BYTES_PER_REPORTED_NUMBER,
     Metric,
     SampleRanges,
+    TrainTasks,
+    Updates,
     Work,
 )
 from emulator.ports import Availability, Executor, Meter, unmeasured
@@ -31,9 +35,12 @@ from emulator.storage.stateful import Stateful
 Resolve = Callable[[Ints], SampleRanges]
 """(n,) client ids -> the samples of each client that a request is about."""
 
+FIRST_REQUESTED = 2**31
+"""The model id in the first training request of a round; further ones count up. Ids of the bank are lower."""
+
 
 class ClientRequests(Stateful):
-    """Serves the client requests of one run and charges them, and also the reports.
+    """Serves the client requests of one run, scores and training, and charges them, and also the reports.
 
     A moment is an instant at which parts can make requests: when a round is opened, at selection, at dispatch
     and after aggregation. `open_moment` starts one; `close_round` ends the round.
@@ -52,6 +59,8 @@ class ClientRequests(Stateful):
         ledger: Ledger,
         streams: RandomStreams,
         faults: Faults,
+        solver_state: SolverState,
+        settings: RoundSettings,
         meter: Meter = unmeasured,
     ) -> None:
         self._num_clients = num_clients
@@ -62,6 +71,8 @@ class ClientRequests(Stateful):
         self._ledger = ledger
         self._streams = streams
         self._faults = faults
+        self._solver_state = solver_state
+        self._settings = settings
         self._meter = meter
         self._num_requests = 0
         self._exchanges = 0
@@ -126,10 +137,7 @@ class ClientRequests(Stateful):
         limit: int | None = None,
     ) -> ScoreResponse:
         """See `coordinator.view.ScoreRequest`; `resolve` returns the samples that the request is about."""
-        responding = clients[self._availability.online(clients, self._now_s)]
-        ranges = resolve(responding)
-        having = np.flatnonzero(ranges.counts() > 0)
-        responding, ranges = responding[having], ranges.take(having)
+        responding, ranges = self._responding(clients, resolve)
         if limit is not None:
             rng = self._streams.generator("questions", round_, self._num_requests)
             ranges = _limited(ranges, limit, rng)
@@ -154,6 +162,47 @@ class ClientRequests(Stateful):
         )
         self.charge(round_, responding, work, float(downloads.sum()))
         return ScoreResponse(responding, scores)
+
+    def train(
+        self, round_: int, step: int, clients: Ints, start: Floats32, steps: int, resolve: Resolve
+    ) -> Updates:
+        """See `coordinator.view.TrainRequest`; `resolve` returns the samples that each client trains on."""
+        responding, ranges = self._responding(clients, resolve)
+        # An id of its own: the batches, faults and solver state of the bank's models have no part in it.
+        model = np.full(len(responding), FIRST_REQUESTED + self._num_requests)
+        self._num_requests += 1
+        numbers = {
+            "learning_rate": self._settings.learning_rate,
+            "local_steps": float(steps),
+            "batch_size": float(self._settings.batch_size),
+        }
+        tasks = TrainTasks(
+            client=responding,
+            model=model,
+            visit=np.full(len(responding), -1),
+            samples=ranges,
+            settings={name: np.full(len(responding), number) for name, number in numbers.items()},
+            round=round_,
+            step=step,
+            state=self._solver_state.read(responding, model),
+            tampering=self._faults.tampering(round_, responding, model),
+        )
+        with self._meter("score_s"):
+            trained = self._executor.train(tasks, start[None], np.zeros(len(responding), dtype=np.int64))
+        model_bytes = float(BYTES_PER_PARAMETER * self._executor.num_parameters)
+        samples = float(steps * self._settings.batch_size)
+        work = Work.of(
+            len(responding), download_bytes=model_bytes, upload_bytes=model_bytes, trained_samples=samples
+        )
+        self.charge(round_, responding, work, 2 * len(responding))
+        return trained.take(np.flatnonzero(trained.finite))
+
+    def _responding(self, clients: Ints, resolve: Resolve) -> tuple[Ints, SampleRanges]:
+        """Those of `clients` that are online and have samples that a request is about, and these samples."""
+        responding = clients[self._availability.online(clients, self._now_s)]
+        ranges = resolve(responding)
+        having = np.flatnonzero(ranges.counts() > 0)
+        return responding[having], ranges.take(having)
 
     def hold(self, clients: Ints, models: Ints) -> Bools:
         """(n,) whether a client holds a model, having downloaded it in this round for a request.

@@ -12,7 +12,7 @@ import numpy as np
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.in_flight import VisitEnds
 from emulator.latency import Phases
-from emulator.messages import Outcome, TrainTasks, Work
+from emulator.messages import EndedVisits, Outcome, TrainTasks, Work
 
 
 @dataclass(frozen=True)
@@ -31,21 +31,6 @@ class SentOut:
     clients: Ints  # (n,) ids, ascending
     lanes: Ints  # (n,) the lane that each was selected from
     ends: VisitEnds  # (n,) the end of each visit
-
-
-@dataclass(frozen=True)
-class EndedVisits:
-    """Visits that are over, in columns (n,), by ascending visit id; no `outcome` is OUT."""
-
-    visit: Ints
-    client: Ints
-    end_s: Floats
-    outcome: Ints
-
-    def clients_with(self, outcome: Outcome) -> Ints:
-        """The clients, in order, whose visit had this outcome."""
-        ended: Bools = self.outcome == outcome
-        return self.client[ended]
 
 
 @dataclass(frozen=True)

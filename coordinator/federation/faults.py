@@ -121,7 +121,7 @@ class Faults:
         return VisitFaults(
             work=self.sent(payload, clients, number, 0),
             crashes_at=self._crashes_at(number, clients),
-            tampering=self._tampering(number, task, model),
+            tampering=self.tampering(number, task, model),
         )
 
     def _crashes_at(self, number: int, clients: Ints) -> Floats:
@@ -131,7 +131,7 @@ class Faults:
         chance, share = uniforms(self._streams.keys("crash", number, clients)).T
         return np.where(chance < self.settings.crash, share, np.inf)
 
-    def _tampering(self, number: int, client: Ints, model: Ints) -> dict[str, Floats]:
+    def tampering(self, number: int, client: Ints, model: Ints) -> dict[str, Floats]:
         """The columns (n,) of `TrainTasks.tampering` for the tasks of round `number`, by name.
 
         `client` and `model` (n,) are the client and the model id of each task. Columns without effect are

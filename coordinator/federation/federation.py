@@ -20,7 +20,7 @@ from coordinator.assignment import Assignment
 from coordinator.candidates import Candidates
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.client_requests import ClientRequests
-from coordinator.federation.cohort import Cohort, EndedVisits, Picked, SentOut
+from coordinator.federation.cohort import Cohort, Picked, SentOut
 from coordinator.federation.divergence import Divergence
 from coordinator.federation.faults import Faults, no_faults
 from coordinator.federation.hearing.client_data import ClientData, Reference
@@ -41,16 +41,18 @@ from coordinator.federation.stored_parts import StoredParts
 from coordinator.federation.tasks import task_settings, visit_work
 from coordinator.federation.views import Views
 from coordinator.view import Part, Samples, ScoreResponse, View
-from emulator.arrays import NO_IDS, Bools, Ints
+from emulator.arrays import NO_IDS, Bools, Floats32, Ints
 from emulator.errors import RunError
 from emulator.latency import LatencyModel
 from emulator.ledger import Ledger
 from emulator.messages import (
     BYTES_PER_PARAMETER,
+    EndedVisits,
     Metric,
     Outcome,
     SampleRanges,
     TrainTasks,
+    Updates,
 )
 from emulator.ports import Availability, Executor, Meter, SampleStream, unmeasured
 from emulator.seeding import RandomStreams
@@ -100,6 +102,8 @@ class Federation:
             ledger=self.ledger,
             streams=streams,
             faults=self._faults,
+            solver_state=self._solver_state,
+            settings=settings,
             meter=meter,
         )
         data = ClientData(
@@ -137,10 +141,13 @@ class Federation:
             stream=stream,
             executor=executor,
             streams=streams,
+            settings=settings,
+            latency=latency,
         )
         corrupts = self._faults.settings.corrupt > 0
         self._divergence = Divergence(settings, " or fewer faults.corrupt" if corrupts else "")
-        self._membership = Membership(self.bank, parts.memory, self._solver_state)
+        self._measured = parts.needs
+        self._membership = Membership(self.bank, parts.all, self._solver_state)
         self._progress = RoundProgress()
         self._num_holding = 0  # clients that hold data at the present data step
         self._picked: Picked | None = None  # selected, until the selector's requests are served
@@ -356,6 +363,7 @@ class Federation:
                 step=self._stream.step,
                 state=self._solver_state.read(client, model),
                 tampering=faults.tampering,
+                measure=self._measured,
             ),
             models=self.bank.parameters,
             start=row,
@@ -378,29 +386,40 @@ class Federation:
         progress.dropped = ended.clients_with(Outcome.DROPPED).tolist()
         progress.crashed = cohort.crashed(ended).tolist()
         # Step 2: the tasks of completed visits are trained, as one wave.
+        updates = self._trained(round_, cohort, ended)
+        news = {"participants": cohort.clients, "updates": updates}
+        # Step 3: the aggregator makes the new models, which the bank publishes.
+        if updates is not None:
+            self._publish(round_, updates, self._view(self.parts.aggregator, round_, **news))
+        # Step 4: the selector learns how the visits ended, and the clusterer sees the updates.
+        self.parts.selector.feedback(ended, updates)
+        if updates is not None:
+            clusterer = self.parts.clusterer
+            with self._meter("cluster_s"):
+                assigned = clusterer.on_updates(self._view(clusterer, round_, **news))
+            self._apply(assigned)
+
+    def _trained(self, round_: int, cohort: Cohort, ended: EndedVisits) -> Updates | None:
+        """The usable updates of the completed visits; None if no client has one."""
         tasks, start = cohort.completed_tasks(ended)
         if not tasks.samples.counts().any():
-            return
-        aggregator, clusterer = self.parts.aggregator, self.parts.clusterer
+            return None
+        aggregator = self.parts.aggregator
         weights = aggregator.weights(tasks.model, tasks.samples.counts(), self._view(aggregator, round_))
         with self._meter("train_s"):
             trained = self._executor.train(tasks, cohort.models, start, weights)
-        updates, progress.rejected = self._divergence.usable(round_, trained)
-        with_samples = np.flatnonzero(updates.num_samples > 0)
-        if len(with_samples) == 0:
-            return
-        # Step 3: the aggregator makes the new models, which the bank publishes.
-        news = {"participants": cohort.clients, "updates": updates}
+        updates, self._progress.rejected = self._divergence.usable(round_, trained)
+        return updates if (updates.num_samples > 0).any() else None
+
+    def _publish(self, round_: int, updates: Updates, view: View) -> None:
+        """Make the models of the next version from `updates`, as the aggregator with this `view` decides."""
+        progress = self._progress
         with np.errstate(over="ignore", invalid="ignore"):  # `refuse` raises if a model is not finite
-            models = aggregator.aggregate(updates, self._view(aggregator, round_, **news))
-            progress.train_loss = float(updates.metrics["loss"][with_samples].mean())
+            models = self.parts.aggregator.aggregate(updates, view)
+            progress.train_loss = float(updates.metrics["loss"][updates.num_samples > 0].mean())
         self._divergence.refuse(round_, models, progress.train_loss)
         self.bank.publish(models, updated=(self.bank.ids[:, None] == updates.model).any(axis=1))
         self._solver_state.commit(updates)
-        # Step 4: the clusterer sees the updates.
-        with self._meter("cluster_s"):
-            assigned = clusterer.on_updates(self._view(clusterer, round_, **news))
-        self._apply(assigned)
 
     def close_round(self, round_: int, opened_s: float, now_s: float) -> tuple[RoundRecord, float]:
         """End the round; returns its record, and the instant at which the next round can open.
@@ -508,7 +527,13 @@ class Federation:
 
             return self._requests.score(round_, clients, models, resolve, metrics, limit)
 
-        return self._views.view(part, round_, assignment, score, self._progress.log_trigger, **news)
+        def train(clients: Ints, start: Floats32, steps: int) -> Updates:
+            def resolve(responding: Ints) -> SampleRanges:
+                return self._stream.held(responding, "train")
+
+            return self._requests.train(round_, self._stream.step, clients, start, steps, resolve)
+
+        return self._views.view(part, round_, assignment, score, train, self._progress.log_trigger, **news)
 
 
 def _turnover(before: Bools, holding: Bools) -> tuple[Ints, Ints]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -10,17 +10,17 @@ from coordinator.assignment import Assignment
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.lanes import Lanes
 from coordinator.federation.solver_state import SolverState
-from coordinator.memories import Memory
+from coordinator.view import Part
 from emulator.arrays import NO_IDS, Bools, Ints
 
 
 class Membership:
-    """Applies assignments to the bank, the memory and the solver state; `assignment` is None at first."""
+    """Applies assignments to the bank, the parts and the solver state; `assignment` is None at first."""
 
-    def __init__(self, bank: ModelBank, memory: Memory, solver_state: SolverState) -> None:
+    def __init__(self, bank: ModelBank, parts: Sequence[Part], solver_state: SolverState) -> None:
         self.assignment: Assignment | None = None
         self._bank = bank
-        self._memory = memory
+        self._parts = parts
         self._solver_state = solver_state
         self._lanes: Lanes | None = None  # of this assignment and data step, once requested
 
@@ -47,7 +47,8 @@ class Membership:
         before = None if self.assignment is None else self.labels()
         if before is None or assignment.changes_models:
             self._bank.apply(assignment)
-            self._memory.models_changed(assignment)
+            for part in self._parts:
+                part.models_changed(assignment)
             self._solver_state.models_changed(self._bank.ids)
         self.assignment, self._lanes = assignment, None
         if before is None:

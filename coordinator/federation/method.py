@@ -15,6 +15,8 @@ from coordinator.representations import Representation
 from coordinator.representations.label import Label
 from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
+from coordinator.view import Part
+from emulator.messages import TaskMetric
 from emulator.plugins import NoSettings
 
 Hear = Literal["online", "everyone", "check_in"]
@@ -33,6 +35,17 @@ class Parts:
     pacing: Pacing
     schedules: tuple[Schedule, ...] = ()
     representation: Representation = field(default_factory=lambda: Label(NoSettings()))
+
+    @property
+    def all(self) -> tuple[Part, ...]:
+        """Every part, once."""
+        own = (self.clusterer, self.selector, self.memory, self.aggregator, self.pacing, self.representation)
+        return (*own, *self.detectors.values(), *self.schedules)
+
+    @property
+    def needs(self) -> frozenset[TaskMetric]:
+        """The metrics of training that any part reads, besides `loss`."""
+        return frozenset[TaskMetric]().union(*(part.needs for part in self.all))
 
     @property
     def needs_reports(self) -> bool:

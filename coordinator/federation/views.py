@@ -11,11 +11,13 @@ from coordinator.assignment import Assignment
 from coordinator.distances import DistanceName
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.hearing.reports import Reports
+from coordinator.federation.method import RoundSettings
 from coordinator.memories import Memory
-from coordinator.view import ClaimedBy, Part, Samples, ScoreRequest, View
-from emulator.arrays import NO_IDS, Bools, Ints
+from coordinator.view import ClaimedBy, Part, Samples, ScoreRequest, TrainRequest, View
+from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.errors import RunError
-from emulator.messages import AnyTrigger, SampleRanges, Updates
+from emulator.latency import LatencyModel
+from emulator.messages import BYTES_PER_PARAMETER, AnyTrigger, SampleRanges, Updates, Work
 from emulator.ports import Executor, SampleStream
 from emulator.seeding import RandomStreams
 
@@ -33,6 +35,8 @@ class Views:
         stream: SampleStream,
         executor: Executor,
         streams: RandomStreams,
+        settings: RoundSettings,
+        latency: LatencyModel,
     ) -> None:
         self._bank = bank
         self._memory = memory
@@ -41,6 +45,8 @@ class Views:
         self._stream = stream
         self._executor = executor
         self._streams = streams
+        self._settings = settings
+        self._latency = latency
         self._everyone = np.arange(stream.num_clients)
         self._num_labels = stream.num_labels
         self._layout = executor.layout
@@ -50,8 +56,11 @@ class Views:
     ) -> SampleRanges:
         """The samples, a row for each of `clients`, that a request with `samples` is about."""
         if isinstance(samples, ClaimedBy):
-            view = self.view(self._memory, round_, assignment, _not_in_a_request, _not_in_a_request)
+            refused = _not_in_a_request
+            view = self.view(self._memory, round_, assignment, refused, refused, refused)
             return self._memory.samples(clients, samples.model, view)
+        if samples == "held":
+            return self._stream.held(clients, "train")
         return self._stream.arrived(clients, self._stream.step, self._stream.step)
 
     def _claimed(self, round_: int, assignment: Assignment | None) -> Ints:
@@ -66,6 +75,7 @@ class Views:
         round_: int,
         assignment: Assignment | None,
         score: ScoreRequest,
+        train: TrainRequest,
         log_trigger: Callable[[AnyTrigger], None],
         *,
         drift: Mapping[str, Bools] | None = None,
@@ -100,11 +110,25 @@ class Views:
             arrived=self._stream.arrived,
             claimed=lambda: self._claimed(round_, assignment),
             score=score,
+            train=train,
+            expected_s=lambda ids: self._expected_s(ids, assignment),
+            local_steps=self._settings.local_steps,
+            batch_size=self._settings.batch_size,
+            learning_rate=self._settings.learning_rate,
             log_trigger=log_trigger,
             rebased=rebased,
             joined=joined,
             left=left,
         )
+
+    def _expected_s(self, ids: Ints, assignment: Assignment | None) -> Floats:
+        """(n,) virtual seconds of a visit to each of `ids` that trains the models it belongs to, or one."""
+        models = np.ones(len(ids))
+        if assignment is not None and assignment.members.shape[1] > 1:
+            models = np.maximum((assignment.members[ids] >= 0).sum(axis=1), 1).astype(np.float64)
+        moved = models * BYTES_PER_PARAMETER * self._bank.parameters.shape[1]
+        samples = models * self._settings.local_steps * self._settings.batch_size
+        return self._latency.phases(ids, Work(moved, moved, np.zeros(len(ids)), samples)).total_s
 
     def _truth_for(self, part: Part) -> Ints | None:
         if not part.oracle:

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from coordinator.candidates import Candidates
 from coordinator.view import Part, View
 from emulator.arrays import Ints
+from emulator.messages import EndedVisits, Updates
 
 
 class Selector(Part):
@@ -14,6 +15,14 @@ class Selector(Part):
 
     A selector draws the participants of a round from its candidates.
     """
+
+    def feedback(self, visits: EndedVisits, updates: Updates | None) -> None:
+        """Take note of how the visits of a round ended; called once they all have, after aggregation.
+
+        Args:
+            visits: all visits of the round, also those that were abandoned or dropped.
+            updates: the finite updates of completed visits, a row per task; None if there are none.
+        """
 
     @abstractmethod
     def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:

@@ -13,7 +13,7 @@ import math
 import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -67,12 +67,15 @@ def from_bytes(content: bytes) -> Tree:
 
 
 def as_tree(value: Any) -> Tree:
-    """`value` with dataclasses, at any level of fields and mappings, replaced by dicts of their fields."""
+    """`value` with dataclasses, at any level of fields and mappings, replaced by dicts of their fields.
+
+    A frozenset becomes the tuple of its members in ascending order.
+    """
     if is_dataclass(value) and not isinstance(value, type):
         return {item.name: as_tree(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Mapping):
         return {key: as_tree(item) for key, item in value.items()}
-    return value
+    return tuple(sorted(value)) if isinstance(value, frozenset) else value
 
 
 def from_tree(kind: type[T], tree: Tree) -> T:
@@ -85,10 +88,12 @@ def from_tree(kind: type[T], tree: Tree) -> T:
 
 
 def _field(hint: Any, tree: Tree) -> Any:
-    """The value of a field of type `hint`: a dataclass, also an optional one, from its tree; else `tree`.
+    """The value of a field of type `hint`: a frozenset or a dataclass from its tree; else `tree`.
 
-    In a union of dataclasses, it is the one that has the fields of `tree`.
+    A dataclass may be optional. In a union of dataclasses, it is the one that has the fields of `tree`.
     """
+    if get_origin(hint) is frozenset:
+        return frozenset(tree)
     members = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     kinds = [member for member in members if isinstance(member, type) and is_dataclass(member)]
     if tree is None or not kinds:

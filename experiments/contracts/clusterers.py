@@ -11,7 +11,7 @@ from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
 from coordinator.view import View
 from emulator.arrays import Bools, Floats
-from emulator.messages import Combine, InferencePlan
+from emulator.messages import Combine, InferencePlan, TaskMetric
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.ports import HELD_STEPS, NUM_LABELS, NUM_PARAMETERS, LabelStream
 from experiments.contracts.resumed import resumed
@@ -244,6 +244,13 @@ class _Watched(Clusterer):
         needs_reports = self.clusterer.needs_reports
         assert isinstance(needs_reports, bool), f"needs_reports = {needs_reports!r}: must be bool"
         return needs_reports
+
+    @property
+    def needs(self) -> frozenset[TaskMetric]:
+        return self.clusterer.needs
+
+    def models_changed(self, assignment: Assignment) -> None:
+        self.clusterer.models_changed(assignment)
 
     @property
     def watches_data(self) -> bool:

@@ -12,7 +12,7 @@ from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
 from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
 from coordinator.detectors.changed import Changed
-from coordinator.federation import EndedVisits, Federation
+from coordinator.federation import Federation
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.memories.claimed import Claimed, ClaimedSettings
 from coordinator.pacing import CohortSize
@@ -21,7 +21,7 @@ from coordinator.selectors.random import Random
 from coordinator.view import View
 from emulator.arrays import Bools
 from emulator.latency import DriftscaleLatency
-from emulator.messages import Outcome
+from emulator.messages import EndedVisits, Outcome
 from emulator.plugins import NoSettings
 from emulator.seeding import RandomStreams
 from experiments.contracts.ports import SLOT_S, LabelStream, Presence, ToyModels, initial, quick_fleet
@@ -88,11 +88,14 @@ class Rounds:
         if not federation.lane_sizes(self.round).any():
             return
         self.select()
-        sent = federation.dispatch(self.round, self._visits, self._at(start_s + SLOT_S))
+        sent_s = self._at(start_s + SLOT_S)
+        sent = federation.dispatch(self.round, self._visits, sent_s)
         self._visits += len(sent.clients)
         ends = sent.ends
         outcome = np.where(ends.dropped, Outcome.DROPPED, Outcome.COMPLETED).astype(np.int64)
-        ended = EndedVisits(ends.visit, ends.client, ends.time_s, outcome)
+        ended = EndedVisits(
+            ends.visit, ends.client, sent.lanes, np.full(len(ends), sent_s), ends.time_s, outcome
+        )
         now_s = self._at(max(start_s + 2 * SLOT_S, float(ends.time_s.max())))
         federation.aggregate(self.round, ended, now_s)
         federation.close_round(self.round, self._opened_s, now_s)

@@ -9,12 +9,12 @@ from typing import get_args
 import numpy as np
 
 from coordinator.view import ClaimedBy, Part, Samples, ScoreResponse, View
-from emulator.arrays import Ints
-from emulator.messages import AnyTrigger, Metric, PairwiseTrigger
+from emulator.arrays import Floats32, Ints
+from emulator.messages import AnyTrigger, Metric, PairwiseTrigger, Updates
 
 METRICS: frozenset[Metric] = frozenset(get_args(Metric))
 
-Request = tuple[Ints, Ints, str, str, int | None]
+Request = tuple[Ints, Ints | Floats32, str, str, int | None]
 
 
 class Watch:
@@ -35,6 +35,7 @@ class Watch:
             view,
             truth=lambda: self._truth(view),
             score=lambda *request, **more: self._score(view, *request, **more),
+            train=lambda *request: self._train(view, *request),
             log_trigger=lambda trigger: self._log(view, trigger),
         )
 
@@ -68,9 +69,28 @@ class Watch:
                 f"a request: samples claimed for model {model}; must be 0 to {num_models - 1}"
             )
         else:
-            assert samples == "arrived", f"a request: samples = {samples!r}; choices: 'arrived', ClaimedBy"
+            assert samples in ("arrived", "held"), (
+                f"a request: samples = {samples!r}; choices: 'arrived', 'held', ClaimedBy"
+            )
         self.requests.append((clients.copy(), models.copy(), repr(samples), repr(sorted(metrics)), limit))
         return view.score(clients, models, samples, metrics, limit)
+
+    def _train(self, view: View, clients: Ints, start: Floats32, steps: int) -> Updates:
+        """Check the arguments by the rules of `coordinator.view.TrainRequest`, and send the request."""
+        assert clients.dtype == np.int64, f"a request: clients are {clients.dtype}, not int64"
+        assert ((clients >= 0) & (clients < view.num_clients)).all(), (
+            f"a request: clients {clients} must be 0 to {view.num_clients - 1}"
+        )
+        assert (np.diff(clients) > 0).all(), f"a request: clients {clients} are not ascending and distinct"
+        expected = view.initial(0)
+        assert (start.dtype, start.shape) == (expected.dtype, expected.shape), (
+            f"a request: start is {start.dtype} {start.shape}; must be {expected.dtype} {expected.shape}"
+        )
+        assert np.isfinite(start).all(), "a request: start must be finite"
+        assert isinstance(steps, int), f"a request: steps = {steps!r}; must be an int"
+        assert steps >= 1, f"a request: steps = {steps}; must be at least 1"
+        self.requests.append((clients.copy(), start.copy(), "train", "", steps))
+        return view.train(clients, start, steps)
 
     def _log(self, view: View, trigger: AnyTrigger) -> None:
         """Check that the log can hold the trigger, and log it."""

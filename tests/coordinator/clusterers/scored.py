@@ -157,8 +157,17 @@ class Story:
             arrived=lambda clients, first, last: ranges.take(clients),
             claimed=lambda: self.claimed.copy(),
             score=score,
+            train=_no_training,
+            expected_s=lambda ids: np.ones(len(ids)),
+            local_steps=5,
+            batch_size=20,
+            learning_rate=0.1,
             log_trigger=_no_trigger,
         )
+
+
+def _no_training(*request: object) -> NoReturn:
+    raise AssertionError("nobody trains on request")
 
 
 def _no_trigger(trigger: Trigger) -> NoReturn:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from coordinator.federation.cohort import Cohort, EndedVisits
+from coordinator.federation.cohort import Cohort
 from emulator.latency import Phases
-from emulator.messages import Outcome, SampleRanges, TrainTasks, Work
+from emulator.messages import EndedVisits, Outcome, SampleRanges, TrainTasks, Work
 from emulator.storage.state_tree import as_tree, from_bytes, from_tree, to_bytes
 from tests.fakes import INF, ints
 
@@ -42,7 +42,8 @@ def a_cohort() -> Cohort:
 def ended(*rows: tuple[float, Outcome]) -> EndedVisits:
     """(end_s, outcome) of visits 10, 11 and 12."""
     end_s, outcome = zip(*rows, strict=True)
-    return EndedVisits(ints(10, 11, 12), ints(3, 5, 8), np.array(end_s), ints(*outcome))
+    lanes, start_s = ints(0, 0, 0), np.full(3, 100.0)
+    return EndedVisits(ints(10, 11, 12), ints(3, 5, 8), lanes, start_s, np.array(end_s), ints(*outcome))
 
 
 THREE_ENDS = ended((110.0, Outcome.COMPLETED), (101.0, Outcome.DROPPED), (109.0, Outcome.ABANDONED))
