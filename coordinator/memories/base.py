@@ -6,6 +6,7 @@ from abc import abstractmethod
 
 import numpy as np
 
+from coordinator.assignment import Assignment
 from coordinator.view import Part, View
 from emulator.arrays import Bools, Ints
 from emulator.messages import SampleRanges
@@ -14,9 +15,11 @@ from emulator.messages import SampleRanges
 class Memory(Part):
     """Base of memories; built with its own frozen settings.
 
-    A memory decides which (client, model) pairs train, and on which samples. When models change
-    (`models_changed`), one that keeps claims passes those of a model to its successor.
+    A memory decides which (client, model) pairs train, and on which samples.
     """
+
+    def models_changed(self, assignment: Assignment) -> None:
+        """As for every part; a memory that keeps claims passes those of a model to its successor."""
 
     def claim(self, view: View) -> None:
         """Claim the newest arrivals of every client for the models that it belongs to now.

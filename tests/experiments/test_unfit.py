@@ -1,0 +1,54 @@
+"""What parts reject before a run begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
+from coordinator.view import Part, RunFacts
+from emulator.errors import ConfigurationError
+from experiments import unfit
+from experiments.build import build_parts, build_world
+from experiments.locating import locator
+from tests.experiments.small import small
+
+
+def with_aggregator(monkeypatch: pytest.MonkeyPatch, part: Part) -> Callable[[], None]:
+    """A function that checks an arm with this aggregator, of 3 participants and 4 rounds of 12 clients."""
+    experiment = small(trace={"clients": 12}, round={"participants": 3, "rounds": 4})
+
+    world = build_world(experiment, 0, locator(None, None))
+
+    def parts(*of: Any) -> Any:
+        return replace(build_parts(*of), aggregator=part)
+
+    monkeypatch.setattr(unfit, "build_parts", parts)
+    return lambda: unfit.refuse_unfit_arms(experiment, [experiment.arm[0].name], world)
+
+
+def test_a_metric_that_nobody_computes_is_refused_with_those_that_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Needy(FedAvg):
+        needs = frozenset({"loss_after", "loss_before"})
+
+    problem = (
+        r"Needy needs the metric 'loss_after' of training, which .*; choices: loss_before, loss_squared$"
+    )
+    with pytest.raises(ConfigurationError, match=problem):
+        with_aggregator(monkeypatch, Needy(FedAvgSettings()))()
+
+
+def test_a_part_can_refuse_a_run_by_its_rounds_participants_and_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Choosy(FedAvg):
+        def check_run(self, run: RunFacts) -> None:
+            raise ConfigurationError(f"{run.num_clients} clients, {run.rounds} rounds, {run.participants}")
+
+    with pytest.raises(ConfigurationError, match=r"^arm '\w+': 12 clients, 4 rounds, 3$"):
+        with_aggregator(monkeypatch, Choosy(FedAvgSettings()))()
