@@ -296,6 +296,17 @@ class Updates(Protocol):
         """(n,) the Euclidean norm of each update (delta)."""
         ...
 
+    def project(self, vectors: Floats | Floats32) -> Floats:
+        """The inner products of the updates (deltas) with some vectors.
+
+        Args:
+            vectors: array of shape (r, P).
+
+        Returns:
+            Array of shape (n, r), in float64.
+        """
+        ...
+
     def rows(self, columns: slice) -> Floats32:
         """Some parameters of all n updates (deltas), as an array of shape (n, c).
 
@@ -365,6 +376,14 @@ class ArrayUpdates(OldUpdates):
         """(n,) the Euclidean norm of each update."""
         squares = [float(np.square(row, dtype=np.float64).sum()) for row in self.delta]
         return np.sqrt(np.array(squares, dtype=np.float64))
+
+    def project(self, vectors: Floats | Floats32) -> Floats:
+        """(n, r) the inner products of the updates with `vectors` (r, P)."""
+        # Contiguous, so that the order of the sums does not depend on how the vectors lie in memory.
+        wide = np.ascontiguousarray(vectors, dtype=np.float64)
+        # Not a matrix product, as in `gram`.
+        products = [(wide * row).sum(axis=1) for row in self.delta]
+        return np.array(products, dtype=np.float64).reshape(len(self), len(wide))
 
     def rows(self, columns: slice) -> Floats32:
         """(n, c) some columns of the updates, as a view."""

@@ -62,6 +62,7 @@ def some_tasks() -> TrainTasks:
         samples=ranges_of([[(0, 2)], [], [(5, 1), (9, 2)]]),
         settings={"learning_rate": np.array([0.1, 0.2, 0.3])},
         round=6,
+        measure=frozenset({"loss_before"}),
     )
 
 
@@ -74,6 +75,7 @@ def test_taking_tasks_takes_every_column_of_them() -> None:
     assert [taken.samples.rows(index).tolist() for index in range(2)] == [[5, 9, 10], [0, 1]]
     assert taken.settings["learning_rate"].tolist() == [0.3, 0.1]
     assert taken.round == 6
+    assert taken.measure == {"loss_before"}
 
 
 def test_taking_no_task_leaves_no_task() -> None:
@@ -82,16 +84,35 @@ def test_taking_no_task_leaves_no_task() -> None:
     assert taken.settings["learning_rate"].tolist() == []
 
 
+def some_updates(*delta: list[float]) -> ArrayUpdates:
+    n = len(delta)
+    ones = np.ones(n, dtype=np.int64)
+    return ArrayUpdates(np.arange(n), ones, ones, ones, np.array(delta, dtype=np.float32))
+
+
 def test_each_row_of_weights_makes_one_sum_of_the_updates() -> None:
-    updates = ArrayUpdates(
-        client=np.array([1, 4]),
-        model=np.array([0, 0]),
-        num_samples=np.array([30, 10]),
-        num_steps=np.array([2, 2]),
-        delta=np.float32([[4.0, 0.0], [0.0, 8.0]]),
-    )
+    updates = some_updates([4.0, 0.0], [0.0, 8.0])
     assert len(updates) == 2
     assert updates.weighted_sum(np.array([[0.75, 0.25], [0.0, 1.0]])).tolist() == [[3.0, 2.0], [0.0, 8.0]]
+
+
+def test_each_update_is_projected_on_each_vector() -> None:
+    updates = some_updates([4.0, 0.0, 1.0], [0.0, 8.0, -1.0])
+    products = updates.project(np.array([[1.0, 0.0, 0.0], [0.5, 0.25, 2.0]]))
+    assert products.tolist() == [[4.0, 4.0], [0.0, 0.0]]
+    assert products.dtype == np.float64
+    assert updates.project(np.zeros((0, 3))).shape == (2, 0)
+    assert updates.take(NO_IDS).project(np.ones((4, 3))).shape == (0, 4)
+
+
+def test_products_are_those_of_the_gram_matrix_in_whatever_order_vectors_lie_in_memory() -> None:
+    delta = np.random.default_rng(0).normal(size=(5, 3001)).astype(np.float32)
+    updates = some_updates(*delta.tolist())
+    products = updates.project(delta)
+    assert products.tobytes() == updates.gram().tobytes()
+    assert updates.project(np.asfortranarray(delta, dtype=np.float64)).tobytes() == products.tobytes()
+    one = updates.take(np.array([2])).project(delta[[4]])
+    assert one[0, 0] == products[2, 4]
 
 
 def test_among_those_that_hold_data_the_others_are_served_by_no_model() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from emulator.errors import RunError
-from emulator.messages import PairwiseTrigger, SampleRanges, TrainTasks, Trigger
+from emulator.messages import TASK_METRICS, PairwiseTrigger, SampleRanges, TrainTasks, Trigger
 from emulator.storage.state_tree import ROOT, as_tree, from_bytes, from_tree, to_bytes
 
 NUMBERS = st.sampled_from(["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"])
@@ -183,6 +183,17 @@ def test_tasks_travel_as_trees():
     read = from_tree(TrainTasks, from_bytes(to_bytes(as_tree(tasks))))
     assert bits(as_tree(read)) == bits(as_tree(tasks))
     assert isinstance(read.samples, SampleRanges)
+    assert read.measure == frozenset()
+
+
+def test_a_set_in_a_dataclass_is_stored_in_ascending_order_and_read_as_a_set():
+    ones = np.ones(1, dtype=np.int64)
+    tasks = TrainTasks(
+        ones, ones, ones, SampleRanges.one_each(ones, ones), {}, 4, measure=frozenset(reversed(TASK_METRICS))
+    )
+    tree = as_tree(tasks)
+    assert tree["measure"] == ("loss_before", "loss_squared")
+    assert from_tree(TrainTasks, from_bytes(to_bytes(tree))).measure == {"loss_squared", "loss_before"}
 
 
 @pytest.mark.parametrize("tree", [None, {}, {"values": 1, "more": 2}, [1]])
