@@ -289,7 +289,8 @@ class Executor(Protocol):
                 they are known beforehand.
 
         Returns:
-            The updates, one row per task in the same order; `metrics` has the loss and `tasks.measure`.
+            The updates, one row per task in the same order; their `metrics` are the loss and those in
+            `tasks.measure`.
         """
         ...
 

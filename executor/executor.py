@@ -182,7 +182,7 @@ class LocalExecutor:
     ) -> ArrayUpdates:
         """Train every task; the updates are as they arrive at the coordinator, after any tampering.
 
-        A task without samples takes no step: its update is zero and its loss NaN. A task whose training
+        A task without samples takes no step: its update is zero, its metrics are NaN. A task whose training
         diverges has an update that is not finite: the caller must check `finite`.
 
         Args:
@@ -193,7 +193,7 @@ class LocalExecutor:
 
         Returns:
             The updates, a row for each task. `metrics["loss"]`, of shape (n,), is the mean of the loss over
-            the task's batches, each taken before its step.
+            the task's batches, each taken before its step; the metrics in `tasks.measure` are there too.
 
         Raises:
             ResumableError: Memory ran out, and the group may not be split, or is a single task.
@@ -212,7 +212,8 @@ class LocalExecutor:
             numbers: The positions, in the list that `cut` returns, of the groups to train; None trains all.
 
         Returns:
-            The updates, as those of `train`; the update of a task in another group is zero, its loss NaN.
+            The updates, as those of `train`; the update of a task in another group is zero, and its metrics
+            are NaN.
 
         Raises:
             ResumableError: As `train`.
@@ -220,7 +221,7 @@ class LocalExecutor:
         wave = self._wave(tasks, models, start)
         delta = np.zeros((len(tasks), self.num_parameters), dtype=np.float32)
         group_of = np.zeros(len(tasks), dtype=np.int64)
-        loss = np.full(len(tasks), np.nan)
+        metrics = {name: np.full(len(tasks), np.nan) for name in ("loss", *sorted(tasks.measure))}
         widths = {"parameters": self.num_parameters, "scalar": 1}
         state = {
             name: np.zeros((len(tasks), widths[slot.shape]), dtype=np.float32)
@@ -234,7 +235,9 @@ class LocalExecutor:
             moved = trained.parameters.numpy()
             moved -= group.start.numpy()
             delta[group.tasks] = moved
-            loss[group.tasks] = trained.loss
+            metrics["loss"][group.tasks] = trained.loss
+            for metric, column in trained.measured.items():
+                metrics[metric][group.tasks] = column
             tamper(delta, tasks, group.tasks, self._streams)
             for name, rows in trained.state.items():
                 state[name][group.tasks] = rows.numpy()
@@ -245,9 +248,7 @@ class LocalExecutor:
         wanted = groups if numbers is None else [groups[number] for number in numbers]
         self._threads.run(lambda members: self._out_of_memory.run(train_group, members), wanted)
         counts = tasks.samples.counts()
-        return ArrayUpdates(
-            tasks.client, tasks.model, counts, wave.steps, delta, {"loss": loss}, state, group_of
-        )
+        return ArrayUpdates(tasks.client, tasks.model, counts, wave.steps, delta, metrics, state, group_of)
 
     def score(
         self,

@@ -6,14 +6,18 @@ of small models.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
 from emulator.arrays import Floats
+from emulator.messages import TaskMetric
 from executor.flat import FlatModel
 from executor.rules.base import Chain, LocalRun
 from executor.training.groups import TaskGroup, Trained
 from executor.training.layers import MASK, Layers
+from executor.training.measured import Measured
 
 COPIED_BELOW = 1_000_000
 """Elements of a layer's gradient, over all tasks, below which it is computed separately and then copied.
@@ -65,7 +69,7 @@ class DenseStrategy:
         trained = torch.empty_like(group.start)
         for view, part in zip(Layers.of(self._model, trained).parts(), all_layers.parts(), strict=True):
             view.copy_(part)
-        return Trained(trained, loss.means(), {})
+        return Trained(trained, loss.means(), {}, loss.measured())
 
     def _follow_rules(self, group: TaskGroup) -> Trained:
         trained = group.start.clone()
@@ -85,7 +89,7 @@ class DenseStrategy:
             slopes = layers.slopes(inputs, loss.slope(step, inputs.pop()))
             _write(gradients, inputs, slopes)
             self._chain.step(run, gradient[:active])
-        return Trained(trained, loss.means(), state)
+        return Trained(trained, loss.means(), state, loss.measured())
 
 
 def _write(gradients: Layers, inputs: list[Tensor], slopes: list[Tensor]) -> None:
@@ -140,3 +144,12 @@ class _CrossEntropy:
         sums = torch.zeros(len(self._group), dtype=torch.float64).index_add_(0, self._owner, losses.double())
         means: Floats = (sums / torch.from_numpy(self._group.steps)).numpy()
         return means
+
+    def measured(self) -> Mapping[TaskMetric, Floats]:
+        """The columns (n,) of the group's `measure`."""
+        measured = Measured(self._group)
+        if self._group.measure:
+            losses = -self._log_probabilities.gather(1, self._labels)[:, 0]  # a row per step and task
+            for step, of_samples in enumerate(torch.split_with_sizes(losses, self._group.active.tolist())):
+                measured.add(step, of_samples)
+        return measured.columns

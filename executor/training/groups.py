@@ -7,7 +7,7 @@ never on ranks or memory; a group that does not fit into memory may be trained i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Protocol
 
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
-from emulator.messages import TrainTasks
+from emulator.messages import TaskMetric, TrainTasks
 from emulator.ports import SampleReader
 from emulator.seeding import RandomStreams
 from executor.settings import Batches
@@ -31,6 +31,7 @@ class TaskGroup:
     `state`: the rules' state that earlier tasks of the same pairs left, if any, (n, P) or (n, 1) each.
     `steps` (n,). `active` (max steps,): how many tasks take each step. `features` (sum(active) * B,
     *sample_shape) and `labels` (sum(active) * B,): the batches, step by step and task by task within a step.
+    `measure`: as in `TrainTasks`.
     """
 
     tasks: Ints
@@ -42,6 +43,7 @@ class TaskGroup:
     batch_size: int
     features: Tensor
     labels: Tensor
+    measure: frozenset[TaskMetric] = frozenset()
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -69,12 +71,13 @@ class Trained:
     """The result of training a group: the `parameters` (n, P) and mean `loss` (n,) of its tasks.
 
     The mean is over a task's steps, NaN for a task without steps. `state`: the rules' state that the pairs'
-    next tasks start with, (n, P) or (n, 1) each.
+    next tasks start with, (n, P) or (n, 1) each. `measured`: a column (n,) for each of `TaskGroup.measure`.
     """
 
     parameters: Tensor
     loss: Floats
     state: Mapping[str, Tensor]
+    measured: Mapping[TaskMetric, Floats] = field(default_factory=dict)
 
 
 class Strategy(Protocol):
@@ -137,6 +140,7 @@ class Wave:
             batch_size=int(tasks.settings["batch_size"][members[0]]),
             features=torch.from_numpy(self._reader.features(wanted)).to(self._dtype),
             labels=torch.from_numpy(self._reader.labels(wanted)),
+            measure=tasks.measure,
         )
 
     def _rows(self, column: Floats | Floats32, members: Ints) -> Tensor:

@@ -17,6 +17,7 @@ from torch.nn.utils import vector_to_parameters
 from executor.flat import FlatModel
 from executor.rules.base import Chain, LocalRun
 from executor.training.groups import TaskGroup, Trained
+from executor.training.measured import Measured
 
 Step = Callable[[Sequence[Tensor]], None]
 """Applies the gradients of one batch: one tensor for each trainable parameter."""
@@ -33,16 +34,19 @@ class ReferenceLoop:
     def train(self, group: TaskGroup) -> Trained:
         trained = group.start.clone()
         state = self._chain.remembered(group.start, group.state)
-        loss = torch.zeros(len(group), dtype=torch.float64)
+        loss, measured = torch.zeros(len(group), dtype=torch.float64), Measured(group)
         for client in range(len(group)):
             client_state = {name: rows[client, None] for name, rows in state.items()}
-            loss[client] = self._train_one(group, client, trained[client], client_state)
-        return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state)
+            loss[client] = self._train_one(group, client, trained[client], client_state, measured)
+        return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state, measured.columns)
 
-    def _train_one(self, group: TaskGroup, client: int, trained: Tensor, state: dict[str, Tensor]) -> Tensor:
+    def _train_one(
+        self, group: TaskGroup, client: int, trained: Tensor, state: dict[str, Tensor], measured: Measured
+    ) -> Tensor:
         """Train task `client` of the group; returns the sum of its losses over its steps.
 
-        `trained` (P,) has the initial parameters. It changes in place, as does the rules' `state`.
+        `trained` (P,) has the initial parameters. It changes in place, as do the rules' `state` and
+        `measured`.
         """
         settings = {name: column[client, None] for name, column in group.settings.items()}
         run = LocalRun(group.start[client, None], trained[None], settings, state, self._model.frozen)
@@ -51,10 +55,14 @@ class ReferenceLoop:
         step = self._descent(run, trained) if self._chain.is_plain_descent else self._by_rules(run)
         total = torch.zeros((), dtype=torch.float64)
         self._chain.begin(run)
-        for features, labels in group.batches():
+        for number, (features, labels) in enumerate(group.batches()):
             if client >= len(labels):
                 break
-            loss = functional.cross_entropy(self._local.module(features[client]), labels[client])
+            logits = self._local.module(features[client])
+            loss = functional.cross_entropy(logits, labels[client])
+            if measured.needs(number, client):
+                of_samples = functional.cross_entropy(logits.detach(), labels[client], reduction="none")
+                measured.add(number, of_samples[None], client)
             gradients = torch.autograd.grad(loss, self._local.trainable)
             step(gradients)
             total += loss.detach()

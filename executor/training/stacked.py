@@ -14,6 +14,7 @@ from torch.nn import functional
 from executor.flat import FlatModel
 from executor.rules.base import Chain, LocalRun
 from executor.training.groups import TaskGroup, Trained
+from executor.training.measured import Measured
 
 
 class StackedStrategy:
@@ -32,16 +33,17 @@ class StackedStrategy:
         trained = group.start.clone()
         state = self._chain.remembered(group.start, group.state)
         gradient = torch.zeros_like(trained)
-        loss = torch.zeros(len(group), dtype=torch.float64)
+        loss, measured = torch.zeros(len(group), dtype=torch.float64), Measured(group)
         run = LocalRun(group.start, trained, group.settings, dict(state), self._model.frozen)
         self._chain.begin(run)
         trainable = [name for name, segment in self._model.layout.items() if segment.trainable]
-        for features, labels in group.batches():
+        for step, (features, labels) in enumerate(group.batches()):
             active = len(labels)
             run.keep_first(active)
             named = {name: part.detach() for name, part in self._model.named(run.present).items()}
             wanted = [named[name].requires_grad_() for name in trainable]
-            losses = self._losses(named, features, labels)
+            of_samples = self._losses(named, features, labels)
+            losses = of_samples.mean(dim=1)
             gradients = torch.autograd.grad(losses.sum(), wanted)
             # NOTE: copied into one buffer for all steps; concatenation took a quarter of a step's time.
             parts = self._model.named(gradient[:active])
@@ -49,10 +51,11 @@ class StackedStrategy:
                 parts[name].copy_(of_parameter)
             self._chain.step(run, gradient[:active])
             loss[:active] += losses.detach()
-        return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state)
+            measured.add(step, of_samples)
+        return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state, measured.columns)
 
     def _losses(self, named: dict[str, Tensor], features: Tensor, labels: Tensor) -> Tensor:
-        """(n,) each task's mean cross-entropy over its batch."""
+        """(n, B) the cross-entropy of each sample of each task's batch."""
         logits = self._logits(named, features)
         losses = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
-        return losses.view_as(labels).mean(dim=1)
+        return losses.view_as(labels)

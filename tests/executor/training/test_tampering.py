@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from emulator.arrays import Floats32, Ints
-from emulator.messages import TrainTasks
+from emulator.messages import TASK_METRICS, TrainTasks
 from emulator.seeding import RandomStreams
 from executor.training.tampering import SPOILT_SHARE, tamper
 from tests.executor.fakes import FakeReader, executor, model, wave
@@ -97,7 +97,7 @@ def test_an_overflow_is_infinite_without_a_warning() -> None:
 
 @pytest.mark.parametrize("strategy", ["dense", "stacked", "loop"])
 def test_every_strategy_returns_updates_as_they_arrive(strategy: str) -> None:
-    tasks = wave(counts=[9, 3, 12], steps=[4, 1, 6])
+    tasks = replace(wave(counts=[9, 3, 12], steps=[4, 1, 6]), measure=frozenset(TASK_METRICS))
     spoilt = replace(tasks, tampering={"scale": np.array([1.0, -3.0, 1.0]), "nan": np.array([0.0, 0.0, 1.0])})
     trainer = executor(FakeReader(), model("mlp"), strategy=strategy, chunk=2)
     start: Ints = np.zeros(3, dtype=np.int64)
@@ -106,4 +106,5 @@ def test_every_strategy_returns_updates_as_they_arrive(strategy: str) -> None:
     assert arrived.delta[0].tobytes() == honest.delta[0].tobytes()
     assert arrived.delta[1].tolist() == (np.float32(-3) * honest.delta[1]).tolist()
     assert arrived.finite.tolist() == [True, True, False]
-    assert arrived.metrics["loss"].tolist() == honest.metrics["loss"].tolist()
+    for metric in ("loss", *TASK_METRICS):
+        assert arrived.metrics[metric].tolist() == honest.metrics[metric].tolist()
