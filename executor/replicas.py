@@ -82,19 +82,21 @@ class ReplicatedExecutor:
         expected = None if weights is None else GroupWeights.over(weights, groups)
         rows = wave.rows_of(self._ranks.rank)
         content = {
-            "loss": trained.metrics["loss"][rows],
+            "metrics": {name: column[rows] for name, column in trained.metrics.items()},
             "finite": trained.take(rows).finite,
             "state": {name: column[rows] for name, column in trained.state.items()},
             "halved": self._local.halved_groups - halved,
             "sums": None if expected is None else wave.local_sums(expected),
         }
-        loss, finite = trained.metrics["loss"], np.ones(len(tasks), dtype=np.bool_)
+        finite = np.ones(len(tasks), dtype=np.bool_)
         sums: dict[int, Floats | Floats32] = {}
         doing = f"training in round {tasks.round}"
         contents = self._ranks.exchange(content, _digest(models, start, weights, tasks), doing)
         for rank, results in enumerate(contents):
             members = wave.rows_of(rank)
-            loss[members], finite[members] = results["loss"], results["finite"]
+            finite[members] = results["finite"]
+            for name, column in results["metrics"].items():
+                trained.metrics[name][members] = column
             for name, column in results["state"].items():
                 trained.state[name][members] = column
             self.halved_groups += results["halved"]
@@ -106,7 +108,7 @@ class ReplicatedExecutor:
             tasks.model,
             trained.num_samples,
             steps,
-            {"loss": loss},
+            trained.metrics,
             trained.state,
             finite,
             wave,
@@ -238,9 +240,12 @@ class TrainedWave:
             by_group |= self.sums_of(rank, group_weights, sent)
         return group_weights.total(by_group, self.trained.delta.shape[1])
 
-    def column(self, of_rows: Callable[[Ints], np.ndarray], doing: str) -> np.ndarray:
-        """(n, ...) a column over the wave's n rows; each rank computes its rows by `of_rows`. An exchange."""
-        parts = self.ranks.exchange(of_rows(self.rows_of(self.ranks.rank)), _digest(doing), doing)
+    def column(self, of_rows: Callable[[Ints], np.ndarray], doing: str, *inputs: object) -> np.ndarray:
+        """(n, ...) a column over the wave's n rows; each rank computes its rows by `of_rows`. An exchange.
+
+        `inputs`: what `of_rows` reads besides the updates; all ranks must have the same.
+        """
+        parts = self.ranks.exchange(of_rows(self.rows_of(self.ranks.rank)), _digest(doing, *inputs), doing)
         column = np.zeros((len(self.trained), *parts[0].shape[1:]), dtype=parts[0].dtype)
         for rank, part in enumerate(parts):
             column[self.rows_of(rank)] = part
@@ -301,6 +306,15 @@ class ReplicatedUpdates(OldUpdates):
         norms: Floats = self.wave.column(lambda rows: self.wave.trained.take(rows).norms(), "taking norms")
         return norms[self.wave_rows]
 
+    def project(self, vectors: Floats | Floats32) -> Floats:
+        if self._rows:
+            return self._here().project(vectors)
+        trained = self.wave.trained
+        products: Floats = self.wave.column(
+            lambda rows: trained.take(rows).project(vectors), "projecting updates", vectors
+        )
+        return products[self.wave_rows]
+
     def rows(self, columns: slice) -> Floats32:
         return self._here().rows(columns)
 
@@ -330,7 +344,7 @@ def _joined(parts: Sequence[Ints]) -> Ints:
 
 
 def _digest(*contents: object) -> bytes:
-    """sha256 over arrays, messages and mappings of arrays; over the repr of anything else."""
+    """sha256 over arrays, messages, mappings and sets; over the repr of anything else."""
     state = hashlib.sha256()
     for content in contents:
         _add(state, content)
@@ -345,6 +359,8 @@ def _add(state: hashlib._Hash, content: object) -> None:
         for name, item in content.items():
             state.update(name.encode())
             _add(state, item)
+    elif isinstance(content, frozenset):  # its own order differs between processes
+        state.update(repr(sorted(content)).encode())
     elif isinstance(content, TrainTasks | SampleRanges | InferencePlan):
         _add(state, vars(content))
     else:

@@ -12,20 +12,23 @@ import pytest
 
 from emulator.arrays import Floats32, Ints
 from emulator.errors import ResumableError
-from emulator.messages import InferencePlan, Metric, SampleRanges
+from emulator.messages import TASK_METRICS, InferencePlan, Metric, SampleRanges
 from emulator.ports import Executor
 from executor.executor import LocalExecutor
 from executor.inference.prediction import EVALUATION_BATCH
 from executor.ranks import Ranks
-from executor.replicas import ReplicatedExecutor, ReplicatedUpdates
+from executor.replicas import ReplicatedExecutor, ReplicatedUpdates, _digest
 from executor.sharing import share
 from tests.executor.fakes import FakeReader, executor, model, rule, wave
 from tests.executor.meeting import together
 
 CASES = ["mlp-sgd", "mlp-adam", "cnn-prox"]
 EVERYTHING: frozenset[Metric] = frozenset(("correct", "loss", "true_class_error", "confusion"))
-TASKS = wave(counts=[9, 3, 12, 0, 5, 30, 7, 8], steps=[4, 1, 6, 2, 6, 3, 3, 2], batch_size=[4] * 6 + [3] * 2)
-"""Tasks of different lengths and of two batch sizes; one client has no samples."""
+TASKS = replace(
+    wave(counts=[9, 3, 12, 0, 5, 30, 7, 8], steps=[4, 1, 6, 2, 6, 3, 3, 2], batch_size=[4] * 6 + [3] * 2),
+    measure=frozenset(TASK_METRICS),
+)
+"""Tasks of different lengths and of two batch sizes; one client has no samples. All metrics are measured."""
 
 TORN_ROW = 25
 RULES: dict[str, Callable[[], list[Any]]] = {
@@ -117,11 +120,16 @@ def test_training_is_the_same_by_any_number_of_ranks(case: str, size: int) -> No
             )
             assert ours.norms().tobytes() == expected.norms().tobytes()
             assert taken.norms().tobytes() == expected_taken.norms().tobytes()
+            exchanges = ranks.exchanges
+            assert ours.project(models).tobytes() == expected.project(models).tobytes()
+            assert ranks.exchanges == exchanges + 1
+            assert taken.project(models).tobytes() == expected_taken.project(models).tobytes()
             assert taken.gram().tobytes() == expected_taken.gram().tobytes()
             exchanges = ranks.exchanges
             assert ours.rows(slice(3, 9)).tobytes() == expected.rows(slice(3, 9)).tobytes()
             assert ours.weighted_sum(weights()).tobytes() == expected.weighted_sum(weights()).tobytes()
             assert ours.norms().tobytes() == expected.norms().tobytes()
+            assert ours.project(models).tobytes() == expected.project(models).tobytes()
             assert ranks.exchanges == exchanges  # the rows are in memory by now
             tasks = replace(tasks, state=expected.state)
 
@@ -131,7 +139,9 @@ def test_training_is_the_same_by_any_number_of_ranks(case: str, size: int) -> No
 def same_columns(ours: ReplicatedUpdates, theirs: Any) -> None:
     for name in ("client", "model", "num_samples", "num_steps", "finite"):
         assert getattr(ours, name).tolist() == getattr(theirs, name).tolist()
-    assert ours.metrics["loss"].tobytes() == theirs.metrics["loss"].tobytes()
+    assert list(ours.metrics) == list(theirs.metrics) == ["loss", *TASK_METRICS]
+    for name, column in theirs.metrics.items():
+        assert ours.metrics[name].tobytes() == column.tobytes()
     assert ours.state.keys() == theirs.state.keys()
     for name, rows in theirs.state.items():
         assert ours.state[name].tobytes() == rows.tobytes()
@@ -310,6 +320,36 @@ def test_ranks_with_different_models_are_noticed_in_the_wave() -> None:
     for error in together(2, play):
         assert isinstance(error, ResumableError)
         assert "rank 1 computes something else than rank 0, training in round 2" in str(error)
+
+
+def test_ranks_that_measure_different_metrics_are_noticed() -> None:
+    def play(ranks: Ranks) -> None:
+        local = build("mlp-sgd")
+        tasks = TASKS if ranks.rank == 0 else replace(TASKS, measure=frozenset())
+        ReplicatedExecutor(local, ranks).train(tasks, *start_of(local))
+
+    for error in together(2, play):
+        assert isinstance(error, ResumableError)
+        assert "rank 1 computes something else than rank 0, training in round 2" in str(error)
+
+
+def test_ranks_that_project_on_different_vectors_are_noticed() -> None:
+    def play(replicated: ReplicatedExecutor, ranks: Ranks) -> None:
+        models, start = start_of(build("mlp-sgd"))
+        updates = replicated.train(TASKS, models, start)
+        models[1, 5] += 1e-6 * (ranks.rank == 1)
+        updates.project(models)
+
+    for error in by_ranks(2, "mlp-sgd", play):
+        assert isinstance(error, ResumableError)
+        assert "rank 1 computes something else than rank 0, projecting updates" in str(error)
+
+
+def test_the_digest_of_a_set_does_not_depend_on_its_order_in_memory() -> None:
+    """A set of strings has another order in each process; these numbers collide, and keep theirs."""
+    left, right = frozenset([0, 8]), frozenset([8, 0])
+    assert repr(left) != repr(right)
+    assert _digest(left) == _digest(right) != _digest(frozenset([0]))
 
 
 def test_groups_that_any_rank_halves_are_counted_in_all() -> None:
