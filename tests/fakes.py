@@ -75,8 +75,10 @@ class FakeExecutor:
     """An executor of linear models: a task moves its model by the share `pull` of the way to a target.
 
     `targets` is (N,) or (N, P), one per client. A client's accuracy is 1 minus the distance between its
-    target and the first parameter of the model that serves it. Without samples the update is zero, and loss
-    and accuracy are NaN. Of `tampering` it implements `scale` and `nan`.
+    target and the first parameter of the model that serves it. A task's loss, also `loss_before`, is the mean
+    distance of the received parameters from their targets, `loss_squared` the mean squared distance. Without
+    samples the update is zero, and metrics and accuracy are NaN. Of `tampering` it implements `scale` and
+    `nan`.
 
     It records each wave of tasks with the models they start from, and what it scored, measured and evaluated.
     """
@@ -113,6 +115,8 @@ class FakeExecutor:
         counts = tasks.samples.counts()
         distance = np.where(counts[:, None] > 0, self.targets[tasks.client] - starts, 0.0)
         zeros = np.zeros(len(tasks))
+        loss = np.abs(distance).mean(axis=1)
+        metrics = {"loss": loss, "loss_before": loss, "loss_squared": np.square(distance).mean(axis=1)}
         scale = tasks.tampering.get("scale", zeros + 1)
         scale = scale + np.where(tasks.tampering.get("nan", zeros), np.nan, 0)
         return ArrayUpdates(
@@ -121,7 +125,9 @@ class FakeExecutor:
             num_samples=counts,
             num_steps=tasks.settings["local_steps"].astype(np.int64),
             delta=(scale[:, None] * self.pull * distance).astype(np.float32),
-            metrics={"loss": np.where(counts > 0, np.abs(distance).mean(axis=1), np.nan)},
+            metrics={
+                name: np.where(counts > 0, metrics[name], np.nan) for name in ("loss", *sorted(tasks.measure))
+            },
             state={name: column + 1 for name, column in tasks.state.items()},
         )
 

@@ -116,7 +116,7 @@ class InstantExecutor:
             tasks.samples.counts(),
             tasks.settings["local_steps"].astype(np.int64),
             np.zeros((len(tasks), 1), dtype=np.float32),
-            {"loss": np.zeros(len(tasks))},
+            {name: np.zeros(len(tasks)) for name in ("loss", *sorted(tasks.measure))},
         )
 
     def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:

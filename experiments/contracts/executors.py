@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
-from emulator.messages import SampleRanges, StateSpec, TrainTasks
+from emulator.messages import TASK_METRICS, SampleRanges, StateSpec, TrainTasks
 from emulator.seeding import RandomStreams
 from executor.flat import FlatModel
 from executor.flops import forward_flops
@@ -65,7 +65,7 @@ def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num
     * Every trainable tensor has a finite gradient; a forward pass has matrix products or convolutions.
     * `stacks` and `dense` are bool; a dense model has `stacks = True` and is what `ModelSpec` defines as
       dense.
-    * All strategies train it to the same parameters up to rounding.
+    * All strategies train it to the same parameters and metrics up to rounding.
 
     Args:
         make: Makes a fresh model.
@@ -117,7 +117,7 @@ def check_rule(make: Callable[[], LocalRule]) -> None:
     * That state has keys of the form "rule.name", is created in `begin` and written in place.
     * The state that `state` declares starts at zero, and later tasks depend on nothing else.
     * If `is_plain_descent`, the rule is an optimiser and returns the gradient times the learning rate.
-    * All strategies train to the same parameters by it, up to rounding.
+    * All strategies train to the same parameters and metrics by it, up to rounding.
 
     Args:
         make: Makes a fresh rule.
@@ -375,7 +375,7 @@ def _check_strategies(
 
 
 def _trained(kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: torch.dtype) -> list[Floats]:
-    """The updates, losses and rule state of a few tasks, all from different initial parameters."""
+    """The updates, metrics and rule state of a few tasks, all from different initial parameters."""
     counts, steps = np.array([9, 3, 12, 7, 1]), np.array([4.0, 1.0, 6.0, 4.0, 2.0])
     last = np.cumsum(counts)
     everyone = np.arange(len(counts))
@@ -390,6 +390,7 @@ def _trained(kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: to
             "batch_size": np.array([4.0, 4.0, 4.0, 3.0, 3.0]),
         },
         round=2,
+        measure=frozenset(TASK_METRICS),
     )
     starts = np.stack([model.initial(STREAMS, number) for number in everyone.tolist()])
     if "mask" in model.layout:
@@ -404,7 +405,8 @@ def _trained(kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: to
             trained = strategy.train(group)
             update = (trained.parameters - group.start).numpy()
             state = [rows.numpy() for _, rows in sorted(trained.state.items())]
-            columns.append([update, trained.loss, *state])
+            metrics = [trained.loss, *(trained.measured[name] for name in TASK_METRICS)]
+            columns.append([update, *metrics, *state])
             position.append(group.tasks)
     order = np.argsort(np.concatenate(position))
     return [np.concatenate(parts)[order] for parts in zip(*columns, strict=True)]

@@ -152,7 +152,7 @@ class ToyModels:
     """Implements `emulator.ports.Executor` for models of three weights behind a mask, on `stream`'s samples.
 
     A task moves its weights halfway to the mean target of its samples' concepts, plus a small offset that
-    depends on its client.
+    depends on its client. Its losses are functions of the update, NaN without samples.
     """
 
     layout: Mapping[str, Segment] = LAYOUT
@@ -177,13 +177,17 @@ class ToyModels:
             target = target_of(self._stream.row_concept[tasks.samples.rows(task)]).mean()
             offset = 0.01 * np.sin(tasks.client[task] + np.arange(weight.first, weight.last))
             delta[task, : weight.last] = 0.5 * (target - starts[task, : weight.last]) + offset
+        moved = np.abs(delta).mean(axis=1, dtype=np.float64)
+        metrics = {"loss": moved, "loss_before": 2 * moved, "loss_squared": np.square(moved)}
         return ArrayUpdates(
             client=tasks.client,
             model=tasks.model,
             num_samples=counts,
             num_steps=tasks.settings["local_steps"].astype(np.int64),
             delta=delta,
-            metrics={"loss": np.where(counts > 0, np.abs(delta).mean(axis=1), np.nan)},
+            metrics={
+                name: np.where(counts > 0, metrics[name], np.nan) for name in ("loss", *sorted(tasks.measure))
+            },
         )
 
     def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
