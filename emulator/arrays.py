@@ -14,7 +14,7 @@ NO_IDS: Ints = np.zeros(0, dtype=np.int64)
 """An empty array of ids, shared by its users: not to be written to."""
 
 
-def weighted_sums(weights: Floats, rows: Floats32) -> Floats:
+def weighted_sums(weights: Floats, rows: Floats | Floats32) -> Floats:
     """`weights` times `rows`, in float64 and summed in ascending row order.
 
     Not a matrix product, whose sums BLAS may reorder. A row of weight 0 is not read, so a unit row of

@@ -7,7 +7,10 @@ AGGREGATORS: Registry[type[Aggregator]] = Registry(
     "aggregator",
     "driftscale.aggregator",
     {
+        "fedadagrad": "coordinator.aggregators.fedadagrad:FedAdagrad",
+        "fedadam": "coordinator.aggregators.fedadam:FedAdam",
         "fedavg": "coordinator.aggregators.fedavg:FedAvg",
+        "fedyogi": "coordinator.aggregators.fedyogi:FedYogi",
         "krum": "coordinator.aggregators.krum:Krum",
         "median": "coordinator.aggregators.median:Median",
         "norm_clip": "coordinator.aggregators.norm_clip:NormClip",

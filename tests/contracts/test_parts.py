@@ -20,7 +20,10 @@ from traces.partitions import Samples
 # Settings with which a part behaves differently than with its defaults.
 VARIANTS = {
     "aggregators": [
+        ("fedadagrad", {"beta1": 0.5, "initial_v": 0.0}),
+        ("fedadam", {"moments": "averaged"}),
         ("fedavg", {"weighting": "uniform"}),
+        ("fedyogi", {"preset": "fedscale"}),
         ("krum", {"byzantine": 0.4, "keep": 3}),
         ("norm_clip", {"max_norm": 0.5}),
         ("trimmed_mean", {"trim": 0.4}),
