@@ -18,18 +18,12 @@ interrupted. All checks that run a part also fail if it draws from or seeds a gl
 
 from typing import TYPE_CHECKING
 
+from experiments.contracts.aggregators import check_aggregator, check_robust_aggregator
 from experiments.contracts.clusterers import check_assignment, check_clusterer, check_plan
 from experiments.contracts.memories import check_memory, check_ranges
 from experiments.contracts.numbers import check_numbers
 from experiments.contracts.pacings import check_pacing
-from experiments.contracts.parts import (
-    check_aggregator,
-    check_detector,
-    check_part,
-    check_robust_aggregator,
-    check_schedule,
-    check_selector,
-)
+from experiments.contracts.parts import check_detector, check_part, check_schedule, check_selector
 from experiments.contracts.representations import check_representation
 from experiments.contracts.surroundings import (
     check_availability,

@@ -1,28 +1,23 @@
-"""Contract of every part, and those of detectors, selectors, aggregators and schedules."""
+"""Contract of every part, and those of detectors, selectors and schedules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
 
-from coordinator.aggregators import Aggregator
 from coordinator.assignment import Assignment
 from coordinator.candidates import Candidates
 from coordinator.detectors import Detector
-from coordinator.pacing import CohortSize
-from coordinator.pacing.sync import Sync, SyncSettings
 from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.deprecated import renamed_arguments, settings_class
 from emulator.errors import RunError
-from emulator.messages import ArrayUpdates, Updates
 from emulator.plugins import Settings
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.numbers import check_numbers
@@ -204,156 +199,6 @@ class _WatchedSelector(Selector):
             f"{taken} participants by lane; must be at most {most}"
         )
         return chosen
-
-
-@and_no_global_generator
-def check_aggregator(make: Callable[[], Aggregator]) -> None:
-    """Check an aggregator over several rounds, and on updates of some of the models.
-
-    * Models without updates stay as they are.
-    * It does not write to its arguments.
-    * Two fresh aggregators return the same models for equal updates, one of them stored and restored.
-    * If `weights` returns weights, `aggregate` calls `weighted_sum` once, with these.
-    * It reads the true concepts only if it declares `oracle = True`.
-
-    Args:
-        make: Makes a fresh aggregator.
-
-    Raises:
-        AssertionError: The aggregator breaks a rule, which the message names.
-        RunError: The aggregator's state cannot be stored, or changes in an attribute that is not declared.
-    """
-    twins = [_aggregating(aggregator, [2, 0, 2, 0], 3, rounds=3) for aggregator in (make(), resumed(make))]
-    assert same(*(watched.made for watched in twins)), "equal updates get different models"
-    view = twins[0].view
-    delta = np.random.default_rng(1).normal(size=(3, NUM_PARAMETERS)).astype(np.float32)
-    updates = ArrayUpdates(
-        client=np.arange(3),
-        model=view.model_ids[[2, 0, 2]],
-        num_samples=np.array([5, 1, 2]),
-        num_steps=np.array([4, 4, 4]),
-        delta=delta,
-        metrics={"loss": np.array([0.5, 0.25, 1.0])},
-    )
-    twins = [_WatchedAggregator(make()), _WatchedAggregator(resumed(make))]
-    for watched in twins:
-        watched.weights(updates.model, updates.num_samples, view)
-        watched.aggregate(updates, view)
-    assert same(*(watched.made for watched in twins)), "equal updates get different models"
-    nothing = updates.take(np.zeros(0, dtype=np.int64))
-    assert np.array_equal(make().aggregate(nothing, view), view.models), (
-        "without updates all models must stay as they are"
-    )
-
-
-class _WatchedAggregator(Aggregator):
-    """Wraps an aggregator: checks the models it returns and keeps them in `made`.
-
-    `view` is the view of the last call of `aggregate`.
-    """
-
-    oracle = True  # for the federation; the watch checks whether the wrapped part declares it
-
-    def __init__(self, aggregator: Aggregator) -> None:
-        self.aggregator = aggregator
-        self.watch = Watch(aggregator)
-        self.made: list[Floats32] = []
-        self.view: View
-        self._declared: Floats | None = None
-
-    def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats | None:
-        with left_alone(model, num_samples, view):
-            self._declared = self.aggregator.weights(model, num_samples, self.watch.over(view))
-        return self._declared
-
-    def aggregate(self, updates: Updates, view: View) -> Floats32:
-        assert isinstance(updates, ArrayUpdates)
-        self.view, declared, used = self.watch.over(view), self._declared, []
-
-        class Listening(ArrayUpdates):
-            def weighted_sum(self, weights: Floats) -> Floats:
-                used.append(weights)
-                return super().weighted_sum(weights)
-
-        with left_alone(updates, view):
-            models = self.aggregator.aggregate(Listening(**vars(updates)), self.view)
-        assert models.shape == view.models.shape, f"models of shape {models.shape}, not {view.models.shape}"
-        assert models.dtype == np.float32, f"models are {models.dtype}, not float32"
-        untouched = ~np.isin(view.model_ids, updates.model)
-        assert np.array_equal(models[untouched], view.models[untouched]), (
-            "a model without updates must stay as it is"
-        )
-        if declared is not None:
-            assert len(used) == 1, (
-                f"it declares its weights, but calls weighted_sum {len(used)} times, not once"
-            )
-            assert same(used[0], declared), f"it uses the weights {used[0]}, having declared {declared}"
-        self.made.append(models)
-        return models
-
-
-def _aggregating(
-    aggregator: Aggregator, members: Sequence[int], num_models: int, rounds: int
-) -> _WatchedAggregator:
-    """The aggregator, wrapped, after `rounds` rounds in which all clients participated.
-
-    `members`: the model that each client is a member of.
-    """
-    watched = _WatchedAggregator(aggregator)
-    start = Assignment.fresh(np.array(members), num_models, _starts(num_models))
-    all_participate = Sync(SyncSettings(), CohortSize(len(members)))
-    stream = _even_stream(len(members))
-    played = Rounds(stream, clusterer=Scripted({0: start}), aggregator=watched, pacing=all_participate)
-    for _ in range(rounds):
-        played.play()
-    return watched
-
-
-@and_no_global_generator
-def check_robust_aggregator(make: Callable[[], Aggregator]) -> None:
-    """Check a robust aggregator: the contract of all aggregators, and bounded influence of single updates.
-
-    * It passes `check_aggregator`.
-    * One update of ten, however large, moves its model by at most twice the largest norm of the honest
-      updates, and no other model at all.
-    * The order of the rows and the updates of clients without samples change the models by rounding only.
-
-    Args:
-        make: Makes a fresh aggregator.
-
-    Raises:
-        AssertionError: The aggregator breaks a rule, which the message names.
-        RunError: As `check_aggregator`.
-    """
-    check_aggregator(make)
-    view = _aggregating(make(), [0] * 10 + [1] * 3, 2, rounds=1).view
-    honest = np.random.default_rng(2).normal(size=(12, NUM_PARAMETERS)).astype(np.float32)
-    updates = ArrayUpdates(
-        client=np.arange(12),
-        model=view.model_ids[[0] * 10 + [1] * 2],
-        num_samples=np.full(12, 5),
-        num_steps=np.full(12, 4),
-        delta=honest,
-        metrics={"loss": np.full(12, 0.5)},
-    )
-    before = make().aggregate(updates, view)
-    most = 2 * np.linalg.norm(honest, axis=1).max()
-    for size in (1e3, 1e6, 1e30):
-        wild = replace(updates, delta=honest.copy())
-        wild.delta[3] = size
-        models = make().aggregate(wild, view)
-        moved = np.linalg.norm(models[0].astype(np.float64) - view.models[0])
-        assert moved <= most, f"one update of ten, of size {size:g}, moves its model by {moved:.3g}"
-        assert np.array_equal(models[1], before[1]), "a large update of one model moves another model"
-    order = np.random.default_rng(3).permutation(12)
-    turned = make().aggregate(updates.take(order), view)
-    assert np.allclose(turned, before, rtol=1e-5, atol=1e-6), "the order of the rows changes the models"
-    silent = replace(updates, num_samples=np.array([5] * 9 + [0] + [5] * 2))
-    loud = replace(silent, delta=honest.copy())
-    loud.delta[9] = 7.0
-    less = make().aggregate(silent.take(np.flatnonzero(silent.num_samples > 0)), view)
-    heard = make().aggregate(loud, view)
-    assert np.allclose(heard, less, rtol=1e-5, atol=1e-6), "an update without samples moves a model"
 
 
 @and_no_global_generator
