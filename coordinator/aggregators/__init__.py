@@ -14,6 +14,7 @@ AGGREGATORS: Registry[type[Aggregator]] = Registry(
         "krum": "coordinator.aggregators.krum:Krum",
         "median": "coordinator.aggregators.median:Median",
         "norm_clip": "coordinator.aggregators.norm_clip:NormClip",
+        "qfedavg": "coordinator.aggregators.qfedavg:QFedAvg",
         "trimmed_mean": "coordinator.aggregators.trimmed_mean:TrimmedMean",
     },
 )

@@ -26,6 +26,7 @@ VARIANTS = {
         ("fedyogi", {"preset": "fedscale"}),
         ("krum", {"byzantine": 0.4, "keep": 3}),
         ("norm_clip", {"max_norm": 0.5}),
+        ("qfedavg", {"q": 2.5, "learning_rate": 0.5}),
         ("trimmed_mean", {"trim": 0.4}),
     ],
     "clusterers": [
