@@ -6,7 +6,9 @@ from coordinator.selectors.random import Random
 from emulator.deprecated import keep_old_names
 from emulator.plugins import Registry
 
-SELECTORS: Registry[type[Selector]] = Registry("selector", "driftscale.selector", {"random": Random})
+SELECTORS: Registry[type[Selector]] = Registry(
+    "selector", "driftscale.selector", {"oort": "coordinator.selectors.oort:Oort", "random": Random}
+)
 
 __all__ = ["SELECTORS", "Candidates", "Selector"]
 
