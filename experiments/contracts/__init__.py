@@ -23,8 +23,9 @@ from experiments.contracts.clusterers import check_assignment, check_clusterer, 
 from experiments.contracts.memories import check_memory, check_ranges
 from experiments.contracts.numbers import check_numbers
 from experiments.contracts.pacings import check_pacing
-from experiments.contracts.parts import check_detector, check_part, check_schedule, check_selector
+from experiments.contracts.parts import check_detector, check_part, check_schedule
 from experiments.contracts.representations import check_representation
+from experiments.contracts.selectors import check_selector
 from experiments.contracts.surroundings import (
     check_availability,
     check_device_profile,

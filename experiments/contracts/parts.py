@@ -1,23 +1,19 @@
-"""Contract of every part, and those of detectors, selectors and schedules."""
+"""Contract of every part, and those of detectors and schedules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
 
 from coordinator.assignment import Assignment
-from coordinator.candidates import Candidates
 from coordinator.detectors import Detector
 from coordinator.schedules import Schedule
-from coordinator.selectors import Selector
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.deprecated import renamed_arguments, settings_class
-from emulator.errors import RunError
 from emulator.plugins import Settings
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.numbers import check_numbers
@@ -40,9 +36,6 @@ STRANGE: tuple[Any, ...] = (
     {"no_such_key": {}},
 )
 """Values that are tried in place of every setting: it must take them, or refuse with a ValidationError."""
-
-LANES = (np.array([1, 4, 5, 9, 12]), np.array([0, 2]), np.zeros(0, dtype=np.int64), np.array([7]))
-"""The clients of each lane; client 5 is offline."""
 
 TASKS = (np.array([0, 0, 1, 3]), np.array([0, 2, 1, 2]))
 """Clients and models of the tasks that every schedule gets in addition to those of a round."""
@@ -138,67 +131,6 @@ def check_detector(make: Callable[[], Detector]) -> None:
         assert same(*outputs), "two fresh detectors behave differently on equal representations"
     no_clients = np.zeros((0, NUM_LABELS))
     assert make().detect(no_clients, no_clients).shape == (0,), "for no clients there must be no flags"
-
-
-@and_no_global_generator
-def check_selector(make: Callable[[], Selector]) -> None:
-    """Check a selector in a round of several lanes with one client offline.
-
-    * Participants are ascending, distinct and online candidates; no lane has more of them than wanted.
-    * Two fresh selectors choose the same participants on equal views, one of them stored and restored.
-    * It does not write to its arguments.
-    * It reads the true concepts only if it declares `oracle = True`.
-
-    Args:
-        make: Makes a fresh selector.
-
-    Raises:
-        AssertionError: The selector breaks a rule, which the message names.
-        RunError: The selector chooses nobody where participants are wanted, or its state cannot be stored, or
-            changes in an attribute that is not declared.
-    """
-    lane = np.full(13, -1)
-    for number, ids in enumerate(LANES):
-        lane[ids] = number
-    start = Assignment.fresh(np.maximum(lane, 0), len(LANES), _starts(len(LANES)), lanes=lane)
-    online = np.arange(13)[None] != 5
-    for wanted in ([2, 2, 2, 1], [9, 0, 1, 1], [0, 0, 0, 0]):
-        outputs = []
-        for selector in (make(), resumed(make)):
-            watched = _WatchedSelector(selector)
-            rounds = Rounds(_even_stream(13), online, clusterer=Scripted({0: start}), selector=watched)
-            rounds.open()
-            sizes = rounds.federation.lane_sizes(0)
-            # A round without participants raises RunError: a mistake of the selector only if some are wanted.
-            with nullcontext() if any(wanted) else suppress(RunError):
-                rounds.federation.select(0, sizes, np.array(wanted), 0.0)
-            outputs.append(watched.chosen)
-        assert same(*outputs), "two fresh selectors behave differently on equal views"
-
-
-class _WatchedSelector(Selector):
-    """Wraps a selector: checks the participants it returns; `chosen` has those of the last call."""
-
-    oracle = True  # for the federation; the watch checks whether the wrapped part declares it
-
-    def __init__(self, selector: Selector) -> None:
-        self.selector = selector
-        self.watch = Watch(selector)
-        self.chosen: Ints | None = None
-
-    def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:
-        lanes = [candidates.ids(lane) for lane in range(len(candidates))]
-        with left_alone(lanes, wanted, view):
-            self.chosen = chosen = self.selector.select(candidates, wanted, self.watch.over(view))
-        assert 5 not in chosen, "client 5 is offline and must not be chosen"
-        assert chosen.tolist() == sorted(set(chosen.tolist())), f"{chosen}: not ascending and distinct"
-        taken = [int(np.isin(chosen, ids).sum()) for ids in lanes]
-        assert sum(taken) == len(chosen), f"{chosen}: not all of these are candidates"
-        most = [min(count, len(ids)) for count, ids in zip(wanted.tolist(), LANES, strict=True)]
-        assert all(got <= limit for got, limit in zip(taken, most, strict=True)), (
-            f"{taken} participants by lane; must be at most {most}"
-        )
-        return chosen
 
 
 @and_no_global_generator

@@ -50,11 +50,15 @@ class Rounds:
     """A federation that plays round after round, at instants that a coordinator could give it.
 
     `parts` replace the simple parts, by their names in `Parts`. `online` (slots, N): whether each client is
-    online in each slot, `SLOTS` of them per round; None if all clients always are.
+    online in each slot, `SLOTS` of them per round; None if all clients always are. With `abandons` the last
+    visit of a round of several is abandoned, unless it was dropped.
     """
 
-    def __init__(self, stream: LabelStream, online: Bools | None = None, **parts: Any) -> None:
+    def __init__(
+        self, stream: LabelStream, online: Bools | None = None, abandons: bool = False, **parts: Any
+    ) -> None:
         clients = stream.num_clients
+        self._abandons = abandons
         self.federation = Federation(
             replace(_simple_parts(clients), **parts),
             RoundSettings(rounds=1, local_steps=4, batch_size=2, learning_rate=0.1),
@@ -93,6 +97,8 @@ class Rounds:
         self._visits += len(sent.clients)
         ends = sent.ends
         outcome = np.where(ends.dropped, Outcome.DROPPED, Outcome.COMPLETED).astype(np.int64)
+        if self._abandons and len(ends) > 1 and not ends.dropped[-1]:
+            outcome[-1] = Outcome.ABANDONED
         ended = EndedVisits(
             ends.visit, ends.client, sent.lanes, np.full(len(ends), sent_s), ends.time_s, outcome
         )
