@@ -84,6 +84,7 @@ ShareBelowOne = Annotated[float, Number(ge=0, lt=1)]
 
 Factor = Annotated[float, Number(ge=0, le=LARGEST)]
 PositiveFactor = Annotated[float, Number(gt=0, le=LARGEST)]
+FactorFromOne = Annotated[float, Number(ge=1, le=LARGEST)]
 
 Duration = Annotated[float, Number(gt=0, le=1e12)]
 """Seconds or days."""

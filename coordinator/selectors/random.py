@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from coordinator.candidates import Candidates
 from coordinator.selectors.base import Selector
+from coordinator.selectors.draws import by_lane
 from coordinator.view import View
-from emulator.arrays import NO_IDS, Ints
+from emulator.arrays import Ints
 from emulator.plugins import NoSettings
 
 
@@ -16,6 +15,7 @@ class Random(Selector):
 
     Two of clients 0 to 4 are wanted, and nine of clients 5 to 8; only clients with an even id are online:
 
+    >>> import numpy as np
     >>> from types import SimpleNamespace
     >>> view = SimpleNamespace(rngs=lambda purpose, lanes: map(np.random.default_rng, lanes))
     >>> candidates = Candidates([np.arange(5), np.arange(5, 9)], lambda ids: ids % 2 == 0)
@@ -26,8 +26,4 @@ class Random(Selector):
     Settings = NoSettings
 
     def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:
-        chosen = [NO_IDS]
-        streams = view.rngs("selection", np.arange(len(wanted)))
-        for lane, (count, generator) in enumerate(zip(wanted.tolist(), streams, strict=True)):
-            chosen.append(candidates.draw(lane, count, generator))
-        return np.sort(np.concatenate(chosen))
+        return by_lane(wanted, view, candidates.draw)
