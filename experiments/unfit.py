@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from coordinator.detectors import DETECTORS
 from coordinator.distances import DISTANCES, SHARES_ONLY
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.hearing.client_data import ClientData, Reference
@@ -64,6 +65,7 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             for part in parts.all:
                 part.check_run(run)
             _refuse_unfit_late_reports(experiment, parts, world)
+            _refuse_selection_by_first_reports(parts, arm)
             if parts.needs_reports:
                 _refuse_distances_of_shares(parts, arm)
                 size = _size(parts.representation, experiment, arm, world, executors[trained], stream)
@@ -102,6 +104,16 @@ def _refuse_unfit_late_reports(experiment: Experiment, parts: Parts, world: Worl
         raise ConfigurationError(
             f"clusterer.at_round = {first}: the reports of clients that are offline as that round is opened "
             f"would be of another model; set round.hear = 'everyone', or representation.at = 'frozen'"
+        )
+
+
+def _refuse_selection_by_first_reports(parts: Parts, arm: Arm) -> None:
+    """ConfigurationError if the selector compares reports, and clients send none after they registered."""
+    if parts.selector.needs_reports and not parts.detectors and not parts.representation.at_present_models:
+        raise ConfigurationError(
+            f"selector = {arm.selector.kind!r}: compares clients by reports, and without detectors nobody "
+            f"reports new data; set detectors, as in {{ changed = 'changed' }}; choices: "
+            f"{', '.join(DETECTORS.names())}"
         )
 
 
@@ -182,12 +194,12 @@ def _refuse_distances_of_shares(parts: Parts, arm: Arm) -> None:
     """ConfigurationError if a part compares reports that are not shares in a distance between shares."""
     if parts.representation.shares:
         return
-    for key, part in {"clusterer": parts.clusterer, **parts.detectors}.items():
+    detectors = {f"detectors.{name}": detector for name, detector in parts.detectors.items()}
+    for key, part in {"clusterer": parts.clusterer, "selector": parts.selector, **detectors}.items():
         distance = getattr(part.settings, "distance", None)
         if distance in SHARES_ONLY:
-            where = key if key == "clusterer" else f"detectors.{key}"
             others = ", ".join(sorted(DISTANCES.keys() - SHARES_ONLY))
             raise ConfigurationError(
-                f"{where}.distance = {distance!r}: is defined between shares, which the reports of "
+                f"{key}.distance = {distance!r}: is defined between shares, which the reports of "
                 f"representation = {arm.representation.kind!r} are not; choices: {others}"
             )
