@@ -55,6 +55,7 @@ WORKLOADS: Mapping[str, Workload] = {
         "rounds",
         "measure_fleet_sizes",
     ),
+    "oort": Workload("selection by Oort over 1,000,000 devices", "rounds", "measure_oort"),
     "e2": Workload(
         "1,000,000 completions of asynchronous visits, 10,000 in flight",
         "completions",

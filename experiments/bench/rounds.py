@@ -1,9 +1,9 @@
-"""Workload E1: an emulated round of the real `Emulation` and coordinator, with faked training.
+"""Workloads E1 and oort: emulated rounds of the real `Emulation` and coordinator, with faked training.
 
 The clients are smartphones with diurnal availability; 130 online clients are selected, and the first 100 that
 return complete. A round is everything between two lines of the log: selection, visits, drop-outs, ledger,
 record. The first round, in which all clients register, and the last, in which all are evaluated, do not
-count.
+count. E1 selects uniformly; oort measures the selection of Oort, which scores all clients online.
 """
 
 from __future__ import annotations
@@ -25,10 +25,14 @@ from coordinator.federation.method import Parts, RoundSettings
 from coordinator.memories.held import Held, HeldSettings
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncSettings
+from coordinator.selectors import Selector
+from coordinator.selectors.oort import Oort
 from coordinator.selectors.random import Random
+from coordinator.selectors.utility import OortSettings
 from coordinator.view import View
 from emulator.arrays import Ints
 from emulator.emulation import Emulation
+from emulator.messages import EndedVisits, TaskMetric, Updates
 from emulator.plugins import NoSettings
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord, RunLog
@@ -37,6 +41,7 @@ from experiments.bench.measure import Measured, Say, collector_frozen, interleav
 from experiments.bench.population import (
     BATCH_SIZE,
     LOCAL_STEPS,
+    SAMPLES,
     SEED,
     InstantExecutor,
     Population,
@@ -86,27 +91,39 @@ class RoundTimes:
         return (self.selected[-2] - self.selected[0]) / (len(self.selected) - 2)
 
 
-class TimedRandom(Random):
-    """The uniform selector, with its seconds measured by `stopwatch`."""
+class TimedSelector(Selector):
+    """A selector, with the seconds of its selections and feedback measured by `stopwatch`."""
 
-    def __init__(self, stopwatch: Stopwatch) -> None:
-        super().__init__(NoSettings())
+    def __init__(self, selector: Selector, stopwatch: Stopwatch) -> None:
+        super().__init__(selector.settings)
+        self.selector = selector
         self.stopwatch = stopwatch
+
+    @property
+    def needs(self) -> frozenset[TaskMetric]:
+        return self.selector.needs
 
     def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:
         with self.stopwatch.measure("select_s"):
-            return super().select(candidates, wanted, view)
+            return self.selector.select(candidates, wanted, view)
+
+    def feedback(self, visits: EndedVisits, updates: Updates | None) -> None:
+        with self.stopwatch.measure("select_s"):
+            self.selector.feedback(visits, updates)
 
 
-def play(population: Population, sizes: RoundSizes) -> RoundTimes:
-    """Play `sizes.rounds` rounds plus two, with a log on disk, as in a real run; returns their times."""
+def play(population: Population, sizes: RoundSizes, selector: Selector | None = None) -> RoundTimes:
+    """Play `sizes.rounds` rounds plus two, with a log on disk, as in a real run; returns their times.
+
+    Without a `selector`, participants are drawn uniformly.
+    """
     stopwatch = Stopwatch()
     pacing = Sync(SyncSettings(), CohortSize(sizes.participants, sizes.over_commit))
     federation = Federation(
         Parts(
             clusterer=Single(NoSettings()),
             detectors={},
-            selector=TimedRandom(stopwatch),
+            selector=TimedSelector(selector or Random(NoSettings()), stopwatch),
             memory=Held(HeldSettings()),
             aggregator=FedAvg(FedAvgSettings()),
             pacing=pacing,
@@ -130,12 +147,54 @@ def play(population: Population, sizes: RoundSizes) -> RoundTimes:
     return times
 
 
+def half_tried(population: Population) -> Oort:
+    """An Oort that has tried every other client."""
+    clients = len(population)
+    oort, rng = Oort(OortSettings()), RandomStreams(SEED).generator("utilities")
+    last_round = np.arange(clients) % 2
+    known = {
+        "_round": 1,
+        "_visit_samples": LOCAL_STEPS * BATCH_SIZE,
+        "_utility": np.where(last_round > 0, rng.lognormal(np.log(SAMPLES), 1.0, clients), SAMPLES),
+        "_duration_s": population.visit_s(np.arange(clients)),
+        "_last_round": last_round,
+    }
+    oort.restore({**oort.state(), **known})
+    return oort
+
+
 def measure_rounds(repeats: int, say: Say) -> list[Figure]:
     return round_figures(1_000_000, repeats, say)
 
 
 def measure_fleet_sizes(repeats: int, say: Say) -> list[Figure]:
     return fleet_size_figures((10_000, 100_000, 1_000_000), repeats, say)
+
+
+def measure_oort(repeats: int, say: Say) -> list[Figure]:
+    return oort_figures(1_000_000, repeats, say)
+
+
+def oort_figures(clients: int, repeats: int, say: Say, sizes: RoundSizes | None = None) -> list[Figure]:
+    """Milliseconds of a round in selection and feedback of Oort, if half of the clients are tried."""
+    sizes = sizes or RoundSizes(over_commit=1.0, rounds=10)
+    say(f"drawing {clients:,} devices")
+    population = Population.of(clients)
+
+    def measured() -> float:
+        return play(population, sizes, half_tried(population)).selection_s
+
+    samples = interleaved({"ours": measured}, repeats, say=say)
+    return [
+        figure(
+            "oort-selection",
+            f"selection of {sizes.wanted} of {clients:,} devices by Oort, half of them tried",
+            1000 * samples["ours"],
+            "ms",
+            better="lower",
+            target=Target("value", 100.0),
+        )
+    ]
 
 
 def round_figures(clients: int, repeats: int, say: Say, sizes: RoundSizes | None = None) -> list[Figure]:

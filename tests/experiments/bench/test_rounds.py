@@ -7,7 +7,15 @@ from emulator.seeding import RandomStreams
 from experiments.bench.population import SEED, Population
 from experiments.bench.rivals.rounds_by_scan import ScannedRounds, registry
 from experiments.bench.rivals.rounds_by_simpy import SimpyRounds, play_visits
-from experiments.bench.rounds import RoundSizes, fleet_size_figures, play, round_figures, short
+from experiments.bench.rounds import (
+    RoundSizes,
+    fleet_size_figures,
+    half_tried,
+    oort_figures,
+    play,
+    round_figures,
+    short,
+)
 from traces.availability.diurnal import Diurnal, DiurnalSettings
 
 CLIENTS = 400
@@ -99,6 +107,15 @@ def test_fleet_sizes_lie_on_two_curves_and_the_smallest_is_their_reference() -> 
     ]
     assert [item.ratio == 1 for item in figures] == [True, False, True, False]
     assert figures[2].value < figures[0].value
+
+
+def test_oort_selects_among_tried_and_untried_clients(population: Population) -> None:
+    oort = half_tried(population)
+    tried = oort.state()["_last_round"].copy()
+    records = play(population, SIZES, oort).records
+    assert set(tried[records[0].participants].tolist()) == {0, 1}
+    (selection,) = oort_figures(CLIENTS, 2, ignore, SIZES)
+    assert (selection.name, selection.unit) == ("oort-selection", "ms")
 
 
 def test_sizes_in_names_are_short() -> None:
