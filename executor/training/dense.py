@@ -7,6 +7,7 @@ of small models.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -138,18 +139,24 @@ class _CrossEntropy:
         torch.log_softmax(logits, 1, out=log_probabilities)
         return torch.addcmul(targets, torch.exp(log_probabilities), share)
 
+    @cached_property
+    def _of_samples(self) -> Tensor:
+        """(steps of all tasks, 1, B) the log-probabilities of the labels, in the order of the batches."""
+        return self._log_probabilities.gather(1, self._labels)
+
     def means(self) -> Floats:
         """(n,) each task's mean loss over its steps; NaN for a task without steps."""
-        losses = -self._log_probabilities.gather(1, self._labels).mean(dim=(1, 2))
+        losses = -self._of_samples.mean(dim=(1, 2))
         sums = torch.zeros(len(self._group), dtype=torch.float64).index_add_(0, self._owner, losses.double())
         means: Floats = (sums / torch.from_numpy(self._group.steps)).numpy()
         return means
 
     def measured(self) -> Mapping[TaskMetric, Floats]:
         """The columns (n,) of the group's `measure`."""
+        if not self._group.measure:
+            return {}
         measured = Measured(self._group)
-        if self._group.measure:
-            losses = -self._log_probabilities.gather(1, self._labels)[:, 0]  # a row per step and task
-            for step, of_samples in enumerate(torch.split_with_sizes(losses, self._group.active.tolist())):
-                measured.add(step, of_samples)
+        by_step = torch.split_with_sizes(self._of_samples[:, 0], self._group.active.tolist())
+        for step, log_probabilities in enumerate(by_step):
+            measured.add(step, -log_probabilities)
         return measured.columns

@@ -47,5 +47,6 @@ class Measured:
         if "loss_squared" in self._filled:
             ends: Bools = self._steps[task : task + len(losses)] == step + 1
             members: Ints = np.flatnonzero(ends)
-            squares = losses.detach()[torch.from_numpy(members)].double().square()
-            self._filled["loss_squared"][task + members] = squares.mean(dim=1).numpy()
+            if len(members) > 0:
+                squares = losses.detach()[torch.from_numpy(members)].double().square()
+                self._filled["loss_squared"][task + members] = squares.mean(dim=1).numpy()

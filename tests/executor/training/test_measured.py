@@ -33,7 +33,9 @@ def trained(trainer: LocalExecutor, tasks: TrainTasks) -> ArrayUpdates:
     return trainer.train(tasks, models, np.arange(len(tasks)) % 2)
 
 
-@pytest.mark.parametrize("rules", [SGD, NO_PULL, [rule("fedprox", mu=5.0), rule("sgd")]], ids=range(3))
+@pytest.mark.parametrize(
+    "rules", [SGD, NO_PULL, [rule("fedprox", mu=5.0), rule("sgd")]], ids=["descent", "rules", "pull"]
+)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_two_steps_of_a_model_of_biases_by_hand(strategy: str, rules: list[LocalRule]) -> None:
     """Features are 0 and the received model predicts (1/4, 3/4); half of the samples have each label.
