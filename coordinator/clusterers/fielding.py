@@ -28,6 +28,7 @@ from coordinator.triggers.centre_shift import CentreShiftSettings
 from coordinator.view import View
 from emulator.arrays import Floats
 from emulator.deprecated import keep_old_names
+from emulator.messages import TaskMetric
 from emulator.plugins import ChoiceOf, Chosen
 from emulator.storage.state_tree import Tree
 
@@ -127,6 +128,10 @@ class Fielding(Clusterer):
         self._trigger.restore(state["_trigger"])
 
     @property
+    def needs(self) -> frozenset[TaskMetric]:
+        return self._trigger.needs
+
+    @property
     def needs_reports(self) -> bool:
         return True
 
@@ -158,7 +163,7 @@ class Fielding(Clusterer):
         centers = centers_of(reports, moved, self._centers, distance)
         held = slice(None) if view.holding.all() else view.holding
         trigger = self._trigger.evaluate(
-            Moved(reports[held], moved[held], centers, self._centers, self._last_global, distance)
+            Moved(reports[held], moved[held], centers, self._centers, self._last_global, distance, view.rng)
         )
         view.log_trigger(trigger)
         # Algorithm 2 averages the models of the clusters that clients have moved to, algorithm 4 those that
@@ -179,6 +184,10 @@ class Fielding(Clusterer):
         if every_drift:
             return Assignment.averaged(before, moved, len(centers))
         return Assignment.moved(moved, len(centers))
+
+    def on_updates(self, view: View) -> None:
+        assert view.updates is not None
+        self._trigger.observe(view.updates)
 
     def _partition(self, view: View) -> Partition:
         generator, distance = view.rng("clustering"), self.settings.distance or view.distance

@@ -2,11 +2,12 @@
 
 from coordinator.triggers.base import Moved, ReclusteringTrigger
 from coordinator.triggers.centre_shift import CentreShift
+from coordinator.triggers.learned import Learned
 from coordinator.triggers.pairwise import Pairwise
 from emulator.plugins import Registry
 
 TRIGGERS: Registry[type[ReclusteringTrigger]] = Registry(
-    "trigger", "driftscale.trigger", {"centre_shift": CentreShift, "pairwise": Pairwise}
+    "trigger", "driftscale.trigger", {"centre_shift": CentreShift, "learned": Learned, "pairwise": Pairwise}
 )
 
 __all__ = ["TRIGGERS", "Moved", "ReclusteringTrigger"]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import numpy as np
 
 from coordinator.distances import DistanceName
 from coordinator.view import Part
 from emulator.arrays import Floats, Ints
-from emulator.messages import AnyTrigger
+from emulator.messages import AnyTrigger, Updates
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class Moved:
     previous: Floats  # (k, D) the centres before the moves
     last_global: Floats  # (k, D) the centres that the last global clustering left
     distance: DistanceName  # the distance in which clients are clustered
+    rng: Callable[..., np.random.Generator]  # `View.rng`: streams keyed by purpose and round
 
 
 class ReclusteringTrigger(Part):
@@ -41,4 +45,14 @@ class ReclusteringTrigger(Part):
 
         Returns:
             What was compared, for the log; all clients are re-clustered if it has `fired`.
+        """
+
+    def observe(self, updates: Updates) -> None:
+        """See the updates of a server step; by default they are ignored.
+
+        Called after each server step that brought usable updates. Metrics are there only if `needs` names
+        them.
+
+        Args:
+            updates: the usable updates, which are in the models already.
         """

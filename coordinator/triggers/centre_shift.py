@@ -20,6 +20,16 @@ def _number_or_never(value: Any) -> Any:
     return value
 
 
+ShiftFrom = Annotated[
+    Literal["previous", "last_global"],
+    Field(
+        description="a shift is measured from where the centre was before this drift, as published, or from "
+        "where the last global clustering left it, so that slow drift adds up"
+    ),
+]
+"""Where the shift of a centre begins."""
+
+
 class CentreShiftSettings(Settings):
     """How far a centre may move, and from where that is measured."""
 
@@ -28,11 +38,7 @@ class CentreShiftSettings(Settings):
         description="re-cluster when a centre moved this share of the mean centre distance; 0: at every "
         'drift; "never": clients only move, one by one; squared for the distance squared_euclidean',
     )
-    shift_from: Literal["previous", "last_global"] = Field(
-        "previous",
-        description="a shift is measured from where the centre was before this drift, as published, or from "
-        "where the last global clustering left it, so that slow drift adds up",
-    )
+    shift_from: ShiftFrom = "previous"
 
 
 class CentreShift(ReclusteringTrigger):
@@ -50,6 +56,7 @@ class CentreShift(ReclusteringTrigger):
     ...     previous=np.eye(2),
     ...     last_global=np.eye(2),
     ...     distance="l1",
+    ...     rng=lambda purpose: np.random.default_rng(0),
     ... )
     >>> trigger = CentreShift(CentreShiftSettings()).evaluate(moved)
     >>> trigger.shift, trigger.mean_distance, trigger.fired
@@ -60,16 +67,24 @@ class CentreShift(ReclusteringTrigger):
     settings: CentreShiftSettings
 
     def evaluate(self, moved: Moved) -> Trigger:
-        origin = moved.previous if self.settings.shift_from == "previous" else moved.last_global
         threshold = None if self.settings.threshold == "never" else self.settings.threshold
-        shift = float(paired(moved.centers, origin, moved.distance).max())
-        clusters = len(moved.centers)
-        if clusters == 1:
-            mean_distance = None
-            too_far = bool((moved.reports != moved.reports[0]).any())
-        else:
-            distances = DISTANCES[moved.distance](moved.centers, moved.centers)
-            mean_distance = float(np.mean(distances[np.triu_indices(clusters, 1)]))
-            share = threshold if moved.distance != "squared_euclidean" or threshold is None else threshold**2
-            too_far = share is not None and shift >= share * mean_distance
-        return Trigger(shift, mean_distance, threshold, clusters, threshold is not None and too_far)
+        return compared(moved, threshold, self.settings.shift_from)
+
+
+def compared(moved: Moved, threshold: float | None, shift_from: ShiftFrom) -> Trigger:
+    """Algorithm 2's comparison: fires if a centre moved at least `threshold` x the mean centre distance.
+
+    The fine print is that of `CentreShift`; with a `threshold` of None it never fires.
+    """
+    origin = moved.previous if shift_from == "previous" else moved.last_global
+    shift = float(paired(moved.centers, origin, moved.distance).max())
+    clusters = len(moved.centers)
+    if clusters == 1:
+        mean_distance = None
+        too_far = bool((moved.reports != moved.reports[0]).any())
+    else:
+        distances = DISTANCES[moved.distance](moved.centers, moved.centers)
+        mean_distance = float(np.mean(distances[np.triu_indices(clusters, 1)]))
+        share = threshold if moved.distance != "squared_euclidean" or threshold is None else threshold**2
+        too_far = share is not None and shift >= share * mean_distance
+    return Trigger(shift, mean_distance, threshold, clusters, threshold is not None and too_far)

@@ -43,7 +43,7 @@ class Pairwise(ReclusteringTrigger):
 
     >>> reports, members = np.array([[0.0], [0.25], [1.0]]), np.array([0, 0, 1])
     >>> centers = np.array([[0.125], [1.0]])
-    >>> moved = Moved(reports, members, centers, previous=centers, last_global=centers, distance="l1")
+    >>> moved = Moved(reports, members, centers, centers, centers, "l1", rng=np.random.default_rng)
     >>> pairwise = Pairwise(PairwiseSettings())
     >>> [(trigger.delta, trigger.fired) for trigger in map(pairwise.evaluate, [moved] * 4)]
     [(0.1, True), (0.1, True), (0.2, True), (0.4, False)]

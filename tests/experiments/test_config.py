@@ -295,7 +295,7 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "trigger": "centre"}}]},
             "x.toml: arm.a.clusterer.trigger = 'centre': unknown trigger 'centre'; choices: centre_shift, "
-            "pairwise; did you mean 'centre_shift'?",
+            "learned, pairwise; did you mean 'centre_shift'?",
         ),
         (
             {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "trigger": {"treshold": 1}}}]},

@@ -14,7 +14,8 @@ def evaluated(distance="euclidean", *, centers=LINE, reports=((0.0,), (5.0,)), *
     """The trigger of centres 5 apart that moved by 1, or by 2 since the last global clustering."""
     arrays = {name: np.array(values) for name, values in centers.items()}
     reports = np.array(reports)
-    moved = Moved(reports=reports, members=np.arange(len(reports)), distance=distance, **arrays)
+    members, rng = np.arange(len(reports)), np.random.default_rng
+    moved = Moved(reports=reports, members=members, distance=distance, rng=rng, **arrays)
     return CentreShift(CentreShiftSettings(**settings)).evaluate(moved)
 
 

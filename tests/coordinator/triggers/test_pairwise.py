@@ -14,7 +14,7 @@ SIX = (0.5, 0.5, 0.5, 0.5, 0.3, 0.0)
 def moved(reports, members, distance="l1") -> Moved:
     reports, members = np.array(reports, dtype=np.float64), np.array(members)
     centers = np.zeros((members.max() + 1, reports.shape[1]))
-    return Moved(reports, members, centers, centers, centers, distance)
+    return Moved(reports, members, centers, centers, centers, distance, rng=np.random.default_rng)
 
 
 def apart(largest: float) -> Moved:
