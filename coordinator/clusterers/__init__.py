@@ -15,6 +15,7 @@ CLUSTERERS: Registry[type[Clusterer]] = Registry(
         "feddrift": "coordinator.clusterers.feddrift:FedDrift",
         "feddrift_c": "coordinator.clusterers.feddrift_c:FedDriftC",
         "ifca": "coordinator.clusterers.ifca:Ifca",
+        "auxo": "coordinator.clusterers.auxo:Auxo",
         "cfl": "coordinator.clusterers.cfl:Cfl",
         "driftsurf": "coordinator.clusterers.driftsurf:DriftSurf",
         "aue": "coordinator.clusterers.aue:Aue",

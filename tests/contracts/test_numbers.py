@@ -139,6 +139,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "label_replay": {"group": "place", "label": "kind", "rounds_per_step": 2, "retain_rounds": 4},
     "label_subsets": {"subsets": [[0, 1], [1, 2]]},
     "label_swaps": {"swaps": [[1, 2]]},
+    "auxo": {"split_rounds": [2], "min_participants": 2},
     "cfl": {"eps1": 1.0, "eps2": 1.0},
     "embedding": {"epochs": 1},
     "gradient": {"epochs": 1},

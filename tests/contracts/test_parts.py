@@ -31,6 +31,8 @@ VARIANTS = {
     ],
     "clusterers": [
         ("aue", {"num_models": 2, "weigh": "updates", "feddrift_aue_offbyone": True}),
+        ("auxo", {"split_rounds": (1, 3, 5), "min_participants": 2, "explore": 0.5}),
+        ("auxo", {"split_rounds": "automatic", "min_participants": 2, "min_expected": 0}),
         ("cfl", {"child_init": "initial", "eps1": 5.0, "eps2": 1e-6, "gamma": 0.0, "max_models": 3}),
         ("driftsurf", {"delta": 0.0, "reactive_steps": 2}),
         ("feddrift", {"new_model_init": "copy_best", "max_models": 2, "merge_samples": 7}),

@@ -180,6 +180,13 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     ),
     "ifca": (CONCEPTS, {"clusterer": {"kind": "ifca", "num_models": 3, "metric": "loss"}}),
     "ifca-by-step": (CONCEPTS, {"clusterer": {"kind": "ifca", "choose": "step"}, "memory": "claimed"}),
+    "auxo": (
+        PHONES,
+        {
+            "clusterer": {"kind": "auxo", "split_rounds": [3, 6], "min_participants": 3},
+            "pacing": {"kind": "sync", "share": "equal"},
+        },
+    ),
     "cfl": (CONCEPTS, {"clusterer": {"kind": "cfl", "eps1": 10.0, "eps2": 0.001, "min_size": 2}}),
     "feddrift": (CONCEPTS, {"clusterer": {"kind": "feddrift", "delta": 0.05}, "memory": "claimed"}),
     "feddrift-c": (CONCEPTS, {"clusterer": {"kind": "feddrift_c", "delta": 0.05}, "memory": "claimed"}),
