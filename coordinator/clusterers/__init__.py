@@ -16,6 +16,7 @@ CLUSTERERS: Registry[type[Clusterer]] = Registry(
         "feddrift_c": "coordinator.clusterers.feddrift_c:FedDriftC",
         "ifca": "coordinator.clusterers.ifca:Ifca",
         "auxo": "coordinator.clusterers.auxo:Auxo",
+        "hypcluster": "coordinator.clusterers.hypcluster:HypCluster",
         "cfl": "coordinator.clusterers.cfl:Cfl",
         "driftsurf": "coordinator.clusterers.driftsurf:DriftSurf",
         "aue": "coordinator.clusterers.aue:Aue",

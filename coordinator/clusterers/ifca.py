@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
 from pydantic import Field
 
 from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer
+from coordinator.clusterers.best_model import moved_to_best, own_initialisations
 from coordinator.view import View
-from emulator.arrays import Ints
 from emulator.deprecated import keep_old_names
 from emulator.numbers import ModelCount
 from emulator.plugins import Settings
@@ -47,6 +46,7 @@ class Ifca(Clusterer):
     Client 1 gets 8 of its 10 samples right with model 1, and only 3 with model 0:
 
     >>> from types import SimpleNamespace
+    >>> import numpy as np
     >>> from coordinator.view import ScoreResponse
     >>> from emulator.messages import Scores
     >>> scores = Scores(counts=np.array([10, 10]), correct=np.array([[9.0, 4.0], [3.0, 8.0]]))
@@ -66,44 +66,16 @@ class Ifca(Clusterer):
 
     def on_data(self, view: View) -> Assignment | None:
         if view.assignment is None:
-            starts = [view.initial(number) for number in range(self.settings.num_models)]
-            together = np.zeros(view.num_clients, dtype=np.int64)
-            return Assignment.fresh(together, len(starts), np.stack(starts), lanes=together)
+            return own_initialisations(self.settings.num_models, view)
         if self.settings.choose == "step" and len(view.changed) > 0:
-            return self._chosen(view.changed, view)
+            return moved_to_best(view.changed, view, "arrived", self.settings.metric)
         return None
 
     def on_participants(self, view: View) -> Assignment | None:
         by_round = self.settings.choose == "round"
-        if view.round > 0:
-            return self._chosen(view.participants, view) if by_round else None
-        if self.settings.first == "together":
-            return None
-        # Round 0: this is the first call at which there are models to choose from, whatever `choose` is.
-        return self._chosen(view.participants, view)
-
-    def _chosen(self, clients: Ints, view: View) -> Assignment | None:
-        """Move each of `clients` to the model that does best on its newest arrivals.
-
-        Ties go to the lowest row; a model whose loss is NaN counts as the worst. A client that is offline or
-        has no samples to score stays where it is. Returns None if no client moves.
-        """
-        by_loss = self.settings.metric == "loss"
-        num_models = len(view.model_ids)
-        response = view.score(
-            clients, np.arange(num_models), "arrived", frozenset({"loss" if by_loss else "correct"})
-        )
-        scores = response.scores.loss if by_loss else response.scores.correct
-        assert scores is not None
-        # A model that diverged has no loss.
-        best = np.where(np.isnan(scores), np.inf, scores).argmin(axis=1) if by_loss else scores.argmax(axis=1)
-        before = view.members[:, 0]
-        members = before.copy()
-        scored = response.scores.counts > 0
-        members[response.clients[scored]] = best[scored]
-        if np.array_equal(members, before):
-            return None
-        return Assignment.moved(members, num_models, lanes=np.zeros_like(members))
+        # In round 0 this is the first call at which there are models to choose from, whatever `choose` is.
+        chooses = by_round if view.round > 0 else self.settings.first == "choose"
+        return moved_to_best(view.participants, view, "arrived", self.settings.metric) if chooses else None
 
 
 keep_old_names(__name__)
