@@ -23,6 +23,9 @@ MOST_MODELS = 1000
 MOST_UNITS = 2**16
 """Upper bound of the units in a layer of a model."""
 
+MOST_STEPS = 10**5
+"""Upper bound of the local steps of one task."""
+
 LARGEST = 1e38
 """Upper bound of factors applied to model parameters, which are in single precision."""
 
@@ -75,6 +78,7 @@ CountOrZero = Annotated[int, Number(ge=0, le=MOST)]
 TwoOrMore = Annotated[int, Number(ge=2, le=MOST)]
 ModelCount = Annotated[int, Number(ge=1, le=MOST_MODELS)]
 Units = Annotated[int, Number(ge=1, le=MOST_UNITS)]
+LocalSteps = Annotated[int, Number(ge=1, le=MOST_STEPS)]
 Seed = Annotated[int, Number(ge=0, lt=2**32)]
 
 Share = Annotated[float, Number(ge=0, le=1)]

@@ -32,7 +32,7 @@ from coordinator.representations.base import ReferenceSettings
 from coordinator.schedules import SCHEDULES, Schedule
 from coordinator.selectors import SELECTORS, Selector
 from emulator.errors import ConfigurationError
-from emulator.numbers import Count, Duration, Number, PositiveFactor, PositiveShare, Seed
+from emulator.numbers import Count, Duration, LocalSteps, Number, PositiveFactor, PositiveShare, Seed
 from emulator.plugins import ChoiceOf, Chosen, Settings, alone_is_a_list
 from executor.models import MODELS
 from executor.rules import RULES
@@ -50,7 +50,7 @@ from traces.availability import AVAILABILITIES, AvailabilitySource
 from traces.sources import SOURCES, TraceSource
 
 TABLE_SUFFIXES = (".csv", ".parquet")
-MOST_STEPS = MOST_BATCH = 10**5
+MOST_BATCH = 10**5
 PLAIN_RULES = {
     "tuple_type": "must be a list",
     "dict_type": "must be a table",
@@ -113,9 +113,7 @@ class Training(Settings):
     model: Annotated[Chosen[Any], ChoiceOf(MODELS)] = Field(
         "mlp", validate_default=True, description="the model that is trained"
     )
-    local_steps: Annotated[int, Number(ge=1, le=MOST_STEPS)] = Field(
-        20, description="steps of a visit, one batch each"
-    )
+    local_steps: LocalSteps = Field(20, description="steps of a visit, one batch each")
     batch_size: Annotated[int, Number(ge=1, le=MOST_BATCH)] = Field(20, description="samples per batch")
     batches: Batches = Field(
         "reshuffled",

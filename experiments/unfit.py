@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from coordinator.clusterers.label_shift import LabelShiftSettings
 from coordinator.detectors import DETECTORS
 from coordinator.distances import DISTANCES, SHARES_ONLY
 from coordinator.federation.bank import ModelBank
@@ -68,6 +69,7 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             _refuse_selection_by_first_reports(parts, arm)
             if parts.needs_reports:
                 _refuse_distances_of_shares(parts, arm)
+                _refuse_label_shift(parts, arm)
                 size = _size(parts.representation, experiment, arm, world, executors[trained], stream)
                 _refuse_oversize(arm, parts, world.trace.num_clients, size)
             with naming("round.client_distance"):
@@ -203,3 +205,13 @@ def _refuse_distances_of_shares(parts: Parts, arm: Arm) -> None:
                 f"{key}.distance = {distance!r}: is defined between shares, which the reports of "
                 f"representation = {arm.representation.kind!r} are not; choices: {others}"
             )
+
+
+def _refuse_label_shift(parts: Parts, arm: Arm) -> None:
+    """ConfigurationError if the clusterer compares labels, and reports are not shares of labels."""
+    settings = parts.clusterer.settings
+    if isinstance(settings, LabelShiftSettings) and not parts.representation.shares:
+        raise ConfigurationError(
+            f"clusterer.drift = {settings.drift!r}: compares shares of labels, which the reports of "
+            f"representation = {arm.representation.kind!r} are not; choices: 'label'"
+        )

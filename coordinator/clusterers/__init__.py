@@ -17,6 +17,7 @@ CLUSTERERS: Registry[type[Clusterer]] = Registry(
         "ifca": "coordinator.clusterers.ifca:Ifca",
         "auxo": "coordinator.clusterers.auxo:Auxo",
         "hypcluster": "coordinator.clusterers.hypcluster:HypCluster",
+        "flexcfl": "coordinator.clusterers.flexcfl:FlexCfl",
         "cfl": "coordinator.clusterers.cfl:Cfl",
         "driftsurf": "coordinator.clusterers.driftsurf:DriftSurf",
         "aue": "coordinator.clusterers.aue:Aue",

@@ -186,6 +186,24 @@ def test_gradients_at_the_global_model_of_one_round_need_all_clients() -> None:
         refuse_unfit_arms(accepted, ["a"], world(accepted))
 
 
+def test_flexcfl_has_at_most_as_many_groups_as_clients_and_needs_the_shares_of_labels() -> None:
+    def grouped(num_groups: int, representation: Any) -> Experiment:
+        clusterer = {"kind": "flexcfl", "num_groups": num_groups}
+        return small(arm=[{"name": "a", "clusterer": clusterer, "representation": representation}])
+
+    clients = world(small()).trace.num_clients
+    refuse_unfit_arms(grouped(clients, "label"), ["a"], world(grouped(clients, "label")))
+    for refused, problem in (
+        (
+            grouped(clients + 1, "label"),
+            rf"clusterer\.num_groups = {clients + 1}: must be at most {clients}, .*",
+        ),
+        (grouped(2, {"kind": "gradient"}), r"clusterer\.drift = 'l1': compares .* choices: 'label'"),
+    ):
+        with pytest.raises(ConfigurationError, match=rf"^arm 'a': {problem}$"):
+            refuse_unfit_arms(refused, ["a"], world(refused))
+
+
 def test_arms_of_different_models_need_one_model_to_measure_with() -> None:
     arms = [{"name": "a"}, {"name": "b", "training": {"model": "mlp"}}]
     experiment = small(arm=arms, round={"client_distance": "embedding"})

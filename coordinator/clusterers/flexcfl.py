@@ -1,0 +1,61 @@
+"""FlexCFL: a fixed number of groups by the directions of updates; clients that drift are grouped anew."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coordinator.assignment import Assignment
+from coordinator.clusterers.base import Clusterer
+from coordinator.clusterers.cold_start import ColdStartSettings, cold_start
+from coordinator.clusterers.label_shift import LabelShiftSettings, labels_of, still_known
+from coordinator.view import RunFacts, View
+from emulator.arrays import Floats
+
+
+class FlexCflSettings(ColdStartSettings, LabelShiftSettings):
+    """How clients are grouped, and which of them have drifted."""
+
+
+class FlexCfl(Clusterer):
+    """Clients have a cold start when they are first online, and when the labels of their samples shift.
+
+    Until it has had one, a client stays where it was; it begins in the largest group. Fewer different updates
+    than groups make fewer groups; their number never changes. Aggregation between groups (eta_G, by default
+    0) is left out. State: the directions of the groups, and (N, L) the labels of each client at its cold
+    start, NaN if it waits for one. Duan et al. 2021 (FedGroup) and 2022.
+
+    >>> from types import SimpleNamespace
+    >>> from emulator.messages import ArrayUpdates
+    >>> ids, delta = np.arange(4), np.array([[1.0], [-1.0], [2.0], [-2.0]])
+    >>> view = SimpleNamespace(
+    ...     assignment=None, model_ids=[], num_clients=4, reports=np.eye(4), holding=ids >= 0,
+    ...     rng=lambda purpose: np.random.default_rng(0), initial=lambda number: np.zeros(1),
+    ...     train=lambda clients, *request: ArrayUpdates(*4 * [clients], delta[clients]),
+    ... )
+    >>> FlexCfl(FlexCflSettings(num_groups=2)).on_data(view).members.ravel().tolist()
+    [0, 1, 0, 1]
+    """
+
+    Settings = FlexCflSettings
+    settings: FlexCflSettings
+    state_fields = ("_directions", "_labels")
+
+    def __init__(self, settings: FlexCflSettings) -> None:
+        super().__init__(settings)
+        self._directions: Floats | None = None
+        self._labels: Floats | None = None
+
+    @property
+    def needs_reports(self) -> bool:
+        return True
+
+    def check_run(self, run: RunFacts) -> None:
+        self.settings.check_run(run)
+
+    def on_data(self, view: View) -> Assignment | None:
+        self._labels = still_known(self._labels, view, self.settings)
+        waiting = np.flatnonzero(view.holding & np.isnan(self._labels[:, 0]))
+        started = cold_start(waiting, self._directions, view, self.settings)
+        self._directions = started.directions
+        self._labels[started.clients] = labels_of(started.clients, view, self.settings)
+        return started.assignment(view)
