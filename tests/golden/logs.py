@@ -1,7 +1,7 @@
-"""Sha256 of the logs of 29 small kinds of run and of three experiments of the package, one seed each.
+"""Sha256 of the logs of 31 small kinds of run and of three experiments of the package, one seed each.
 
     python -m tests.golden.logs           run all and compare; exit code 1 if any differ, which are printed
-    python -m tests.golden.logs --small   run the 29 kinds only
+    python -m tests.golden.logs --small   run the 31 kinds only
     python -m tests.golden.logs --write   run all and store their hashes; with --small, those of the kinds
 
 MNIST is looked for in `DRIFTSCALE_DATA`, or in ../shared/data. A refactoring must not change any log. Its
@@ -44,7 +44,7 @@ def machine() -> dict[str, str]:
 
 
 def _small_runs(out: Path) -> Iterator[tuple[str, str]]:
-    """Run the 29 kinds; the name of each and the sha256 of its log."""
+    """Run the 31 kinds; the name of each and the sha256 of its log."""
     (out / "availability.csv").write_text(AVAILABILITY)
     kinds = {name: row(name) for name in ARMS}
     # 40 samples make 4 batches of 12, of which the last is filled up.

@@ -187,6 +187,8 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
             "pacing": {"kind": "sync", "share": "equal"},
         },
     ),
+    "hypcluster": (CONCEPTS, {"clusterer": {"kind": "hypcluster", "num_models": 3}}),
+    "flexcfl": (MOVING, {"clusterer": {"kind": "flexcfl", "num_groups": 2, "pretrain_steps": 3}}),
     "cfl": (CONCEPTS, {"clusterer": {"kind": "cfl", "eps1": 10.0, "eps2": 0.001, "min_size": 2}}),
     "feddrift": (CONCEPTS, {"clusterer": {"kind": "feddrift", "delta": 0.05}, "memory": "claimed"}),
     "feddrift-c": (CONCEPTS, {"clusterer": {"kind": "feddrift_c", "delta": 0.05}, "memory": "claimed"}),
