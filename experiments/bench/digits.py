@@ -1,4 +1,8 @@
-"""The workload digits: one arm and one seed of digits-online, with the log, timing and all files of a run.
+"""The workloads digits and aggregators: runs of digits-online, with the log, timing and all files of a run.
+
+The former is one arm and one seed as shipped. The latter has 40 participants a round, who are always online,
+and compares a round with FedYogi with one with FedAvg: both clusterings follow from the same reports, so that
+the runs differ only in the aggregator.
 
 The time outside training, evaluation, scores and clustering is our overhead: events, selection, the trace,
 views, the log. Wall times are those of the run's `timing.json`.
@@ -13,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from emulator.errors import RunError
-from experiments.bench.figures import Figure, Target, figure
+from experiments.bench.figures import Figure, Reference, Target, figure
 from experiments.bench.measure import Measured, Say, interleaved
 from experiments.config import Experiment
 from experiments.locating import locator
@@ -81,6 +85,30 @@ def digits_figures(experiment: Experiment, repeats: int, say: Say) -> list[Figur
             better="lower",
             target=Target("value", 20.0, 10.0),
         ),
+    ]
+
+
+def measure_aggregators(repeats: int, say: Say) -> list[Figure]:
+    return aggregator_figures(repeats, say, "round.rounds=60", "round.participants=40")
+
+
+def aggregator_figures(repeats: int, say: Say, *overrides: str) -> list[Figure]:
+    """Milliseconds of a round with FedYogi, against one with FedAvg, of digits-online with `overrides`."""
+    always = ("devices.availability=always", "trace.drift.events=[]", *overrides)
+    experiments = {name: digits_online(*always, f"parts.aggregator={name}") for name in ("fedyogi", "fedavg")}
+    runs = {name: _run(experiment, []) for name, experiment in experiments.items()}
+    samples = interleaved(runs, repeats, say=say)
+    sizes = experiments["fedyogi"].round
+    return [
+        figure(
+            "fedyogi-round",
+            f"one round of digits-online with fedyogi, {sizes.participants} participants",
+            1000 * samples["fedyogi"] / sizes.rounds,
+            "ms",
+            better="lower",
+            against=Reference(1000 * samples["fedavg"] / sizes.rounds, "the same with fedavg"),
+            target=Target("ratio", 1 / 1.1),
+        )
     ]
 
 

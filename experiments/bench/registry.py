@@ -111,6 +111,9 @@ WORKLOADS: Mapping[str, Workload] = {
     "digits": Workload(
         "one arm and seed of digits-online, from configuration to report", "digits", "measure_digits"
     ),
+    "aggregators": Workload(
+        "a round of digits with fedyogi, against one with fedavg", "digits", "measure_aggregators"
+    ),
     "typo": Workload("CPU time of a command until it reports a misspelt key", "typo", "measure_typo"),
     "runs-2-jobs": Workload(
         "3 arms x 5 seeds of small digits with --jobs 2, the whole command", "jobs", "measure_runs"
