@@ -1,8 +1,8 @@
-"""Sha256 of the logs of 31 small kinds of run and of three experiments of the package, one seed each.
+"""Sha256 of the logs of small runs, one of each kind, and of three experiments of the package, one seed each.
 
     python -m tests.golden.logs           run all and compare; exit code 1 if any differ, which are printed
-    python -m tests.golden.logs --small   run the 31 kinds only
-    python -m tests.golden.logs --write   run all and store their hashes; with --small, those of the kinds
+    python -m tests.golden.logs --small   run the small runs only
+    python -m tests.golden.logs --write   run all and store their hashes; with --small, only of these
 
 MNIST is looked for in `DRIFTSCALE_DATA`, or in ../shared/data. A refactoring must not change any log. Its
 last bits depend on the type of machine and on torch, which are stored beside the hashes: on another machine,
@@ -44,7 +44,7 @@ def machine() -> dict[str, str]:
 
 
 def _small_runs(out: Path) -> Iterator[tuple[str, str]]:
-    """Run the 31 kinds; the name of each and the sha256 of its log."""
+    """Run every row, and one with fixed batches; the name of each and the sha256 of its log."""
     (out / "availability.csv").write_text(AVAILABILITY)
     kinds = {name: row(name) for name in ARMS}
     # 40 samples make 4 batches of 12, of which the last is filled up.

@@ -216,6 +216,21 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "adaptive-lr": (CONCEPTS, {"schedules": ["adaptive_lr"], "solver": ["sgd"]}),
     "momentum": (CONCEPTS, {"solver": [{"kind": "sgd", "momentum": 0.9}]}),
     "adam-by-step": (CONCEPTS, {"solver": [{"kind": "adam", "keep": "step"}], "memory": "claimed"}),
+    # aggregators with state or metrics of their own, where models change
+    "fedyogi": (
+        PHONES,
+        {
+            "clusterer": {"kind": "fielding", "max_clusters": 3},
+            "aggregator": {"kind": "fedyogi", "moments": "averaged"},
+        },
+    ),
+    "qfedavg": (
+        PHONES,
+        {
+            "clusterer": {"kind": "fielding", "max_clusters": 3},
+            "aggregator": {"kind": "qfedavg", "q": 0.5},
+        },
+    ),
     # surroundings
     "faulty": (
         merged(
