@@ -64,6 +64,11 @@ VARIANTS = {
         ("gradient", {"at": "global"}),
     ],
     "schedules": [("adaptive_lr", {"every": "round"})],
+    "selectors": [
+        ("distance", {"distance": "cosine"}),
+        ("power_of_choice", {"candidates": 1.0}),
+        ("power_of_choice", {"candidates": 3.5, "loss": "last"}),
+    ],
 }
 
 
