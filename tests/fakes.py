@@ -132,7 +132,7 @@ class FakeExecutor:
         )
 
     def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
-        """Score a table row with 1 - |target - model|, as its share of correct predictions.
+        """Score a table row with the loss |target - model|, and the share 1 - loss of correct predictions.
 
         The client of a row is the row number modulo the number of clients.
         """
@@ -141,7 +141,8 @@ class FakeExecutor:
         for request in range(len(samples)):
             targets = self.targets[samples.rows(request) % len(self.targets), 0]
             correct[request] = (1 - np.abs(targets[:, None] - models[:, 0])).sum(axis=0)
-        return Scores(samples.counts(), correct=correct)
+        loss = samples.counts()[:, None] - correct if "loss" in metrics else None
+        return Scores(samples.counts(), correct=correct, loss=loss)
 
     def embeddings(self, parameters: Floats32, samples: SampleRanges) -> Floats32:
         """The number of a request's samples, and the first parameter of the model."""

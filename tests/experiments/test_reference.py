@@ -252,6 +252,38 @@ def test_a_distance_between_shares_is_refused_for_other_reports(
         refuse_unfit_arms(experiment, ["a"], world(experiment))
 
 
+def selecting_by_distance(representation: Any, **arm: Any) -> Experiment:
+    parts = {"selector": {"kind": "distance", **arm.pop("selector", {})}, "representation": representation}
+    return small(arm=[{"name": "a", **parts, **arm}])
+
+
+def test_a_selector_that_compares_reports_is_refused_a_distance_between_shares_for_others() -> None:
+    refused = selecting_by_distance("embedding", selector={"distance": "js"})
+    with pytest.raises(
+        ConfigurationError, match=r"arm 'a': selector\.distance = 'js': .*choices: cosine, eucl"
+    ):
+        refuse_unfit_arms(refused, ["a"], world(refused))
+    accepted = selecting_by_distance("label", selector={"distance": "js"})
+    refuse_unfit_arms(accepted, ["a"], world(accepted))
+
+
+def test_a_selector_that_compares_reports_is_refused_where_nobody_reports_new_data() -> None:
+    refused = selecting_by_distance("label", detectors={})
+    with pytest.raises(
+        ConfigurationError,
+        match=r"arm 'a': selector = 'distance': .*without detectors.*; choices: changed, d",
+    ):
+        refuse_unfit_arms(refused, ["a"], world(refused))
+    for accepted in (
+        # All report at the present models, whatever detectors find.
+        selecting_by_distance({"kind": "gradient", "at": "global"}, detectors={}),
+        # Clients report for the selector from the start.
+        selecting_by_distance("label", clusterer={"kind": "static", "at_round": 3}),
+        small(arm=[{"name": "a", "detectors": {}}]),
+    ):
+        refuse_unfit_arms(accepted, ["a"], world(accepted))
+
+
 @pytest.mark.parametrize(
     ("representation", "size", "way_out"),
     [
