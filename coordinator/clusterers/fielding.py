@@ -25,7 +25,7 @@ from coordinator.clusterers.partition import (
 from coordinator.distances import comparable
 from coordinator.triggers import TRIGGERS, Moved, ReclusteringTrigger
 from coordinator.triggers.centre_shift import CentreShiftSettings
-from coordinator.view import View
+from coordinator.view import RunFacts, View
 from emulator.arrays import Floats
 from emulator.deprecated import keep_old_names
 from emulator.messages import TaskMetric
@@ -126,6 +126,12 @@ class Fielding(Clusterer):
         # The trigger itself stays; only its own state is another.
         super().restore({name: self._trigger if name == "_trigger" else state[name] for name in state})
         self._trigger.restore(state["_trigger"])
+
+    def check_run(self, run: RunFacts) -> None:
+        self._trigger.check_run(run)
+
+    def models_changed(self, assignment: Assignment) -> None:
+        self._trigger.models_changed(assignment)
 
     @property
     def needs(self) -> frozenset[TaskMetric]:

@@ -41,6 +41,7 @@ VARIANTS = {
         ("fielding", {"trigger": {"kind": "pairwise", "rule": "printed"}, "average": "every_drift"}),
         ("fielding", {"distance": "js", "trigger": {"kind": "centre_shift", "shift_from": "last_global"}}),
         ("fielding", {"distance": "cosine", "trigger": {"kind": "centre_shift", "threshold": 0}}),
+        ("fielding", {"trigger": {"kind": "learned", "explore_events": 1, "keep_events": 1}}),
         ("fielding", {"distance": "squared_euclidean", "min_clusters": 2, "max_clusters": 2}),
         ("flexcfl", {"num_groups": 2, "drift": "sorted_counts", "sampled_per_group": 1, "threshold": 0.0}),
         ("flexcfl", {"num_groups": 1, "pretrain_steps": 1}),

@@ -15,7 +15,7 @@ from sklearn.metrics import silhouette_score
 
 from tests.golden.second_geometry import Array, distances, k_center, nearest, unit
 
-Outcome = tuple[int, int, tuple[float, float] | None, bool | None, Array, int]
+Outcome = tuple[int, int, tuple[float, ...] | None, bool | None, Array, int]
 """Clients that checked, reports, the trigger's numbers, whether it fired, members (N,), clusters."""
 
 
@@ -24,8 +24,9 @@ class SecondFielding:
 
     Of `facts`, `opened_s`, `step` and `completed` (ids, read if participants are followed) have an entry for
     each round, `arrives` (steps, N) says whose data change, `online` and `next_online_s` take (ids, time),
-    and `measure(ids, step, round)` gives (n, D) reports at the model of the round. `setup` has the settings
-    of an arm.
+    and `measure(ids, step, round)` gives (n, D) reports at the model of the round. `losses` has the mean
+    `loss_before` of each round and `order(round, n)` an order of n thresholds, both read if thresholds are
+    learned. `setup` has the settings of an arm.
     """
 
     def __init__(self, facts: SimpleNamespace, setup: SimpleNamespace) -> None:
@@ -34,6 +35,7 @@ class SecondFielding:
         self.unchecked = np.zeros(len(self.ids), dtype=bool)  # with data that they have not checked yet
         self.reports = facts.measure(self.ids, 0, 0)
         self.delta, self.fired = setup.trigger.get("delta"), False
+        self.events: list[int] = []  # the rounds in which drift was handled
         self.at_global = setup.representation.get("at") == "global"
         self.recluster()
 
@@ -45,6 +47,7 @@ class SecondFielding:
             # Clients check in during the last round, with the data of its step.
             checked, reported = np.sum([self.hear(at, now, drifted) for at in (now - 1, now)], axis=0)
             if drifted.any():
+                self.events.append(now)
                 numbers, fired = self.follow(drifted)
             yield checked, reported, numbers, fired, self.members, len(self.centres)
 
@@ -70,26 +73,43 @@ class SecondFielding:
         self.reports[told[differs]], drifted[told[differs]] = fresh[differs], True
         return checks.sum(), differs.sum()
 
-    def follow(self, drifted: Array) -> tuple[tuple[float, float], bool]:
+    def follow(self, drifted: Array) -> tuple[tuple[float, ...], bool]:
         """Move the drifted clients; re-cluster all if the trigger fires. Returns its numbers, and that."""
         if self.at_global:  # nor are centres comparable: an old one is where its members are now
             self.centres = self.anchors = self.means(self.centres)
         self.members = self.members.copy()
         self.members[drifted] = nearest(self.reports[drifted], self.centres, self.distance)
         old, self.centres = self.centres, self.means(self.centres)
-        by_pairs = self.setup.trigger["kind"] == "pairwise"
-        *numbers, fired = self.pairwise() if by_pairs else self.centre_shift(old)
+        kind, threshold = self.setup.trigger["kind"], self.setup.trigger.get("threshold")
+        if kind == "learned":
+            threshold = self.learned()
+        *numbers, fired = self.pairwise() if kind == "pairwise" else self.centre_shift(old, threshold)
         if fired:
             self.recluster()
         return tuple(numbers), fired
 
-    def centre_shift(self, old: Array) -> tuple[float, float, bool]:
+    def learned(self) -> float:
+        """The threshold in force in the last event, from all events of its exploration."""
+        trigger, last = self.setup.trigger, len(self.events) - 1
+        each, thresholds = trigger["explore_events"], trigger["thresholds"]
+        trials = each * len(thresholds)
+        first = last - last % (trials + trigger["keep_events"])
+        rows = np.repeat(self.facts.order(self.events[first], len(thresholds)), each)
+        if last - first < trials:
+            return float(thresholds[rows[last - first]])
+        falls: list[list[float]] = [[] for _ in thresholds]
+        for event, row in enumerate(rows, first):
+            losses = self.facts.losses[self.events[event] : self.events[event + 1]]
+            falls[row].append(losses[0] - losses[-1])
+        return float(thresholds[int(np.argmax(np.mean(falls, axis=1)))])
+
+    def centre_shift(self, old: Array, threshold: float) -> tuple[float, float, float, bool]:
         trigger, new = self.setup.trigger, self.centres
         origin = {"previous": old, "last_global": self.anchors}[trigger["shift_from"]]
         shift = np.diag(distances(new, origin, self.distance)).max()
         theta = distances(new, new, self.distance)[np.triu_indices(len(new), 1)].mean()
         power = 2 if self.distance == "squared_euclidean" else 1
-        return shift, theta, shift >= trigger["threshold"] ** power * theta
+        return shift, theta, threshold, shift >= threshold**power * theta
 
     def pairwise(self) -> tuple[float, float, bool]:
         same = self.members[:, None] == self.members

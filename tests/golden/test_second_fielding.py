@@ -16,9 +16,10 @@ from coordinator.federation.method import Hear
 from coordinator.representations import REPRESENTATIONS
 from coordinator.triggers import TRIGGERS
 from coordinator.triggers.centre_shift import CentreShiftSettings
+from coordinator.triggers.learned import LearnedSettings
 from coordinator.triggers.pairwise import PairwiseSettings
 from device_profiles import load_profile
-from emulator.messages import PairwiseTrigger, SampleRanges
+from emulator.messages import PairwiseTrigger, SampleRanges, TrainTasks, Updates
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
 from executor.executor import LocalExecutor
@@ -167,11 +168,12 @@ def gradient(model: np.ndarray, x: np.ndarray, labels: np.ndarray, hidden: int) 
 
 
 class Recorded:
-    """An executor that notes at which model clients of the present round take gradients."""
+    """An executor that notes at which model clients of a round take gradients, and its first losses."""
 
     def __init__(self, executor: LocalExecutor, log: MemoryLog) -> None:
         self._executor, self._log = executor, log
         self.models: dict[int, np.ndarray] = {}
+        self.losses: list[float] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._executor, name)
@@ -180,11 +182,24 @@ class Recorded:
         self.models[len(self._log.records)] = parameters.astype(float)
         return self._executor.gradients(parameters, samples, *more)
 
+    def train(self, tasks: TrainTasks, *more: Any) -> Updates:
+        updates = self._executor.train(tasks, *more)
+        assert tasks.round == len(self.losses)  # each round trains
+        self.losses.append(float(np.mean(updates.metrics.get("loss_before", np.nan))))
+        return updates
+
 
 # -- the runs -------------------------------------------------------------------------------------------
 
 SHIFT = {"kind": "centre_shift", "shift_from": "previous", "threshold": 1 / 3}
 SINCE_LAST = {**SHIFT, "shift_from": "last_global"}
+LEARNED = {
+    "kind": "learned",
+    "shift_from": "previous",
+    "thresholds": [0.0, 0.3, 2.0],
+    "explore_events": 2,
+    "keep_events": 1,
+}
 PAIRWISE = {"kind": "pairwise", "rule": "mended", "delta": 0.6}
 LABEL = {"kind": "label"}
 EMBEDDING = {"kind": "embedding", "epochs": 20}
@@ -224,6 +239,8 @@ CASES = [
         hear="check_in",
         offline_s=12.0,
     ),
+    case("learned", "l1", {**LEARNED, "explore_events": 1}),
+    case("learned, as shifts add up", "l1", {**LEARNED, "shift_from": "last_global"}, hear="check_in"),
     case("mended", "euclidean", {**PAIRWISE, "delta": 0.1}, partition="kcenter", hear="everyone"),
     case("printed", "l1", {**PAIRWISE, "rule": "printed"}, hear="everyone", alike=True),
     case("fixed", "cosine", {**PAIRWISE, "rule": "fixed", "delta": 0.2}, hear="check_in"),
@@ -345,6 +362,8 @@ def both(case: SimpleNamespace) -> tuple[list[RoundRecord], list[Outcome]]:
         online=availability.online,
         next_online_s=availability.next_online_s,
         measure=measure,
+        losses=executor.losses,
+        order=lambda round_, count: streams.generator("learned", round_).permutation(count),
     )
     return log.records, list(SecondFielding(facts, case).rounds())
 
@@ -355,7 +374,7 @@ def logged_numbers(record: RoundRecord) -> tuple[float | None, ...] | None:
         return None
     if isinstance(trigger, PairwiseTrigger):
         return trigger.largest_distance, trigger.delta
-    return trigger.shift, trigger.mean_distance
+    return trigger.shift, trigger.mean_distance, trigger.threshold
 
 
 def partition_of(members: np.ndarray) -> set[frozenset[int]]:
@@ -400,6 +419,10 @@ def test_every_distance_trigger_representation_and_choice_of_a_setting_occurs() 
         assert {getattr(each, key) for each in cases} == set(
             get_args(FieldingSettings.model_fields[key].annotation)
         )
-    for settings, key in ((CentreShiftSettings, "shift_from"), (PairwiseSettings, "rule")):
-        chosen = {each.trigger[key] for each in cases if key in each.trigger}
+    for kind, settings, key in (
+        ("centre_shift", CentreShiftSettings, "shift_from"),
+        ("learned", LearnedSettings, "shift_from"),
+        ("pairwise", PairwiseSettings, "rule"),
+    ):
+        chosen = {each.trigger[key] for each in cases if each.trigger["kind"] == kind}
         assert chosen == set(get_args(settings.model_fields[key].annotation))

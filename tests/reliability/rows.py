@@ -98,6 +98,16 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
             }
         },
     ),
+    "fielding-learned": (
+        PHONES,
+        {
+            "clusterer": {
+                "kind": "fielding",
+                "max_clusters": 3,
+                "trigger": {"kind": "learned", "thresholds": [0, 0.5], "explore_events": 1, "keep_events": 1},
+            }
+        },
+    ),
     # representations, triggers, partitions, and who is heard
     "embedding": (
         merged(MOVING, {"round": {"hear": "check_in"}}),
