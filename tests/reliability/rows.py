@@ -241,6 +241,9 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
             "aggregator": {"kind": "qfedavg", "q": 0.5},
         },
     ),
+    # selectors that request scores, or remember losses
+    "power-of-choice": (MOVING, {"clusterer": {"kind": "fielding"}, "selector": "power_of_choice"}),
+    "last-losses": (MOVING, {"selector": {"kind": "power_of_choice", "loss": "last", "candidates": 1.5}}),
     # surroundings
     "faulty": (
         merged(
