@@ -94,13 +94,14 @@ class Auxo(Clusterer):
         return False
 
     def check_run(self, run: RunFacts) -> None:
-        named, expected = self.settings.split_rounds, self.settings.min_expected
-        if isinstance(named, str) and expected > run.participants:
-            rule = f"must not be above round.participants = {run.participants}, or no cluster is ever split"
-            raise ConfigurationError(f"clusterer.min_expected = {expected}: {rule}")
+        named, most = self.settings.split_rounds, run.participants
         if not isinstance(named, str) and max(named) >= run.rounds:
             rule = f"must be below round.rounds = {run.rounds}"
             raise ConfigurationError(f"clusterer.split_rounds = {max(named)}: {rule}")
+        for key in ("min_participants", *(["min_expected"] if isinstance(named, str) else [])):
+            if (value := getattr(self.settings, key)) > most:
+                rule = f"must not be above round.participants = {most}, or no cluster is ever split"
+                raise ConfigurationError(f"clusterer.{key} = {value}: {rule}")
 
     def on_data(self, view: View) -> Assignment | None:
         if view.assignment is not None:

@@ -262,6 +262,14 @@ def test_split_rounds_are_a_short_list_or_automatic(rounds) -> None:
             {"split_rounds": "automatic"},
             r"clusterer\.min_expected = 100: .* above round\.participants = 40, or",
         ),
+        (
+            {"split_rounds": [1], "min_participants": 41},
+            r"clusterer\.min_participants = 41: .* above round\.participants = 40, or no cluster",
+        ),
+        (
+            {"split_rounds": "automatic", "min_expected": 0, "min_participants": 41},
+            r"clusterer\.min_participants = 41: .* above round\.participants = 40, or",
+        ),
     ],
 )
 def test_a_run_in_which_no_cluster_can_be_split_is_refused(settings, problem) -> None:
