@@ -166,7 +166,10 @@ class ClientRequests(Stateful):
     def train(
         self, round_: int, step: int, clients: Ints, start: Floats32, steps: int, resolve: Resolve
     ) -> Updates:
-        """See `coordinator.view.TrainRequest`; `resolve` returns the samples that each client trains on."""
+        """See `coordinator.view.TrainRequest`; `resolve` returns the samples that each client trains on.
+
+        Updates that are not finite are among those returned.
+        """
         responding, ranges = self._responding(clients, resolve)
         # An id of its own: the batches, faults and solver state of the bank's models have no part in it.
         model = np.full(len(responding), FIRST_REQUESTED + self._num_requests)
@@ -195,7 +198,7 @@ class ClientRequests(Stateful):
             len(responding), download_bytes=model_bytes, upload_bytes=model_bytes, trained_samples=samples
         )
         self.charge(round_, responding, work, 2 * len(responding))
-        return trained.take(np.flatnonzero(trained.finite))
+        return trained
 
     def _responding(self, clients: Ints, resolve: Resolve) -> tuple[Ints, SampleRanges]:
         """Those of `clients` that are online and have samples that a request is about, and these samples."""

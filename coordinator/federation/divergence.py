@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from coordinator.federation.method import RoundSettings
-from emulator.arrays import Floats32
+from emulator.arrays import Bools, Floats32
 from emulator.errors import RunError
 from emulator.messages import Updates
 from emulator.storage.stateful import Stateful
@@ -41,19 +41,35 @@ class Divergence(Stateful):
         self._fruitless = 0 if finite[trained].any() else self._fruitless + 1
         if finite.all():
             return updates, []
-        rejected = np.unique(updates.client[~finite]).tolist()
-        if self.settings.nonfinite_updates == "stop":
-            clients = f"{len(rejected)} of {len(np.unique(updates.client))} clients"
-            raise RunError(
-                f"round {round_}: the update of client {rejected[0]} is not finite (of {clients}), and "
-                f'round.nonfinite_updates = "stop"; {self.hint}'
-            )
+        rejected = self._left_out(round_, updates, finite)
         if self._fruitless == FRUITLESS_ROUNDS:
             raise RunError(
                 f"round {round_}: training diverged, in {FRUITLESS_ROUNDS} rounds in a row no update was "
                 f"finite; {self.hint}"
             )
         return updates.take(np.flatnonzero(finite)), rejected
+
+    def requested(self, round_: int, updates: Updates) -> Updates:
+        """The finite ones of the updates that a part has requested, which are of no server step.
+
+        Raises RunError at the first other one if `round.nonfinite_updates` is "stop".
+        """
+        finite = updates.finite
+        if finite.all():
+            return updates
+        self._left_out(round_, updates, finite)
+        return updates.take(np.flatnonzero(finite))
+
+    def _left_out(self, round_: int, updates: Updates, finite: Bools) -> list[int]:
+        """The clients (ascending) of the updates that are not `finite` (n,), if these do not stop the run."""
+        rejected: list[int] = np.unique(updates.client[~finite]).tolist()
+        if self.settings.nonfinite_updates == "stop":
+            clients = f"{len(rejected)} of {len(np.unique(updates.client))} clients"
+            raise RunError(
+                f"round {round_}: the update of client {rejected[0]} is not finite (of {clients}), and "
+                f'round.nonfinite_updates = "stop"; {self.hint}'
+            )
+        return rejected
 
     def refuse(self, round_: int, *values: float | Floats32) -> None:
         """Raise RunError unless all of `values`, which are models and losses, are finite."""

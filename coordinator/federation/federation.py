@@ -531,7 +531,8 @@ class Federation:
             def resolve(responding: Ints) -> SampleRanges:
                 return self._stream.held(responding, "train")
 
-            return self._requests.train(round_, self._stream.step, clients, start, steps, resolve)
+            trained = self._requests.train(round_, self._stream.step, clients, start, steps, resolve)
+            return self._divergence.requested(round_, trained)
 
         return self._views.view(part, round_, assignment, score, train, self._progress.log_trigger, **news)
 

@@ -6,7 +6,7 @@ import pytest
 from coordinator.assignment import Assignment
 from coordinator.clusterers.flexcfl import FlexCfl, FlexCflSettings
 from coordinator.view import RunFacts
-from emulator.errors import ConfigurationError
+from emulator.errors import ConfigurationError, RunError
 from emulator.messages import ArrayUpdates
 from emulator.storage.state_tree import from_bytes, to_bytes
 from tests.fakes import FakeAvailability, FakeExecutor, FakeStream, Population, a_view, one_hot
@@ -244,3 +244,18 @@ def test_in_a_run_every_client_is_charged_for_its_cold_starts_alone():
     # Client 0 has one since its labels changed, client 3 since it could not respond before.
     assert second.control_bytes - first.control_bytes == reports + 2 * (4 + 4)
     assert second.dispatched_s - second.opened_s == 9 + 8
+
+
+def test_an_update_of_a_cold_start_that_is_not_finite_stops_the_run_if_so_configured():
+    executor = FakeExecutor([4.0, -4.0, 4.0, np.inf])
+    population = Population(
+        executor,
+        clusterer=FlexCfl(FlexCflSettings(num_groups=2)),
+        nonfinite_updates="stop",
+    )
+    problem = (
+        r"^round 0: the update of client 3 is not finite \(of 1 of 4 clients\), and .* = \"stop\"; a lower"
+    )
+    with pytest.raises(RunError, match=problem):
+        population.play()
+    assert executor.trained == [[0, 1, 2, 3]]  # the cold start: nobody was sent out
