@@ -139,8 +139,7 @@ class TrainRequest(Protocol):
 
         Each client that responds is charged: the download of one model, the training, and the upload of one
         model. What the solver keeps for a client is neither used nor changed. The clients of a part that
-        acts on data or updates delay the visits of the round until the slowest has responded; only at the
-        first call of `on_data`, as clients register, nobody waits for them.
+        acts on data or updates delay the visits of the round until the slowest has responded.
 
         Args:
             clients: (n,) client ids, ascending.

@@ -204,7 +204,7 @@ class Federation:
     def open_round(self, round_: int, now_s: float) -> float:
         """Advance the trace, hear the clients, and let the clusterer decide.
 
-        Returns the instant of the slowest response; `now_s` if clients register, which takes no virtual time.
+        Returns the instant of the slowest response. That clients register takes no virtual time.
         """
         self._requests.open_moment(now_s)
         # Step 1: clients that checked in since the last opening report the data that they held then; after
@@ -226,6 +226,8 @@ class Federation:
         # "everyone". All clients that hold data register before the first round, later those that joined.
         if registering:
             heard = checked_in.and_then(hearing.register_first(round_))
+            # The registration precedes the emulation: it costs bytes, and no virtual time.
+            self._requests.open_moment(now_s)
         else:
             registered = hearing.register(round_, joined)
             heard = checked_in.among(holding).and_then(registered)
@@ -249,8 +251,7 @@ class Federation:
         self._apply(assigned, joined)
         # Step 4: the memory claims the arrivals for the models that their clients belong to now.
         self._claim(round_)
-        # The registration precedes the emulation: it costs bytes, and no virtual time.
-        return now_s if registering else now_s + self._requests.slowest_s
+        return now_s + self._requests.slowest_s
 
     # -- dispatch: participants are selected and sent out --------------------------------------------------
 

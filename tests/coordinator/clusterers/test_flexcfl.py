@@ -225,14 +225,14 @@ def test_more_groups_than_clients_are_refused():
 
 def test_in_a_run_every_client_is_charged_for_its_cold_starts_alone():
     # Clients 0 and 2 pull to 4, 1 and 3 to -4; client 0 gets other labels in round 1; client 3 comes online
-    # between the rounds. A visit or a cold start of one step of one sample takes 9 s.
+    # during the visits of round 0. A visit or a cold start of one step of one sample takes 9 s.
     stream = FakeStream(np.stack([one_hot(0, 1, 0, 1, of=2), one_hot(1, 1, 0, 1, of=2)]))
     executor = FakeExecutor([4.0, -4.0, 4.0, -4.0])
     population = Population(
         executor,
         clusterer=FlexCfl(FlexCflSettings(num_groups=2, pretrain_steps=1)),
         stream=stream,
-        availability=FakeAvailability({3: [(5.0, 1e9)]}),
+        availability=FakeAvailability({3: [(14.0, 1e9)]}),
         rounds=2,
     )
     played = population.play()
@@ -241,6 +241,8 @@ def test_in_a_run_every_client_is_charged_for_its_cold_starts_alone():
     reports = 2 * 4
     first, second = played.records
     assert first.control_bytes == 4 * reports + 3 * (4 + 4)
+    # To register takes no time, but the first visits wait for the first cold start.
+    assert first.dispatched_s - first.opened_s == 9
     # Client 0 has one since its labels changed, client 3 since it could not respond before.
     assert second.control_bytes - first.control_bytes == reports + 2 * (4 + 4)
     assert second.dispatched_s - second.opened_s == 9 + 8
