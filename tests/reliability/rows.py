@@ -241,8 +241,16 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
             "aggregator": {"kind": "qfedavg", "q": 0.5},
         },
     ),
-    # selectors that request scores, or remember losses
+    # selectors that request scores, compare reports, or remember losses and visits
     "power-of-choice": (MOVING, {"clusterer": {"kind": "fielding"}, "selector": "power_of_choice"}),
+    "oort": (
+        PHONES,
+        {
+            "clusterer": {"kind": "fielding", "max_clusters": 3},
+            "selector": {"kind": "oort", "exploration_min": 0.1, "exploration_decay": 0.7, "pacer_step": 3},
+        },
+    ),
+    "distance": (MOVING, {"clusterer": {"kind": "fielding", "max_clusters": 3}, "selector": "distance"}),
     "last-losses": (MOVING, {"selector": {"kind": "power_of_choice", "loss": "last", "candidates": 1.5}}),
     # surroundings
     "faulty": (
