@@ -15,6 +15,7 @@ from coordinator.view import View
 from emulator.arrays import Ints
 from emulator.numbers import FactorFromOne
 from emulator.plugins import Settings
+from emulator.proportions import exact
 
 
 class PowerOfChoiceSettings(Settings):
@@ -49,7 +50,7 @@ class PowerOfChoice(LastLosses):
         last = self.last_losses(view) if self.settings.loss == "last" else None
 
         def choose(lane: int, count: int, generator: np.random.Generator) -> Ints:
-            ids, size = candidates.ids(lane), ceil(count * self.settings.candidates)
+            ids, size = candidates.ids(lane), ceil(count * exact(self.settings.candidates))
             drawn = weighted_draw(ids, view.held(ids).counts(), size, generator)
             if len(drawn) <= count:
                 return drawn

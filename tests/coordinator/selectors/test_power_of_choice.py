@@ -70,6 +70,13 @@ def test_candidates_are_a_multiple_of_the_wanted_rounded_up_and_at_most_all(
     assert chosen == requested[-2:]
 
 
+def test_the_multiple_is_that_of_the_decimal_number() -> None:
+    # In floating point 50 x 1.1 is a little more than 55.
+    fleet = Probed([0.0] * 70)
+    fleet.select(choosing(1.1), [50], [0] * 70)
+    assert [len(requested) for requested in fleet.requested] == [55]
+
+
 def test_candidates_are_drawn_in_proportion_to_their_samples() -> None:
     fleet = Probed([0.0, 0.0, 0.0, 1.0], samples=[30, 30, 30, 1])
     drawn = [fleet.select(choosing(1), [1], [0] * 4, round_) for round_ in range(300)]
