@@ -30,8 +30,9 @@ class Oort(Selector):
 
     Mended: a missing (n + 1)-th best score is the worst one; too few untried clients are replaced by tried
     ones, instead of those explored before; rounds count from 1, so that none divides by 0. As in FedScale,
-    the bonus and the pacer do not count the first, random selection. Its blacklist, off by default, is left
-    out.
+    the bonus and the pacer do not count the first, random selection, and scores are absolute values: that of
+    a utility of 0, below the scale, is high if the others are all but equal. Its blacklist, off by default,
+    is left out.
 
     State: the number of selections, the share explored, the pacer's percentile and windows, the clients last
     exploited, and by client the utility (NaN: not registered), duration and last round (0: never tried).

@@ -393,12 +393,21 @@ def test_a_client_that_trains_two_models_has_the_utility_of_both() -> None:
     assert learned(oort, "utility").tolist() == [10 * 1 + 3 * 3, 10 * 2]
 
 
-def test_clients_that_hold_the_utility_0_are_drawn_last() -> None:
+def test_where_all_utilities_are_0_scores_are_finite_and_equal() -> None:
     clients, oort = after_two_rounds(3, 3, exploration_factor=0, exploration_min=0)
     back(oort, dict.fromkeys(range(3), 0.0))
-    # All utilities are 0: the scale has no width of its own, the bonus is equal for all.
-    assert clients.select(oort, [2])
-    assert np.isfinite(oort.scores(np.arange(3))).all()
+    # The scale has no width of its own, and the bonus is sqrt(0.1 ln(2) / 2) for all.
+    assert len(clients.select(oort, [2])) == 2
+    assert_allclose(oort.scores(np.arange(3)), [np.sqrt(0.05 * np.log(2))] * 3)
+
+
+def test_the_score_of_a_utility_of_0_is_its_distance_below_the_scale_as_in_fedscale() -> None:
+    clients, oort = of(3), Oort(OortSettings())
+    clients.select(oort, [3])
+    back(oort, {0: 0.0, 1: 4.0, 2: 16.0})
+    clients.select(oort, [3])
+    # Utilities 0, 20 and 40: from 19.98 to 40, without a bonus.
+    assert_allclose(oort.scores(np.arange(3)), [19.98 / 20.02, 0.02 / 20.02, 1.0])
 
 
 def test_it_needs_the_squared_loss_and_no_reports() -> None:
