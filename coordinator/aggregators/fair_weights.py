@@ -25,7 +25,8 @@ def fair_weights(of_model: Bools, loss: Floats, norms: Floats, q: float, learnin
         learning_rate: eta, above 0.
 
     Returns:
-        Array of shape (M, n). A row sums to 1 if q = 0, to less otherwise; without updates it is all 0.
+        Array of shape (M, n). A row sums to 1 if q = 0, and otherwise to less, unless no update has moved
+        the model; without updates it is all 0.
 
     Losses of 1 and 3, updates of 1 and 2, and eta = 0.5: h = 1 + 2 and 3 + 8, and F = 1 and 3.
 
