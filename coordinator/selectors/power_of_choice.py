@@ -23,8 +23,7 @@ class PowerOfChoiceSettings(Settings):
 
     candidates: FactorFromOne = Field(2.0, description="candidates per participant wanted, d / m, rounded up")
     loss: Literal["held", "last"] = Field(
-        "held",
-        description="held (pow-d): of all held samples, on request; last (rpow-d): of its last training",
+        "held", description="held (pow-d): of all held samples, on request; last (rpow-d): of its last visit"
     )
 
 
