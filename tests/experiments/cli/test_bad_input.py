@@ -38,9 +38,22 @@ def assert_names(message: str, *parts: str) -> None:
     [
         ("round.roundz=4", ("small.toml", "round", "'roundz'", "choices: ", "did you mean 'rounds'?")),
         ("rouns.rounds=4", ("small.toml", "'rouns'", "choices: arm, checkpoint", "did you mean 'round'?")),
-        ("arm.global.clusterer=ifca2", ("small.toml", "arm.global.clusterer = 'ifca2'", "fielding, ifca")),
-        ("arm.global.selector=oorrt", ("small.toml", "arm.global.selector = 'oorrt'", "choices: random")),
-        ("parts.aggregator=mean", ("small.toml", "parts.aggregator = 'mean'", "choices: fedavg")),
+        (
+            "arm.global.clusterer=ifca2",
+            ("small.toml", "arm.global.clusterer = 'ifca2'", "fielding, flexcfl, hypcluster, ifca"),
+        ),
+        (
+            "arm.global.selector=oorrt",
+            (
+                "small.toml",
+                "arm.global.selector = 'oorrt'",
+                "choices: distance, oort, power_of_choice, random",
+            ),
+        ),
+        (
+            "parts.aggregator=mean",
+            ("small.toml", "parts.aggregator = 'mean'", "choices: fedadagrad, fedadam, fedavg, fedyogi"),
+        ),
         ("devices.profile=smartphone", ("devices.profile", "'smartphone'", "datacenter, iot, smartphones")),
         ("trace.source=mnist2", ("small.toml", "trace", "'mnist2'", "choices: concepts, digits, file, idx")),
         ("devices.availability=allways", ("small.toml", "devices.availability = 'allways'", "'always'?")),
