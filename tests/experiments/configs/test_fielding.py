@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,10 +15,15 @@ from experiments.reading import load_experiment, read_table
 from traces.building import BUILDERS
 from traces.shared_sets import SharedSet
 
+SAMPLES = "samples_per_step"
 FOLDER = Path(experiments.__file__).parent / "configs" / "fielding"
 PATHS = sorted(FOLDER.glob("*.toml"))
 NOT_ON_FIVE_SEEDS = {"retention": list(range(10))}
 ALGORITHM_OF_ITS_OWN = {"figure-07-concepts"}  # FedDrift's test bed is trained with Adam
+RIVALS = [f"figure-04-rivals-{data}" for data in ("digits", "covid", "buckets", "portal", "one-label")]
+SELECTORS = ["random", "oort", "distance"]
+# Each arm has the best of twelve settings of its own.
+TUNED = {*RIVALS, "figure-10-rivals", *(f"figure-05-{name}" for name in SELECTORS), "figure-06-optimisers"}
 
 
 def swept(name: str) -> dict[str, Any]:
@@ -46,8 +52,58 @@ def test_all_arms_train_with_fedprox_and_are_averaged_uniformly() -> None:
         assert parts["aggregator"] == {"kind": "fedavg", "weighting": "uniform"}, path.stem
         if path.stem not in ALGORITHM_OF_ITS_OWN:
             assert parts["solver"] == [{"kind": "fedprox", "mu": 0.1}, "sgd"], path.stem
-        for arm in read_table(path)["arm"]:
-            assert not {"solver", "aggregator", "training"} & set(arm), f"{path.stem}, {arm['name']}"
+        if path.stem not in TUNED:
+            for arm in read_table(path)["arm"]:
+                assert not {"solver", "aggregator", "training"} & set(arm), f"{path.stem}, {arm['name']}"
+
+
+def test_tuned_arms_differ_in_the_rates_of_their_training_but_not_in_its_amount() -> None:
+    for name in sorted(TUNED):
+        table = read_table(FOLDER / f"{name}.toml")
+        assert (table["training"]["local_steps"], table["training"]["batch_size"]) == (10, 20), name
+        for arm in table["arm"]:
+            prox, optimiser = arm["solver"]
+            assert (set(arm["training"]), prox["kind"], optimiser) == ({"learning_rate"}, "fedprox", "sgd")
+
+
+def test_tuned_arms_have_forty_participants_a_round_or_all_clients() -> None:
+    participants = {name: read_table(FOLDER / f"{name}.toml")["round"]["participants"] for name in TUNED}
+    assert participants.pop("figure-04-rivals-portal") == 24
+    assert set(participants.values()) == {40}
+
+
+@pytest.mark.parametrize("name", [*RIVALS, "figure-10-rivals"])
+def test_fielding_has_both_rivals_and_auxo_its_split_rounds(name: str) -> None:
+    compared = arms(name)
+    kinds = [arm["clusterer"]["kind"] for arm in compared.values()]
+    assert kinds == ["single", "fielding", "auxo", "flexcfl"]
+    assert isinstance(compared["auxo"]["clusterer"]["split_rounds"], list)
+
+
+def test_the_rivals_on_static_data_differ_from_those_under_drift_in_the_data_alone() -> None:
+    static, drifting = (
+        read_table(FOLDER / f"{name}.toml") for name in ("figure-10-rivals", "figure-04-rivals-digits")
+    )
+    traces = [table.pop("trace") for table in (static, drifting)]
+    del static["name"], drifting["name"]
+    assert static == drifting
+    assert traces[0].pop("static") is True
+    (none, some), (held, arriving) = ([trace.pop(key) for trace in traces] for key in ("drift", SAMPLES))
+    assert none == {"kind": "none", "mixes": some["mixes"], "labels_per_mix": some["labels_per_mix"]}
+    window = traces[1].pop("retain_rounds") // traces[1]["rounds_per_step"]
+    assert held == window * arriving
+    assert traces[0].pop(f"test_{SAMPLES}") == window * traces[1].pop(f"test_{SAMPLES}")
+    assert traces[0] == traces[1]
+
+
+def test_each_selector_and_each_optimiser_is_played_for_one_model_and_for_fielding() -> None:
+    for name in SELECTORS:
+        compared = arms(f"figure-05-{name}").values()
+        assert [arm["selector"]["kind"] for arm in compared] == [name, name]
+        assert [arm["clusterer"]["kind"] for arm in compared] == ["single", "fielding"]
+    compared = arms("figure-06-optimisers").values()
+    kinds = [(arm["aggregator"]["kind"], arm["clusterer"]["kind"]) for arm in compared]
+    assert kinds == list(product(["fedavg", "fedyogi", "qfedavg"], ["single", "fielding"]))
 
 
 def test_the_map_varies_the_event_the_window_and_who_is_heard() -> None:
