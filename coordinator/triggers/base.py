@@ -38,7 +38,7 @@ class ReclusteringTrigger(Part):
     def evaluate(self, moved: Moved) -> AnyTrigger:
         """Decide whether all clients are re-clustered.
 
-        Called once per drift event, which is every opening of a round at which a client was found drifted.
+        Called at every opening of a round at which a client was found drifted.
 
         Args:
             moved: the clusters after the drifted clients moved.

@@ -35,7 +35,7 @@ class SecondFielding:
         self.unchecked = np.zeros(len(self.ids), dtype=bool)  # with data that they have not checked yet
         self.reports = facts.measure(self.ids, 0, 0)
         self.delta, self.fired = setup.trigger.get("delta"), False
-        self.events: list[int] = []  # the rounds in which drift was handled
+        self.events: list[int] = []  # the rounds in which the events of a learned threshold began
         self.at_global = setup.representation.get("at") == "global"
         self.recluster()
 
@@ -47,8 +47,7 @@ class SecondFielding:
             # Clients check in during the last round, with the data of its step.
             checked, reported = np.sum([self.hear(at, now, drifted) for at in (now - 1, now)], axis=0)
             if drifted.any():
-                self.events.append(now)
-                numbers, fired = self.follow(drifted)
+                numbers, fired = self.follow(drifted, now)
             yield checked, reported, numbers, fired, self.members, len(self.centres)
 
     def hear(self, at: int, now: int, drifted: Array) -> tuple[int, int]:
@@ -73,7 +72,7 @@ class SecondFielding:
         self.reports[told[differs]], drifted[told[differs]] = fresh[differs], True
         return checks.sum(), differs.sum()
 
-    def follow(self, drifted: Array) -> tuple[tuple[float, ...], bool]:
+    def follow(self, drifted: Array, now: int) -> tuple[tuple[float, ...], bool]:
         """Move the drifted clients; re-cluster all if the trigger fires. Returns its numbers, and that."""
         if self.at_global:  # nor are centres comparable: an old one is where its members are now
             self.centres = self.anchors = self.means(self.centres)
@@ -82,11 +81,18 @@ class SecondFielding:
         old, self.centres = self.centres, self.means(self.centres)
         kind, threshold = self.setup.trigger["kind"], self.setup.trigger.get("threshold")
         if kind == "learned":
+            if not self.events or len(self.observed(self.events[-1], now)) >= 2:
+                self.events.append(now)
             threshold = self.learned()
         *numbers, fired = self.pairwise() if kind == "pairwise" else self.centre_shift(old, threshold)
         if fired:
             self.recluster()
         return tuple(numbers), fired
+
+    def observed(self, start: int, end: int) -> Array:
+        """The mean losses of the rounds from `start` to before `end`, of those that have one."""
+        losses = np.array(self.facts.losses[start:end])
+        return losses[np.isfinite(losses)]
 
     def learned(self) -> float:
         """The threshold in force in the last event, from all events of its exploration."""
@@ -99,7 +105,7 @@ class SecondFielding:
             return float(thresholds[rows[last - first]])
         falls: list[list[float]] = [[] for _ in thresholds]
         for event, row in enumerate(rows, first):
-            losses = self.facts.losses[self.events[event] : self.events[event + 1]]
+            losses = self.observed(self.events[event], self.events[event + 1])
             falls[row].append(losses[0] - losses[-1])
         return float(thresholds[int(np.argmax(np.mean(falls, axis=1)))])
 

@@ -19,9 +19,10 @@ EXPLORED = [
     [0.7, 0.6],  # and of 0.1: 0.15 has a reward of 0.3
     [2.0, 1.0],  # a fall of 1
     [1.0, 1.3],  # and a rise of 0.3: 0.3 has one of 0.35, the best
-    [0.5],  # a single round
-    [],  # and no usable update: 0 has a reward of 0
+    [0.5, 9.0, 0.5],  # a rise that is gone at the end
+    [3.0, 3.0],  # and no change: 0 has a reward of 0
 ]
+STILL = [1.0, 1.0]  # an event without a fall
 
 
 class Orders:
@@ -50,7 +51,7 @@ def updates(*losses, steps=1) -> ArrayUpdates:
 
 
 def played(learned: Learned, events, rng) -> list[float | None]:
-    """The threshold in force in each event, given the mean losses of its rounds."""
+    """The threshold in force from each opening with drift, given the mean losses of the next rounds."""
     thresholds = []
     for losses in events:
         thresholds.append(learned.evaluate(moved(rng)).threshold)
@@ -62,7 +63,7 @@ def played(learned: Learned, events, rng) -> list[float | None]:
 def test_each_threshold_is_tried_in_order_then_the_best_is_kept_then_all_are_tried_again():
     rng = Orders([1, 2, 0], [0, 2, 1])
     kept = [[9.0, 1.0]] * 3  # large falls that belong to no trial
-    again = [[1.0, 1.0], [1.0, 1.0], [1.0, 0.75], [1.0, 1.0], [1.0, 0.75], [1.0, 0.75], [], [], []]
+    again = [STILL, STILL, [1.0, 0.75], STILL, [1.0, 0.75], [1.0, 0.75], *[STILL] * 3]
     thresholds = played(Learned(SHORT), EXPLORED + kept + again, rng)
     assert thresholds[:9] == [0.15, 0.15, 0.3, 0.3, 0, 0, 0.3, 0.3, 0.3]
     # Rewards of 0, 0.125 and 0.25: those of the first exploration do not count any more.
@@ -70,10 +71,30 @@ def test_each_threshold_is_tried_in_order_then_the_best_is_kept_then_all_are_tri
     assert rng.asked == [("learned",)] * 2
 
 
+def test_drift_in_every_round_is_learned_from_as_an_event_has_two_rounds_or_more():
+    # Falls of 0.25, 0.75 and 0.
+    losses = [1.0, 0.75, 1.0, 0.25, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    learned = Learned(LearnedSettings(thresholds=(0, 0.5, 1), explore_events=1, keep_events=2))
+    thresholds = played(learned, [[loss] for loss in losses], Orders([2, 1, 0]))
+    assert thresholds == [1, 1, 0.5, 0.5, 0, 0, 0.5, 0.5, 0.5, 0.5]
+
+
+def test_further_drift_before_the_second_round_is_of_the_same_event():
+    settings = LearnedSettings(thresholds=(0, 1), explore_events=1)
+    # Falls from 2 to 0.5, and to 0.75.
+    trials = [[2.0], [1.5, 1.0, 0.5], [], [2.0], [0.75]]
+    assert played(Learned(settings), [*trials, STILL], Orders([0, 1])) == [0, 0, 1, 1, 1, 0]
+    assert played(Learned(settings), [*trials, STILL], Orders([1, 0])) == [1, 1, 0, 0, 0, 1]
+
+
 def test_the_decision_is_that_of_a_shift_against_the_threshold_in_force():
     learned, rng = Learned(SHORT), Orders([1, 2, 0])
-    logged = [learned.evaluate(moved(rng)) for _ in range(6)]
-    assert logged[::2] == [
+    logged = []
+    for _ in range(12):  # two in each event
+        logged.append(learned.evaluate(moved(rng)))
+        learned.observe(updates(1.0))
+    assert logged[::2] == logged[1::2]
+    assert logged[::4] == [
         Trigger(1.0, 5.0, 0.15, 2, True),
         Trigger(1.0, 5.0, 0.3, 2, False),
         Trigger(1.0, 5.0, 0.0, 2, True),
@@ -100,19 +121,30 @@ def test_of_equal_rewards_the_first_threshold_in_the_list_is_kept_whatever_the_o
     assert best(*falls, thresholds=(0.25, 0.5), order=[1, 0]) == 0.25
 
 
-def test_a_single_round_has_no_fall_and_is_better_than_a_rise():
-    assert best([updates(1.0), updates(1.5)], [updates(9.0)]) == 1
-    assert best([updates(1.0), updates(0.5)], [updates(9.0)]) == 0
+def test_no_fall_is_better_than_a_rise():
+    assert best([updates(1.0), updates(1.5)], [updates(9.0)] * 2) == 1
+    assert best([updates(1.0), updates(0.5)], [updates(9.0)] * 2) == 0
 
 
-@pytest.mark.parametrize(
-    "not_finite", [updates(np.inf, 1.0), updates(np.nan), updates(), updates(7.0, steps=0)]
-)
+NOT_FINITE = [updates(np.inf, 1.0), updates(np.nan), updates(), updates(7.0, steps=0)]
+
+
+@pytest.mark.parametrize("not_finite", NOT_FINITE)
 def test_a_round_without_a_finite_mean_loss_is_ignored(not_finite):
     # Falls of 0.5 and of 0.25: neither the first nor the last round is the one that is ignored.
     rounds = [not_finite, updates(2.0), updates(1.5), not_finite]
     assert best(rounds, [updates(2.0), updates(1.75)]) == 0
     assert best([updates(2.0), updates(1.75)], rounds) == 1
+
+
+@pytest.mark.parametrize("not_finite", NOT_FINITE)
+def test_a_round_without_a_finite_mean_loss_is_not_one_of_the_two_of_an_event(not_finite):
+    learned, rng = Learned(LearnedSettings(thresholds=(0, 1), explore_events=1)), Orders([0, 1])
+    thresholds = []
+    for observed in (not_finite, updates(1.0), not_finite, updates(1.0), updates(1.0)):
+        thresholds.append(learned.evaluate(moved(rng)).threshold)
+        learned.observe(observed)
+    assert thresholds == [0, 0, 0, 0, 1]
 
 
 def test_the_mean_is_over_the_updates_that_took_steps():
@@ -123,9 +155,10 @@ def test_the_mean_is_over_the_updates_that_took_steps():
     assert best([first, last], [updates(2.0), updates(0.75)]) == 1
 
 
-@pytest.mark.parametrize("stored_after", range(1, 10))
-def test_a_stored_trigger_resumes_within_its_exploration(stored_after):
-    events = [*EXPLORED, *EXPLORED[:4]]
+@pytest.mark.parametrize("stored_after", range(1, 20))
+def test_a_stored_trigger_resumes_within_its_exploration_and_within_an_event(stored_after):
+    # The same losses again, now with drift in every round.
+    events = [*EXPLORED, *[[loss] for losses in EXPLORED for loss in losses]]
     whole = played(Learned(SHORT), events, Orders([1, 2, 0], [0, 1, 2]))
     rng = Orders([1, 2, 0], [0, 1, 2])
     learned, again = Learned(SHORT), Learned(SHORT)
@@ -137,7 +170,7 @@ def test_a_stored_trigger_resumes_within_its_exploration(stored_after):
 def test_orders_differ_between_explorations_and_repeat_with_the_seed():
     def orders(seed: int) -> list[float | None]:
         learned = Learned(LearnedSettings(explore_events=1, keep_events=1))
-        return [learned.evaluate(moved(a_view(seed=seed, round_=event).rng)).threshold for event in range(12)]
+        return [played(learned, [STILL], a_view(seed=seed, round_=2 * event).rng)[0] for event in range(12)]
 
     first, second = orders(0)[:5], orders(0)[6:11]
     assert sorted(first) == sorted(second) == [0, 1 / 6, 1 / 3, 1 / 2, 2 / 3]
