@@ -85,7 +85,9 @@ class CostRow:
     uploaded when it was abandoned or dropped out: then it is an upper bound. `final_client_distance` is the
     last client distance that was measured by the horizon. `waiting_for_responses_s` is the virtual time
     before dispatch, in which no visit is out: a round waits for reports, for responses to client requests,
-    and until enough clients are online. `reclustering_rounds` has a list of rounds for each seed.
+    and until enough clients are online. `clusters` is the number of clusters at the horizon, also empty ones:
+    what splits, merges and re-clusterings have left. `reclustering_rounds` has a list of rounds for each
+    seed.
     """
 
     arm: str
@@ -99,6 +101,7 @@ class CostRow:
     models_sent: Estimate
     models_trained_per_client: Estimate
     waiting_for_responses_s: Estimate
+    clusters: Estimate
     moves: Estimate
     dropouts: Estimate
     abandoned: Estimate
@@ -325,6 +328,9 @@ def _cost_row(arm: Comparison, horizon: Horizon) -> CostRow:
             [_models_trained_per_client(run, records) for run, records in zip(arm.runs, by_run, strict=True)]
         ),
         waiting_for_responses_s=amount_estimate([_waiting_s(records) for records in by_run]),
+        clusters=amount_estimate(
+            [float(len(records[-1].clusters)) if records else 0.0 for records in by_run]
+        ),
         moves=total([[record.moved for record in records] for records in by_run]),
         dropouts=total([[len(record.dropped) for record in records] for records in by_run]),
         abandoned=total([[record.abandoned for record in records] for records in by_run]),

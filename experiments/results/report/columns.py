@@ -98,6 +98,7 @@ TARGET = (
 COSTS = (
     Column("rounds", "rounds", count_scale),
     Column("global_reclusterings", "global re-clusterings", count_scale),
+    Column("clusters", "clusters", count_scale),
     Column("moves", "moves", count_scale),
     Column("dropouts", "drop-outs", count_scale),
     Column("download_bytes", "download", bytes_scale),

@@ -42,8 +42,10 @@ OFFLINE_CLIENTS_HEARD = (
 FEW_SEEDS = "With under three seeds there is no interval, and what is shown may be due to chance{}."
 DOTS = "; dots are the values of single seeds"
 COST_NOTE = (
-    "Costs are per run, up to the horizon; virtual time and wall time are those of whole runs. Wall time is "
-    "longer if other runs share the machine, as with --jobs."
+    "Costs are per run, up to the horizon; virtual time and wall time are those of whole runs. Download and "
+    "upload are of training; control is reports and client requests with the models that they need, both "
+    "ways. Clusters are those that exist at the horizon, also empty ones. Wall time is longer if other runs "
+    "share the machine, as with --jobs."
 )
 
 

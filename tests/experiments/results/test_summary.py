@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ COSTS = [
         "models_sent",
         "models_trained_per_client",
         "waiting_for_responses_s",
+        "clusters",
         "moves",
         "dropouts",
         "abandoned",
@@ -78,6 +80,15 @@ def test_the_schema_is_exactly_the_promised_one(two_arms):
         assert table["arms"]["global"]["speedup"] is None
 
 
+def test_clusters_are_those_that_exist_at_the_horizon():
+    splitting = a_run("global", 0, [0.25] * 4)
+    grown = [replace(record, clusters=list(range(record.round + 1))) for record in splitting.records]
+    summary = summarise_arms([replace(splitting, records=grown)], horizon_s=25)
+    assert summary["arms"]["global"]["clusters"]["per_seed"] == [
+        2.0
+    ]  # rounds of 10 s: two have ended by then
+
+
 def test_the_costs_of_an_arm_are_those_worked_out_by_hand(two_arms):
     fielding = summarise_arms(two_arms)["arms"]["fielding"]
     assert {figure: fielding[figure]["per_seed"] for figure in COSTS} == {
@@ -92,6 +103,7 @@ def test_the_costs_of_an_arm_are_those_worked_out_by_hand(two_arms):
         "models_trained_per_client": [None, None],
         "waiting_for_responses_s": [4.0, 4.0],
         "moves": [8.0, 0.0],
+        "clusters": [1.0, 1.0],
         "dropouts": [4.0, 4.0],
         "abandoned": [0.0, 0.0],
         "crashed_visits": [0.0, 0.0],
