@@ -82,6 +82,11 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
 def _refuse_unmeasured(parts: Parts) -> None:
     """ConfigurationError if a part reads a metric of training that executors do not compute."""
     for part in parts.all:
+        if not isinstance(part.needs, frozenset):
+            raise ConfigurationError(
+                f"{part.name}.needs is {part.needs!r}: must be a property that returns a frozenset of "
+                f"metrics; choices: {', '.join(TASK_METRICS)}"
+            )
         for metric in sorted(part.needs - set(TASK_METRICS)):
             raise ConfigurationError(
                 f"{part.name} needs the metric {metric!r} of training, which nobody computes; choices: "

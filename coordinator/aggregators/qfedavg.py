@@ -28,7 +28,7 @@ class QFedAvgSettings(Settings):
 
 
 class QFedAvg(Aggregator):
-    """The sum of the updates, each times `fair_weights` of its loss and its norm.
+    """The sum of the updates, each weighted by a power of its client's loss (`fair_weights`).
 
     The loss F is that of the received model on a client's first batch. Schedules of the rate are not
     followed: eta is one number. An update without samples, or with a loss that is negative or not finite, is

@@ -35,7 +35,7 @@ class AuxoSettings(Settings):
     min_expected: CountOrZero = Field(
         100, description="automatic: its members x the share of all clients that sent updates reach this"
     )
-    min_participants: TwoOrMore = Field(5, description="fewer updates of a cluster change nothing")
+    min_participants: TwoOrMore = Field(5, description="fewer updates of a cluster in a round change nothing")
     gradient_share: PositiveShare = Field(0.1, description="updates are compared by this last part of them")
     base_reward: PositiveFactor = Field(5.0, description="the reward of an update at its cluster's centre")
     explore: Share = Field(0.01, description="probability that a client goes to a random cluster")
@@ -50,7 +50,7 @@ class AuxoSettings(Settings):
 
 
 class Auxo(Clusterer):
-    """Every client prefers the cluster of largest affinity: one to whose centre its updates were near.
+    """Splits clusters; each client goes to that of largest affinity, to whose centre its updates were near.
 
     Only participants are moved, and at a split all clients; nothing looks for drift. A round's steps (a) to
     (d) are in `Affinities`, the state, one cluster after the other; (a) ends one round after the last split.

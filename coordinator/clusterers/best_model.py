@@ -7,8 +7,17 @@ from typing import Literal
 import numpy as np
 
 from coordinator.assignment import Assignment
-from coordinator.view import Samples, View
+from coordinator.view import RunFacts, Samples, View
 from emulator.arrays import Ints
+from emulator.errors import ConfigurationError
+
+
+def refuse_too_many(num_models: int, run: RunFacts) -> None:
+    """ConfigurationError if there are more models than clients."""
+    if num_models > run.num_clients:
+        raise ConfigurationError(
+            f"clusterer.num_models = {num_models}: must be at most {run.num_clients}, the number of clients"
+        )
 
 
 def own_initialisations(num_models: int, view: View) -> Assignment:

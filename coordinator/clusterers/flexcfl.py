@@ -17,12 +17,12 @@ class FlexCflSettings(ColdStartSettings, LabelShiftSettings):
 
 
 class FlexCfl(Clusterer):
-    """Clients have a cold start when they are first online, and when the labels of their samples shift.
+    """Groups clients by the directions of their updates; again when the labels of their samples shift.
 
-    Until it has had one, a client stays where it was; it begins in the largest group. Fewer different updates
-    than groups make fewer groups; their number never changes. Aggregation between groups (eta_G, by default
-    0) is left out. State: the directions of the groups, and (N, L) the labels of each client at its cold
-    start, NaN if it waits for one. Duan et al. 2021 (FedGroup) and 2022.
+    Until its cold start, when it is first online, a client is in the largest group. Fewer different updates
+    than groups make fewer groups, once and for all. Aggregation between groups (eta_G, by default 0) is left
+    out. State: the groups' directions, and (N, L) the labels of clients at their cold start, or NaN. Duan et
+    al. 2021, 2022.
 
     >>> from types import SimpleNamespace
     >>> from emulator.messages import ArrayUpdates

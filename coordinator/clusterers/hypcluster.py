@@ -9,8 +9,8 @@ from pydantic import Field
 
 from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer
-from coordinator.clusterers.best_model import moved_to_best, own_initialisations
-from coordinator.view import View
+from coordinator.clusterers.best_model import moved_to_best, own_initialisations, refuse_too_many
+from coordinator.view import RunFacts, View
 from emulator.numbers import ModelCount
 from emulator.plugins import Settings
 
@@ -24,9 +24,8 @@ class HypClusterSettings(Settings):
 class HypCluster(Clusterer):
     """In every round each participant moves to the model of lowest loss on the samples that it holds.
 
-    Ties go to the lowest row. A client belongs to the model that it chose last, and to model 0 before its
-    first choice. One that joins begins in the largest cluster. The published mean over the samples of a
-    model's participants is that of aggregator `fedavg`.
+    Ties go to the lowest row. A client belongs to the model that it chose last, at first to model 0; one that
+    joins, to the largest cluster. The published mean over samples is that of aggregator `fedavg`.
 
     >>> from types import SimpleNamespace
     >>> import numpy as np
@@ -49,6 +48,9 @@ class HypCluster(Clusterer):
     @property
     def watches_data(self) -> bool:
         return False
+
+    def check_run(self, run: RunFacts) -> None:
+        refuse_too_many(self.settings.num_models, run)
 
     def on_data(self, view: View) -> Assignment | None:
         return own_initialisations(self.settings.num_models, view) if view.assignment is None else None

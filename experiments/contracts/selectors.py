@@ -39,7 +39,7 @@ def check_selector(make: Callable[[], Selector]) -> None:
     * It reads the true concepts only if it declares `oracle = True`.
 
     The stories have a single client, clients with equal data, one client online, clients that come and go,
-    and lanes that change; visits complete, drop out and are abandoned.
+    and lanes that change; visits complete, drop out and are abandoned, in one round all of them drop out.
 
     Args:
         make: Makes a fresh selector.
@@ -98,6 +98,9 @@ def _stories() -> Iterator[_Story]:
     equal = np.full((steps, 6, NUM_LABELS), 1 / NUM_LABELS)
     yield _Story(equal, together)
     yield _Story(equal, together, online=np.arange(6)[None] == 4)
+    present = np.ones((2 * steps * SLOTS, 6), dtype=bool)
+    present[SLOTS + 1] = False  # all visits of round 1 drop out: `feedback` gets no updates
+    yield _Story(equal, together, online=present)
     turnover = np.ones((6, 6), dtype=bool)
     turnover[:4, 1], turnover[1:, 2], turnover[1:5, 3] = False, False, False
     yield _Story(np.tile(equal, (2, 1, 1)), together, turnover=turnover)

@@ -43,6 +43,15 @@ def test_a_metric_that_nobody_computes_is_refused_with_those_that_there_are(
         with_aggregator(monkeypatch, Needy(FedAvgSettings()))()
 
 
+def test_needs_that_are_no_set_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wordy(FedAvg):
+        needs: Any = "loss_before"
+
+    problem = r"Wordy\.needs is 'loss_before': must be a property that returns a frozenset of metrics"
+    with pytest.raises(ConfigurationError, match=problem):
+        with_aggregator(monkeypatch, Wordy(FedAvgSettings()))()
+
+
 def test_a_part_can_refuse_a_run_by_its_rounds_participants_and_clients(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

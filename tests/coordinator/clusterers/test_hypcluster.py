@@ -1,7 +1,9 @@
 import numpy as np
+import pytest
 
 from coordinator.clusterers.hypcluster import HypCluster, HypClusterSettings
-from coordinator.view import ScoreResponse
+from coordinator.view import RunFacts, ScoreResponse
+from emulator.errors import ConfigurationError
 from emulator.messages import Scores
 from tests.fakes import FakeExecutor, Population, a_view
 
@@ -84,3 +86,12 @@ def test_in_a_run_clients_part_by_the_models_nearest_to_them():
     # Two models down to each client: that it trains one of them costs no further download.
     assert played.records[0].control_bytes == 4 * (2 * 4 + 2 * 2 * 4)
     assert np.allclose(played.models, [[-0.075], [1.075]])
+
+
+def test_more_models_than_clients_are_refused():
+    clusterer = HypCluster(HypClusterSettings(num_models=5))
+    clusterer.check_run(RunFacts(num_clients=5, rounds=1, participants=1))
+    with pytest.raises(
+        ConfigurationError, match=r"^clusterer\.num_models = 5: must be at most 4, the number"
+    ):
+        clusterer.check_run(RunFacts(num_clients=4, rounds=1, participants=1))
