@@ -1,4 +1,4 @@
-"""FlexCFL: a fixed number of groups by the directions of updates; clients that drift are grouped anew."""
+"""FlexCFL (Duan et al. 2021, 2022): groups by directions of updates; drifted clients are grouped anew."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ class FlexCfl(Clusterer):
     """Groups clients by the directions of their updates; again when the labels of their samples shift.
 
     Until its cold start, when it is first online, a client is in the largest group. Fewer different updates
-    than groups make fewer groups, once and for all. Aggregation between groups (eta_G, by default 0) is left
-    out. State: the groups' directions, and (N, L) the labels of clients at their cold start, or NaN. Duan et
-    al. 2021, 2022.
+    than groups make fewer groups, once and for all. Aggregation between groups (eta_G) is left out. State:
+    the groups' directions, and (N, L) the labels of clients at their cold start, or NaN.
 
     >>> from types import SimpleNamespace
     >>> from emulator.messages import ArrayUpdates
