@@ -18,7 +18,7 @@ demo: $(READY)
 	$(BIN)/driftscale run experiments/configs/digits.toml --jobs auto
 
 test: $(READY)
-	$(BIN)/python -m pytest --durations=10
+	$(BIN)/python -m pytest --durations=10 --numprocesses=auto --maxprocesses=4 --dist=loadscope
 
 check: $(READY)
 	$(BIN)/ruff check .
