@@ -95,13 +95,11 @@ def _refuse_unmeasured(parts: Parts) -> None:
 
 
 def _refuse_unfit_late_reports(experiment: Experiment, parts: Parts, world: World) -> None:
-    """ConfigurationError if the round from which the clusterer uses reports does not fit the run.
+    """ConfigurationError if some clients could not report in the round from which the clusterer uses reports.
 
     Reports at the present models are comparable only if all clients report at the same models.
     """
-    first, rounds, hear = parts.clusterer.reports_from, experiment.round.rounds, experiment.round.hear
-    if first >= rounds:
-        raise ConfigurationError(f"clusterer.at_round = {first}: must be below round.rounds = {rounds}")
+    first, hear = parts.clusterer.reports_from, experiment.round.hear
     if (
         first > 0
         and parts.representation.at_present_models

@@ -9,8 +9,9 @@ from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer
 from coordinator.clusterers.partition import PartitionSettings, nearest, partition_among
 from coordinator.distances import comparable
-from coordinator.view import View
+from coordinator.view import RunFacts, View
 from emulator.arrays import Floats
+from emulator.errors import ConfigurationError
 from emulator.numbers import CountOrZero
 
 
@@ -71,6 +72,11 @@ class Static(Clusterer):
     @property
     def reports_from(self) -> int:
         return self.settings.at_round
+
+    def check_run(self, run: RunFacts) -> None:
+        if self.settings.at_round >= run.rounds:
+            rule = f"must be below round.rounds = {run.rounds}"
+            raise ConfigurationError(f"clusterer.at_round = {self.settings.at_round}: {rule}")
 
     def on_data(self, view: View) -> Assignment | None:
         if self._clustered:
