@@ -64,6 +64,13 @@ class FieldingSettings(PartitionSettings):
     def _refuse_settings_of_the_trigger(cls, values: Any) -> Any:
         for key in CentreShiftSettings.model_fields:
             if isinstance(values, Mapping) and key in values:
+                trigger = values.get("trigger", "centre_shift")
+                kind = trigger.get("kind", "centre_shift") if isinstance(trigger, Mapping) else trigger
+                if kind != "centre_shift":
+                    raise ValueError(
+                        f"{key} is a setting of the trigger centre_shift, and the trigger is {kind!r}, which "
+                        f"has its own; see `driftscale parts trigger`"
+                    )
                 value = values[key] if isinstance(values[key], int | float) else f'"{values[key]}"'
                 raise ValueError(
                     f"{key} is a setting of the trigger; write "

@@ -475,3 +475,12 @@ def test_a_trigger_without_a_kind_is_the_published_one():
     one, other = ({"threshold": 0.5}, {"kind": "centre_shift", "threshold": 0.5})
     assert FieldingSettings(trigger=one) == FieldingSettings(trigger=other)
     assert FieldingSettings() == FieldingSettings(trigger="centre_shift")
+
+
+@pytest.mark.parametrize("trigger", ["learned", {"kind": "learned", "keep_events": 2}])
+def test_a_setting_of_another_trigger_than_the_one_named_is_refused_without_replacing_it(trigger):
+    problem = (
+        "threshold is a setting of the trigger centre_shift, and the trigger is 'learned', which has its own"
+    )
+    with pytest.raises(ValueError, match=problem):
+        FieldingSettings(trigger=trigger, threshold=0.5)
