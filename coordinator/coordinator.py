@@ -151,13 +151,13 @@ class Coordinator:
     def _step(self, now_s: float) -> Reaction:
         """Make the round's one server step, close the round, and open the next one or finish."""
         ended = self._visits.close(now_s)
-        self.federation.aggregate(self._round, ended, now_s)
+        visits = self.federation.aggregate(self._round, ended, now_s)
         record, opens_s = self.federation.close_round(self._round, self._opened_s, now_s)
         if self._round + 1 == self.federation.settings.rounds:
             self._phase = "finished"
-            return Reaction(record=record)
+            return Reaction(record=record, ended=visits)
         self._round, self._opened_s, self._phase = self._round + 1, opens_s, "opening"
-        return Reaction([(opens_s, RoundOpened(self._round))], record=record)
+        return Reaction([(opens_s, RoundOpened(self._round))], record=record, ended=visits)
 
     def _unfit(self, event: Event | str, now_s: float) -> RunError:
         return RunError(

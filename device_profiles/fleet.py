@@ -87,6 +87,7 @@ class Fleet:
     """The speed of the device of each of N clients: columns of shape (N,), as emulator.ports.FleetColumns.
 
     `seconds_per_sample` is the training time (forward and backward) of the profile's reference model.
+    `device` (N,) is the row of the profile's table that each client's device is; None if it has no table.
     InputError if the columns are not of one shape (N,), or for a value outside `BOUNDS`.
     """
 
@@ -94,6 +95,7 @@ class Fleet:
     download_bytes_per_s: Floats
     upload_bytes_per_s: Floats
     latency_s: Floats
+    device: Ints | None = None
 
     def __post_init__(self) -> None:
         """Check shapes and bounds."""
@@ -130,7 +132,8 @@ class Fleet:
         Returns:
             The fleet of n clients.
         """
-        return Fleet(**{name: values[rows] for name, values in self.columns().items()})
+        device = None if self.device is None else self.device[rows]
+        return Fleet(device=device, **{name: values[rows] for name, values in self.columns().items()})
 
     def quantiles(self, probabilities: Sequence[float]) -> dict[str, Floats]:
         """Compute quantiles of every column.

@@ -66,7 +66,8 @@ def read_device_table(path: Path) -> TableProfile:
     by_id = np.argsort(table.unique_ids(ID))
     columns = {column: _read(table, column, given.get(column))[by_id] for column in COLUMNS}
     model, flops, source = _about(table)
-    return TableProfile(path.stem, model, flops, source or f"the table {path.name}", Fleet(**columns))
+    devices = Fleet(device=by_id, **columns)
+    return TableProfile(path.stem, model, flops, source or f"the table {path.name}", devices)
 
 
 def _read(table: TableFile, column: str, name: str | None) -> Floats:

@@ -8,6 +8,7 @@ from typing import Protocol
 from emulator.clock import VirtualClock
 from emulator.errors import RunError
 from emulator.in_flight import InFlight
+from emulator.messages import VisitRows
 from emulator.ports import Coordinator, Reaction
 from emulator.queue import EventQueue
 from emulator.storage.runlog import RoundRecord
@@ -17,9 +18,11 @@ Observer = Callable[[RoundRecord], None]
 
 
 class Log(Protocol):
-    """Receives the record of each round; `RunLog` writes them to disk."""
+    """Receives the record of each round, and its visits where they are logged."""
 
     def append(self, record: RoundRecord) -> None: ...
+
+    def append_visits(self, rows: VisitRows) -> None: ...
 
 
 class Emulation:
@@ -95,6 +98,8 @@ class Emulation:
         for time_s, event in reaction.events:
             self.queue.push(time_s, event)
         self.in_flight.push(reaction.visits)
+        if reaction.ended is not None:
+            self._log.append_visits(reaction.ended)
         if reaction.record is not None:
             self._log.append(reaction.record)
             for observe in self._observers:

@@ -84,6 +84,34 @@ class EndedVisits:
 
 
 @dataclass(frozen=True)
+class VisitRows:
+    """The ended visits of a round, for the log of visits: columns (n,), by ascending visit id.
+
+    A visit spends `requests_s`, `download_s`, `compute_s` and `upload_s` seconds, as planned at its dispatch,
+    in this order, unless it ends before. Bytes are those that crossed the wire until it ended; the payload is
+    without resent packets, both ways together.
+    """
+
+    round: int
+    visit: Ints
+    client: Ints
+    lane: Ints
+    num_models: Ints  # models that each visit trains
+    models: Ints  # (sum of `num_models`,) their cluster labels, visit after visit
+    dispatched_s: Floats
+    requests_s: Floats
+    download_s: Floats
+    compute_s: Floats
+    upload_s: Floats
+    end_s: Floats
+    outcome: Ints  # as `Outcome`
+    crashed: Bools
+    download_bytes: Floats
+    upload_bytes: Floats
+    payload_bytes: Floats
+
+
+@dataclass(frozen=True)
 class SampleRanges(OldSampleRanges):
     """Ranges of rows of the trace table for each row of a request, in CSR form.
 

@@ -23,6 +23,7 @@ from emulator.messages import (
     StateSpec,
     TrainTasks,
     Updates,
+    VisitRows,
 )
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree
@@ -369,12 +370,13 @@ class Reaction:
     """What the coordinator returns to the main loop.
 
     `events` are to be scheduled, each at an absolute virtual time; `visits` have been sent out; `record`, if
-    there is one, is to be logged.
+    there is one, is to be logged, and so are the visits of its round in `ended`.
     """
 
     events: Sequence[tuple[float, Event]] = ()
     visits: VisitEnds = NO_ENDS
     record: RoundRecord | None = None
+    ended: VisitRows | None = None
 
 
 class Coordinator(Protocol):

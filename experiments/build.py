@@ -172,6 +172,7 @@ def build_emulation(
         max_wait_days=experiment.round.max_wait_days,
         evaluate_clients=experiment.round.evaluate_clients,
         log_client_accuracy=experiment.round.log_client_accuracy,
+        log_visits=experiment.round.log_visits,
         nonfinite_updates=experiment.round.nonfinite_updates,
         hear=experiment.round.hear,
         client_distance=experiment.round.client_distance.build(),

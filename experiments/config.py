@@ -168,7 +168,12 @@ class Round(Settings):
         description="an update with NaN or infinity is left out, counted and logged, or it ends the run",
     )
     log_client_accuracy: bool = Field(
-        False, description="write the accuracy of every scored client into the log, at each evaluation"
+        False,
+        description="write the accuracy of every scored client, and the label that it holds most of, into "
+        "the log, at each evaluation",
+    )
+    log_visits: bool = Field(
+        False, description="write every visit into visits.parquet: its phases, end, outcome, bytes and device"
     )
     client_distance: Annotated[Chosen[Representation], ChoiceOf(REPRESENTATIONS)] = Field(
         "label",

@@ -311,6 +311,8 @@ class MemoryLog:
 
     records: list[RoundRecord] = field(default_factory=list)
 
+    def append_visits(self, rows: object) -> None: ...
+
     def append(self, record: RoundRecord) -> None:
         self.records.append(record)
 

@@ -12,7 +12,7 @@ import numpy as np
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.in_flight import VisitEnds
 from emulator.latency import Phases
-from emulator.messages import EndedVisits, Outcome, TrainTasks, Work
+from emulator.messages import EndedVisits, Outcome, TrainTasks, VisitRows, Work
 
 
 @dataclass(frozen=True)
@@ -74,18 +74,50 @@ class Cohort:
 
     def crashed(self, ended: EndedVisits) -> Ints:
         """Ids, ascending, of the clients whose visit was dropped because of a crash."""
-        crashed: Bools = (ended.outcome == Outcome.DROPPED) & (ended.end_s == self.crash_s)
-        return self.clients[crashed]
+        return self.clients[self._crashed(ended)]
 
-    def moved_bytes(self, ended: EndedVisits) -> tuple[Floats, Floats, float]:
-        """(visits,) bytes downloaded, (visits,) bytes uploaded, and the total of both without packet loss.
+    def _crashed(self, ended: EndedVisits) -> Bools:
+        """(visits,) whether each was dropped because of a crash."""
+        crashed: Bools = (ended.outcome == Outcome.DROPPED) & (ended.end_s == self.crash_s)
+        return crashed
+
+    def moved_bytes(self, ended: EndedVisits) -> tuple[Floats, Floats, Floats]:
+        """(visits,) bytes downloaded, (visits,) bytes uploaded, and (visits,) both without packet loss.
 
         They are counted until each visit ended; a completed visit counts in full.
         """
         down, up = self._moved(self.work, ended)
         # `payload` and `work` are the same object unless links lose packets.
         arrived = (down, up) if self.payload is self.work else self._moved(self.payload, ended)
-        return down, up, float((arrived[0] + arrived[1]).sum())
+        return down, up, arrived[0] + arrived[1]
+
+    def logged(
+        self, round_: int, ended: EndedVisits, down: Floats, up: Floats, payload: Floats, labels: Ints
+    ) -> VisitRows:
+        """The ended visits for the log, with the bytes of `moved_bytes`.
+
+        `labels` (M,) are the labels of the models that the visits started from.
+        """
+        models = np.bincount(self.tasks.visit - self.first_visit, minlength=len(self.clients))
+        return VisitRows(
+            round=round_,
+            visit=ended.visit,
+            client=ended.client,
+            lane=ended.lane,
+            num_models=models,
+            models=labels[self.start],
+            dispatched_s=ended.start_s,
+            requests_s=self.requests_s,
+            download_s=self.phases.download_s,
+            compute_s=self.phases.compute_s,
+            upload_s=self.phases.upload_s,
+            end_s=ended.end_s,
+            outcome=ended.outcome,
+            crashed=self._crashed(ended),
+            download_bytes=down,
+            upload_bytes=up,
+            payload_bytes=payload,
+        )
 
     def _moved(self, work: Work, ended: EndedVisits) -> tuple[Floats, Floats]:
         down, up = self.phases.moved(work, ended.end_s - self.start_s - self.requests_s)

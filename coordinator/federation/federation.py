@@ -53,6 +53,7 @@ from emulator.messages import (
     SampleRanges,
     TrainTasks,
     Updates,
+    VisitRows,
 )
 from emulator.ports import Availability, Executor, Meter, SampleStream, unmeasured
 from emulator.seeding import RandomStreams
@@ -372,15 +373,21 @@ class Federation:
 
     # -- aggregate: updates came back --------------------------------------------------------------------
 
-    def aggregate(self, round_: int, ended: EndedVisits, now_s: float) -> None:
-        """Make one server step from the visits of the cohort, all of which have ended."""
+    def aggregate(self, round_: int, ended: EndedVisits, now_s: float) -> VisitRows | None:
+        """Make one server step from the visits of the cohort, all of which have ended.
+
+        Returns these visits for the log, if they are logged.
+        """
         cohort, progress = self._cohort, self._progress
         assert cohort is not None, "aggregate follows dispatch"
         self._cohort = None
         self._requests.open_moment(now_s)
         # Step 1: the bytes that crossed the wire are charged.
         down, up, payload = cohort.moved_bytes(ended)
-        self.ledger.charge_training(down, up, payload / self._model_bytes)
+        self.ledger.charge_training(down, up, float(payload.sum()) / self._model_bytes)
+        logged: VisitRows | None = None
+        if self.settings.log_visits:
+            logged = cohort.logged(round_, ended, down, up, payload, self.bank.labels)
         completed = ended.clients_with(Outcome.COMPLETED)
         self._hearing.round_closed(completed)
         progress.completed = completed.tolist()
@@ -399,6 +406,7 @@ class Federation:
             with self._meter("cluster_s"):
                 assigned = clusterer.on_updates(self._view(clusterer, round_, **news))
             self._apply(assigned)
+        return logged
 
     def _trained(self, round_: int, cohort: Cohort, ended: EndedVisits) -> Updates | None:
         """The usable updates of the completed visits; None if no client has one."""

@@ -43,6 +43,7 @@ class Measurement:
     accuracy_omitting_drift: float | None = None
     serving: Ints | None = None
     client_accuracy: Floats32 | None = None
+    client_label: Ints | None = None
 
 
 NOT_MEASURED = Measurement()
@@ -95,7 +96,8 @@ def measure(
     The models of `plan` serve them; it must leave out the clients that hold no training samples. Distances
     are between the `vectors` of the others. A client is a drift cell if its test samples are of another
     concept than its newest training samples, which no method can know (FedDrift, section 5: "omitting drifts"
-    averages over the other cells). `log_clients`: include the accuracy of each of `clients`.
+    averages over the other cells). `log_clients`: include the accuracy of each of `clients`,
+    and the label of which it holds most training samples.
     """
     samples = stream.held(clients, "test")
     plan_of_clients = plan.take(clients)
@@ -124,7 +126,19 @@ def measure(
         ),
         serving=np.append(bank.labels, -1)[plan.first()] if known else None,
         client_accuracy=evaluation.accuracy.astype(np.float32) if log_clients else None,
+        client_label=main_labels(stream.label_histograms(clients)) if log_clients else None,
     )
+
+
+def main_labels(histograms: Floats) -> Ints:
+    """(n,) the label with the largest count in each row of `histograms` (n, L); -1 for a row of zeros.
+
+    Of several such labels it is the lowest.
+
+    >>> main_labels(np.array([[0.0, 2.0, 2.0], [0.0, 0.0, 0.0]])).tolist()
+    [1, -1]
+    """
+    return np.where(histograms.any(axis=1), histograms.argmax(axis=1), -1).astype(np.int64)
 
 
 def mean_client_distance(vectors: Floats, members: Ints, distance: DistanceName = "l1") -> float:

@@ -70,6 +70,7 @@ class RoundSettings:
     evaluate_every: int = 1
     evaluate_clients: int | None = None
     log_client_accuracy: bool = False
+    log_visits: bool = False
     min_online: int = 1
     max_wait_days: float = 30.0
     nonfinite_updates: Literal["drop", "stop"] = "drop"

@@ -111,18 +111,18 @@ def write_durably(path: Path, content: bytes | str) -> None:
     Even after a power failure `path` has either all of `content` or what it had before. A link at `path` is
     replaced, not followed. OSError names a file.
     """
-    with _replacing(path) as file:
+    with replacing(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 def copy_durably(source: Path, path: Path) -> None:
     """Write a file as `write_durably` does, with the content of the file `source`, which must be no link."""
-    with naming_file(source), open_file(source) as original, _replacing(path) as file:
+    with naming_file(source), open_file(source) as original, replacing(path) as file:
         shutil.copyfileobj(original, file)
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path) -> Iterator[BinaryIO]:
     """Context with a temporary file that is renamed to `path` at its end; after an error, it is deleted."""
     # The name is unpredictable, so that nobody can put a link to another file there beforehand.
     aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(8)}")

@@ -34,6 +34,9 @@ MOST_NAME = 255
 MOST_DIGITS = 9
 """Most digits of a number that is a key of an object."""
 
+OF_SCORED = ("client_accuracy", "client_label")
+"""The arrays of a record that have an entry for each scored client; others have one for each client."""
+
 ROUNDING = 1e-9
 """How far a mean of ones may exceed one."""
 
@@ -164,7 +167,7 @@ def _refuse_other_size(line: Mapping[str, Any], header: Mapping[str, Any], array
             f"holding = {holding} must be at least 1, and below the number of clients, {clients}"
         )
     for name, values in arrays.items():
-        expected = scored_clients(header, clients) if name == "client_accuracy" else clients
+        expected = scored_clients(header, clients) if name in OF_SCORED else clients
         if values is not None and expected is not None and len(values) != expected:
             raise ValueError(f"{name} has {len(values)} entries, for {expected} clients")
 

@@ -8,14 +8,13 @@ Fields of a record with one value per client are arrays, written as `emulator.st
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from emulator.arrays import Floats32, Ints
 from emulator.deprecated import renamed_fields
 from emulator.errors import DataFileError
 from emulator.messages import AnyTrigger, PairwiseTrigger, Trigger
+from emulator.storage.appended_file import AppendedFile
 from emulator.storage.bounded import json_document
 from emulator.storage.log_lines import (
     FLAG,
@@ -41,7 +41,6 @@ from emulator.storage.log_lines import (
     refuse_wrong_header,
     refuse_wrong_record,
 )
-from emulator.storage.own_files import create_file, open_file
 from emulator.storage.packed import packed, unpacked
 from emulator.storage.state_tree import Tree
 
@@ -101,6 +100,9 @@ class RoundRecord:
     silhouettes: dict[int, float | None] | None = None
     nonfinite_reports: int = 0  # of `reported`, the clients whose report was not finite, and so not used
     holding: int | None = None  # clients that hold training samples, and so take part; None: all
+    # (n,) beside `client_accuracy`, the label of which each client holds most training samples, the lowest of
+    # several; -1 for a client without any
+    client_label: Ints | None = None
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal; arrays entry by entry, NaN equal to NaN."""
@@ -121,6 +123,7 @@ PER_CLIENT: dict[str, type[np.int64] | type[np.float32]] = {
     "members": np.int64,
     "serving": np.int64,
     "client_accuracy": np.float32,
+    "client_label": np.int64,
 }
 """The fields of a record that are arrays."""
 
@@ -186,8 +189,6 @@ NEEDED = {
 }
 """Names that every line must have; the others were added in later versions of the log."""
 
-READ_AT_ONCE = 2**24  # bytes
-
 LINES = json.JSONEncoder(allow_nan=False, separators=(",", ":"), default=packed)
 
 
@@ -208,21 +209,12 @@ class RunLog:
     """
 
     def __init__(self, path: Path, header: dict[str, Any], resume: Mapping[str, Tree] | None = None) -> None:
-        self._members: Ints | None = None  # the last members written
-        self._sha256 = hashlib.sha256()
-        self._bytes = 0
-        header_line = _line({"kind": "run", **header})
-        if resume is None:
-            self._file: BinaryIO = create_file(path)
-            self._write(header_line)
-        else:
-            self._members = resume["members"]
-            self._file = self._reopen(path, header_line, resume)
+        self._members: Ints | None = None if resume is None else resume["members"]  # the last written
+        self._file = AppendedFile(path, _line({"kind": "run", **header}), resume)
 
     def state(self) -> dict[str, Tree]:
         """Length, hash and last members of the log so far, which is on the disk when this returns."""
-        os.fsync(self._file.fileno())
-        return {"bytes": self._bytes, "sha256": self._sha256.hexdigest(), "members": self._members}
+        return {**self._file.state(), "members": self._members}
 
     def append(self, record: RoundRecord) -> None:
         """Write a record; ValueError, with nothing written, if a number outside its arrays is not finite."""
@@ -237,57 +229,23 @@ class RunLog:
             del line["nonfinite_reports"]  # as in most runs
         if record.holding is None:
             del line["holding"]  # as in most rounds
+        if record.client_label is None:
+            del line["client_label"]  # as in most runs
         if record.members is not None:
             self._members = record.members
-        self._write(_line(line))
+        self._file.write(_line(line))
 
     def close(self) -> None:
         """Close the file; all of it is on the disk when this returns."""
-        if not self._file.closed:
-            os.fsync(self._file.fileno())
-            self._file.close()
+        self._file.close()
 
-    def __enter__(self) -> RunLog:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _write(self, line: bytes) -> None:
-        self._file.write(line)
-        self._file.flush()
-        self._sha256.update(line)
-        self._bytes += len(line)
-
-    def _reopen(self, path: Path, header_line: bytes, resume: Mapping[str, Tree]) -> BinaryIO:
-        """Open the file at its end, truncated to the length in `resume`; see the class for the errors."""
-        num_bytes = resume["bytes"]
-        if type(num_bytes) is not int or num_bytes < len(header_line):  # no such state is ever stored
-            header_bytes = len(header_line)
-            raise ValueError(f"its log has {num_bytes!r} bytes, fewer than the {header_bytes} of a header")
-        try:
-            file = open_file(path, in_place=True)
-        except FileNotFoundError as error:
-            raise DataFileError(path, "is gone") from error
-        try:
-            while self._bytes < num_bytes:
-                part = file.read(min(num_bytes - self._bytes, max(READ_AT_ONCE, len(header_line))))
-                if not part or (self._bytes == 0 and not part.startswith(header_line)):
-                    break
-                self._sha256.update(part)
-                self._bytes += len(part)
-            if self._bytes < num_bytes or self._sha256.hexdigest() != resume["sha256"]:
-                raise DataFileError(
-                    path, f"damaged: its first {num_bytes} bytes are not those that were written"
-                )
-            file.truncate(self._bytes)
-            file.seek(self._bytes)
-        except BaseException:
-            file.close()
-            raise
-        return file
 
 
 def _line(content: dict[str, Any]) -> bytes:

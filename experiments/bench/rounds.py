@@ -32,7 +32,7 @@ from coordinator.selectors.utility import OortSettings
 from coordinator.view import View
 from emulator.arrays import Ints
 from emulator.emulation import Emulation
-from emulator.messages import EndedVisits, TaskMetric, Updates
+from emulator.messages import EndedVisits, TaskMetric, Updates, VisitRows
 from emulator.plugins import NoSettings
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord, RunLog
@@ -64,6 +64,13 @@ class RoundSizes:
     @property
     def wanted(self) -> int:
         return CohortSize(self.participants, self.over_commit).over_committed(self.participants)
+
+
+class RecordLog(RunLog):
+    """A log without visits, which these emulations do not record."""
+
+    def append_visits(self, rows: VisitRows) -> None:
+        raise AssertionError("round.log_visits is off")
 
 
 @dataclass
@@ -142,7 +149,7 @@ def play(population: Population, sizes: RoundSizes, selector: Selector | None = 
         streams=RandomStreams(SEED),
     )
     times = RoundTimes(stopwatch)
-    with tempfile.TemporaryDirectory() as folder, RunLog(Path(folder) / "log.jsonl", {}) as log:
+    with tempfile.TemporaryDirectory() as folder, RecordLog(Path(folder) / "log.jsonl", {}) as log:
         Emulation(Coordinator(federation, pacing), log, (times,)).run()
     return times
 

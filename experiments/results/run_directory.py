@@ -4,6 +4,8 @@
     manifest.json              versions of the first attempt and any later ones, commands with their dates and
                                git commits, hashes of trace and profile, files that were read, seed streams
     <arm>/seed-<n>/log.jsonl   the log of a run: virtual quantities only
+    <arm>/seed-<n>/clients.parquet the device of each client
+    <arm>/seed-<n>/visits.parquet  its visits, with `round.log_visits`; visits.arrow while it is unfinished
     <arm>/seed-<n>/timing.json wall times and memory, and the machine they were measured on
     <arm>/seed-<n>/checkpoint/ the checkpoints from which an unfinished run resumes
     <arm>/seed-<n>/DONE        or FAILED, with the reason; neither while a run is unfinished
@@ -28,7 +30,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from emulator.errors import DataFileError, InputError
+from emulator.storage import recorded_tables
 from emulator.storage.bounded import read_text, read_toml
 from emulator.storage.checkpoints import (
     ASIDE,
@@ -54,7 +59,9 @@ MOST_REASON_BYTES = 2**16
 SHARED_FILES = ("manifest.json", "rounds.parquet", "summary.json", "report.html", EXPERIMENT_FILE)
 """The files that all runs share, except the lock, in the order in which they are deleted."""
 
-RUN_FILES = ("log.jsonl", "timing.json", "DONE", "FAILED")
+RUN_FILES = (
+    *("log.jsonl", "visits.arrow", "visits.parquet", "clients.parquet", "timing.json", "DONE", "FAILED"),
+)
 """The files of one run, in its folder."""
 
 RUN_NAME = re.compile(r"seed-(?P<folder>0|[1-9][0-9]{0,18})|\.seed-(?P<lock>0|[1-9][0-9]{0,18})\.lock")
@@ -137,6 +144,18 @@ class RunDirectory:
     def log_path(self, arm: str, seed: int) -> Path:
         """The log of one run."""
         return path_below(self.path, *_folders(arm, seed), "log.jsonl")
+
+    def visit_log_path(self, arm: str, seed: int) -> Path:
+        """The visits of an unfinished run that logs them, as they are appended."""
+        return path_below(self.path, *_folders(arm, seed), "visits.arrow")
+
+    def visits_path(self, arm: str, seed: int) -> Path:
+        """The visits of a finished run that logged them."""
+        return path_below(self.path, *_folders(arm, seed), "visits.parquet")
+
+    def clients_path(self, arm: str, seed: int) -> Path:
+        """The devices of the clients of a finished run."""
+        return path_below(self.path, *_folders(arm, seed), "clients.parquet")
 
     def timing_path(self, arm: str, seed: int) -> Path:
         """The wall times of one run."""
@@ -256,6 +275,23 @@ class RunDirectory:
         """The timing of a finished run; DataFileError if it cannot be read or breaks a rule."""
         return Timing.read(self.timing_path(arm, seed))
 
+    def read_visits(self, arm: str, seed: int) -> pa.Table | None:
+        """The visits of a run, with the columns `recorded_tables.VISITS`; None if they were not logged.
+
+        Raises DataFileError if the file is damaged.
+        """
+        path = self.visits_path(arm, seed)
+        return recorded_tables.read_visits(path) if path.exists() else None
+
+    def read_clients(self, arm: str, seed: int) -> pa.Table | None:
+        """The devices of the clients of a run, with the columns `recorded_tables.CLIENTS`.
+
+        None if the run is of an earlier version, which did not write them. Raises DataFileError if the file
+        is damaged.
+        """
+        path = self.clients_path(arm, seed)
+        return recorded_tables.read_clients(path) if path.exists() else None
+
     def finished_pairs(self) -> list[tuple[str, int]]:
         """(arm, seed) of all finished runs, by arm and then by seed, in the configured order."""
         return [(arm, seed) for arm, seed in self._configured_pairs() if self.is_done(arm, seed)]
@@ -284,12 +320,15 @@ class RunDirectory:
         """Whether there may be leftovers of a killed process in the files of the run.
 
         These are its lock (which is also there while a process is at work on the run), temporary files, and
-        the checkpoints of a finished run.
+        the checkpoints and the visit log of a finished run.
         """
         return (
             self.seed_lock_path(arm, seed).exists()
             or bool(_torn(self.seed_path(arm, seed), RUN_FILES))
-            or (self.is_done(arm, seed) and self.checkpoints(arm, seed).path.exists())
+            or (
+                self.is_done(arm, seed)
+                and (self.checkpoints(arm, seed).path.exists() or self.visit_log_path(arm, seed).exists())
+            )
         )
 
     def resumable_pairs(self) -> list[tuple[str, int]]:
@@ -333,12 +372,12 @@ class RunDirectory:
     def delete_leftovers(self, arm: str, seed: int) -> None:
         """Delete the temporary files of killed processes that wrote files of the run.
 
-        If the run is finished, its checkpoints are deleted too.
+        If the run is finished, its checkpoints and its visit log are deleted too.
         """
         for file in _torn(self.seed_path(arm, seed), RUN_FILES):
             file.unlink(missing_ok=True)
         if self.is_done(arm, seed):
-            self.checkpoints(arm, seed).delete()
+            self._delete_resumable(arm, seed)
 
     def start(self, arm: str, seed: int) -> Path:
         """Make an empty folder for the run, and return its path; files of an earlier attempt are deleted."""
@@ -349,14 +388,14 @@ class RunDirectory:
         return folder
 
     def mark_done(self, arm: str, seed: int, timing: Mapping[str, float | str]) -> None:
-        """Write `timing`, the values of a `Timing` by key, then DONE, then delete the checkpoints.
+        """Write `timing`, the values of a `Timing` by key, then DONE, then delete what a run resumes from.
 
         Raises:
             ValueError: A number of `timing` is not finite.
         """
         write_durably(self.timing_path(arm, seed), json.dumps(dict(timing), allow_nan=False, indent=2) + "\n")
         write_durably(self.done_path(arm, seed), "")
-        self.checkpoints(arm, seed).delete()
+        self._delete_resumable(arm, seed)
 
     def copy_run(self, source: RunDirectory, arm: str, seed: int) -> None:
         """Copy a finished run from `source`, in place of all that there is of it here; DONE is written last.
@@ -365,7 +404,10 @@ class RunDirectory:
             OSError: A file cannot be read or written; the error has its name.
         """
         folder = self.start(arm, seed)
-        for file in (source.log_path(arm, seed), source.timing_path(arm, seed), source.done_path(arm, seed)):
+        tables = (source.clients_path(arm, seed), source.visits_path(arm, seed))
+        recorded = [table for table in tables if table.exists()]
+        copied = (source.log_path(arm, seed), *recorded, source.timing_path(arm, seed))
+        for file in (*copied, source.done_path(arm, seed)):
             copy_durably(file, folder / file.name)
 
     def mark_failed(self, arm: str, seed: int, reason: str) -> None:
@@ -379,6 +421,11 @@ class RunDirectory:
     def _configured_pairs(self) -> list[tuple[str, int]]:
         experiment = self.experiment()  # NOTE: read once, since parsing TOML takes milliseconds
         return [(str(arm["name"]), int(seed)) for arm in experiment["arm"] for seed in experiment["seeds"]]
+
+    def _delete_resumable(self, arm: str, seed: int) -> None:
+        """Delete what an unfinished run resumes from, and a finished one needs no more."""
+        self.checkpoints(arm, seed).delete()
+        self.visit_log_path(arm, seed).unlink(missing_ok=True)
 
     def _shared_files(self) -> list[Path]:
         return [path_below(self.path, name) for name in SHARED_FILES]

@@ -16,11 +16,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from device_profiles.fleet import Fleet
 from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import CheckpointError, DataFileError, RunError
+from emulator.messages import VisitRows
 from emulator.storage.checkpoints import naming_file, read_checkpoint, round_of
+from emulator.storage.recorded_tables import write_clients
 from emulator.storage.runlog import RoundRecord, RunLog
 from emulator.storage.state_tree import Tree
+from emulator.storage.visit_log import VisitLog, write_visits
 from executor.capability import cpu_capability
 from executor.ranks import Spent
 from experiments.config import Checkpoint
@@ -90,6 +94,8 @@ class Attempt:
         settings: When a checkpoint is due.
         header: First line of the log.
         build: Builds a fresh emulation.
+        fleet: The clients' devices.
+        log_visits: Whether the emulation logs visits.
         observer: Called after every round.
         halved: Returns how many times so far the executor has split a task group for lack of memory.
         note: Receives lines for the user: damaged checkpoints, starting over, changed library versions.
@@ -112,6 +118,8 @@ class Attempt:
         *,
         header: dict[str, Any],
         build: Build,
+        fleet: Fleet,
+        log_visits: bool,
         observer: Observer,
         halved: Callable[[], int],
         note: Callable[[str], None],
@@ -122,6 +130,8 @@ class Attempt:
         self._directory, self._arm, self._seed = directory, arm, seed
         self._folder = directory.checkpoints(arm, seed)
         self._log_path = directory.log_path(arm, seed)
+        self._visits_path = directory.visit_log_path(arm, seed)
+        self._fleet, self._logs_visits = fleet, log_visits
         self._settings = settings
         self._header = header
         self._build = build
@@ -138,6 +148,7 @@ class Attempt:
         self._usage = Usage(other_ranks)
         self._stored_s = self._start_s
         self._log: RunLog | None = None
+        self._visits: VisitLog | None = None
         self.emulation: Emulation
 
     def __enter__(self) -> Attempt:
@@ -145,7 +156,7 @@ class Attempt:
             if not self._resume():
                 with naming_file(self._directory.seed_path(self._arm, self._seed)):
                     self._directory.start(self._arm, self._seed)
-                self._open_log(None)
+                self._open_logs(None, None)
                 self._build_emulation()
         except BaseException:
             self._close()
@@ -173,6 +184,12 @@ class Attempt:
         self.tally.fruitful += record.train_loss is not None
         self.tally.rejected += len(record.rejected)
 
+    def append_visits(self, rows: VisitRows) -> None:
+        """Append the visits of a round to their log on disk."""
+        assert self._visits is not None
+        with naming_file(self._visits_path):
+            self._visits.append(rows)
+
     @property
     def is_due(self) -> bool:
         """Whether a checkpoint is due, by the rounds or by the wall seconds since the last one."""
@@ -196,15 +213,26 @@ class Attempt:
             "log": log,
             "emulation": self.emulation.state(),
         }
+        if self._visits is not None:
+            with naming_file(self._visits_path):
+                tree["visits"] = self._visits.state()
         self._folder.write(self.tally.rounds, tree)
         self.stored = self.tally.rounds
         self._stored_s = time.perf_counter()
 
     def finish(self) -> dict[str, float | str]:
-        """Write the whole log to disk, then return the run's timing. Call after the last round."""
+        """Write the whole log and the tables beside it to disk, then return the run's timing.
+
+        Call after the last round.
+        """
         assert self._log is not None
         with naming_file(self._log_path):
             self._log.close()
+        run, fleet = (self._arm, self._seed), self._fleet
+        write_clients(self._directory.clients_path(*run), fleet.columns(), fleet.device)
+        if self._visits is not None:
+            self._visits.close()
+            write_visits(self._visits_path, self._directory.visits_path(*run), fleet.device)
         self._take_times()
         return self.tally.timing()
 
@@ -224,7 +252,7 @@ class Attempt:
                 tree = read_checkpoint(file)
                 with self._refusing(file):
                     _refuse_other_run(tree, self._arm, self._seed)
-                    self._open_log(tree["log"])
+                    self._open_logs(tree["log"], tree.get("visits"))
             except DataFileError as error:
                 self._note(f"{self._name}: cannot resume from {_damage_line(error, file)}")
                 damaged.append(file)
@@ -268,11 +296,16 @@ class Attempt:
     def _name(self) -> str:
         return f"{self._arm}, seed {self._seed}"
 
-    def _open_log(self, state: Mapping[str, Tree] | None) -> None:
-        """Open a new log; if `state` is given, the existing one, truncated to its length in `state`."""
+    def _open_logs(self, log: Mapping[str, Tree] | None, visits: Mapping[str, Tree] | None) -> None:
+        """Open new logs; if their states are given, the existing ones, truncated to their lengths then."""
         self._close()
         with naming_file(self._log_path):
-            self._log = RunLog(self._log_path, self._header, state)
+            self._log = RunLog(self._log_path, self._header, log)
+        if self._logs_visits:
+            if (log is None) != (visits is None):
+                raise ValueError("it has no state of the log of visits")
+            with naming_file(self._visits_path):
+                self._visits = VisitLog(self._visits_path, visits)
 
     def _build_emulation(self) -> None:
         self.emulation = self._build(self, (self._observer,), self._stopwatch)
@@ -281,6 +314,9 @@ class Attempt:
         if self._log is not None:
             self._log.close()
             self._log = None
+        if self._visits is not None:
+            self._visits.close()
+            self._visits = None
 
     def _take_times(self) -> None:
         """Bring the times and counts of the tally that do not follow from the log up to date."""

@@ -19,6 +19,7 @@ from emulator.errors import (
     ForeignFileError,
     ResumableError,
 )
+from emulator.messages import VisitRows
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree
 from executor.executor import LocalExecutor
@@ -178,6 +179,8 @@ class _NullLog:
     """Discards the records: rank 0 writes the log."""
 
     def append(self, record: RoundRecord) -> None: ...
+
+    def append_visits(self, rows: VisitRows) -> None: ...
 
 
 def _stop_if_asked(ranks: Ranks) -> None:

@@ -284,6 +284,8 @@ def _run_to_end(
         build=lambda log, observers, stopwatch: build_emulation(
             plan.experiment, arm, world, executor, log, observers, stopwatch, reference, measuring
         ),
+        fleet=world.fleet,
+        log_visits=plan.experiment.round.log_visits,
         observer=_progress_observer(run, progress),
         halved=lambda: executor.halved_groups,
         lost=lost,

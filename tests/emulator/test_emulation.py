@@ -50,6 +50,8 @@ class FakeCoordinator:
 class FakeLog:
     story: list[str] = field(default_factory=list)
 
+    def append_visits(self, rows: object) -> None: ...
+
     def append(self, record: RoundRecord) -> None:
         self.story.append(f"logged {record.round}")
 

@@ -306,6 +306,8 @@ def test_an_arm_has_its_own_way_of_drawing_batches() -> None:
 
 
 class NoLog:
+    def append_visits(self, rows: object) -> None: ...
+
     def append(self, record: RoundRecord) -> None: ...
 
 

@@ -60,6 +60,7 @@ def test_omitted_settings_have_the_documented_defaults() -> None:
         "evaluate_every": 1,
         "nonfinite_updates": "drop",
         "log_client_accuracy": False,
+        "log_visits": False,
         "client_distance": {"kind": "label"},
     }
     [arm] = resolved["arm"]
@@ -260,8 +261,8 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"round": {"partcipants": 3}},
             "x.toml: round: unknown key 'partcipants'; choices: client_distance, evaluate_clients, "
-            "evaluate_every, hear, log_client_accuracy, max_wait_days, min_online, nonfinite_updates, "
-            "over_commit, participants, rounds; did you mean 'participants'?",
+            "evaluate_every, hear, log_client_accuracy, log_visits, max_wait_days, min_online, "
+            "nonfinite_updates, over_commit, participants, rounds; did you mean 'participants'?",
         ),
         (
             {"trace": {"source": "digitz"}},

@@ -40,6 +40,8 @@ NOWHERE = locator(None, None)
 class Records:
     records: list[RoundRecord] = field(default_factory=list)
 
+    def append_visits(self, rows: object) -> None: ...
+
     def append(self, record: RoundRecord) -> None:
         self.records.append(record)
 

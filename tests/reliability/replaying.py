@@ -30,6 +30,8 @@ STORED_EVERY = 5
 class NullLog:
     """The log of a rank other than 0, which discards its records."""
 
+    def append_visits(self, rows: object) -> None: ...
+
     def append(self, record: object) -> None: ...
 
 

@@ -53,6 +53,8 @@ class Stopped:
             build=lambda log, observers, stopwatch: build_emulation(
                 self.experiment, self.arm, self.world, executor, log, observers, stopwatch, reference
             ),
+            fleet=self.world.fleet,
+            log_visits=self.experiment.round.log_visits,
             observer=observer,
             halved=lambda: executor.halved_groups,
             note=self.notes.append,

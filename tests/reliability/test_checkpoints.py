@@ -321,7 +321,7 @@ def test_a_damaged_log_is_reported_and_what_can_be_kept_of_it_is(out: Path, whol
     assert log_of(out) == whole
 
 
-@pytest.mark.parametrize(("reader", "file_name"), [("checkpoints", "round-"), ("runlog", "log.jsonl")])
+@pytest.mark.parametrize(("reader", "file_name"), [("checkpoints", "round-"), ("appended_file", "log.jsonl")])
 def test_a_file_that_cannot_be_read_is_kept_and_the_run_resumed_once_it_can(
     reader: str, file_name: str, out: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,8 @@ Built = Iterator[tuple[str, object]]
 class SilentLog:
     """A log that drops every record."""
 
+    def append_visits(self, rows: object) -> None: ...
+
     def append(self, record: object) -> None:
         pass
 

@@ -361,7 +361,7 @@ def test_a_state_shorter_than_the_header_is_refused_and_leaves_the_file(
 def test_a_header_longer_than_what_is_read_at_once_is_a_header(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("emulator.storage.runlog.READ_AT_ONCE", 10)
+    monkeypatch.setattr("emulator.storage.appended_file.READ_AT_ONCE", 10)
     path = tmp_path / "log.jsonl"
     with RunLog(path, HEADER) as log:
         log.append(RECORD)

@@ -184,7 +184,8 @@ def test_fresh_killed_while_it_deletes_leaves_no_run_that_says_done_and_is_not_w
         with pytest.raises(Killed):
             clear(RunDirectory(out))
     for done in out.glob("*/seed-*/DONE"):
-        assert {path.name for path in done.parent.iterdir()} == {"DONE", "log.jsonl", "timing.json"}
+        names = {path.name for path in done.parent.iterdir()}
+        assert names == {"DONE", "clients.parquet", "log.jsonl", "timing.json"}
     plan = plan_run(small(), out, None, locator(None, None), fresh=False)
     assert len(plan.earlier()) in (0, 1)
     run_plan(plan, Story())

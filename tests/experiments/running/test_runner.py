@@ -257,7 +257,7 @@ def test_an_attempt_that_did_not_end_is_done_again_from_its_start(tmp_path: Path
         ("skipped", "fielding", 0),
     ]
     assert logs(out) == whole
-    assert sorted(path.name for path in folder.iterdir()) == ["DONE", "log.jsonl", "timing.json"]
+    assert {path.name for path in folder.iterdir()} == {"DONE", "clients.parquet", "log.jsonl", "timing.json"}
 
 
 def test_large_traces_lie_in_the_run_directory_one_at_a_time(

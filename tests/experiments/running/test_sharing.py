@@ -251,7 +251,7 @@ def test_cells_that_an_earlier_command_has_finished_are_finished_again_when_noth
 # -- what goes wrong -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("number", [0, 1, 2, 3])
 def test_a_copy_that_a_kill_cuts_short_has_no_done_and_is_made_by_the_same_command(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,14 +270,15 @@ def test_a_copy_that_a_kill_cuts_short_has_no_done_and_is_made_by_the_same_comma
     with pytest.raises(OSError, match="No space left"):
         high.copy_run(low, "global", 0)
     folder = tmp_path / "out" / HIGH / "global" / "seed-0"
-    assert sorted(file.name for file in folder.iterdir()) == ["log.jsonl", "timing.json"][:number]
+    copied = ["log.jsonl", "clients.parquet", "timing.json"][:number]
+    assert sorted(file.name for file in folder.iterdir()) == sorted(copied)
     with pytest.raises(OSError, match="No space left"):
         play_all(members, tmp_path / "out")
     assert not high.is_done("global", 0)
     monkeypatch.setattr(run_directory, "copy_durably", whole)
     tale, finished = play_all(members, tmp_path / "out")
     assert (tale.played, finished) == ([(HIGH, "fielding", 0)], [LOW, HIGH])
-    assert sorted(file.name for file in folder.iterdir()) == ["DONE", "log.jsonl", "timing.json"]
+    assert {file.name for file in folder.iterdir()} == {"DONE", "clients.parquet", "log.jsonl", "timing.json"}
 
 
 def test_a_shared_run_that_fails_is_counted_once_and_its_adopters_have_no_run(tmp_path: Path) -> None:

@@ -1,0 +1,153 @@
+"""The tables that a run records beside its log, as Parquet: its visits, and its clients' devices.
+
+Owns their columns, and reads them back. A file may come from somebody else: its size is checked before it is
+read, and its columns must be ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from emulator.arrays import Floats, Ints
+from emulator.errors import DataFileError
+from emulator.storage.bounded import is_file
+from emulator.storage.checkpoints import replacing
+
+OUTCOMES = ("completed", "abandoned", "dropped")
+"""The outcomes of visits, as they are written."""
+
+ROWS_AT_ONCE = 2**17
+"""Rows of a group of the Parquet file, whose columns are compressed together."""
+
+MOST_VISITS = 2**25
+"""Most visits of a run that are read back: thirty times a thousand rounds of a thousand participants."""
+
+MOST_CLIENTS = 2**26
+"""Most clients of a run, as in its log."""
+
+MOST_VALUES = 2**28
+"""Most values of one column, whose lists may be long: two gibibytes."""
+
+MOST_BYTES = 2**32
+"""Largest file."""
+
+
+def _columns(*names: str, kind: pa.DataType) -> list[pa.Field[Any]]:
+    return [pa.field(name, kind) for name in names]
+
+
+PHASES = ("requests_s", "download_s", "compute_s", "upload_s")
+"""The phases of a visit in their order: seconds as they were planned at its dispatch."""
+
+VISITS = pa.schema(
+    [
+        *_columns("round", "visit", "client", "device", "lane", kind=pa.int64()),
+        pa.field("models", pa.list_(pa.int64())),
+        *_columns("dispatched_s", *PHASES, "end_s", kind=pa.float64()),
+        pa.field("outcome", pa.dictionary(pa.int8(), pa.string())),
+        pa.field("crashed", pa.bool_()),
+        *_columns("download_bytes", "upload_bytes", "payload_bytes", kind=pa.float64()),
+    ]
+)
+"""`visits.parquet`: a row per visit, by visit id. `device` is a row of the profile's table, or null."""
+
+CLIENTS = pa.schema(
+    [
+        *_columns("client", "device", kind=pa.int64()),
+        *_columns(
+            *("seconds_per_sample", "download_bytes_per_s", "upload_bytes_per_s", "latency_s"),
+            kind=pa.float64(),
+        ),
+    ]
+)
+"""`clients.parquet`: a row per client, by client id."""
+
+
+def write_clients(path: Path, devices: Mapping[str, Floats], rows: Ints | None) -> None:
+    """Write `clients.parquet`, atomically.
+
+    Args:
+        path: the file.
+        devices: the columns (N,) of the fleet, by name.
+        rows: (N,) the row of the profile's table that each client's device is; None without a table.
+    """
+    count = len(devices["seconds_per_sample"])
+    columns: dict[str, pa.Array[Any]] = {
+        "client": pa.array(np.arange(count)),
+        "device": pa.nulls(count, pa.int64()) if rows is None else pa.array(rows, pa.int64()),
+        **{name: pa.array(values) for name, values in devices.items()},
+    }
+    table = pa.Table.from_arrays([columns[name] for name in CLIENTS.names], schema=CLIENTS)
+    with replacing(path) as file, pq.ParquetWriter(file, CLIENTS, compression="zstd") as writer:
+        writer.write_table(table, ROWS_AT_ONCE)
+
+
+def read_visits(path: Path) -> pa.Table:
+    """The table in a `visits.parquet`, with the columns `VISITS`; DataFileError if it is damaged."""
+    table = _read(path, VISITS, MOST_VISITS)
+    outcomes = pc.unique(pc.cast(table.column("outcome"), pa.string())).to_pylist() if len(table) else []
+    if not set(outcomes) <= set(OUTCOMES):
+        raise DataFileError(path, f"damaged: an outcome must be one of {', '.join(OUTCOMES)}")
+    return table
+
+
+def read_clients(path: Path) -> pa.Table:
+    """The table in a `clients.parquet`, with the columns `CLIENTS`; DataFileError if it is damaged."""
+    table = _read(path, CLIENTS, MOST_CLIENTS)
+    clients = table.column("client").to_numpy()
+    if not np.array_equal(clients, np.arange(len(clients))):
+        raise DataFileError(path, "damaged: its clients are not 0, 1, 2, ...")
+    return table
+
+
+def _read(path: Path, schema: pa.Schema, most_rows: int) -> pa.Table:
+    """The table of a file with exactly the columns of `schema`, of which only `device` may have nulls."""
+    try:
+        if not is_file(path):
+            raise DataFileError(path, "is not a regular file")
+        if path.stat().st_size > MOST_BYTES:
+            raise DataFileError(path, f"has more than {MOST_BYTES:,} bytes")
+        texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+        with pq.ParquetFile(path, read_dictionary=texts, pre_buffer=False) as file:
+            facts = file.metadata
+            if not _plain(file.schema_arrow).equals(_plain(schema)):
+                raise DataFileError(path, f"must have the columns {', '.join(schema.names)}, of their types")
+            groups = [facts.row_group(group) for group in range(facts.num_row_groups)]
+            values = max(
+                (
+                    sum(group.column(column).num_values for group in groups)
+                    for column in range(facts.num_columns)
+                ),
+                default=0,
+            )
+            if facts.num_rows > most_rows or values > MOST_VALUES:
+                raise DataFileError(path, f"has more than {most_rows:,} rows, or {MOST_VALUES:,} values")
+            table = file.read(use_threads=False).cast(schema)
+    except OSError as error:  # as pyarrow raises for a damaged page too
+        raise DataFileError(path, f"cannot be read as Parquet ({error})") from error
+    except (pa.ArrowException, ValueError) as error:
+        raise DataFileError(path, f"damaged: not a table of a run ({error})") from error
+    for name in schema.names:
+        column = table.column(name)
+        if column.null_count and name != "device":
+            raise DataFileError(path, f"damaged: column {name!r} has empty cells")
+        if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column), min_count=0).as_py():
+            raise DataFileError(path, f"damaged: column {name!r} has a number that is not finite")
+    return table
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """The schema with texts where it has dictionaries of texts, without metadata."""
+    return pa.schema(
+        [
+            pa.field(field.name, pa.string() if pa.types.is_dictionary(field.type) else field.type)
+            for field in schema
+        ]
+    )

@@ -1,0 +1,172 @@
+"""The log of visits and the tables that a run records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from emulator.errors import DataFileError
+from emulator.messages import Outcome, VisitRows
+from emulator.storage import visit_log
+from emulator.storage.recorded_tables import CLIENTS, VISITS, read_clients, read_visits, write_clients
+from emulator.storage.visit_log import VisitLog, write_visits
+
+
+def rows(round_: int, first_visit: int, outcomes: list[Outcome]) -> VisitRows:
+    """Visits of a round; the first trains models 7 and 8, every other one trains model 7."""
+    count = len(outcomes)
+    seconds = np.arange(count, dtype=np.float64)
+    return VisitRows(
+        round=round_,
+        visit=first_visit + np.arange(count),
+        client=np.arange(count)[::-1].copy(),
+        lane=np.zeros(count, dtype=np.int64),
+        num_models=np.array([2] + [1] * (count - 1)),
+        models=np.array([7, 8] + [7] * (count - 1)),
+        dispatched_s=seconds,
+        requests_s=seconds,
+        download_s=seconds,
+        compute_s=seconds,
+        upload_s=seconds,
+        end_s=5 * seconds,
+        outcome=np.array([int(outcome) for outcome in outcomes]),
+        crashed=np.zeros(count, dtype=bool),
+        download_bytes=seconds,
+        upload_bytes=seconds,
+        payload_bytes=2 * seconds,
+    )
+
+
+ROUNDS = [
+    rows(0, 0, [Outcome.COMPLETED, Outcome.DROPPED]),
+    rows(1, 2, [Outcome.ABANDONED, Outcome.COMPLETED, Outcome.COMPLETED]),
+]
+
+
+def written(folder: Path, devices: list[int] | None = None) -> Path:
+    folder.mkdir(exist_ok=True)
+    with VisitLog(folder / "visits.arrow") as log:
+        for visits in ROUNDS:
+            log.append(visits)
+    table = None if devices is None else np.array(devices)
+    write_visits(folder / "visits.arrow", folder / "visits.parquet", table)
+    return folder / "visits.parquet"
+
+
+def test_the_table_has_the_visits_of_all_rounds_in_order(tmp_path: Path) -> None:
+    table = read_visits(written(tmp_path, devices=[40, 41, 42]))
+    assert table.schema.equals(VISITS)
+    assert table["round"].to_pylist() == [0, 0, 1, 1, 1]
+    assert table["visit"].to_pylist() == [0, 1, 2, 3, 4]
+    assert table["client"].to_pylist() == [1, 0, 2, 1, 0]
+    assert table["device"].to_pylist() == [41, 40, 42, 41, 40]
+    assert table["models"].to_pylist() == [[7, 8], [7], [7, 8], [7], [7]]
+    assert table["outcome"].to_pylist() == ["completed", "dropped", "abandoned", "completed", "completed"]
+
+
+def test_without_a_table_of_devices_their_rows_are_missing(tmp_path: Path) -> None:
+    assert read_visits(written(tmp_path))["device"].null_count == 5
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 4, 5])
+def test_groups_of_rows_change_nothing(at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = read_visits(written(tmp_path / "whole"))
+    monkeypatch.setattr(visit_log, "ROWS_AT_ONCE", at_once)
+    path = written(tmp_path / "parts")
+    assert read_visits(path).equals(whole)
+    assert pq.ParquetFile(path).num_row_groups == -(-5 // at_once)
+
+
+def test_a_run_without_a_visit_has_an_empty_table(tmp_path: Path) -> None:
+    with VisitLog(tmp_path / "visits.arrow"):
+        pass
+    write_visits(tmp_path / "visits.arrow", tmp_path / "visits.parquet", None)
+    assert len(read_visits(tmp_path / "visits.parquet")) == 0
+
+
+def test_a_resumed_log_is_cut_to_its_length_and_appended_to(tmp_path: Path) -> None:
+    path = tmp_path / "visits.arrow"
+    with VisitLog(path) as log:
+        log.append(ROUNDS[0])
+        state = log.state()
+        log.append(ROUNDS[0])
+    with VisitLog(path, state) as log:
+        log.append(ROUNDS[1])
+    assert path.read_bytes() == (written(tmp_path / "once").parent / "visits.arrow").read_bytes()
+
+
+def test_a_damaged_log_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "visits.arrow"
+    with VisitLog(path) as log:
+        log.append(ROUNDS[0])
+        state = log.state()
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DataFileError, match="damaged: its first"):
+        VisitLog(path, state)
+
+
+def changed(table: pa.Table, name: str, values: list[object]) -> pa.Table:
+    index = table.schema.get_field_index(name)
+    return table.set_column(
+        index, table.schema.field(index), pa.array(values, table.schema.field(index).type)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "problem"),
+    [
+        ("round", [0, 0, 1, None, 1], "column 'round' has empty cells"),
+        ("end_s", [0.0, 1.0, 2.0, float("nan"), 4.0], "column 'end_s' has a number that is not finite"),
+        ("outcome", ["completed", "lost", "dropped", "dropped", "dropped"], "an outcome must be one of"),
+    ],
+)
+def test_a_table_that_breaks_a_rule_is_refused(
+    name: str, values: list[object], problem: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path)
+    pq.write_table(changed(read_visits(path), name, values), path)
+    with pytest.raises(DataFileError, match=problem):
+        read_visits(path)
+
+
+def test_a_table_with_other_columns_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    pq.write_table(read_visits(path).drop_columns(["lane"]), path)
+    with pytest.raises(DataFileError, match="must have the columns round, visit, client"):
+        read_visits(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"not a table at all" * 9])
+def test_a_file_that_is_no_parquet_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "visits.parquet").write_bytes(content)
+    with pytest.raises(DataFileError, match=r"visits\.parquet"):
+        read_visits(tmp_path / "visits.parquet")
+
+
+def test_every_cut_of_a_table_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    content = path.read_bytes()
+    for length in range(0, len(content), 97):
+        path.write_bytes(content[:length])
+        with pytest.raises(DataFileError):
+            read_visits(path)
+
+
+def test_clients_are_written_and_read_back(tmp_path: Path) -> None:
+    names = CLIENTS.names[2:]
+    columns = {name: np.array([1.0, 2.0]) + index for index, name in enumerate(names)}
+    path = tmp_path / "clients.parquet"
+    write_clients(path, columns, np.array([5, 3]))
+    table = read_clients(path)
+    assert table["client"].to_pylist() == [0, 1]
+    assert table["device"].to_pylist() == [5, 3]
+    assert table["latency_s"].to_pylist() == columns["latency_s"].tolist()
+    pq.write_table(changed(table, "client", [1, 0]), path)
+    with pytest.raises(DataFileError, match="its clients are not 0, 1, 2"):
+        read_clients(path)

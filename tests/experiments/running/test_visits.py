@@ -1,0 +1,125 @@
+"""The visits of whole runs: they reproduce what the log says of each round, and a stop changes no byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+
+from emulator.storage.recorded_tables import CLIENTS, OUTCOMES, PHASES, VISITS
+from experiments.build import build_world
+from experiments.config import Experiment
+from experiments.locating import locator
+from experiments.results.run_directory import RunDirectory
+from tests.experiments.running.played import play
+from tests.experiments.small import DEVICES, WINDOWS, small
+from tests.reliability.stops import Stopped
+
+FAULTS = {"crash": 0.2, "loss": 0.1}
+POOLED = {"kind": "sync", "close": "pooled"}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "over-commitment": {"round": {"over_commit": 1.7, "participants": 5}},
+    "clusters": {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "max_clusters": 3}}]},
+    "faults": {"faults": FAULTS, "round": {"over_commit": 2.0}},
+    "deadline": {"arm": [{"name": "a", "pacing": {"kind": "sync", "deadline_s": 2.0}}]},
+    "pooled": {"arm": [{"name": "a", "clusterer": "fielding", "pacing": POOLED}]},
+}
+
+
+def logging(changes: dict[str, Any], folder: Path, rounds: int = 8) -> Experiment:
+    """A small experiment that logs its visits, of phones that are slow, come and go, and are of a table."""
+    (folder / "phones.csv").write_text(DEVICES)
+    (folder / "online.csv").write_text(WINDOWS)
+    devices = {"profile": str(folder / "phones.csv"), "availability": str(folder / "online.csv")}
+    arms = {"arm": [{"name": "a"}], **changes}
+    round_ = {"rounds": rounds, "participants": 4, "log_visits": True, **changes.get("round", {})}
+    return small(**{**arms, "devices": devices, "round": round_})
+
+
+@pytest.mark.parametrize("changes", SETTINGS.values(), ids=SETTINGS)
+def test_visits_reproduce_the_end_the_clients_and_the_bytes_of_every_round(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
+    experiment = logging(changes, tmp_path)
+    play(experiment, tmp_path / "out", tmp_path)
+    directory = RunDirectory(tmp_path / "out")
+    run, visits = directory.read_run("a", 0), directory.read_visits("a", 0)
+    assert visits is not None
+    assert visits.schema.equals(VISITS)
+    assert visits["visit"].to_pylist() == list(range(len(visits)))
+    download_bytes = upload_bytes = 0.0
+    for record in run.records:
+        rows = visits.filter(pc.equal(visits["round"], record.round))
+        column = {name: np.array(rows[name].to_pylist()) for name in VISITS.names if name != "models"}
+        outcome, client, end_s = column["outcome"], column["client"], column["end_s"]
+        assert client.tolist() == record.participants
+        assert client[outcome == "completed"].tolist() == record.completed
+        assert client[outcome == "dropped"].tolist() == record.dropped
+        assert client[column["crashed"]].tolist() == record.crashed
+        assert (outcome == "abandoned").sum() == record.abandoned
+        assert set(column["dispatched_s"].tolist()) == {record.dispatched_s}
+        deadline_s = experiment.arm[0].pacing.settings.model_dump().get("deadline_s")
+        if deadline_s is None or end_s.max() >= record.dispatched_s + deadline_s:
+            assert end_s.max() == record.closed_s
+        else:  # all visits have ended, and the pacing waits no longer
+            assert end_s.max() <= record.closed_s <= record.dispatched_s + deadline_s
+        planned_s = column["dispatched_s"] + column["requests_s"]
+        planned_s = planned_s + (column["download_s"] + column["compute_s"] + column["upload_s"])
+        completed = outcome == "completed"
+        assert end_s[completed].tolist() == planned_s[completed].tolist()
+        assert (end_s <= planned_s).all()
+        download_bytes += float(np.sum(column["download_bytes"]))
+        upload_bytes += float(np.sum(column["upload_bytes"]))
+        assert download_bytes == record.download_bytes
+        assert upload_bytes == record.upload_bytes
+        assert set(np.concatenate(rows["models"].to_pylist()).tolist()) <= set(record.clusters)
+    outcomes = set(visits["outcome"].to_pylist())
+    assert "completed" in outcomes <= set(OUTCOMES)
+
+
+def test_a_run_that_is_stopped_after_every_step_has_the_same_visits_to_the_last_byte(tmp_path: Path) -> None:
+    experiment = logging(SETTINGS["faults"], tmp_path)
+    world = build_world(experiment, 0, locator(tmp_path, None), tmp_path)
+    once, often = (Stopped(experiment, world, tmp_path / name) for name in ("once", "often"))
+    once.play()
+    often.play_with_stops(steps=lambda: 3, lost=lambda: 2)
+    assert often.resumes > 3
+    streams = [stopped.directory.visit_log_path("a", 0).read_bytes() for stopped in (once, often)]
+    assert streams[0] == streams[1]
+
+
+def test_clients_have_the_row_of_their_device_in_the_table_of_the_profile(tmp_path: Path) -> None:
+    experiment = logging({}, tmp_path, rounds=2)
+    play(experiment, tmp_path / "out", tmp_path)
+    directory = RunDirectory(tmp_path / "out")
+    clients, visits = directory.read_clients("a", 0), directory.read_visits("a", 0)
+    assert clients is not None
+    assert visits is not None
+    assert clients.schema.equals(CLIENTS)
+    seconds = [0.01, 0.02, 0.05, 0.10, 0.15]  # of the table's rows
+    devices = clients["device"].to_pylist()
+    assert [seconds[device] for device in devices] == clients["seconds_per_sample"].to_pylist()
+    assert sorted(set(devices)) == [0, 1, 2, 3, 4]
+    of_visits = [devices[client] for client in visits["client"].to_pylist()]
+    assert visits["device"].to_pylist() == of_visits
+
+
+def test_a_run_without_the_option_has_no_visits_and_the_same_log(tmp_path: Path) -> None:
+    with_visits = logging({}, tmp_path, rounds=3)
+    without = with_visits.model_copy(
+        update={"round": with_visits.round.model_copy(update={"log_visits": False})}
+    )
+    for experiment, name in ((with_visits, "with"), (without, "without")):
+        play(experiment, tmp_path / name, tmp_path)
+    first, second = RunDirectory(tmp_path / "with"), RunDirectory(tmp_path / "without")
+    assert first.log_path("a", 0).read_bytes() == second.log_path("a", 0).read_bytes()
+    assert first.read_visits("a", 0) is not None
+    assert second.read_visits("a", 0) is None
+    assert not first.visit_log_path("a", 0).exists()
+
+
+def test_phases_are_in_the_order_in_which_they_happen() -> None:
+    assert [name for name in VISITS.names if name in PHASES] == list(PHASES)
