@@ -19,6 +19,7 @@ from emulator.arrays import Floats, Ints
 from emulator.errors import DataFileError
 from emulator.storage.bounded import is_file
 from emulator.storage.checkpoints import replacing
+from emulator.storage.parquet_columns import damage_in_one_line
 
 OUTCOMES = ("completed", "abandoned", "dropped")
 """The outcomes of visits, as they are written."""
@@ -109,31 +110,28 @@ def read_clients(path: Path) -> pa.Table:
 
 def _read(path: Path, schema: pa.Schema, most_rows: int) -> pa.Table:
     """The table of a file with exactly the columns of `schema`, of which only `device` may have nulls."""
-    try:
-        if not is_file(path):
-            raise DataFileError(path, "is not a regular file")
-        if path.stat().st_size > MOST_BYTES:
-            raise DataFileError(path, f"has more than {MOST_BYTES:,} bytes")
-        texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-        with pq.ParquetFile(path, read_dictionary=texts, pre_buffer=False) as file:
-            facts = file.metadata
-            if not _plain(file.schema_arrow).equals(_plain(schema)):
-                raise DataFileError(path, f"must have the columns {', '.join(schema.names)}, of their types")
-            groups = [facts.row_group(group) for group in range(facts.num_row_groups)]
-            values = max(
-                (
-                    sum(group.column(column).num_values for group in groups)
-                    for column in range(facts.num_columns)
-                ),
-                default=0,
-            )
-            if facts.num_rows > most_rows or values > MOST_VALUES:
-                raise DataFileError(path, f"has more than {most_rows:,} rows, or {MOST_VALUES:,} values")
-            table = file.read(use_threads=False).cast(schema)
-    except OSError as error:  # as pyarrow raises for a damaged page too
-        raise DataFileError(path, f"cannot be read as Parquet ({error})") from error
-    except (pa.ArrowException, ValueError) as error:
-        raise DataFileError(path, f"damaged: not a table of a run ({error})") from error
+    if not is_file(path):
+        raise DataFileError(path, "is not a regular file")
+    if path.stat().st_size > MOST_BYTES:
+        raise DataFileError(path, f"has more than {MOST_BYTES:,} bytes")
+    with damage_in_one_line(path), pq.ParquetFile(path, pre_buffer=False) as file:
+        facts = file.metadata
+        if not _plain(file.schema_arrow).equals(_plain(schema)):
+            raise DataFileError(path, f"must have the columns {', '.join(schema.names)}, of their types")
+        groups = [facts.row_group(group) for group in range(facts.num_row_groups)]
+        values = max(
+            sum(group.column(column).num_values for group in groups) for column in range(facts.num_columns)
+        )
+        if facts.num_rows > most_rows or values > MOST_VALUES:
+            raise DataFileError(path, f"has more than {most_rows:,} rows, or {MOST_VALUES:,} values")
+    # Texts as dictionaries: one that is stored once may be used a million times.
+    texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    with (
+        damage_in_one_line(path),
+        pq.ParquetFile(path, metadata=facts, read_dictionary=texts, pre_buffer=False) as file,
+    ):
+        table = file.read(use_threads=False).cast(schema)
+        table.validate(full=True)
     for name in schema.names:
         column = table.column(name)
         if column.null_count and name != "device":

@@ -492,6 +492,34 @@ def odd_log() -> Odd:
     return odd
 
 
+VISIT_COLUMNS = ("round", "visit", "client", "device", "lane", "models", "end_s", "outcome", "crashed")
+
+
+def visit_seeds() -> tuple[bytes, ...]:
+    """Tables of visits: one with devices, one without, and an empty one."""
+    import tempfile
+
+    from emulator.storage.visit_log import VisitLog, write_visits
+    from tests.emulator.storage.test_visit_log import ROUNDS
+
+    tables = []
+    for devices, rounds in (([40, 41, 42], ROUNDS), (None, ROUNDS), (None, [])):
+        with tempfile.TemporaryDirectory() as folder:
+            stream, path = Path(folder) / "visits.arrow", Path(folder) / "visits.parquet"
+            with VisitLog(stream) as log:
+                for visits in rounds:
+                    log.append(visits)
+            write_visits(stream, path, None if devices is None else np.array(devices))
+            tables.append(path.read_bytes())
+    return tuple(tables)
+
+
+def read_visits_file(folder: Path, file: Path, number: int) -> None:
+    from emulator.storage.recorded_tables import read_visits
+
+    read_visits(file)
+
+
 def read_log_file(folder: Path, file: Path, number: int) -> None:
     from emulator.storage.runlog import read_log
 
@@ -719,6 +747,7 @@ READERS: dict[str, Reader] = {
     "concepts-parquet": CONCEPT_TABLES["parquet"],
     "labels-csv": LABEL_TABLES["csv"],
     "labels-parquet": LABEL_TABLES["parquet"],
+    "visits": Reader(".parquet", visit_seeds, read_visits_file, (b"PAR1",), odd_parquet(*VISIT_COLUMNS)),
     "idx": Reader(".idx", idx_seeds, read_idx_file, (), odd_idx),
     "idx.gz": Reader(
         ".gz",
