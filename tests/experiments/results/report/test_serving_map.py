@@ -87,7 +87,7 @@ def test_the_report_has_the_figures_beside_the_published_ones_and_a_map_for_each
     assert "Omitting drift, within two published standard deviations: 0 of 1 methods." in page
     assert "<td>4 (4.00x)</td>" in page
     assert page.count('<div class="map">') == 2
-    assert '<h3>&lt;b&gt; <span class="interval">seed 3, 2 models</span></h3>' in page
+    assert '<h4>&lt;b&gt; <span class="interval">seed 3, 2 models</span></h4>' in page
     assert page.count('class="drifts"') == 2 * 2
     assert "concept 0&emsp;" in page
     assert "concept 1&emsp;" in page
