@@ -130,7 +130,7 @@ def difference_figure(
             lines += drawn
             drawn_for += [base.name] * len(drawn)
     figure.add_traces(lines)
-    figure.update_xaxes(rangemode="tozero")
+    figure.update_xaxes(range=[0, horizon.horizon_s / seconds])
     figure.update_yaxes(rangemode="tozero", zeroline=True, zerolinecolor=INK, zerolinewidth=1.2)
     before = [(first_s, last_s) for first_s, last_s in events if first_s < horizon.horizon_s]
     mark_events(figure, [(first_s / seconds, last_s / seconds) for first_s, last_s in before])

@@ -43,6 +43,8 @@ OUTCOME_COLOURS = {"completed": "#009E73", "abandoned": "#B8C4CC", "dropped out"
 INK = "#1f2933"
 GRID = "#e4e7eb"
 EVENT_COLOUR = "#E69F00"
+TRANSPARENT = "rgba(0,0,0,0)"
+"""The ground of every figure: that of the page, in light and in dark mode."""
 
 DISTANCES = {
     "l1": "L1 distance",
@@ -367,8 +369,11 @@ def blank_figure(height: int, *, x_title: str, y_title: str) -> go.Figure:
     axis = {"gridcolor": GRID, "linecolor": "#9aa5b1", "zeroline": False, "automargin": True}
     figure.update_layout(
         template="none",
+        paper_bgcolor=TRANSPARENT,
+        plot_bgcolor=TRANSPARENT,
+        modebar={"orientation": "v"},  # in the right margin, and so never over the legend
         height=height,
-        margin={"l": 70, "r": 30, "t": 48, "b": 60},
+        margin={"l": 70, "r": 44, "t": 48, "b": 60},
         font={"family": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", "size": 14, "color": INK},
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
         hoverlabel={"font": {"size": 13}},

@@ -17,6 +17,7 @@ from emulator.storage.bounded import read_text
 from emulator.storage.checkpoints import write_durably
 from experiments.results.formats import points_scale
 from experiments.results.recorded import MOST_EXPERIMENT_BYTES
+from experiments.results.report.answers.per_seed import per_seed_table
 from experiments.results.report.answers.plots import membership_plots, pays_plots, round_plots
 from experiments.results.report.columns import (
     ACCURACY,
@@ -46,7 +47,7 @@ from experiments.results.report.notes import (
 )
 from experiments.results.report.plotly_js import PLOTLY_FILE
 from experiments.results.report.scripted_page import page_with_nonce
-from experiments.results.report.what_was_run import lead, missing_runs, settings_of_run
+from experiments.results.report.what_was_run import hashes_of_inputs, lead, missing_runs, settings_of_run
 from experiments.results.rounds_table import write_rounds_table
 from experiments.results.run_directory import FinishedRun, RunDirectory
 from experiments.results.summary import Summary, summarise_directory, write_summary
@@ -152,6 +153,8 @@ def write_report(
         missing=missing_runs(directory, {(run.arm, run.seed) for arm in arms for run in arm.runs}),
         drift=drift_section(order, summary.finished, runs, experiment["report"]),
         questions=QUESTIONS,
+        seed_table=_seed_table(summary),
+        hashes=hashes_of_inputs(directory),
         plots=plots,
         num_plots=sum(map(len, plots.values())),
         whom_note=HOW_TO_RECORD_CLIENTS if not _logs_clients(runs) else "",
@@ -174,6 +177,22 @@ def _joint_note(summary: Summary) -> str:
     if len(shown) < 2:
         return ""
     return f"Intervals of gains that hold for all arms at once (Bonferroni, 95 %): {', '.join(shown)}."
+
+
+def _seed_table(summary: Summary) -> dict[str, Any]:
+    """The values of the table per seed and of its CSV."""
+    table = per_seed_table(summary)
+    return {
+        "columns": table.columns,
+        "rows": table.shown(),
+        "is_open": table.is_open,
+        "url": Markup(table.data_url()),  # percent-encoded
+        "file": f"{summary.name}-seeds.csv",
+        "targets": ", ".join(
+            f"target {number} is {target_name(target, summary.reference_arm)}"
+            for number, target in enumerate(summary.targets, 1)
+        ),
+    }
 
 
 def _logs_clients(runs: Sequence[FinishedRun]) -> bool:

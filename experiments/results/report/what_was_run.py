@@ -51,6 +51,23 @@ def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
     return facts
 
 
+def hashes_of_inputs(directory: RunDirectory) -> list[tuple[str, str]]:
+    """(input, SHA-256) of each file that was read, and of each part of the world of each seed.
+
+    Empty if the directory has no manifest.
+    """
+    manifest = directory.manifest()
+    if manifest is None:
+        return []
+    files = [(path, f"{file.sha256} ({file.size:,} bytes)") for path, file in manifest.files.items()]
+    worlds = [
+        (f"seed {seed}, {part}", digest)
+        for seed, parts in manifest.sha256.items()
+        for part, digest in parts.items()
+    ]
+    return files + worlds
+
+
 def missing_runs(directory: RunDirectory, counted: Container[tuple[str, int]]) -> list[str]:
     """Lines about runs that are not in `counted`: one for each arm and reason, with the seeds.
 

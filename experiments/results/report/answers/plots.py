@@ -211,10 +211,11 @@ def _membership_plots(arm: Arm) -> list[Plot]:
         if any(record.holding is not None for record in run.records)
         else ""
     )
+    others = f" Seed {run.seed} is drawn of {len(arm.runs)}." if len(arm.runs) > 1 else ""
     caption = (
         "Each row is a client, read from left to right: where its colour changes, it moved to another "
         "cluster. A cluster keeps its colour across re-clusterings (matched by largest overlap). Dashed "
-        f"lines under ▼ are global re-clusterings.{absent}{sampled}"
+        f"lines under ▼ are global re-clusterings.{absent}{sampled}{others}"
     )
     title = f"Which cluster each client was in: {arm.name}, seed {run.seed}"
     return [Plot(f"clusters-{arm.position}", title, caption, figures.membership_figure(run))]

@@ -1,0 +1,73 @@
+"""Text alternatives of figures: what a figure shows and its main values, for readers who do not see it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+MOST_NAMED = 30
+"""Most lines, bars or groups of a figure that its text names."""
+
+
+def text_alternative(title: str, figure: go.Figure) -> str:
+    """The title, the axes, and of each named line its first, last, lowest and highest value; without markup.
+
+    Of bars it has their values, of distributions the quartiles, of a map the numbers of rows and columns.
+
+    >>> figure = go.Figure(go.Scatter(x=[0, 1, 2], y=[40, 80, 60], name="static"))
+    >>> text_alternative("Accuracy", figure.update_layout(xaxis_title="hours", yaxis_title="%"))
+    'Accuracy. Horizontal axis: hours. Vertical axis: %. static: from 40 to 60, lowest 40, highest 80.'
+    """
+    axes = [
+        f"{name} axis: {axis.title.text}"
+        for name, axis in (("Horizontal", figure.layout.xaxis), ("Vertical", figure.layout.yaxis))
+        if axis.title.text
+    ]
+    named = [
+        described
+        for trace in figure.data
+        if trace.visible is not False and trace.showlegend is not False and (described := _described(trace))
+    ]
+    more = [f"and {len(named) - MOST_NAMED} more"] if len(named) > MOST_NAMED else []
+    sentences = [title, *axes, *named[:MOST_NAMED], *more]
+    return html.unescape(" ".join(f"{sentence}." for sentence in sentences))
+
+
+def _described(trace: Any) -> str:
+    """What a trace shows; empty if it has no name or no values."""
+    if trace.type == "heatmap" and trace.z is not None:
+        rows, columns = np.shape(trace.z)[:2]
+        return f"Map of {rows:,} rows and {columns:,} columns"
+    if trace.name is None:
+        return ""
+    if trace.type == "bar":
+        values, keys = (trace.x, trace.y) if trace.orientation == "h" else (trace.y, trace.x)
+        shown = [f"{key} {value:.4g}" for key, value in zip(keys, values, strict=True) if value is not None]
+        return f"{trace.name}: {', '.join(shown[:MOST_NAMED])}" if shown else ""
+    if trace.type in ("violin", "box"):
+        held = _numbers(trace.x if trace.orientation == "h" else trace.y)
+        if not len(held):
+            return ""
+        low, middle, high = np.quantile(held, (0.25, 0.5, 0.75))
+        return f"{trace.name}: median {middle:.4g}, middle half from {low:.4g} to {high:.4g}"
+    values = _numbers(trace.y)
+    if not len(values):
+        return ""
+    ends = f"from {values[0]:.4g} to {values[-1]:.4g}"
+    return f"{trace.name}: {ends}, lowest {values.min():.4g}, highest {values.max():.4g}"
+
+
+def _numbers(values: Iterable[Any] | None) -> Any:
+    """The finite numbers among `values`, in order; empty if they are no numbers."""
+    try:
+        numbers = np.array(
+            [np.nan if value is None else value for value in (() if values is None else values)],
+            dtype=np.float64,
+        )
+    except (TypeError, ValueError):
+        return np.array([])
+    return numbers[np.isfinite(numbers)]
