@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+
+from emulator.arrays import Floats
 
 MOST_NAMED = 30
 """Most lines, bars or groups of a figure that its text names."""
@@ -42,32 +44,27 @@ def _described(trace: Any) -> str:
     if trace.type == "heatmap" and trace.z is not None:
         rows, columns = np.shape(trace.z)[:2]
         return f"Map of {rows:,} rows and {columns:,} columns"
-    if trace.name is None:
+    is_horizontal = trace.orientation == "h" if trace.type in ("bar", "violin", "box") else False
+    values = _numbers(trace.x if is_horizontal else trace.y)
+    if trace.name is None or not len(values):
         return ""
     if trace.type == "bar":
-        values, keys = (trace.x, trace.y) if trace.orientation == "h" else (trace.y, trace.x)
-        shown = [f"{key} {value:.4g}" for key, value in zip(keys, values, strict=True) if value is not None]
-        return f"{trace.name}: {', '.join(shown[:MOST_NAMED])}" if shown else ""
+        keys = [str(key) for key in (trace.y if is_horizontal else trace.x)]
+        shown = [f"{key} {value:.4g}" for key, value in zip(keys, values.tolist(), strict=False)]
+        return f"{trace.name}: {', '.join(shown[:MOST_NAMED])}"
+    values = values[np.isfinite(values)]
     if trace.type in ("violin", "box"):
-        held = _numbers(trace.x if trace.orientation == "h" else trace.y)
-        if not len(held):
-            return ""
-        low, middle, high = np.quantile(held, (0.25, 0.5, 0.75))
+        low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
         return f"{trace.name}: median {middle:.4g}, middle half from {low:.4g} to {high:.4g}"
-    values = _numbers(trace.y)
-    if not len(values):
-        return ""
     ends = f"from {values[0]:.4g} to {values[-1]:.4g}"
     return f"{trace.name}: {ends}, lowest {values.min():.4g}, highest {values.max():.4g}"
 
 
-def _numbers(values: Iterable[Any] | None) -> Any:
-    """The finite numbers among `values`, in order; empty if they are no numbers."""
+def _numbers(values: Sequence[Any] | None) -> Floats:
+    """The values as numbers, NaN where one is missing; empty if none is finite, or if they are no numbers."""
+    present = [] if values is None else [np.nan if value is None else value for value in values]
     try:
-        numbers = np.array(
-            [np.nan if value is None else value for value in (() if values is None else values)],
-            dtype=np.float64,
-        )
+        numbers = np.array(present, dtype=np.float64)
     except (TypeError, ValueError):
         return np.array([])
-    return numbers[np.isfinite(numbers)]
+    return numbers if np.isfinite(numbers).any() else np.array([])
