@@ -1,8 +1,9 @@
 """Device profiles: the columns of a fleet, the readers of profiles, and the catalogue.
 
 A profile is one of: a name from the catalogue; a name registered by a third party under the entry-point group
-`driftscale.device_profiles` (a DeviceProfile, or a callable that returns one); a path to a table (`.csv`,
-`.parquet`) or a mixture (`.toml`).
+`driftscale.device_profiles` (a DeviceProfile, or a callable that returns one); the same as
+"my_module:MY_PROFILE" (see `emulator.own_parts`); a path to a table (`.csv`, `.parquet`) or a mixture
+(`.toml`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from device_profiles.fleet import DeviceProfile, Fleet
 from emulator.errors import DataFileError, InputError, UnknownNameError
+from emulator.own_parts import is_own
 from emulator.plugins import Registry
 
 if TYPE_CHECKING:
@@ -53,8 +55,9 @@ def load_profile(name_or_path: str | Path, where: str = "") -> DeviceProfile:
     refuse_unknown_profile(name, where)
     profile = _made(PROFILES.find(name, where))
     if not isinstance(profile, DeviceProfile):
+        of_group = "" if is_own(name) else f" of entry-point group {PROFILES.group!r}"
         raise InputError(
-            f"device profile {name!r} of entry-point group {PROFILES.group!r} is a {type(profile).__name__}; "
+            f"device profile {name!r}{of_group} is a {type(profile).__name__}; "
             "a DeviceProfile has name, reference_model, reference_flops, source and draw"
         )
     return profile
@@ -69,8 +72,13 @@ def refuse_unknown_profile(name_or_path: str, where: str = "") -> None:
 
     Raises:
         UnknownNameError: lists the names.
+        OwnPartError: it has the form "my_module:MY_PROFILE", and there is no such module.
     """
-    if not name_or_path.endswith(SUFFIXES) and name_or_path not in PROFILES:
+    if name_or_path.endswith(SUFFIXES):
+        return
+    if is_own(name_or_path):
+        PROFILES.refuse_unknown(name_or_path, where)
+    if name_or_path not in PROFILES:
         what = f"device profile (neither a name nor a path ending in {', '.join(SUFFIXES)})"
         raise UnknownNameError(what, name_or_path, PROFILES.names(), where)
 

@@ -1,8 +1,9 @@
 """How parts are registered, described and looked up: one mechanism for every kind of plug-in.
 
 A part is a class with a frozen `Settings` model. Our own parts are listed in a literal mapping in their
-package's `__init__`; third parties register theirs under the entry-point group of the kind. Only the parts
-that are looked up are imported. A configuration gives a part by its name, or by a table with its name under
+package's `__init__`; third parties register theirs under the entry-point group of the kind. A part that is
+registered nowhere is named by "my_module:MyPart" (see `emulator.own_parts`). Only the parts that are looked
+up are imported. A configuration gives a part by its name, or by a table with its name under
 `kind` and its settings beside it.
 
 Kinds whose parts all need torch load late: a configuration can be validated twice, and only the second pass
@@ -37,6 +38,7 @@ from emulator.deprecated import (
     settings_class,
 )
 from emulator.errors import ConfigurationError, UnknownNameError
+from emulator.own_parts import OwnPartError, is_own, load, refuse_missing
 
 T = TypeVar("T")
 
@@ -188,10 +190,10 @@ class ChoiceOf:
                 self._registry.refuse_unknown(name)
                 return Chosen(name, _unread, NoSettings())
             part = self._registry.find(name)
-        except UnknownNameError as error:
+        except (UnknownNameError, OwnPartError) as error:
             raise ValueError(str(error)) from error
         declared = settings_class(part)
-        if not isinstance(declared, type):
+        if not (isinstance(declared, type) and issubclass(declared, BaseModel)):
             raise ValueError(f"the {self._registry.kind} {name!r} is {part!r}, which has no class Settings")
         rest = {key: item for key, item in table.items() if key != self._key}
         return Chosen(name, part, cast(Any, declared).model_validate(rest, context=info.context))
@@ -205,11 +207,22 @@ def _unread(*_: Any) -> NoReturn:
     raise AssertionError("only the name of this part was validated: it cannot be built")
 
 
+def _under(where: str, kind: str) -> str:
+    """How errors name a kind of part, with the key that names the part in front, if it is known."""
+    return f"{where}: {kind}" if where else kind
+
+
 class Registry(Generic[T]):
     """The parts of one kind by name: our own and those of third parties."""
 
     def __init__(
-        self, kind: str, group: str, ours: Mapping[str, T | str], *, loads_late: bool = False
+        self,
+        kind: str,
+        group: str,
+        ours: Mapping[str, T | str],
+        *,
+        loads_late: bool = False,
+        base: str = "",
     ) -> None:
         """Register our own parts; those of third parties are looked up when they are needed.
 
@@ -218,7 +231,10 @@ class Registry(Generic[T]):
             group: the entry-point group of third parties' parts.
             ours: our own parts, or where they are: "module:Class".
             loads_late: whether the first pass over a configuration checks only the names of these parts.
+            base: the class that all parts of the kind extend, as "module:Class", to which parts named by
+                "my_module:MyPart" are held; without one they may be any object.
         """
+        self._base = base
         self.kind = kind
         self.group = group
         self.loads_late = loads_late
@@ -233,11 +249,11 @@ class Registry(Generic[T]):
         return ((name, self.find(name)) for name in self.names())
 
     def __contains__(self, name: object) -> bool:
-        """Whether a part is registered as `name`; it is not imported."""
-        return name in self._ours or name in self._entries
+        """Whether a part is registered as `name`, or it has the form "my_module:MyPart"; imports nothing."""
+        return name in self._ours or name in self._entries or (isinstance(name, str) and is_own(name))
 
     def refuse_unknown(self, name: str, where: str = "") -> None:
-        """Check that a part is registered as `name`, without importing it.
+        """Check that a part is registered as `name`, or that the module in it exists; imports nothing.
 
         Args:
             name: the name to look up.
@@ -245,13 +261,17 @@ class Registry(Generic[T]):
 
         Raises:
             UnknownNameError: there is no such part; the message lists the choices.
+            OwnPartError: there is no such module.
             ConfigurationError: a plug-in registers a name that is taken.
         """
         if name not in self._entries and name not in self._ours:
+            if is_own(name):
+                refuse_missing(name, _under(where, self.kind))
+                return
             raise UnknownNameError(self.kind, name, self.names(), where)
 
     def find(self, name: str, where: str = "") -> T:
-        """The part registered as `name`, imported if it was not.
+        """The part registered as `name`, or named by it ("my_module:MyPart"), imported if it was not.
 
         Args:
             name: the name to look up.
@@ -259,10 +279,14 @@ class Registry(Generic[T]):
 
         Raises:
             UnknownNameError: there is no such part; the message lists the choices.
+            OwnPartError: the module cannot be imported, or has no such part of this kind.
             ConfigurationError: a plug-in cannot be loaded, or registers a name that is taken.
         """
-        self.refuse_unknown(name, where)
         entries = self._entries
+        if name not in self._ours and name not in entries and is_own(name):
+            base = EntryPoint("base", self._base, self.group).load() if self._base else None
+            return cast(T, load(name, _under(where, self.kind), base))
+        self.refuse_unknown(name, where)
         if name in self._ours:
             part = self._ours[name]
             return cast(T, EntryPoint(name, part, self.group).load() if isinstance(part, str) else part)

@@ -8,6 +8,7 @@ from pathlib import Path
 from shlex import quote
 
 from emulator.errors import DataFileError, MissingFileError
+from emulator.own_parts import look_in
 
 Locate = Callable[[str], Path]
 
@@ -45,6 +46,9 @@ def locator(data: DataFolders, config: Path | None, here: Path = Path()) -> Loca
     in a folder that it finds, however deep, must lead into one of them too; hidden folders in it are not
     entered. So a link in one folder of `data` may lead to another one, or into it.
 
+    The modules of parts named by "my_module:MyPart" are looked for beside the configuration and in `here`,
+    until the next call.
+
     Args:
         data: The folders of --data, in the order in which they are searched.
         config: The file of the configuration; None without one.
@@ -61,6 +65,7 @@ def locator(data: DataFolders, config: Path | None, here: Path = Path()) -> Loca
     for folder in given:
         if not folder.is_dir():
             raise DataFileError(folder, "no such folder; --data (or DRIFTSCALE_DATA) must name a folder")
+    look_in(*([config.parent] if config else []), here)
     folders = [here, *given, *([config.parent] if config else [])]
     roots = list(dict.fromkeys(folder.resolve() for folder in folders))
 

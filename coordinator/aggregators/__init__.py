@@ -17,6 +17,7 @@ AGGREGATORS: Registry[type[Aggregator]] = Registry(
         "qfedavg": "coordinator.aggregators.qfedavg:QFedAvg",
         "trimmed_mean": "coordinator.aggregators.trimmed_mean:TrimmedMean",
     },
+    base="coordinator.aggregators.base:Aggregator",
 )
 
 __all__ = ["AGGREGATORS", "Aggregator"]

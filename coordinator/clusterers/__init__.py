@@ -24,6 +24,7 @@ CLUSTERERS: Registry[type[Clusterer]] = Registry(
         "aue_pc": "coordinator.clusterers.aue:AuePerClient",
         "kue": "coordinator.clusterers.kue:Kue",
     },
+    base="coordinator.clusterers.base:Clusterer",
 )
 
 __all__ = ["CLUSTERERS", "Clusterer"]

@@ -6,7 +6,10 @@ from coordinator.detectors.distance import Distance
 from emulator.plugins import Registry
 
 DETECTORS: Registry[type[Detector]] = Registry(
-    "detector", "driftscale.detector", {"changed": Changed, "distance": Distance}
+    "detector",
+    "driftscale.detector",
+    {"changed": Changed, "distance": Distance},
+    base="coordinator.detectors.base:Detector",
 )
 
 __all__ = ["DETECTORS", "Detector"]

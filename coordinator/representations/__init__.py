@@ -11,6 +11,7 @@ REPRESENTATIONS: Registry[type[Representation]] = Registry(
         "embedding": "coordinator.representations.embedding:Embedding",
         "gradient": "coordinator.representations.gradient:Gradient",
     },
+    base="coordinator.representations.base:Representation",
 )
 
 __all__ = ["REPRESENTATIONS", "At", "LocalData", "Representation"]

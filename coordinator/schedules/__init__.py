@@ -7,6 +7,7 @@ SCHEDULES: Registry[type[Schedule]] = Registry(
     "schedule",
     "driftscale.schedule",
     {"adaptive_lr": "coordinator.schedules.adaptive_lr:AdaptiveLearningRate"},
+    base="coordinator.schedules.base:Schedule",
 )
 
 __all__ = ["SCHEDULES", "Schedule"]

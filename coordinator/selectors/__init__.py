@@ -15,6 +15,7 @@ SELECTORS: Registry[type[Selector]] = Registry(
         "power_of_choice": "coordinator.selectors.power_of_choice:PowerOfChoice",
         "random": Random,
     },
+    base="coordinator.selectors.base:Selector",
 )
 
 __all__ = ["SELECTORS", "Candidates", "Selector"]

@@ -7,7 +7,10 @@ from coordinator.triggers.pairwise import Pairwise
 from emulator.plugins import Registry
 
 TRIGGERS: Registry[type[ReclusteringTrigger]] = Registry(
-    "trigger", "driftscale.trigger", {"centre_shift": CentreShift, "learned": Learned, "pairwise": Pairwise}
+    "trigger",
+    "driftscale.trigger",
+    {"centre_shift": CentreShift, "learned": Learned, "pairwise": Pairwise},
+    base="coordinator.triggers.base:ReclusteringTrigger",
 )
 
 __all__ = ["TRIGGERS", "Moved", "ReclusteringTrigger"]

@@ -19,4 +19,5 @@ MODELS: Registry[type[ModelSpec]] = Registry(
         "mlp": "executor.models.mlp:Mlp",
     },
     loads_late=True,
+    base="executor.models.base:ModelSpec",
 )

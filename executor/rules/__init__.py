@@ -18,4 +18,5 @@ RULES: Registry[type[LocalRule]] = Registry(
         "sgd": "executor.rules.sgd:Sgd",
     },
     loads_late=True,
+    base="executor.rules.base:LocalRule",
 )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from emulator.errors import ConfigurationError
+from emulator.own_parts import MAIN, module_file
 from executor.failures import packed_error
 from experiments.build import World
 from experiments.config import parse_experiment
@@ -39,7 +40,15 @@ def described(plan: Plan, data: DataFolders) -> dict[str, Any]:
     """A plan as plain values, which `Workplace` reads on any machine that has its run directory.
 
     `data` are the folders that --data names.
+
+    Raises ConfigurationError if a part is of a module that only this process has.
     """
+    alone = [module for module in plan.own_modules() if module == MAIN or module_file(module) is None]
+    if alone:
+        raise ConfigurationError(
+            f"{plan.file or 'the configuration'}: a part is of {alone[0]!r}, which other processes do not "
+            f"have: to play several runs at once, put it into a file of its own"
+        )
     return {
         "experiment": plan.experiment.resolved(),
         "directory": str(plan.directory.path.absolute()),
@@ -54,11 +63,12 @@ def _plan_of(description: Mapping[str, Any], own_data: DataFolders) -> Plan:
     """Inverse of `described`. `own_data`: this machine's data folders, if they are not the command's."""
     file, here = str(description["file"]), Path(description["here"])
     data = folders_of(own_data) or [Path(folder) for folder in description["data"]]
+    locate = locator(data, here / file if file else None, here)  # first: it says where modules are looked for
     return Plan(
         experiment=parse_experiment(description["experiment"], file or "the command's configuration"),
         directory=RunDirectory(Path(description["directory"])),
         arms=tuple(description["arms"]),
-        locate=locator(data, here / file if file else None, here),
+        locate=locate,
         file=file,
     )
 
@@ -127,10 +137,10 @@ class Workplace:
 
         `files` has identities by experiment and path.
         """
-        for name, known in files.items():
-            source = SourceFiles(self._plan(name).locate, known)
-            for path in known:
-                source(path)
+        for experiment, known in files.items():
+            source = SourceFiles(self._plan(experiment).locate, known)
+            for name in known:
+                source.look_at(name)
 
     def do(self, job: Job, send: Send) -> JobResult:
         """Do the job, and send reports on it.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from emulator.errors import ConfigurationError, InputError
+from emulator.own_parts import is_loaded, named_modules
 from emulator.storage.checkpoints import make_folder, write_durably
 from experiments.build import World, build_world, refuse_unfit_rounds, world_settings
 from experiments.config import Experiment, parse_experiment
@@ -17,7 +18,9 @@ from experiments.results.deciding import deciding, differences
 from experiments.results.json_files import Command, SweepCell, Timing
 from experiments.results.run_directory import RunDirectory
 from experiments.running.leftovers import at_work, clear
+from experiments.running.manifest import recorded_files
 from experiments.running.members import refuse_unknown_arms
+from experiments.running.source_files import SourceFiles
 from experiments.unfit import refuse_unfit_arms
 
 
@@ -70,6 +73,12 @@ class Plan:
     command: Command | None = None
     cell: SweepCell | None = None
     adopted: Mapping[tuple[str, int], RunDirectory] = field(default_factory=dict)
+
+    def own_modules(self) -> list[str]:
+        """The modules of parts named by "my_module:MyPart", as far as they are loaded, of the arms to run."""
+        table = self.experiment.resolved()
+        arms = [arm for arm in table.pop("arm") if arm["name"] in self.arms]
+        return sorted(module for module in named_modules([arms, table]) if is_loaded(module))
 
     def pairs(self) -> list[tuple[str, int]]:
         """(arm, seed) of all runs, seed by seed, since all arms of a seed share its world."""
@@ -153,12 +162,16 @@ def plan_run(
         raise InputError(
             f"{path} holds several run directories, as of a sweep; take another --out for one experiment"
         )
+    plan = Plan(experiment, directory, list(dict.fromkeys(arms)) if arms else names, locate, file, cell=cell)
     recorded = experiment
     # Runs that failed, or never reached a checkpoint, start over: they do not bind the configuration. A run
     # at work does, since it may still finish.
     if directory.experiment_path.is_file() and (begun := [*directory.resumable_pairs(), *at_work(directory)]):
+        _refuse_other_modules(experiment, directory)
         old = parse_experiment(directory.experiment(), str(path))
         recorded = _united(experiment, old, {arm for arm, _ in begun}, path)
+        if cell is not None or not all(directory.is_done(*pair) for pair in plan.pairs()):
+            _refuse_changed_modules(plan)
     with naming(file):
         text = recorded.to_toml()
     try:
@@ -170,7 +183,28 @@ def plan_run(
         write_durably(directory.experiment_path, text)
     except OSError as error:
         raise InputError(f"--out {path}: cannot be written in ({error.strerror})") from error
-    return Plan(experiment, directory, list(dict.fromkeys(arms)) if arms else names, locate, file, cell=cell)
+    return plan
+
+
+def _refuse_other_modules(experiment: Experiment, directory: RunDirectory) -> None:
+    """Raise ConfigurationError if the recorded configuration names a module that `experiment` does not.
+
+    Reading it imports the parts that it names, and a run directory may be a stranger's.
+    """
+    others = named_modules(directory.experiment()) - named_modules(experiment.resolved())
+    if others:
+        raise ConfigurationError(
+            f"{directory.path} holds runs with a part of the module {min(others)!r}, which this "
+            f"configuration does not name, and which is not imported on the word of a run directory; take "
+            f"another --out, or --fresh to delete them"
+        )
+
+
+def _refuse_changed_modules(plan: Plan) -> None:
+    """Raise DataFileError if the module of a part has changed since the runs of the plan were begun."""
+    files = SourceFiles(plan.locate, recorded_files(plan.directory))
+    for module in plan.own_modules():
+        files.module(module)
 
 
 def check(

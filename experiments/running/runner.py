@@ -188,6 +188,8 @@ def draw_world(plan: Plan, seed: int, files: SourceFiles, *, check_arms: bool) -
     """
     with naming(plan.file):
         world = build_world(plan.experiment, seed, files, plan.directory.path)
+        for module in plan.own_modules():  # now, since a device profile is loaded with the world
+            files.module(module)
         if check_arms:
             refuse_unfit_arms(plan.experiment, plan.arms, world)
     return world

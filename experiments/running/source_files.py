@@ -1,4 +1,7 @@
-"""The data files of worlds: their identities (size, sha256), and the check that they have not changed."""
+"""The files behind runs: their identities (size, sha256), and the check that they have not changed.
+
+They are the data files of worlds, and the modules of parts that are named by "my_module:MyPart".
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from emulator.errors import DataFileError
+from emulator.own_parts import module_file
 from experiments.locating import Locate, entries_below
 from experiments.results.json_files import Identity
 from traces.files import ARRIVALS, FACTS, FEATURES, data_facts, file_facts, read_facts
 from traces.idx import idx_files
 
 TRACE_FILES = (FACTS, ARRIVALS, FEATURES)
+
+MODULE = "module:"
+"""Begins the name under which a module is recorded, as in "module:my_parts"."""
+
+WITHOUT_FILE = Identity(size=0, sha256="without a file")
+"""The identity of a module without a file, such as that of a notebook's cells: nothing to compare."""
 
 
 class SourceFiles:
@@ -44,16 +54,37 @@ class SourceFiles:
             raise DataFileError(file, "is gone; the runs in this directory were begun with it")
         for name, file in files.items():
             identity = of_trace.get(file) or _identity(file)
-            known = self._known.setdefault(name, identity)
-            if identity != known:
-                raise DataFileError(
-                    file,
-                    f"has changed since the runs in this directory were begun with it: {_in_words(known)} "
-                    f"then, {_in_words(identity)} now; put it back, take another --out, or --fresh to begin "
-                    f"them again",
-                )
-            self.identities[name] = identity
+            self._record(name, file, identity)
         return location
+
+    def look_at(self, name: str) -> None:
+        """Record the data file or the module that is recorded as `name`; the errors are those of a call."""
+        if name.startswith(MODULE):
+            self.module(name.removeprefix(MODULE))
+        else:
+            self(name)
+
+    def module(self, module: str) -> None:
+        """Record the module of a part, which has been loaded, as it was when it was imported.
+
+        Only this one file is recorded, not those that it imports. DataFileError if it has changed.
+        """
+        file = module_file(module)
+        if file is None:
+            self._record(f"{MODULE}{module}", module, WITHOUT_FILE)
+        else:
+            self._record(f"{MODULE}{module}", file.path, Identity(size=file.num_bytes, sha256=file.sha256))
+
+    def _record(self, name: str, file: Path | str, identity: Identity) -> None:
+        known = self._known.setdefault(name, identity)
+        if identity != known:
+            raise DataFileError(
+                file,
+                f"has changed since the runs in this directory were begun with it: {_in_words(known)} "
+                f"then, {_in_words(identity)} now; put it back, take another --out, or --fresh to begin "
+                f"them again",
+            )
+        self.identities[name] = identity
 
     def _gone(self, path: str, location: Path, files: Mapping[str, Path]) -> list[str]:
         """The known files of the folder `path` that are read no more, now that `files` of it are.

@@ -12,6 +12,7 @@ AVAILABILITIES: Registry[type[AvailabilitySource]] = Registry(
         "diurnal": "traces.availability.diurnal:Diurnal",
         "intervals": "traces.availability.intervals:Intervals",
     },
+    base="traces.availability.base:AvailabilitySource",
 )
 
 __all__ = [

@@ -21,6 +21,7 @@ BUILDERS: Registry[type[Builder]] = Registry(
         "table": "traces.building.table.build:Table",
         "waymo": "traces.building.kinds.waymo:Waymo",
     },
+    base="traces.building.base:Builder",
 )
 
 __all__ = ["BUILDERS", "Builder", "Built", "Request", "Watch"]

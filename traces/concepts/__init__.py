@@ -14,6 +14,7 @@ CONCEPT_SETS: Registry[type[ConceptSet]] = Registry(
         "sine": "traces.concepts.points:Sine",
         "tables": "traces.concepts.tables:Tables",
     },
+    base="traces.concepts.base:ConceptSet",
 )
 
 __all__ = ["CONCEPT_SETS", "ConceptSamples", "ConceptSet", "Locate"]

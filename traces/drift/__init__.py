@@ -11,6 +11,7 @@ DRIFTS: Registry[type[Population]] = Registry(
         "label_mix": "traces.drift.label_mix:LabelMix",
         "none": "traces.drift.none:NoDrift",
     },
+    base="traces.drift.base:Population",
 )
 
 __all__ = ["DRIFTS", "Drift", "Population", "PopulationContext"]

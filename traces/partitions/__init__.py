@@ -14,6 +14,7 @@ PARTITIONS: Registry[type[Partition]] = Registry(
         "quarters": "traces.partitions.shards:Quarters",
         "shards": "traces.partitions.shards:Shards",
     },
+    base="traces.partitions.base:Partition",
 )
 
 __all__ = ["PARTITIONS", "Partition", "Samples"]

@@ -13,6 +13,7 @@ SOURCES: Registry[type[TraceSource]] = Registry(
         "idx": "traces.sources.mixed_images:IdxFolder",
         "label_replay": "traces.sources.label_replay:LabelReplay",
     },
+    base="traces.sources.base:TraceSource",
 )
 
 __all__ = ["SOURCES", "TraceContext", "TraceSource"]
