@@ -45,7 +45,6 @@ class ModuleFile:
 
 
 _folders: tuple[Path, ...] = ()
-_on_the_path: list[Path] = []
 _imported: dict[str, ModuleFile] = {}
 
 

@@ -1,10 +1,19 @@
-"""Settings of all tests: no deadlines, since tests take longer on a busy machine, and default signals."""
+"""Settings of all tests: no deadlines, since tests take longer on a busy machine, and default signals.
+
+And the fixture of tests that import modules named by configurations.
+"""
 
 from __future__ import annotations
 
 import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from emulator import own_parts
 
 collect_ignore = ["old_plugin_package"]  # importing it warns; test_old_names does so on purpose
 
@@ -14,3 +23,18 @@ settings.load_profile("driftscale")
 # nohup and background shells ignore these signals, and all processes that tests start would inherit that.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def own_modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Modules that parts are named by ("my_module:MyPart") are imported anew, and forgotten at the end."""
+    before = set(sys.path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(own_parts, "_folders", ())
+    monkeypatch.setattr(own_parts, "_imported", {})
+    yield
+    folders = set(sys.path) - before
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and str(Path(file).parent) in folders:
+            del sys.modules[name]

@@ -56,6 +56,7 @@ def print_parts(kind: str | None, output: OutputFormat) -> None:
         if settings:
             print_table(settings)
         print()
+    print("A part of your own needs no package: name it by its module and class, as in 'my_module:MyPart'.")
 
 
 def _registries() -> dict[str, Registry[Any]]:

@@ -65,3 +65,14 @@ def test_the_parts_keep_their_contracts(site: Path, tmp_path: Path) -> None:
     assert "1 passed" in ran(
         "pytest", "-q", "-p", "no:cacheprovider", "test_parts.py", cwd=tmp_path, site=site
     )
+
+
+def test_a_part_without_a_package_runs_and_keeps_its_contracts(tmp_path: Path) -> None:
+    for name, text in zip(("my_parts.py", "highest.toml", "test_mine.py"), blocks()[4:], strict=True):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    ran("experiments.cli", "run", "highest.toml", "--out", "out", cwd=tmp_path, site=tmp_path / "no-site")
+    for arm in ("plain", "skipping"):
+        assert (tmp_path / "out" / arm / "seed-0/DONE").exists()
+    assert "1 passed" in ran(
+        "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py", cwd=tmp_path, site=tmp_path
+    )

@@ -1,0 +1,178 @@
+"""`run`, `check` and `report` with parts named by "my_module:MyPart", which are not installed."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from experiments.results.run_directory import RunDirectory
+from tests.experiments.cli.conftest import Driftscale
+from tests.experiments.small import write_small
+
+ROOT = Path(__file__).resolve().parents[3]
+
+SELECTOR = '''\
+"""A selector of one's own."""
+
+import numpy as np
+
+from coordinator.selectors import Selector
+from emulator.numbers import CountOrZero
+from emulator.plugins import Settings
+
+
+class LowestSettings(Settings):
+    skip: CountOrZero = 0
+
+
+class Lowest(Selector):
+    Settings = LowestSettings
+
+    def select(self, candidates, wanted, view):
+        skip = self.settings.skip
+        return np.sort(
+            np.concatenate([candidates.ids(lane)[skip : skip + count] for lane, count in enumerate(wanted)])
+        )
+'''
+
+ARM = {"name": "lowest", "selector": "my_parts:Lowest"}
+LOG = "lowest/seed-0/log.jsonl"
+
+
+@pytest.fixture
+def config(own_modules: None, tmp_path: Path) -> Path:
+    """A configuration in a folder of its own, with the module beside it."""
+    folder = tmp_path / "configs"
+    folder.mkdir()
+    (folder / "my_parts.py").write_text(SELECTOR)
+    return write_small(
+        folder, arm=[ARM, {**ARM, "name": "next", "selector": {"kind": ARM["selector"], "skip": 1}}]
+    )
+
+
+def from_a_shell(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", "from experiments.cli import main; main()", *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_selector_beside_the_configuration_runs_and_is_recorded(
+    driftscale: Driftscale, config: Path
+) -> None:
+    assert driftscale("check", config).code == 0
+    ended = driftscale("run", config)
+    assert ended.code == 0, ended.err
+    arms = RunDirectory(Path("runs/small")).experiment()["arm"]
+    assert [arm["selector"] for arm in arms] == [
+        {"kind": "my_parts:Lowest", "skip": 0},
+        {"kind": "my_parts:Lowest", "skip": 1},
+    ]
+    files = json.loads(Path("runs/small/manifest.json").read_text())["files"]
+    assert files["module:my_parts"]["size"] == len(SELECTOR)
+    for arm, first in (("lowest", 0), ("next", 1)):
+        with RunDirectory(Path("runs/small")).log_path(arm, 0).open() as log:
+            rounds = [record for record in map(json.loads, log) if record["kind"] == "round"]
+        assert {record["participants"][0] for record in rounds} == {first}
+
+
+def test_a_changed_module_is_refused_for_further_runs_and_the_report_needs_none(
+    driftscale: Driftscale, config: Path
+) -> None:
+    assert from_a_shell("run", config, "--arms", "lowest", cwd=Path.cwd()).returncode == 0
+    module = config.with_name("my_parts.py")
+    module.write_text(SELECTOR + "# changed\n")
+    for more in (("--arms", "next"), ("--seeds", "0..1")):
+        ended = from_a_shell("run", config, *more, cwd=Path.cwd())
+        assert ended.returncode == 2
+        assert f"{module}: has changed since the runs in this directory were begun with it" in ended.stderr
+    module.unlink()
+    for command in (("report", "runs/small"), ("report", "runs")):
+        ended = from_a_shell(*command, cwd=Path.cwd())
+        assert ended.returncode == 0, ended.stderr
+    ended = driftscale("run", config)
+    assert ended.code == 2
+    assert ended.error.startswith(
+        f"{config}: arm.lowest.selector = 'my_parts:Lowest': selector 'my_parts:Lowest': no module "
+        f"'my_parts' in {config.parent}, {Path.cwd()}"
+    )
+
+
+def test_workers_import_it_themselves_and_play_the_same_runs(driftscale: Driftscale, config: Path) -> None:
+    assert driftscale("run", config).code == 0
+    ended = from_a_shell("run", config, "--jobs", "2", "--out", "parallel", cwd=Path.cwd())
+    assert ended.returncode == 0, ended.stderr
+    assert (Path("parallel") / LOG).read_bytes() == (Path("runs/small") / LOG).read_bytes()
+
+
+def test_the_cells_of_a_sweep_share_its_runs(driftscale: Driftscale, config: Path) -> None:
+    ended = driftscale("run", config, "--sweep", "arm.next.selector.skip=1,2")
+    assert ended.code == 0, ended.err
+    assert sum(line.startswith("[") and "lowest, seed 0" in line for line in ended.err.splitlines()) == 1
+    cells = sorted(Path("runs/small-sweep").glob("*/" + LOG))
+    assert len(cells) == 2
+    assert cells[0].read_bytes() == cells[1].read_bytes()
+
+
+def test_a_run_directory_cannot_have_a_module_imported_that_the_configuration_does_not_name(
+    driftscale: Driftscale, config: Path
+) -> None:
+    assert driftscale("run", config).code == 0
+    Path("deploy.py").write_text("raise AssertionError('imported')\n")
+    recorded = Path("runs/small/experiment.toml")
+    recorded.write_text(recorded.read_text().replace("my_parts:Lowest", "deploy:All", 1))
+    ended = driftscale("run", config, "--seeds", "0..1")
+    assert ended.code == 2
+    assert "runs/small holds runs with a part of the module 'deploy', which this configuration does not" in (
+        ended.error
+    )
+
+
+def test_a_part_that_only_this_process_has_is_refused_for_several(
+    driftscale: Driftscale, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(config.parent)])
+    cells = ModuleType("__main__")
+    cells.Lowest = importlib.import_module("my_parts").Lowest  # type: ignore[attr-defined]
+    monkeypatch.delitem(sys.modules, "my_parts")
+    monkeypatch.setitem(sys.modules, "__main__", cells)
+    arm = {**ARM, "selector": "__main__:Lowest"}
+    config = write_small(config.parent, arm=[arm, {**arm, "name": "other"}])
+    ended = driftscale("run", config, "--jobs", "2")
+    assert ended.code == 2
+    assert "a part is of '__main__', which other processes do not have" in ended.err
+    assert driftscale("run", config, "--out", "alone").code == 0
+    assert '"sha256": "without a file"' in Path("alone/manifest.json").read_text()
+
+
+def test_a_mistake_in_its_method_is_shown_with_its_traceback(driftscale: Driftscale, config: Path) -> None:
+    config.with_name("my_parts.py").write_text(SELECTOR.replace("skip = self", "1 / 0; skip = self"))
+    ended = from_a_shell("run", config, cwd=Path.cwd())
+    assert ended.returncode == 3
+    assert "Traceback" in ended.stderr
+    assert "ZeroDivisionError" in ended.stderr
+
+
+def test_an_object_of_ones_own_can_be_the_device_profile(driftscale: Driftscale, config: Path) -> None:
+    config.with_name("my_devices.py").write_text(
+        "from device_profiles import load_profile\n\ndef slow():\n    return load_profile('iot')\n"
+    )
+    ended = driftscale("run", config, "--set", "devices.profile=my_devices:slow", "--arms", "lowest")
+    assert ended.code == 0, ended.err
+    manifest = json.loads(Path("runs/small/manifest.json").read_text())
+    assert sorted(manifest["files"]) == ["module:my_devices", "module:my_parts"]
+    ended = driftscale("run", config, "--set", "devices.profile=my_device:slow")
+    assert ended.code == 2
+    assert "devices.profile: device profile 'my_device:slow': no module 'my_device' in" in ended.error
