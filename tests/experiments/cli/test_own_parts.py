@@ -12,7 +12,13 @@ from types import ModuleType
 
 import pytest
 
+from emulator import own_parts
+from emulator.errors import ConfigurationError
+from experiments.jobs.workplace import described
+from experiments.locating import locator
+from experiments.reading import load_experiment
 from experiments.results.run_directory import RunDirectory
+from experiments.running.plan import plan_run
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_small
 
@@ -88,20 +94,28 @@ def test_a_selector_beside_the_configuration_runs_and_is_recorded(
         assert {record["participants"][0] for record in rounds} == {first}
 
 
+def forget(module: str) -> None:
+    """Make the next command import the module again, as a process of its own would."""
+    own_parts._imported.pop(module)
+    del sys.modules[module]
+
+
 def test_a_changed_module_is_refused_for_further_runs_and_the_report_needs_none(
     driftscale: Driftscale, config: Path
 ) -> None:
-    assert from_a_shell("run", config, "--arms", "lowest", cwd=Path.cwd()).returncode == 0
+    assert driftscale("run", config, "--arms", "lowest").code == 0
     module = config.with_name("my_parts.py")
     module.write_text(SELECTOR + "# changed\n")
+    forget("my_parts")
     for more in (("--arms", "next"), ("--seeds", "0..1")):
-        ended = from_a_shell("run", config, *more, cwd=Path.cwd())
-        assert ended.returncode == 2
-        assert f"{module}: has changed since the runs in this directory were begun with it" in ended.stderr
+        ended = driftscale("run", config, *more)
+        assert ended.code == 2
+        assert f"{module}: has changed since the runs in this directory were begun with it" in ended.err
     module.unlink()
+    forget("my_parts")
     for command in (("report", "runs/small"), ("report", "runs")):
-        ended = from_a_shell(*command, cwd=Path.cwd())
-        assert ended.returncode == 0, ended.stderr
+        assert driftscale(*command).code == 0
+    assert "my_parts" not in sys.modules
     ended = driftscale("run", config)
     assert ended.code == 2
     assert ended.error.startswith(
@@ -143,26 +157,27 @@ def test_a_run_directory_cannot_have_a_module_imported_that_the_configuration_do
 def test_a_part_that_only_this_process_has_is_refused_for_several(
     driftscale: Driftscale, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "path", [*sys.path, str(config.parent)])
+    monkeypatch.syspath_prepend(str(config.parent))
     cells = ModuleType("__main__")
     cells.Lowest = importlib.import_module("my_parts").Lowest  # type: ignore[attr-defined]
-    monkeypatch.delitem(sys.modules, "my_parts")
     monkeypatch.setitem(sys.modules, "__main__", cells)
-    arm = {**ARM, "selector": "__main__:Lowest"}
-    config = write_small(config.parent, arm=[arm, {**arm, "name": "other"}])
-    ended = driftscale("run", config, "--jobs", "2")
-    assert ended.code == 2
-    assert "a part is of '__main__', which other processes do not have" in ended.err
-    assert driftscale("run", config, "--out", "alone").code == 0
-    assert '"sha256": "without a file"' in Path("alone/manifest.json").read_text()
+    config = write_small(config.parent, arm=[{**ARM, "selector": "__main__:Lowest"}])
+    assert driftscale("run", config).code == 0
+    assert '"sha256": "without a file"' in Path("runs/small/manifest.json").read_text()
+    locate = locator(None, config)
+    plan = plan_run(load_experiment(config), Path("other"), None, locate, fresh=False, file=str(config))
+    with pytest.raises(
+        ConfigurationError, match="a part is of '__main__', which other processes do not have"
+    ):
+        described(plan, None)
 
 
 def test_a_mistake_in_its_method_is_shown_with_its_traceback(driftscale: Driftscale, config: Path) -> None:
     config.with_name("my_parts.py").write_text(SELECTOR.replace("skip = self", "1 / 0; skip = self"))
-    ended = from_a_shell("run", config, cwd=Path.cwd())
-    assert ended.returncode == 3
-    assert "Traceback" in ended.stderr
-    assert "ZeroDivisionError" in ended.stderr
+    ended = driftscale("run", config)
+    assert ended.code == 3
+    assert "Traceback" in ended.err
+    assert "ZeroDivisionError" in ended.err
 
 
 def test_an_object_of_ones_own_can_be_the_device_profile(driftscale: Driftscale, config: Path) -> None:
