@@ -371,7 +371,12 @@ def blank_figure(height: int, *, x_title: str, y_title: str) -> go.Figure:
         template="none",
         paper_bgcolor=TRANSPARENT,
         plot_bgcolor=TRANSPARENT,
-        modebar={"orientation": "v"},  # in the right margin, and so never over the legend
+        modebar={
+            "orientation": "v",
+            "bgcolor": TRANSPARENT,
+            "color": "#7b8794",
+            "activecolor": INK,
+        },  # in the right margin, and so never over the legend
         height=height,
         margin={"l": 70, "r": 44, "t": 48, "b": 60},
         font={"family": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", "size": 14, "color": INK},

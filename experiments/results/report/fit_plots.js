@@ -12,7 +12,8 @@
     if (window.matchMedia("(max-width: 700px)").matches) {
       const list = legend && ENTRY_PX * legend + 14;
       layout.height += list - (legend ? 20 : 0);
-      layout.margin = { ...margin, l: 48, r: Math.min(margin.r ?? 30, 60), t: legend ? 28 : margin.t, b: (margin.b ?? 60) + list };
+      layout.margin = { ...margin, l: 48, r: Math.min(margin.r ?? 30, 60), t: legend ? 28 : margin.t,
+        b: (margin.b ?? 60) + list };
       layout.legend = { ...layout.legend, orientation: "v", x: 0, xref: "container", y: 0, yref: "container", yanchor: "bottom", maxheight: list + 20 };
       layout.font = { ...layout.font, size: 12 };
       config = { ...config, displayModeBar: false };
@@ -21,6 +22,7 @@
       const beside = Math.max(1, Math.floor((div.clientWidth - 120) / (50 + 7.5 * widest)));
       layout.height += ENTRY_PX * (Math.ceil(legend / beside) - 1);
     }
+    div.style.height = `${layout.height}px`;
     return draw(element, data, layout, config);
   };
 }

@@ -102,7 +102,7 @@ def test_every_script_carries_the_nonce_of_the_page_which_nothing_else_allows(tm
     page = write_report(directory, shared_plotly=shared_plotly).read_text(encoding="utf-8")
     [nonce] = re.findall(r"script-src 'nonce-([0-9a-f]{64})';", page)
     own = page.count(f'<script nonce="{nonce}"')
-    assert own == page.count("</script>") == page.count(f'nonce="{nonce}"') == 9 + (2 if shared_plotly else 1)
+    assert own == page.count("</script>") == page.count(f'nonce="{nonce}"') == 9 + (4 if shared_plotly else 3)
     assert page.count("script-src") == page.count("Content-Security-Policy") == 1
     directory.experiment_path.write_text(
         directory.experiment_path.read_text(encoding="utf-8").replace("smartphones", nonce), encoding="utf-8"

@@ -198,7 +198,7 @@ def test_the_same_runs_give_the_same_bytes(page):
 
 def test_every_script_of_the_page_carries_its_nonce_and_only_plotly_is_loaded(page):
     [nonce] = re.findall(r"script-src 'nonce-([0-9a-f]{64})';", page[0])
-    assert page[0].count("<script") == page[0].count(f'<script nonce="{nonce}"') == 3
+    assert page[0].count("<script") == page[0].count(f'<script nonce="{nonce}"') == 5
     assert re.findall(r' src="([^"]*)"', page[0]) == ["plotly.min.js"]
     assert '<body data-plots="1">' in page[0]
 
