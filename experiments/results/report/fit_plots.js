@@ -14,7 +14,8 @@
       layout.height += list - (legend ? 20 : 0);
       layout.margin = { ...margin, l: 48, r: Math.min(margin.r ?? 30, 60), t: legend ? 28 : margin.t,
         b: (margin.b ?? 60) + list };
-      layout.legend = { ...layout.legend, orientation: "v", x: 0, xref: "container", y: 0, yref: "container", yanchor: "bottom", maxheight: list + 20 };
+      const drawn = layout.height - layout.margin.t - layout.margin.b;
+      layout.legend = { ...layout.legend, orientation: "v", x: 0, y: -(margin.b ?? 60) / drawn, yanchor: "top" };
       layout.font = { ...layout.font, size: 12 };
       config = { ...config, displayModeBar: false };
     } else if (legend) {

@@ -1,14 +1,14 @@
 // A heading of a sortable table sorts by its column: ascending, then descending, then in the original order again.
-// Numbers go by value: of equal ones, "<= x" comes before x and ">= x" after it; a range has the place of its lower
+// Numbers go by value: of equal ones, an upper bound of x comes before x and a lower bound after it; a range has the place of its lower
 // end. Cells without a number, such as "undetermined", "reference" and "-", come last in both directions. A column
 // without numbers, and that of the arms, goes by its text. Cells of a column share a unit.
 {
-  const NUMBER = /^(>=|<=)?\s*([+-]?(?:\d[\d,]*)?\.?\d+)/;
+  const NUMBER = /^(>=|\u003c=)?\s*([+-]?(?:\d[\d,]*)?\.?\d+)/;
   const text = (row, index) => row.cells[index].firstElementChild?.className === "swatch"
     ? row.cells[index].textContent.trim() : (row.cells[index].innerText.trim().split("\n")[0]);
   const number = (row, index) => {
     const found = row.cells[index].tagName === "TH" ? null : NUMBER.exec(text(row, index));
-    return found && [Number(found[2].replaceAll(",", "")), { "<=": -1, ">=": 1 }[found[1]] ?? 0];
+    return found && [Number(found[2].replaceAll(",", "")), found[1] === ">=" ? 1 : found[1] ? -1 : 0];
   };
   const sorted = (rows, index, sign) => {
     const keyed = rows.map((row) => [row, number(row, index)]);

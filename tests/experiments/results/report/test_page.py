@@ -222,3 +222,24 @@ def test_a_sample_of_clients_that_stands_for_all_is_reported(tmp_path):
     assert "averaged over a fixed sample of 400 of the 5,000 clients" in page
     assert "fitted to the reports of 3,000 clients, drawn at random" in page
     assert "by those of 2,000" in page
+
+
+def test_the_page_answers_four_questions_in_order_and_links_to_them(tmp_path):
+    page = body(written(realistic_directory(tmp_path, seeds=1, rounds=20, clients=12)))
+    ids = ["pays", "for-whom", "why", "repeat"]
+    assert re.findall(r'<section class="question" id="([^"]*)"', page) == ids
+    assert re.findall(r'<li><a href="#([^"]*)">', page) == ids
+    whom = page[page.index('id="for-whom"') : page.index('id="why"')]
+    assert "With round.log_client_accuracy = true" in whom
+    assert "With round.log_visits = true" in page[page.index('id="why"') :]
+
+
+def test_the_page_has_the_hashes_of_its_inputs(tmp_path):
+    directory = realistic_directory(tmp_path, seeds=1, rounds=20, clients=12)
+    directory.manifest_path.write_text(
+        '{"files": {"d.csv": {"size": 1234, "sha256": "%s"}}, "sha256": {"0": {"trace": "%s"}}}'
+        % ("a" * 64, "b" * 64)
+    )
+    page = text_of(directory)
+    assert f"d.csv {'a' * 64} (1,234 bytes)" in page
+    assert f"seed 0, trace {'b' * 64}" in page

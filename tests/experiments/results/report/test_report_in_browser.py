@@ -13,6 +13,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from experiments.results.report import plotly_path, write_plotly, write_report
+from experiments.results.report.scripted_page import template
 from experiments.results.table import run_directories, write_table
 from tests.experiments.results.many_runs.test_sections import ONE, OTHER, a_measured
 from tests.experiments.synthetic_runs import a_directory, a_run, realistic_directory, store
@@ -207,3 +208,24 @@ def test_names_that_would_end_a_script_or_fill_a_template_run_nothing(tmp_path):
     assert page.images == 0
     assert page.title.startswith(name)
     assert arm in page.text  # in a legend, verbatim
+
+
+SORTED = """
+<table class="sortable"><thead><tr><th>arm</th><th>time</th></tr></thead><tbody>
+<tr><th>a</th><td>&gt;= 9.00 h</td></tr><tr><th>b</th><td>undetermined</td></tr><tr><th>c</th><td>10.0 h</td></tr>
+<tr><th>d</th><td>1,000 h</td></tr><tr><th>e</th><td>9.00 h</td></tr><tr><th>f</th><td>&lt;= 9.00 h</td></tr>
+<tr><th>g</th><td>-2.5 h</td></tr></tbody></table><script>%s</script><script>
+const order = () => [...document.querySelectorAll("tbody th")].map((cell) => cell.textContent).join("");
+const state = () => document.querySelectorAll("th")[1].getAttribute("aria-sort");
+document.title = [1, 2, 3].map(() => {
+  document.querySelectorAll("button")[1].click(); return `${order()} ${state()}`;
+}).join(", ");
+</script><body data-plots="0">"""
+
+
+def test_a_heading_sorts_by_value_up_and_down_and_back_to_the_original_order(tmp_path):
+    script = template("sort_tables.js").render()
+    (tmp_path / "page.html").write_text(f'<body data-plots="0"><title>t</title>{SORTED % script}')
+    command = [CHROMIUM, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", (tmp_path / "page.html").as_uri()]
+    dumped = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    assert "<title>gfeacdb ascending, dcaefgb descending, abcdefg null</title>" in dumped
