@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from emulator.arrays import Bools, Floats, Ints
 
@@ -48,7 +47,7 @@ class VisitColumns:
         >>> visits.client.tolist(), visits.device.tolist(), visits.completed.tolist()
         ([7], [-1], [True])
         """
-        outcome = table.column("outcome")
+        outcome = table.column("outcome").to_numpy()
         return cls(
             round=_ints(table, "round"),
             visit=_ints(table, "visit"),
@@ -57,9 +56,9 @@ class VisitColumns:
             dispatched_s=_floats(table, "dispatched_s"),
             phases_s=np.stack([_floats(table, f"{phase}_s") for phase in PHASES], axis=1),
             end_s=_floats(table, "end_s"),
-            completed=np.asarray(pc.equal(outcome, "completed"), dtype=bool),
-            dropped=np.asarray(pc.equal(outcome, "dropped"), dtype=bool),
-            crashed=np.asarray(table.column("crashed"), dtype=bool),
+            completed=np.equal(outcome, "completed").astype(np.bool_),
+            dropped=np.equal(outcome, "dropped").astype(np.bool_),
+            crashed=table.column("crashed").to_numpy().astype(np.bool_),
         )
 
     def __len__(self) -> int:
@@ -93,13 +92,15 @@ def cut_phases(visits: VisitColumns) -> Floats:
     begun_s = np.concatenate([np.zeros_like(elapsed_s), visits.phases_s.cumsum(axis=1)[:, :-1]], axis=1)
     spent_s = np.clip(elapsed_s - begun_s, 0.0, visits.phases_s)
     spent_s[visits.completed, -1] = (elapsed_s[:, 0] - spent_s[:, :-1].sum(axis=1))[visits.completed]
-    return np.maximum(spent_s, 0.0)
+    cut_s: Floats = np.maximum(spent_s, 0.0)
+    return cut_s
 
 
 def _ints(table: pa.Table, name: str) -> Ints:
     """A column of whole numbers, `NO_DEVICE` where it is null."""
-    return np.asarray(pc.fill_null(table.column(name).cast(pa.int64()), NO_DEVICE), dtype=np.int64)
+    # A column with nulls arrives as floats with NaN.
+    return np.nan_to_num(table.column(name).to_numpy().astype(np.float64), nan=NO_DEVICE).astype(np.int64)
 
 
 def _floats(table: pa.Table, name: str) -> Floats:
-    return np.asarray(table.column(name), dtype=np.float64)
+    return table.column(name).to_numpy().astype(np.float64)

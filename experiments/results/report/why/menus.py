@@ -1,0 +1,57 @@
+"""Lists below a figure from which a reader chooses what is drawn; plotly draws them, without a script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+ROW_PX = 46
+"""Height of a row with a list or a slider."""
+
+
+def add_list(figure: go.Figure, buttons: Sequence[dict[str, Any]], *, rows_above: int = 0) -> None:
+    """Add a list with these plotly buttons below the figure, which gets higher by `ROW_PX`.
+
+    Args:
+        figure: The figure.
+        buttons: What the list chooses from; the first is shown at first.
+        rows_above: Rows of `ROW_PX` that are already between the axis and the list.
+    """
+    bottom = figure.layout.margin.b + ROW_PX
+    menu = {
+        "buttons": list(buttons),
+        "direction": "up",
+        "showactive": True,
+        "x": 0,
+        "xanchor": "left",
+        "y": 0,
+        "yanchor": "top",
+        "pad": {"t": 64 + rows_above},
+        "font": {"size": 13},
+    }
+    figure.update_layout(updatemenus=[menu], height=figure.layout.height + ROW_PX, margin={"b": bottom})
+
+
+def add_list_of_arms(figure: go.Figure, labels: Sequence[str], drawn_for: Sequence[str]) -> None:
+    """Add a list of arms that shows the traces of one arm and hides the others; none for a single arm.
+
+    Args:
+        figure: The figure, whose traces of the first arm are visible.
+        labels: The arms to choose from.
+        drawn_for: For each trace, the arm that it belongs to.
+    """
+    if len(labels) < 2:
+        return
+    add_list(
+        figure,
+        [
+            {
+                "label": label,
+                "method": "restyle",
+                "args": [{"visible": [drawn == label for drawn in drawn_for]}],
+            }
+            for label in labels
+        ],
+    )
