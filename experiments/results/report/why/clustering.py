@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,8 @@ def has_trigger(run: FinishedRun) -> bool:
 def trigger_figure(arms: Sequence[Arm], *, squared: Mapping[str, bool] | None = None) -> go.Figure:
     """What the trigger of an arm measured, its limit, and the rounds in which it fired, over rounds.
 
-    One arm is shown at a time; a list below the figure chooses it. Thin lines are single seeds.
+    One arm is shown at a time, at first the last one whose trigger fired; a list below the figure chooses it.
+    Thin lines are single seeds.
 
     Args:
         arms: Arms with a trigger; at least one.
@@ -67,6 +68,7 @@ def trigger_figure(arms: Sequence[Arm], *, squared: Mapping[str, bool] | None = 
     """
     figure = blank_figure(420, x_title="round", y_title="distance")
     drawn_for: list[str] = []
+    shown = _shown(arms, lambda record: record.trigger is not None and record.trigger.fired)
     for arm in arms:
         are_squared = (squared or {}).get(arm.name, False)
         fired: list[tuple[int, float]] = []
@@ -92,7 +94,7 @@ def trigger_figure(arms: Sequence[Arm], *, squared: Mapping[str, bool] | None = 
                     name=name,
                     legendgroup=name,
                     showlegend=number == 0,
-                    visible=arm is arms[0],
+                    visible=arm is arms[shown],
                     mode="lines+markers",
                     line={"color": colour, "width": 1, "dash": dash},
                     marker={"size": 3},
@@ -105,7 +107,7 @@ def trigger_figure(arms: Sequence[Arm], *, squared: Mapping[str, bool] | None = 
             y=[round(height, 6) for _, height in marked],
             name="fired",
             showlegend=True,
-            visible=arm is arms[0],
+            visible=arm is arms[shown],
             mode="markers",
             marker={"symbol": "triangle-down", "size": 10, "color": FIRED_COLOUR},
             hovertemplate="round %{x}: fired at %{y:.4g}<extra></extra>",
@@ -113,7 +115,7 @@ def trigger_figure(arms: Sequence[Arm], *, squared: Mapping[str, bool] | None = 
         drawn_for.append(arm.label)
     figure.update_yaxes(rangemode="tozero")
     figure.update_xaxes(rangemode="tozero")
-    add_list_of_arms(figure, [arm.label for arm in arms], drawn_for)
+    add_list_of_arms(figure, [arm.label for arm in arms], drawn_for, shown)
     return figure
 
 
@@ -130,14 +132,16 @@ def has_silhouettes(run: FinishedRun) -> bool:
 def silhouettes_figure(arms: Sequence[Arm]) -> go.Figure:
     """The number of clusters over rounds, and above it the silhouettes of the numbers that were tried.
 
-    One arm is shown at a time; a list below the figure chooses it. Lines are single seeds; small dots are all
+    One arm is shown at a time, at first the last one that re-clustered globally; a list below the figure
+    chooses it. Lines are single seeds; small dots are all
     numbers of clusters tried at a global clustering of the first seed.
     """
     figure = blank_figure(560, x_title="round", y_title="clusters (k)")
     drawn_for: list[str] = []
+    shown = _shown(arms, lambda record: record.reclustered)
 
     def add(arm: Arm, **trace: Any) -> None:
-        figure.add_scatter(visible=arm is arms[0], **trace)
+        figure.add_scatter(visible=arm is arms[shown], **trace)
         drawn_for.append(arm.label)
 
     for arm in arms:
@@ -193,7 +197,7 @@ def silhouettes_figure(arms: Sequence[Arm]) -> go.Figure:
         yaxis2={**lower, "domain": [0.56, 1], "anchor": "x", "title": {"text": "silhouette"}},
     )
     figure.update_xaxes(rangemode="tozero")
-    add_list_of_arms(figure, [arm.label for arm in arms], drawn_for)
+    add_list_of_arms(figure, [arm.label for arm in arms], drawn_for, shown)
     return figure
 
 
@@ -217,6 +221,14 @@ def _cluster_counts(records: Sequence[RoundRecord]) -> tuple[Ints, Ints]:
     kept = np.union1d(kept, [len(counts) - 1])
     kept = kept[thinned(len(kept), MAX_SEED_POINTS)]
     return np.array([record.round for record in records], dtype=np.int64)[kept], counts[kept]
+
+
+def _shown(arms: Sequence[Arm], has: Callable[[RoundRecord], bool]) -> int:
+    """The index of the last arm with a record of which `has` is true; 0 if there is none."""
+    found = [
+        index for index, arm in enumerate(arms) if any(has(item) for run in arm.runs for item in run.records)
+    ]
+    return found[-1] if found else 0
 
 
 def _drawn(count: int, most: int) -> list[int]:

@@ -11,17 +11,21 @@ ROW_PX = 46
 """Height of a row with a list or a slider."""
 
 
-def add_list(figure: go.Figure, buttons: Sequence[dict[str, Any]], *, rows_above: int = 0) -> None:
+def add_list(
+    figure: go.Figure, buttons: Sequence[dict[str, Any]], *, rows_above: int = 0, shown: int = 0
+) -> None:
     """Add a list with these plotly buttons below the figure, which gets higher by `ROW_PX`.
 
     Args:
         figure: The figure.
-        buttons: What the list chooses from; the first is shown at first.
-        rows_above: Rows of `ROW_PX` that are already between the axis and the list.
+        buttons: What the list chooses from.
+        rows_above: Pixels of rows that are already between the axis and the list.
+        shown: The index of the button whose state is drawn at first.
     """
     bottom = figure.layout.margin.b + ROW_PX
     menu = {
         "buttons": list(buttons),
+        "active": shown,
         "direction": "up",
         "showactive": True,
         "x": 0,
@@ -34,13 +38,14 @@ def add_list(figure: go.Figure, buttons: Sequence[dict[str, Any]], *, rows_above
     figure.update_layout(updatemenus=[menu], height=figure.layout.height + ROW_PX, margin={"b": bottom})
 
 
-def add_list_of_arms(figure: go.Figure, labels: Sequence[str], drawn_for: Sequence[str]) -> None:
+def add_list_of_arms(figure: go.Figure, labels: Sequence[str], drawn_for: Sequence[str], shown: int) -> None:
     """Add a list of arms that shows the traces of one arm and hides the others; none for a single arm.
 
     Args:
-        figure: The figure, whose traces of the first arm are visible.
+        figure: The figure.
         labels: The arms to choose from.
         drawn_for: For each trace, the arm that it belongs to.
+        shown: The index of the arm whose traces are visible.
     """
     if len(labels) < 2:
         return
@@ -54,4 +59,5 @@ def add_list_of_arms(figure: go.Figure, labels: Sequence[str], drawn_for: Sequen
             }
             for label in labels
         ],
+        shown=shown,
     )

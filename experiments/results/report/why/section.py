@@ -128,9 +128,10 @@ def _trigger_plots(directory: RunDirectory, arms: Sequence[Arm]) -> list[Plot]:
     if not arms:
         return []
     caption = (
-        "What decided whether all clients were re-clustered, at each opening of a round at which a client was "
-        "found drifted: the distance that was measured (of the centre that moved farthest, or the largest "
-        "between two clients of a cluster), and the limit from which the trigger fires: the threshold times "
+        "What decided whether all clients were re-clustered, at each opening of a round at which a client "
+        "was found drifted: the distance that was measured (of the centre that moved farthest, or the "
+        "largest between two clients of a cluster), and the limit from which the trigger fires: the "
+        "threshold times "
         "the mean distance between centres, or delta. Both are in the clusterer's distance. Triangles are "
         'rounds in which it fired. With a single cluster or the threshold "never" there is no limit. Lines '
         f"are single seeds{_list_clause(arms)}."
@@ -143,8 +144,8 @@ def _silhouette_plots(arms: Sequence[Arm]) -> list[Plot]:
     if not arms:
         return []
     caption = (
-        "Below: the number of clusters over rounds. Above: the mean silhouette of the number that each global "
-        "clustering chose, and, as small dots, of every number that it tried, for at most "
+        "Below: the number of clusters over rounds. Above: the mean silhouette of the number that each "
+        "global clustering chose, and, as small dots, of every number that it tried, for at most "
         f"{MOST_CLUSTERINGS} clusterings of the first seed, evenly spread. A silhouette near 1 means that "
         "clusters are far apart, near 0 that they overlap. Lines are single seeds"
         f"{_list_clause(arms)}."
@@ -156,9 +157,9 @@ def _silhouette_plots(arms: Sequence[Arm]) -> list[Plot]:
 
 def _waiting_caption(arms: Sequence[ArmWaiting]) -> str:
     caption = (
-        f"{lengths_sentence(arms)} Bars are means over seeds, of rounds that closed by the horizon. Before "
-        "dispatch, a round waits for reports, for responses to requests, and until enough clients are online. "
-        "Between rounds, responses to requests on updates arrive. "
+        f"{lengths_sentence(arms)} Bars are means over seeds, of rounds that closed by the horizon. "
+        "Before dispatch, a round waits for reports, for responses to requests, and until enough clients are "
+        "online. Between rounds, responses to requests on updates arrive. "
     )
     if are_unrecorded(arms):
         return caption + (
@@ -175,10 +176,11 @@ def _waiting_caption(arms: Sequence[ArmWaiting]) -> str:
 def _timeline_plots(rounds: Sequence[TimelineRound], num_arms: int) -> list[Plot]:
     if not rounds:
         return []
-    seed = f"seed {rounds[0].seed}" if len({item.seed for item in rounds}) == 1 else "each arm's first seed"
+    seed = f"seed {rounds[0].seed}" if len({item.seed for item in rounds}) == 1 else "each arm's own"
     caption = (
-        "A row per visit, sorted by its end: what it spent on requests, download, compute and upload until it "
-        "ended. Its symbol says how: completed, abandoned, dropped out, or crashed. The dotted lines are the "
+        "A row per visit, sorted by its end: what it spent on requests, download, compute and upload until "
+        "it ended. Its symbol says how: completed, abandoned, dropped out, or crashed. The dotted lines "
+        "are the "
         "opening of the round, the dispatch, and its end; times are since the dispatch. The slider chooses a "
         f"round of {seed}: the slowest, the median, and others spread evenly"
         f"{'; the list chooses the arm' if num_arms > 1 else ''}. Of a round with more than "
@@ -202,9 +204,10 @@ def _tables(arms: Sequence[ArmWaiting], closed_most: Sequence[tuple[str, Closer]
             WhyTable(
                 "Who closed rounds",
                 closers_table(closed_most),
-                "The clients of each arm that rounds waited for most often: in how many rounds of their seed "
-                "they were the last to complete or to drop out, and how long those rounds waited from dispatch "
-                "to their end. Compute, download and upload say how many times slower their device is than "
+                "The clients of each arm that rounds waited for most often: in how many rounds of their "
+                "seed they were the last to complete or to drop out, and how long those rounds waited from "
+                "dispatch to their end. Compute, download and upload say how many times slower their "
+                "device is than "
                 "that of the median client of the seed.",
             )
         )

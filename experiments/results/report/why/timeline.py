@@ -14,7 +14,7 @@ from emulator.storage.runlog import RoundRecord
 from experiments.results.formats import time_unit
 from experiments.results.report.figures import blank_figure, thinned, verbatim
 from experiments.results.report.why.menus import ROW_PX, add_list
-from experiments.results.report.why.waiting_figure import STYLES
+from experiments.results.report.why.waiting_figure import PATTERN, STYLES
 from experiments.results.visits.columns import NO_DEVICE, PHASES, VisitColumns, cut_phases
 
 MOST_SLOWEST, MOST_OTHERS = 30, 10
@@ -98,7 +98,7 @@ def timeline_figure(rounds: Sequence[TimelineRound]) -> go.Figure:
             marker={
                 "color": colour,
                 "line": {"width": 0},
-                "pattern": {"shape": pattern, "size": 4, "solidity": 0.25},
+                "pattern": {"shape": pattern, **PATTERN},
             },
             hovertemplate=f"{phase}: %{{x:.3g}}<extra></extra>",
         )
@@ -123,7 +123,7 @@ def timeline_figure(rounds: Sequence[TimelineRound]) -> go.Figure:
             margin={"b": bottom},
             height=figure.layout.height + 2 * ROW_PX,
         )
-        rows = 2 * ROW_PX
+        rows = 2 * ROW_PX + 8
     if len(views) > 1:
         buttons = []
         for arm, items in views.items():
@@ -239,7 +239,7 @@ def _slider(views: Sequence[_View]) -> dict[str, Any]:
     return {
         "active": _first_shown(views),
         "currentvalue": {"prefix": "round ", "font": {"size": 13}},
-        "pad": {"t": 64, "l": 8, "r": 8},
+        "pad": {"t": 72, "l": 8, "r": 8},
         "steps": [
             {
                 "label": f"{view.label} ({view.reason})" if view.reason else view.label,

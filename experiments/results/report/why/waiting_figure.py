@@ -29,6 +29,9 @@ STYLES = {
 }
 """The colour and the pattern of each component."""
 
+PATTERN = {"fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.55)", "size": 5, "solidity": 0.25}
+"""How patterns lie over their colours."""
+
 MOST_NAMED_ARMS = 4
 """With more arms, the sentence names only those with the shortest and the longest rounds."""
 
@@ -80,7 +83,7 @@ def waiting_figure(arms: Sequence[ArmWaiting]) -> go.Figure:
             y=[verbatim(arm.arm) for arm in arms],
             name=name,
             orientation="h",
-            marker={"color": colour, "pattern": {"shape": pattern, "size": 5, "solidity": 0.25}},
+            marker={"color": colour, "pattern": {"shape": pattern, **PATTERN}},
             hovertemplate=f"%{{y}}: {name} %{{x:.3g}}<extra></extra>",
         )
     figure.update_layout(barmode="stack", legend={"traceorder": "normal"})
