@@ -5,7 +5,8 @@ step is made. Before the dispatch it waits for reports, for responses to client 
 clients are online; the log does not tell these apart. After it, the round waits for its visits, and ends
 with one of them: the last participant that returned before the quota was reached, or the last drop-out of a
 lane of which nobody else was out. If the round ended at no end of a visit, it ended at a time that its
-pacing sets: its deadline, or its fixed duration.
+pacing sets: its deadline, or its fixed duration. So it did if a client dropped out at that very instant and
+other visits were abandoned: a drop-out fills no quota.
 
 The round is not sped up unless the visit that closed it is: so the time from dispatch to the end is split by
 the phases of that visit. If several visits ended at that instant, it is a completed one, then the one with
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emulator.arrays import Floats, Ints
+from emulator.arrays import Bools, Floats, Ints
 from emulator.errors import InputError
 from emulator.storage.runlog import RoundRecord
 from experiments.results.visits.columns import PHASES, VisitColumns
@@ -62,12 +63,15 @@ class Waiting:
         return {**dict(zip(COMPONENTS, sums, strict=True)), BETWEEN: float(self.between_s.sum())}
 
 
-def waiting(records: Sequence[RoundRecord], visits: VisitColumns | None) -> Waiting:
+def waiting(
+    records: Sequence[RoundRecord], visits: VisitColumns | None, *, is_fixed: bool = False
+) -> Waiting:
     """What each of these rounds waited for.
 
     Args:
         records: Consecutive rounds of one run.
         visits: All visits of the run; None if they were not recorded (`round.log_visits`).
+        is_fixed: Whether all rounds have a fixed duration from their dispatch, so that no visit closes them.
 
     Raises:
         InputError: A round has another number of visits than of participants.
@@ -80,12 +84,16 @@ def waiting(records: Sequence[RoundRecord], visits: VisitColumns | None) -> Wait
     seconds = np.zeros((len(records), len(COMPONENTS)))
     seconds[:, 0] = dispatched_s - opened_s
     out_s, closing = closed_s - dispatched_s, np.full(len(records), NOBODY, dtype=np.int64)
-    if visits is None:
+    if is_fixed:
+        seconds[:, COMPONENTS.index(DEADLINE)] = out_s
+    elif visits is None:
         seconds[:, COMPONENTS.index(VISITS)] = out_s
     else:
         _refuse_missing_visits(records, visits)
         last = _last_to_end(number, visits)
-        closing = np.where((last != NOBODY) & (visits.end_s[last] == closed_s), last, NOBODY)
+        ended = (last != NOBODY) & (visits.end_s[last] == closed_s)
+        ended &= visits.completed[last] | ~_abandons_at(number, closed_s, visits)
+        closing = np.where(ended, last, NOBODY)
         by_deadline, by_drop_out = closing == NOBODY, (closing != NOBODY) & ~visits.completed[closing]
         seconds[:, COMPONENTS.index(DEADLINE)] = np.where(by_deadline, out_s, 0.0)
         seconds[:, COMPONENTS.index(DROP_OUT)] = np.where(by_drop_out, out_s, 0.0)
@@ -110,6 +118,17 @@ def _last_to_end(rounds: Ints, visits: VisitColumns) -> Ints:
     last = np.searchsorted(visits.round[own], rounds, side="right") - 1
     is_there = (last >= 0) & (visits.round[own[last]] == rounds)
     return np.where(is_there, own[last], NOBODY)
+
+
+def _abandons_at(rounds: Ints, instants_s: Floats, visits: VisitColumns) -> Bools:
+    """(rounds,) whether a visit of the round was abandoned at the given instant of each round."""
+    abandoned = np.flatnonzero(~(visits.completed | visits.dropped))
+    row = np.searchsorted(rounds, visits.round[abandoned])
+    known = (row < len(rounds)) & (rounds[np.minimum(row, len(rounds) - 1)] == visits.round[abandoned])
+    row, end_s = row[known], visits.end_s[abandoned[known]]
+    at = np.zeros(len(rounds), dtype=np.bool_)
+    at[row[end_s == instants_s[row]]] = True
+    return at
 
 
 def _refuse_missing_visits(records: Sequence[RoundRecord], visits: VisitColumns) -> None:

@@ -76,6 +76,7 @@ def why(directory: RunDirectory, arms: Sequence[Arm], summary: Summary) -> Why:
     by_arm: list[ArmWaiting] = []
     closed_most: list[tuple[str, Closer]] = []
     rounds: list[TimelineRound] = []
+    fixed = fixed_durations(directory.experiment())
     most = max(2, MOST_CLOSERS // max(1, len(arms)))
     for arm in arms:
         waited: list[Waiting] = []
@@ -83,7 +84,7 @@ def why(directory: RunDirectory, arms: Sequence[Arm], summary: Summary) -> Why:
         for run in arm.runs:
             records = summary.horizon.records(run)
             visits = read_columns(directory, arm.name, run.seed)
-            waited.append(waiting(records, visits))
+            waited.append(waiting(records, visits, is_fixed=fixed[arm.name]))
             if visits is not None:
                 clients = directory.read_clients(arm.name, run.seed)
                 found += closers(run.seed, waited[-1], visits, clients)
@@ -120,6 +121,18 @@ def squared_distances(experiment: dict[str, Any]) -> dict[str, bool]:
     return {
         str(arm["name"]): isinstance(arm.get("clusterer"), dict)
         and arm["clusterer"].get("distance") == "squared_euclidean"
+        for arm in experiment["arm"]
+    }
+
+
+def fixed_durations(experiment: dict[str, Any]) -> dict[str, bool]:
+    """Whether the rounds of an arm have a fixed duration, by the arm's name.
+
+    >>> fixed_durations({"arm": [{"name": "global"}, {"name": "timed", "pacing": {"kind": "fixed"}}]})
+    {'global': False, 'timed': True}
+    """
+    return {
+        str(arm["name"]): isinstance(arm.get("pacing"), dict) and arm["pacing"].get("kind") == "fixed"
         for arm in experiment["arm"]
     }
 

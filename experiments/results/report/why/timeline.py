@@ -23,6 +23,9 @@ MOST_SLOWEST, MOST_OTHERS = 30, 10
 MOST_CHOICES, FEWEST_PER_ARM, MOST_PER_ARM = 72, 3, 9
 """Rounds to choose from, over all arms and for each of them."""
 
+TITLE_PX = 36
+"""Height of the two lines of the title of the time axis, beyond those of an axis with one."""
+
 LINE = "#7b8794"
 OUTCOMES = (
     ("completed", "circle", "#009E73"),
@@ -117,13 +120,13 @@ def timeline_figure(rounds: Sequence[TimelineRound]) -> go.Figure:
     rows = 0
     if len(rounds) > 1:
         sliders = {arm: _slider(items) for arm, items in views.items()}
-        bottom = figure.layout.margin.b + 2 * ROW_PX
+        rows = 2 * ROW_PX + TITLE_PX
+        bottom = figure.layout.margin.b + rows
         figure.update_layout(
             sliders=[sliders[rounds[0].arm]],
             margin={"b": bottom},
-            height=figure.layout.height + 2 * ROW_PX,
+            height=figure.layout.height + rows,
         )
-        rows = 2 * ROW_PX + 8
     if len(views) > 1:
         buttons = []
         for arm, items in views.items():
@@ -239,7 +242,7 @@ def _slider(views: Sequence[_View]) -> dict[str, Any]:
     return {
         "active": _first_shown(views),
         "currentvalue": {"prefix": "round ", "font": {"size": 13}},
-        "pad": {"t": 72, "l": 8, "r": 8},
+        "pad": {"t": 64 + TITLE_PX, "l": 8, "r": 8},
         "steps": [
             {
                 "label": f"{view.label} ({view.reason})" if view.reason else view.label,

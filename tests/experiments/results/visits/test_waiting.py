@@ -75,6 +75,17 @@ def test_a_round_that_ends_with_no_visit_waited_for_its_deadline():
     assert closing == NOBODY
 
 
+def test_a_client_that_drops_out_at_the_deadline_does_not_close_the_round():
+    ends = [a_visit(0, 0, end_s=21.0, outcome="dropped"), a_visit(0, 1, end_s=21.0, outcome="abandoned")]
+    assert of_one_round(21.0, *ends) == ({"before dispatch": 1, "deadline": 20}, NOBODY)
+
+
+def test_no_visit_closes_a_round_of_fixed_duration():
+    visits = visits_of(a_visit(0, 0, end_s=7.0))
+    waited = waiting([a_round(0, 1, closed_s=7.0)], visits, is_fixed=True)
+    assert (waited.of("deadline")[0], waited.of("upload")[0], waited.closing[0]) == (6, 0, NOBODY)
+
+
 def test_a_round_of_which_every_visit_is_abandoned_waited_for_its_deadline():
     abandoned = [a_visit(0, visit, end_s=5.0, outcome="abandoned") for visit in range(2)]
     assert of_one_round(5.0, *abandoned) == ({"before dispatch": 1, "deadline": 4}, NOBODY)
