@@ -5,7 +5,8 @@
                    (report.horizon_s), `set_by` {arm, seed} (the run that ended first; null if the horizon is
                    `asked_s`), `longest_s`, `event_rounds`, `steps` by arm, `widest_gap_s`, `warnings`
     arms.<arm>     seeds (their number), seed_ids (in the order of every `per_seed`), and the figures of
-                   `AccuracyRow`, `CostRow`, `ClusterChangeRow` and `HonestRow`, each {mean, ci95, per_seed};
+                   `AccuracyRow`, `CostRow`, `ClusterChangeRow`, `HonestRow` and `ClientRow`, each
+                   {mean, ci95, per_seed};
                    `reclustering_rounds` is a list of rounds for each seed
     targets        a list of {target, accuracy, arms}, where arms.<arm> has the figures of `TargetRow`, each
                    {median, interval, level, per_seed}; `held` and `seeds` are numbers of seeds
@@ -55,6 +56,7 @@ from experiments.results.accuracy_tables import (
     comparisons,
     target_table,
 )
+from experiments.results.clients.client_rows import ClientRow, are_logged, client_rows
 from experiments.results.clusters.cluster_changes import (
     ClusterChangeRow,
     are_worth_a_table,
@@ -117,8 +119,8 @@ class CostRow:
 class Summary:
     """The figures of an experiment.
 
-    `accuracy`, `costs`, `cluster_changes`, `honest` and the rows of each target are in the order of
-    `compared`, which is empty if the reference arm has no finished run.
+    `accuracy`, `costs`, `cluster_changes`, `honest`, `clients` and the rows of each target are in the
+    order of `compared`, which is empty if the reference arm has no finished run.
     """
 
     name: str
@@ -131,6 +133,7 @@ class Summary:
     costs: list[CostRow]
     cluster_changes: list[ClusterChangeRow]
     honest: list[HonestRow]
+    clients: list[ClientRow]
     finished: Finished
 
     @property
@@ -163,6 +166,11 @@ class Summary:
     def shows_honest_clients(self) -> bool:
         """Whether accuracies of honest or byzantine clients are known."""
         return are_measured(self.honest)
+
+    @property
+    def shows_clients(self) -> bool:
+        """Whether the accuracies of clients at the horizon are known."""
+        return are_logged(self.clients)
 
     def warnings(self) -> list[str]:
         """Warnings for readers of the figures, as clauses without a full stop."""
@@ -199,10 +207,10 @@ class Summary:
 
     def _figures(self) -> Iterator[dict[str, object]]:
         """The figures of each arm by name, in the order of `compared`."""
-        for accuracy, costs, changes, honest in zip(
-            self.accuracy, self.costs, self.cluster_changes, self.honest, strict=True
+        for rows in zip(
+            self.accuracy, self.costs, self.cluster_changes, self.honest, self.clients, strict=True
         ):
-            yield row_figures(accuracy) | row_figures(costs) | row_figures(changes) | row_figures(honest)
+            yield {name: figure for row in rows for name, figure in row_figures(row).items()}
 
 
 def summarise(
@@ -253,6 +261,7 @@ def summarise(
         costs=[_cost_row(arm, horizon) for arm in compared],
         cluster_changes=cluster_change_rows(compared, horizon),
         honest=honest_rows(compared, horizon),
+        clients=client_rows(compared, horizon),
         finished=drift_figures(runs, reference_arm),
     )
 
@@ -382,7 +391,9 @@ def _last(values: Sequence[float]) -> float | None:
     return values[-1] if values else None
 
 
-def row_figures(row: AccuracyRow | TargetRow | CostRow | ClusterChangeRow | HonestRow) -> dict[str, object]:
+def row_figures(
+    row: AccuracyRow | TargetRow | CostRow | ClusterChangeRow | HonestRow | ClientRow,
+) -> dict[str, object]:
     """The figures of a row by name, as in `summary.json`."""
     values = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "arm"}
     return {

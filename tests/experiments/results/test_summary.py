@@ -31,6 +31,8 @@ CHANGES = [
     *("changed_cluster", "accuracy_lost_pp", "largest_loss_pp", "models_replaced", "clustering_wall_s"),
 ]
 HONEST = ["honest_accuracy", "byzantine_accuracy"]
+CLIENTS = ["mean_client_accuracy", "worst_tenth"]
+BESIDE_REFERENCE = ["worst_tenth_gain_pp", "worse_off", "better_off", "unchanged", "mean_loss_pp"]
 TIMES = ["time_below_s", "saved_s", "below_after_drift", "first_reached_s", "held_from_s", "speedup"]
 
 
@@ -63,8 +65,17 @@ def test_the_schema_is_exactly_the_promised_one(two_arms):
             *("seeds", "seed_ids", *ACCURACY, *COSTS, "reclustering_rounds"),
             *(*CHANGES[:2], "accuracy_lost_difference_pp", *CHANGES[2:]),
             *(*HONEST, "honest_gain_pp"),
+            *(*CLIENTS, *BESIDE_REFERENCE),
         ]
-        for figure in ("mean_accuracy", "final_accuracy", "adjusted_rand_index", *COSTS, *CHANGES, *HONEST):
+        for figure in (
+            "mean_accuracy",
+            "final_accuracy",
+            "adjusted_rand_index",
+            *COSTS,
+            *CHANGES,
+            *HONEST,
+            *CLIENTS,
+        ):
             assert list(arm[figure]) == ["mean", "ci95", "per_seed"]
             assert len(arm[figure]["per_seed"]) == arm["seeds"] == 2
     assert list(summary["arms"]["fielding"]["gain_pp"]) == ["mean", "ci95", "per_seed", "ci95_joint"]
