@@ -17,6 +17,7 @@ from experiments.results.many_runs.rows import Section
 from experiments.results.report.cells import NOTHING, OUTSIDE, printable, scored_steps
 from experiments.results.report.columns import (
     ACCURACY,
+    CLIENTS,
     CLUSTER_CHANGES,
     COSTS,
     HONEST,
@@ -30,6 +31,7 @@ from experiments.results.report.notes import (
     HOW_TO_SET_A_TARGET,
     accuracy_note,
     as_warning,
+    client_note,
     cluster_change_note,
     come_and_go_note,
     few_seeds_note,
@@ -91,6 +93,10 @@ def print_summary(summary: Summary) -> None:
         honest = text_table(HONEST, summary.honest, in_terminal=True)
         _print_figures(console, f"{summary.name}: honest and byzantine clients", honest)
         _note(console, honest_note(summary))
+    if summary.shows_clients:
+        clients = text_table(CLIENTS, summary.clients, in_terminal=True)
+        _print_figures(console, f"{summary.name}: clients at the horizon", clients)
+        _note(console, client_note(summary))
     if few_seeds := few_seeds_note(summary):
         _note(console, few_seeds)
 

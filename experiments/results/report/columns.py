@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.results.accuracy_tables import AccuracyRow, TargetRow, TargetTable
+from experiments.results.clients.client_rows import ClientRow
 from experiments.results.clusters.cluster_changes import ClusterChangeRow
 from experiments.results.clusters.honest_clients import HonestRow
 from experiments.results.formats import (
@@ -30,7 +31,7 @@ from experiments.results.intervals import Estimate
 from experiments.results.medians import MedianEstimate
 from experiments.results.summary import CostRow
 
-Row = AccuracyRow | TargetRow | CostRow | ClusterChangeRow | HonestRow
+Row = AccuracyRow | TargetRow | CostRow | ClusterChangeRow | HonestRow | ClientRow
 
 REFERENCE_CELL = Cell("reference")
 
@@ -130,6 +131,15 @@ HONEST = (
     Column("honest_accuracy", "honest clients", percent_scale),
     Column("honest_gain_pp", "gain of honest clients", points_scale),
     Column("byzantine_accuracy", "byzantine clients", percent_scale),
+)
+CLIENTS = (
+    Column("mean_client_accuracy", "mean of clients", percent_scale),
+    Column("worst_tenth", "worst tenth", percent_scale),
+    Column("worst_tenth_gain_pp", "gain of worst tenth", points_scale),
+    Column("worse_off", "worse off", percent_scale),
+    Column("better_off", "better off", percent_scale),
+    Column("unchanged", "unchanged", percent_scale, in_terminal=False),
+    Column("mean_loss_pp", "mean loss of those worse off", points_scale),
 )
 OPTIONAL = ("gain_after_drift_pp", "below_after_drift", "adjusted_rand_index")
 """The keys of columns that are left out unless they were measured."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.results.formats import time_scale
+from experiments.results.clients.client_rows import chance_of_worse
+from experiments.results.formats import percent_scale, show_estimate, time_scale
 from experiments.results.intervals import FEWEST_SEEDS
 from experiments.results.recorded import REFERENCE
 from experiments.results.summary import Summary
@@ -77,6 +78,18 @@ HONEST_APART = (
 )
 
 
+CLIENTS_AT_HORIZON = (
+    "Accuracies of the scored clients at the last evaluation by the horizon, not smoothed. The worst tenth "
+    "is the mean of the tenth of clients (rounded up) with the lowest accuracy: each arm has its own, so its "
+    "gain does not say that the same clients gain."
+)
+BY_CHANCE = (
+    "Worse off is a strictly lower accuracy; who has the same is neither worse nor better off. A client has "
+    "few test samples, so some are worse off by chance: between two arms that are equally good for everyone, "
+    "as many clients are better off as worse off, on average."
+)
+
+
 GLOBAL_RECLUSTERINGS = (
     "Global re-clusterings are those up to the horizon: rounds in which all clients were clustered anew."
 )
@@ -137,6 +150,22 @@ def honest_note(summary: Summary) -> str:
     """A note that explains the table of honest and byzantine clients."""
     gain = f" Gain of honest clients is over those of {summary.reference_arm}, paired by seed."
     return f"{HONEST_APART}{gain if len(summary.honest) > 1 else ''}"
+
+
+def client_note(summary: Summary) -> str:
+    """A note that explains the table of clients, with a yardstick of what is chance."""
+    if len(summary.clients) < 2:
+        return CLIENTS_AT_HORIZON
+    reference = next(arm for arm in summary.compared if arm.is_reference)
+    chance = chance_of_worse(reference, summary.horizon)
+    compared = f" Each client is compared with itself under {reference.arm}, seed by seed. {BY_CHANCE}"
+    if chance.mean is None:
+        return CLIENTS_AT_HORIZON + compared
+    cell = show_estimate(chance, percent_scale(chance.mean))
+    return (
+        f"{CLIENTS_AT_HORIZON}{compared} Between the last two evaluations by the horizon of {reference.arm} "
+        f"itself, {' '.join(cell.lines)} of its clients lost accuracy."
+    )
 
 
 def target_note(summary: Summary) -> str:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from experiments.results.report.columns import (
 from experiments.results.report.drift_section import drift_section
 from experiments.results.report.faults_section import faults_section
 from experiments.results.report.figures import Arm
+from experiments.results.report.for_whom.section import HOW_TO_LOG_CLIENTS, for_whom
 from experiments.results.report.headline import drift_sentence, sentences
 from experiments.results.report.notes import (
     HOW_TO_SET_A_TARGET,
@@ -48,6 +49,7 @@ from experiments.results.report.notes import (
 from experiments.results.report.plotly_js import PLOTLY_FILE
 from experiments.results.report.scripted_page import page_with_nonce
 from experiments.results.report.what_was_run import hashes_of_inputs, lead, missing_runs, settings_of_run
+from experiments.results.report.why.section import why
 from experiments.results.rounds_table import write_rounds_table
 from experiments.results.run_directory import FinishedRun, RunDirectory
 from experiments.results.summary import Summary, summarise_directory, write_summary
@@ -59,15 +61,6 @@ QUESTIONS = (
     ("repeat", "Can I trust and repeat it?"),
 )
 """The ids and titles of the questions that the page answers, in its order."""
-
-HOW_TO_RECORD_CLIENTS = (
-    "The accuracy of each client was not recorded. With round.log_client_accuracy = true in the "
-    "configuration, runs log it, and this part of the page tells who gains and who loses."
-)
-HOW_TO_RECORD_VISITS = (
-    "Visits were not recorded. With round.log_visits = true in the configuration, runs log the phases of "
-    "each visit, and this part of the page tells who is slow and what rounds waited for."
-)
 
 
 def write_results(directory: RunDirectory, *, shared_plotly: bool = False) -> Summary:
@@ -113,10 +106,12 @@ def write_report(
     arms = [Arm(arm.arm, arm.runs, arm.curves, order.index(arm.arm)) for arm in summary.compared]
     colours = {arm.name: arm.colour for arm in arms}
     scored = experiment.get("round", {}).get("evaluate_clients")
+    clients = for_whom(directory, arms, summary)
+    reasons = why(directory, arms, summary)
     plots = {
         "pays": pays_plots(arms, summary, scored),
-        "for-whom": membership_plots(arms),
-        "why": round_plots(arms, scored),
+        "for-whom": [*([] if clients is None else clients.plots), *membership_plots(arms)],
+        "why": [*reasons.plots, *round_plots(arms, scored)],
     }
     page = page_with_nonce(
         "report_page.html",
@@ -157,8 +152,9 @@ def write_report(
         hashes=hashes_of_inputs(directory),
         plots=plots,
         num_plots=sum(map(len, plots.values())),
-        whom_note=HOW_TO_RECORD_CLIENTS if not _logs_clients(runs) else "",
-        why_note=HOW_TO_RECORD_VISITS if not _records_visits(experiment) else "",
+        for_whom=clients,
+        how_to_log_clients=HOW_TO_LOG_CLIENTS,
+        why=reasons,
         plotly_js=None if shared_plotly else Markup(get_plotlyjs()),
         plotly_file=PLOTLY_FILE,
     )
@@ -193,12 +189,3 @@ def _seed_table(summary: Summary) -> dict[str, Any]:
             for number, target in enumerate(summary.targets, 1)
         ),
     }
-
-
-def _logs_clients(runs: Sequence[FinishedRun]) -> bool:
-    """Whether some run has the accuracy of each client."""
-    return any(record.client_accuracy is not None for run in runs for record in run.records)
-
-
-def _records_visits(experiment: Mapping[str, Any]) -> bool:
-    return bool(experiment.get("round", {}).get("log_visits"))
