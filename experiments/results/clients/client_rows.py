@@ -19,7 +19,7 @@ from experiments.results.clients.client_accuracy import (
     worse_off,
 )
 from experiments.results.horizon import Horizon
-from experiments.results.intervals import Estimate, Gain, gain_estimate, mean_estimate, share_estimate
+from experiments.results.intervals import Estimate, Gain, amount_estimate, gain_estimate, share_estimate
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _row(
         worse_off=share_estimate([None if seed is None else seed.worse for seed in found]),
         better_off=share_estimate([None if seed is None else seed.better for seed in found]),
         unchanged=share_estimate([None if seed is None else seed.equal for seed in found]),
-        mean_loss_pp=mean_estimate(
+        mean_loss_pp=amount_estimate(
             [None if seed is None or seed.mean_loss is None else 100 * seed.mean_loss for seed in found]
         ),
     )
