@@ -77,7 +77,7 @@ def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
     arms: dict[str, None] = {}
     figures: dict[str, dict[str, dict[str, Any]]] = {figure: {} for figure in (*COMPARED, *COUNTED)}
     ordered = sorted(directories, key=lambda item: item.path.name)
-    columns = _columns(ordered)
+    columns = column_names(ordered)
     for directory, column in zip(ordered, columns, strict=True):
         report = directory.experiment()["report"]
         names = directory.arms()
@@ -166,7 +166,7 @@ def build_sections(directories: Sequence[RunDirectory]) -> list[Section]:
     return sections(
         [
             MeasuredDirectory.read(directory, name, reader)
-            for directory, name in zip(ordered, _columns(ordered), strict=True)
+            for directory, name in zip(ordered, column_names(ordered), strict=True)
         ]
     )
 
@@ -203,7 +203,7 @@ def write_table(
     return table
 
 
-def _columns(directories: Sequence[RunDirectory]) -> list[str]:
+def column_names(directories: Sequence[RunDirectory]) -> list[str]:
     """The name of each column: that of its configuration.
 
     If two configurations share a name, the names are those of the folders.

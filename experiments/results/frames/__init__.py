@@ -1,0 +1,1 @@
+"""The results of run directories as pandas frames; pandas is imported nowhere else in this package."""

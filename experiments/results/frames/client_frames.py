@@ -1,0 +1,98 @@
+"""Frames of single runs: a row per client at the horizon, and a row per visit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from emulator.arrays import NO_IDS, Floats, Ints
+from emulator.errors import InputError
+from emulator.storage.runlog import RoundRecord
+from experiments.results.clusters.clusters_in_force import clusters_in_force
+from experiments.results.frames.typed_columns import known_ints, typed_frame
+from experiments.results.horizon import Horizon
+from experiments.results.run_directory import FinishedRun
+
+DEVICE = ("seconds_per_sample", "download_bytes_per_s", "upload_bytes_per_s", "latency_s")
+"""The columns of a client's device, beside the row of the profile's table."""
+
+
+def clients_frame(run: FinishedRun, horizon: Horizon, devices: pa.Table | None) -> pd.DataFrame:
+    """A row per client of a run, as of the last round by the horizon.
+
+    Columns: `client`; `accuracy` and `label`, the label of which it holds most samples, of the last
+    evaluation, NaN and missing for a client that was not scored then, and no columns at all if the run did
+    not log them (`round.log_client_accuracy`); `cluster`, missing for a client in none; `participations` and
+    `completed`, visits begun and completed; `device`, the row of the profile's table, and the columns
+    `DEVICE`, no columns if `devices` is None.
+
+    Raises:
+        InputError: The log has a client that the run does not have.
+    """
+    records = horizon.records(run)
+    members = next((known for known in reversed(clusters_in_force(records)) if known is not None), None)
+    count = _num_clients(run, members, devices)
+    columns: dict[str, Any] = {"client": np.arange(count, dtype=np.int64)}
+    scored = next((record for record in reversed(records) if record.client_accuracy is not None), None)
+    if scored is not None:
+        columns |= _scores(run, scored, count)
+    columns["cluster"] = known_ints(np.full(count, -1) if members is None else members)
+    columns["participations"] = _visits(run, [record.participants for record in records], count)
+    columns["completed"] = _visits(run, [record.completed for record in records], count)
+    if devices is not None:
+        known = typed_frame(devices, ["device"])
+        columns |= {name: known[name] for name in ("device", *DEVICE)}
+    return pd.DataFrame(columns)
+
+
+def visits_frame(visits: pa.Table) -> pd.DataFrame:
+    """A row per visit of a run, with the columns of `visits.parquet` (recorded_tables.py).
+
+    `outcome` is a category, `models` are lists of labels, `device` is missing without a table of devices.
+    """
+    return typed_frame(visits, ["device"])
+
+
+def _num_clients(run: FinishedRun, members: Ints | None, devices: pa.Table | None) -> int:
+    if devices is not None:
+        return devices.num_rows
+    if (count := run.header.get("num_clients")) is not None:
+        return int(count)
+    return 0 if members is None else len(members)
+
+
+def _scores(run: FinishedRun, record: RoundRecord, count: int) -> dict[str, Any]:
+    """The columns of an evaluation with the accuracy of each scored client."""
+    ids = run.header.get("scored_clients")
+    scored: Ints = np.arange(len(_accuracy(record))) if ids is None else np.asarray(ids)
+    if len(scored) != len(_accuracy(record)) or scored.max(initial=-1) >= count:
+        raise _damaged(run, f"client_accuracy is not of the scored clients among {count}")
+    accuracy: Floats = np.full(count, np.nan)
+    accuracy[scored] = _accuracy(record)
+    columns: dict[str, Any] = {"accuracy": accuracy}
+    if record.client_label is not None:
+        label = np.full(count, -1, dtype=np.int64)
+        label[scored] = record.client_label
+        columns["label"] = known_ints(label)
+    return columns
+
+
+def _accuracy(record: RoundRecord) -> Floats:
+    assert record.client_accuracy is not None
+    return record.client_accuracy.astype(np.float64)
+
+
+def _visits(run: FinishedRun, by_round: list[list[int]], count: int) -> Ints:
+    """(count,) how often each client is in the lists."""
+    ids = np.concatenate([NO_IDS, *(np.array(clients, dtype=np.int64) for clients in by_round)])
+    visits = np.bincount(ids, minlength=count)
+    if len(visits) > count:
+        raise _damaged(run, f"client {len(visits) - 1} is not one of the {count}")
+    return visits.astype(np.int64)
+
+
+def _damaged(run: FinishedRun, problem: str) -> InputError:
+    return InputError(f"arm {run.arm!r}, seed {run.seed}: its log is damaged, {problem}")

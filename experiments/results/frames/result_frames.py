@@ -1,0 +1,284 @@
+"""The frames of a run directory, or of a folder of them, read when they are asked for.
+
+A folder's frames begin with a column `experiment`, followed by one for each key in which its configurations
+differ. Runs that are not finished are left out, and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from emulator.errors import DataFileError, InputError
+from experiments.naming import abbreviated
+from experiments.results.frames.client_frames import clients_frame, visits_frame
+from experiments.results.frames.round_frames import rounds_frame, triggers_frame
+from experiments.results.frames.summary_frames import summary_frame, table_frame
+from experiments.results.frames.typed_columns import joined, with_keys, with_run
+from experiments.results.many_runs.differing_keys import differing_keys, key_values, short_names
+from experiments.results.report.cells import run_counts
+from experiments.results.run_directory import FinishedRun, RunDirectory
+from experiments.results.summary import Summary, summarise_directory
+from experiments.results.table import column_names, how_many_runs, run_directories
+
+FRAMES = ("summary", "rounds", "clients", "visits", "triggers")
+"""The names of the frames."""
+
+LOG_VISITS = "round.log_visits"
+LOG_CLIENTS = "round.log_client_accuracy"
+
+
+class NotRecordedError(InputError):
+    """A frame whose runs did not record it; the message names the option that records it."""
+
+    def __init__(self, where: str, what: str, option: str) -> None:
+        """Compose the message: `where` the runs are, `what` they lack, and the option of a configuration."""
+        super().__init__(
+            f"{where}: its runs recorded no {what}; with {option} = true, runs record them (driftscale run "
+            f"… --set {option}=true, into a new directory)"
+        )
+
+
+@dataclass(frozen=True)
+class RecordedExperiment:
+    """A run directory with its finished runs, which are read at the first use.
+
+    Attributes:
+        name: Its name among several, in `experiment` columns.
+        directory: The run directory.
+        config: The configuration as it was recorded, with all defaults.
+    """
+
+    name: str
+    directory: RunDirectory
+    config: dict[str, Any]
+
+    @property
+    def arms(self) -> list[str]:
+        """The names of all arms in the configured order; the first is the reference arm."""
+        return [str(arm["name"]) for arm in self.config["arm"]]
+
+    @cached_property
+    def finished(self) -> list[tuple[str, int]]:
+        """(arm, seed) of its finished runs."""
+        return self.directory.finished_pairs()
+
+    @cached_property
+    def runs(self) -> list[FinishedRun]:
+        """Its finished runs; InputError if a file is damaged, or of another version that wrote others."""
+        try:
+            return self.directory.finished_runs()
+        except DataFileError as error:
+            raise _of_version(error, self.directory) from error
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Their summary, from their logs."""
+        return summarise_directory(self.directory, self.runs)
+
+    @property
+    def unfinished(self) -> list[str]:
+        """The runs that are planned and not finished, as "arm, seed 3 (failed)"."""
+        return [
+            f"{arm}, seed {seed}{' (failed)' if self.directory.failure(arm, seed) is not None else ''}"
+            for arm in self.arms
+            for seed in self.config["seeds"]
+            if (arm, seed) not in self.finished
+        ]
+
+    def run(self, arm: str, seed: int) -> FinishedRun:
+        """One of its finished runs; InputError with the choices if there is no such run."""
+        for run in self.runs:
+            if (run.arm, run.seed) == (arm, seed):
+                return run
+        choices = ", ".join(f"{name} {number}" for name, number in self.finished)
+        raise InputError(
+            f"{self.directory.path}: no finished run of arm {arm!r}, seed {seed}; finished: {choices}"
+        )
+
+    def clients(self, arm: str, seed: int) -> pd.DataFrame:
+        """The frame of the clients of one run (`clients_frame`), with its arm and seed."""
+        run = self.run(arm, seed)
+        devices = self.directory.read_clients(arm, seed)
+        return with_run(clients_frame(run, self.summary.horizon, devices), arm, seed, self.arms)
+
+    def visits(self, arm: str, seed: int) -> pd.DataFrame | None:
+        """The frame of the visits of one run, with its arm and seed; None if they were not recorded."""
+        visits = self.directory.read_visits(arm, seed)
+        return None if visits is None else with_run(visits_frame(visits), arm, seed, self.arms)
+
+    @property
+    def squared_arms(self) -> set[str]:
+        """The arms whose clusterer compares squared distances."""
+        return {
+            arm["name"]
+            for arm in self.config["arm"]
+            if isinstance(arm.get("clusterer"), Mapping)
+            and arm["clusterer"].get("distance") == "squared_euclidean"
+        }
+
+
+@dataclass(frozen=True)
+class ResultFrames:
+    """The frames of finished runs; each is read when it is first asked for, and kept.
+
+    Attributes:
+        path: The run directory, or the folder of run directories.
+        experiments: The run directories that have finished runs, by the names of their folders.
+        unfinished: The runs that are left out since they are not finished, with their experiment in a folder.
+        is_folder: Whether `path` is a folder of run directories.
+    """
+
+    path: Path
+    experiments: tuple[RecordedExperiment, ...]
+    unfinished: tuple[str, ...]
+    is_folder: bool
+
+    @classmethod
+    def read(cls, path: Path) -> ResultFrames:
+        """The frames of the run directory or the folder of run directories at `path`.
+
+        Raises:
+            InputError: There is no such directory, it is neither, or no run is finished.
+            DataFileError: A configuration is damaged.
+        """
+        directories = run_directories(path)
+        is_folder = bool(directories)
+        directories = directories or [RunDirectory(path)]
+        configs = [directory.experiment() for directory in directories]
+        recorded = [
+            RecordedExperiment(name, directory, config)
+            for name, directory, config in zip(column_names(directories), directories, configs, strict=True)
+        ]
+        if not any(item.finished for item in recorded):
+            counts = (
+                run_counts(how_many_runs(directories[0])) if not is_folder else f"{len(recorded)} experiments"
+            )
+            raise InputError(f"{path}: no run is finished: {counts}")
+        unfinished = [
+            f"{item.name}: {run}" if is_folder else run for item in recorded for run in item.unfinished
+        ]
+        return cls(path, tuple(item for item in recorded if item.finished), tuple(unfinished), is_folder)
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """The frame called `name`, one of `FRAMES`; InputError with the choices for another name."""
+        if name not in FRAMES:
+            raise InputError(f"no frame {name!r}; choices: {', '.join(FRAMES)}")
+        frame: pd.DataFrame = getattr(self, name)
+        return frame
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """A row per arm, seed, figure and target: see `summary_frame`."""
+        return self._joined([summary_frame(item.summary, item.arms) for item in self.experiments])
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A row per arm: means over seeds and their 95 % intervals, see `table_frame`."""
+        return self._joined([table_frame(item.summary, item.arms) for item in self.experiments])
+
+    @cached_property
+    def rounds(self) -> pd.DataFrame:
+        """A row per arm, seed and round, with the columns of `rounds.parquet`: see `rounds_frame`."""
+        return self._joined([rounds_frame(item.runs, item.arms) for item in self.experiments])
+
+    @cached_property
+    def triggers(self) -> pd.DataFrame:
+        """A row per arm, seed and round in which a trigger compared: see `triggers_frame`."""
+        return self._joined(
+            [triggers_frame(item.runs, item.arms, item.squared_arms) for item in self.experiments]
+        )
+
+    @cached_property
+    def clients(self) -> pd.DataFrame:
+        """A row per arm, seed and client, at the horizon: see `clients_frame`.
+
+        The columns `accuracy` and `label` are there if a run logged them; those of a run that did not are
+        missing, and `missing_columns` names the option.
+        """
+        return self._joined(
+            [
+                _below_each_other([item.clients(arm, seed) for arm, seed in item.finished])
+                for item in self.experiments
+            ]
+        )
+
+    @cached_property
+    def visits(self) -> pd.DataFrame:
+        """A row per visit: see `visits_frame`.
+
+        Raises:
+            NotRecordedError: A finished run did not record its visits.
+        """
+        frames = []
+        for item in self.experiments:
+            found = [item.visits(arm, seed) for arm, seed in item.finished]
+            known = [frame for frame in found if frame is not None]
+            if len(known) < len(found):
+                raise NotRecordedError(str(item.directory.path), "visits", LOG_VISITS)
+            frames.append(_below_each_other(known))
+        return self._joined(frames)
+
+    @property
+    def missing_columns(self) -> str | None:
+        """What `clients` lacks, and the option that records it, as a sentence; None if it lacks nothing."""
+        lacking = [
+            item.name
+            for item in self.experiments
+            if not item.config.get("round", {}).get("log_client_accuracy", False)
+        ]
+        if not lacking:
+            return None
+        of_some = "" if len(lacking) == len(self.experiments) else f"{abbreviated(lacking, ', ')}: "
+        return f"{of_some}clients have no accuracy and no label: {LOG_CLIENTS} = true records them"
+
+    def _joined(self, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+        """The frames of all experiments below each other; of a folder with the experiment and its keys."""
+        if not self.is_folder:
+            return frames[0]
+        arms = list(dict.fromkeys(arm for item in self.experiments for arm in item.arms))
+        taken = {*frames[0].columns, "experiment"}
+        frames = [
+            with_keys(frame, item.name, dict(self._keys(item, taken)))
+            for frame, item in zip(frames, self.experiments, strict=True)
+        ]
+        return joined(frames, arms)
+
+    def _keys(self, item: RecordedExperiment, taken: set[str]) -> Iterator[tuple[str, list[Any]]]:
+        """(column, value for each arm of `item`) for each key in which the configurations differ.
+
+        A column has the short name of its key, or the whole one if a frame has a column of that name.
+        """
+        values = key_values(item.config, self._paths)
+        for index, (path, short) in enumerate(zip(self._paths, short_names(self._paths), strict=True)):
+            name = ".".join(path) if short in taken else short
+            yield name, [_plain(values[arm][index]) for arm in item.arms]
+
+    @cached_property
+    def _paths(self) -> list[tuple[str, ...]]:
+        return differing_keys([item.config for item in self.experiments])
+
+
+def _below_each_other(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+
+
+def _plain(value: Any) -> Any:
+    """A value of a configuration as a cell: lists and tables, by which nothing is grouped, as text."""
+    return str(value) if isinstance(value, list | Mapping) else value
+
+
+def _of_version(error: DataFileError, directory: RunDirectory) -> InputError:
+    """The error, with the versions if the run directory was recorded by another one than this."""
+    manifest = directory.manifest()
+    recorded = None if manifest is None else manifest.versions.get("driftscale")
+    ours = version("driftscale")
+    if recorded is None or recorded == ours:
+        return error
+    return InputError(f"{error}; driftscale {recorded} recorded it, and this is {ours}")

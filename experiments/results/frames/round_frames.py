@@ -1,0 +1,89 @@
+"""Frames with a row per round: all rounds, and those in which a trigger compared or centres were chosen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from emulator.messages import PairwiseTrigger
+from emulator.storage.runlog import RoundRecord
+from experiments.results.frames.typed_columns import as_arms, typed_frame
+from experiments.results.rounds_table import rounds_table
+from experiments.results.run_directory import FinishedRun
+
+MAY_MISS = (
+    *("kmeans_clients", "silhouette_clients", "scored_clients", "drift_cells", "holding"),
+    *("trigger_clusters", "trigger_fired"),
+)
+"""The whole numbers and booleans of `rounds_table` that are unknown in some rounds."""
+
+LIMITED = ("arm", "seed", "round", "closed_s", "reclustered", "silhouettes")
+"""The columns of the rounds that triggers have too."""
+
+
+def rounds_frame(runs: Sequence[FinishedRun], arms: Sequence[str]) -> pd.DataFrame:
+    """A row per run and round, in the order of `runs`, with the columns of `rounds_table`.
+
+    `silhouettes` are dictionaries {number of clusters: mean silhouette}, None in rounds without them.
+    """
+    return as_arms(typed_frame(rounds_table(runs), MAY_MISS), arms)
+
+
+def triggers_frame(
+    runs: Sequence[FinishedRun], arms: Sequence[str], squared: Collection[str] = ()
+) -> pd.DataFrame:
+    """A row per run and round in which a trigger compared, or a clustering tried numbers of clusters.
+
+    Columns: arm, seed, round, closed_s; `shift`, what was compared, and `limit`, with which (NaN if the
+    trigger never fires, or nothing could be compared); `fired`; `threshold` and `mean_distance` of a trigger
+    that compares the shifts of centres; `clusters`, before any re-clustering; `reclustered`; `chosen_k`, the
+    number of clusters after the round, where silhouettes were compared; `silhouettes`
+    {number of clusters: mean silhouette}. What a round did not compare is missing.
+
+    The limit of a shift is threshold x mean distance, of which a single centre has none.
+
+    Args:
+        runs: The runs.
+        arms: All arms, in the configured order.
+        squared: Those that compare squared distances, and so with the square of the threshold.
+    """
+    rows = [
+        (run, record)
+        for run in runs
+        for record in run.records
+        if record.trigger is not None or record.silhouettes is not None
+    ]
+    records = [record for _, record in rows]
+    frame = rounds_frame([replace(run, records=[record]) for run, record in rows], arms)
+    known = frame[[*LIMITED, "trigger_fired", "trigger_clusters"]].rename(
+        columns={"trigger_fired": "fired", "trigger_clusters": "clusters"}
+    )
+    compared = frame["trigger_shift"].fillna(frame["trigger_largest_distance"])
+    tried = np.array([record.silhouettes is not None for record in records], dtype=np.bool_)
+    chosen = np.array([len(record.clusters) for record in records], dtype=np.int64)
+    known.insert(4, "shift", compared)
+    limits = [_limit(record, run.arm in squared) for run, record in rows]
+    known.insert(5, "limit", np.array(limits, dtype=np.float64))
+    known.insert(6, "fired", known.pop("fired"))
+    known.insert(7, "threshold", frame["trigger_threshold"])
+    known.insert(8, "mean_distance", frame["trigger_mean_distance"])
+    known.insert(9, "clusters", known.pop("clusters"))
+    known["chosen_k"] = pd.arrays.IntegerArray(chosen, ~tried)
+    known["silhouettes"] = known.pop("silhouettes")
+    return known
+
+
+def _limit(record: RoundRecord, is_squared: bool) -> float:
+    """The limit with which the trigger of a round compared; NaN if it compared with none."""
+    trigger = record.trigger
+    if trigger is None:
+        return math.nan
+    if isinstance(trigger, PairwiseTrigger):
+        return trigger.delta
+    if trigger.threshold is None or trigger.mean_distance is None:
+        return math.nan
+    return (trigger.threshold**2 if is_squared else trigger.threshold) * trigger.mean_distance

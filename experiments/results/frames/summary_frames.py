@@ -1,0 +1,137 @@
+"""Frames of a summary: every figure of every seed, and the arms' means with their intervals.
+
+A bound of a time is never given as the time: `value` is NaN unless a figure is known exactly, and `low` and
+`high` are what is known of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+
+import pandas as pd
+
+from experiments.results.accuracy_tables import AccuracyRow, Comparison, TargetRow
+from experiments.results.clusters.cluster_changes import ClusterChangeRow
+from experiments.results.clusters.honest_clients import HonestRow
+from experiments.results.frames.typed_columns import as_arms
+from experiments.results.intervals import Estimate
+from experiments.results.medians import Bounds, MedianEstimate
+from experiments.results.recorded import Target
+from experiments.results.summary import CostRow, Summary
+
+STATUSES = ("=", ">=", "<=", "range", "undetermined", "not measured")
+"""How well a figure is known: those of `Bounds.status`, and a figure that a run does not have."""
+
+FINISHED = ("accuracy_omitting_drift", "accuracy_including_drift", "models_sent", "relative_models_sent")
+"""The figures of whole runs, as `drift_figures.py` has them."""
+
+Row = AccuracyRow | TargetRow | CostRow | ClusterChangeRow | HonestRow
+Cell = tuple[str, int, str, Target | None, float, float, float, str]
+
+
+def summary_frame(summary: Summary, arms: Sequence[str]) -> pd.DataFrame:
+    """A row per arm, seed, figure and target.
+
+    Columns: arm, seed; `figure`, its name as in `summary.json`, with "finished." before those of whole runs;
+    `target`, an accuracy, "reference" or None for a figure without one; `value`, NaN unless it is known
+    exactly; `low` and `high`, its bounds (infinite if there is none, NaN if it was not measured); `status`,
+    one of `STATUSES`. A figure that compares an arm with the reference arm has no rows for that arm.
+    """
+    names = ("arm", "seed", "figure", "target", "value", "low", "high", "status")
+    frame = pd.DataFrame(
+        dict(zip(names, zip(*_cells(summary), strict=True), strict=True)), columns=list(names)
+    )
+    frame["target"] = frame["target"].astype(object)
+    kinds = {"seed": "int64", "value": "float64", "low": "float64", "high": "float64"}
+    frame = as_arms(frame.astype(kinds), arms)
+    frame["figure"] = pd.Categorical(frame["figure"], categories=list(dict.fromkeys(frame["figure"])))
+    frame["status"] = pd.Categorical(frame["status"], categories=list(STATUSES))
+    return frame
+
+
+def table_frame(summary: Summary, arms: Sequence[str]) -> pd.DataFrame:
+    """A row per arm with the figures that need no target: the mean over seeds and its 95 % interval.
+
+    The columns of a figure are `<figure>`, `<figure>_low` and `<figure>_high`, NaN if some seed has no value,
+    the interval also with under three seeds. Figures that have no mean in any arm are left out.
+    """
+    rows: list[dict[str, object]] = []
+    for arm, by_table in _by_arm(summary):
+        row: dict[str, object] = {"arm": arm.arm, "seeds": len(arm.runs)}
+        for name, estimate in _estimates(by_table):
+            if isinstance(estimate, Estimate):
+                low, high = estimate.ci95 or (math.nan, math.nan)
+                row |= {name: _known(estimate.mean), f"{name}_low": low, f"{name}_high": high}
+        rows.append(row)
+    names = dict.fromkeys(name for row in rows for name in row)
+    frame = as_arms(pd.DataFrame(rows, columns=list(names)), arms)
+    frame = frame.astype({name: "int64" if name == "seeds" else "float64" for name in names if name != "arm"})
+    unmeasured = [
+        column
+        for name in names
+        if f"{name}_low" in names and frame[name].isna().all()
+        for column in (name, f"{name}_low", f"{name}_high")
+    ]
+    return frame.drop(columns=unmeasured)
+
+
+def _by_arm(summary: Summary) -> Iterator[tuple[Comparison, list[Row]]]:
+    """Each compared arm with its rows in the tables without a target."""
+    for arm, accuracy, costs, changes, honest in zip(
+        summary.compared,
+        summary.accuracy,
+        summary.costs,
+        summary.cluster_changes,
+        summary.honest,
+        strict=True,
+    ):
+        yield arm, [accuracy, costs, changes, honest]
+
+
+def _cells(summary: Summary) -> Iterator[Cell]:
+    for arm, by_table in _by_arm(summary):
+        for name, estimate in _estimates(by_table):
+            yield from _of_seeds(arm.arm, arm.seed_ids, name, None, estimate)
+    seeds = {arm.arm: arm.seed_ids for arm in summary.compared}
+    for table in summary.targets:
+        for row in table.rows:
+            for name, estimate in _estimates([row]):
+                yield from _of_seeds(row.arm, seeds[row.arm], name, table.target, estimate)
+    finished = summary.finished.arms
+    paired = finished[summary.reference_arm].seed_ids if summary.reference_arm in finished else []
+    for name, figures in finished.items():
+        for figure in FINISHED:
+            ids = figures.seed_ids
+            ids = [seed for seed in ids if seed in paired] if figure == "relative_models_sent" else ids
+            for seed, value in zip(ids, figures[figure].per_seed, strict=True):
+                yield _cell(name, seed, f"finished.{figure}", None, value)
+
+
+def _estimates(rows: Sequence[Row]) -> Iterator[tuple[str, Estimate | MedianEstimate]]:
+    """The figures of rows by name; without those of one comparison, and those that are no estimates."""
+    for row in rows:
+        for field in fields(row):
+            value = getattr(row, field.name)
+            if isinstance(value, Estimate | MedianEstimate):
+                yield field.name, value
+
+
+def _of_seeds(
+    arm: str, seeds: Sequence[int], figure: str, target: Target | None, estimate: Estimate | MedianEstimate
+) -> Iterator[Cell]:
+    for seed, value in zip(seeds, estimate.per_seed, strict=True):
+        yield _cell(arm, seed, figure, target, value)
+
+
+def _cell(arm: str, seed: int, figure: str, target: Target | None, value: float | Bounds | None) -> Cell:
+    if isinstance(value, Bounds):
+        known = value.low if value.status == "=" else math.nan
+        return arm, seed, figure, target, known, value.low, value.high, value.status
+    number = _known(value)
+    return arm, seed, figure, target, number, number, number, "not measured" if value is None else "="
+
+
+def _known(value: float | None) -> float:
+    return math.nan if value is None else value

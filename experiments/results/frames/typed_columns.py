@@ -1,0 +1,95 @@
+"""The types of the columns of frames: the same whatever the data are, with missing values only where allowed.
+
+Whole numbers are int64, or Int64 in a column that may have missing ones; amounts, times and shares are
+float64 with NaN; texts with few values are categories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from emulator.arrays import Ints
+
+
+def typed_frame(table: pa.Table, missing: Collection[str] = ()) -> pd.DataFrame:
+    """The columns of a table of numbers, booleans, texts, lists and maps.
+
+    Args:
+        table: The table.
+        missing: The columns of whole numbers and booleans that may have missing values: Int64 and boolean.
+            A column that has some is nullable in any case.
+
+    >>> typed_frame(pa.table({"round": [1, 2], "fired": [True, None]}), missing=["fired"]).dtypes.astype(str).to_dict()
+    {'round': 'int64', 'fired': 'boolean'}
+    """
+    columns: dict[str, Any] = {}
+    for name in table.column_names:
+        column = table.column(name)
+        may_miss = name in missing or (column.null_count > 0 and not pa.types.is_floating(column.type))
+        if pa.types.is_map(column.type):
+            maps = [None if entries is None else dict(entries) for entries in column.to_pylist()]
+            columns[name] = pd.Series(maps, dtype=object)
+        elif pa.types.is_integer(column.type) and may_miss:
+            columns[name] = _nullable(column, "Int64", 0)
+        elif pa.types.is_boolean(column.type) and may_miss:
+            columns[name] = _nullable(column, "boolean", False)
+        else:
+            columns[name] = column.to_pandas()
+    return pd.DataFrame(columns)
+
+
+def _nullable(column: pa.ChunkedArray[Any], kind: str, filler: Any) -> Any:
+    """The column as a pandas array with a mask; `filler` stands behind missing values."""
+    values, is_missing = column.fill_null(filler).to_numpy(), column.is_null().to_numpy()
+    if kind == "Int64":
+        return pd.arrays.IntegerArray(np.array(values, dtype=np.int64), is_missing)
+    return pd.arrays.BooleanArray(np.array(values, dtype=np.bool_), is_missing)
+
+
+def known_ints(values: Ints) -> Any:
+    """Int64 of `values`, of which negative ones are missing, as of clients in no cluster."""
+    return pd.arrays.IntegerArray(np.maximum(values, 0).astype(np.int64), np.asarray(values < 0))
+
+
+def with_run(frame: pd.DataFrame, arm: str, seed: int, arms: Sequence[str]) -> pd.DataFrame:
+    """The frame with `arm`, an ordered category in the order of `arms`, and `seed` as its first columns."""
+    codes = np.full(len(frame), list(arms).index(arm), dtype=np.int16)
+    frame.insert(0, "arm", pd.Categorical.from_codes(codes, categories=list(arms), ordered=True))
+    frame.insert(1, "seed", np.full(len(frame), seed, dtype=np.int64))
+    return frame
+
+
+def as_arms(frame: pd.DataFrame, arms: Sequence[str]) -> pd.DataFrame:
+    """The frame with its column `arm` as an ordered category in the order of `arms`."""
+    frame["arm"] = pd.Categorical(frame["arm"], categories=list(arms), ordered=True)
+    return frame
+
+
+def with_keys(frame: pd.DataFrame, experiment: str, keys: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """The frame of one experiment, with its name and the values of keys before the other columns.
+
+    Args:
+        frame: A frame with a column `arm`.
+        experiment: Its name.
+        keys: For each column, its value for each category of `arm`.
+    """
+    codes = frame["arm"].cat.codes.to_numpy()
+    before: dict[str, Any] = {"experiment": np.full(len(frame), experiment, dtype=object)}
+    for name, values in keys.items():
+        column = np.empty(len(values), dtype=object)
+        column[:] = values
+        before[name] = pd.Series(column[codes], dtype=object).infer_objects()
+    return pd.concat([pd.DataFrame(before, index=frame.index), frame], axis=1)
+
+
+def joined(frames: Sequence[pd.DataFrame], arms: Sequence[str]) -> pd.DataFrame:
+    """The rows of all frames, which have a column `arm`; its categories become `arms`."""
+    for frame in frames:
+        if list(frame["arm"].cat.categories) != list(arms):
+            frame["arm"] = frame["arm"].cat.set_categories(list(arms), ordered=True)
+    return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
