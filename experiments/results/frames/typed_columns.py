@@ -24,7 +24,7 @@ def typed_frame(table: pa.Table, missing: Collection[str] = ()) -> pd.DataFrame:
         missing: The columns of whole numbers and booleans that may have missing values: Int64 and boolean.
             A column that has some is nullable in any case.
 
-    >>> typed_frame(pa.table({"round": [1, 2], "fired": [True, None]}), missing=["fired"]).dtypes.astype(str).to_dict()
+    >>> typed_frame(pa.table({"round": [1, 2], "fired": [True, None]}), ["fired"]).dtypes.map(str).to_dict()
     {'round': 'int64', 'fired': 'boolean'}
     """
     columns: dict[str, Any] = {}

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from experiments.results.accuracy_tables import TargetTable, target_table
 from experiments.results.report import figures
 from experiments.results.report.difference import can_be_compared, difference_caption, difference_figure
+from experiments.results.report.every_target import every_target
 from experiments.results.report.figures import Arm
 from experiments.results.report.notes import come_and_go_note
 from experiments.results.report.scripted_page import Plot
 from experiments.results.summary import Summary
-
-MOST_DRAWN_TARGETS = 50
 
 
 def pays_plots(arms: Sequence[Arm], summary: Summary, scored: int | None) -> list[Plot]:
@@ -101,28 +97,6 @@ def _is_sample(clients: int, scored: int | None) -> bool:
     return scored is not None and scored < clients
 
 
-def _every_target(summary: Summary) -> list[TargetTable]:
-    """Tables of evenly spaced targets, over the accuracies that are reached by the horizon; for plots.
-
-    Targets are whole percentages, at most about `MOST_DRAWN_TARGETS` of them.
-    """
-    accuracies = np.concatenate(
-        [
-            curve.accuracy[curve.times_s <= summary.horizon.horizon_s]
-            for arm in summary.compared
-            for curve in arm.curves
-        ]
-    )
-    if not len(accuracies):
-        return []
-    first, last = max(1, int(100 * accuracies.min())), min(100, int(100 * accuracies.max()) + 1)
-    step = 1 + (last - first) // MOST_DRAWN_TARGETS
-    return [
-        target_table(percent / 100, summary.compared, summary.horizon)
-        for percent in range(first, last + 1, step)
-    ]
-
-
 def _difference_plots(arms: Sequence[Arm], summary: Summary) -> list[Plot]:
     """The plot of differences in accuracy over time; empty if there is nothing to compare."""
     if not can_be_compared(arms, summary.horizon):
@@ -143,7 +117,7 @@ def _target_plots(arms: Sequence[Arm], summary: Summary) -> list[Plot]:
 
     Empty for a single arm, and if no run has an evaluation by the horizon.
     """
-    tables = _every_target(summary)
+    tables = every_target(summary)
     if not tables or len(arms) < 2:
         return []
     level = tables[0].rows[0].time_below_s.level

@@ -1,0 +1,293 @@
+"""Frames of run directories and folders: closed forms worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from emulator.errors import InputError
+from emulator.messages import PairwiseTrigger, Trigger
+from emulator.storage.recorded_tables import CLIENTS, VISITS
+from experiments.results.frames.result_frames import FRAMES, NotRecordedError, ResultFrames
+from experiments.results.rounds_table import rounds_table
+from tests.experiments.synthetic_runs import a_directory, a_run, store
+
+CLIENTS_OF_FOUR = {
+    "client": [0, 1, 2, 3],
+    "device": [7, 7, None, 5],
+    "seconds_per_sample": [0.1, 0.1, 0.2, 0.3],
+    "download_bytes_per_s": [1e6] * 4,
+    "upload_bytes_per_s": [1e5] * 4,
+    "latency_s": [0.0] * 4,
+}
+A_VISIT = {
+    "round": [0],
+    "visit": [0],
+    "client": [3],
+    "device": [None],
+    "lane": [0],
+    "models": [[0, 2]],
+    "dispatched_s": [1.0],
+    "requests_s": [0.0],
+    "download_s": [2.0],
+    "compute_s": [3.0],
+    "upload_s": [4.0],
+    "end_s": [10.0],
+    "outcome": ["completed"],
+    "crashed": [False],
+    "download_bytes": [40.0],
+    "upload_bytes": [40.0],
+    "payload_bytes": [80.0],
+}
+
+
+def written(path, arms=("global", "fielding"), seeds=(0, 1), accuracies=(0.25, 0.75), **changes):
+    directory = a_directory(path, arms, seeds, **changes)
+    for arm in arms:
+        for seed in seeds:
+            store(directory, a_run(arm, seed, accuracies))
+    return directory
+
+
+def changed(run, number, **changes):
+    records = [replace(record, **changes) if record.round == number else record for record in run.records]
+    return replace(run, records=records)
+
+
+def test_the_last_accuracy_of_each_arm_is_grouped_in_the_order_of_the_configuration(tmp_path):
+    written(tmp_path / "run", arms=("static", "global"))
+
+    last = ResultFrames.read(tmp_path / "run").rounds.groupby("arm", observed=False).accuracy.last()
+
+    assert last.to_dict() == {"static": 0.75, "global": 0.75}
+    assert list(last.index) == ["static", "global"]
+
+
+def test_rounds_have_the_columns_of_rounds_parquet_with_types_that_do_not_depend_on_the_data(tmp_path):
+    run = a_run("global", 0, [0.5, None])
+    store(a_directory(tmp_path, ["global"], [0]), changed(run, 1, holding=3))
+
+    rounds = ResultFrames.read(tmp_path).rounds
+
+    assert list(rounds.columns) == rounds_table([run]).column_names
+    assert rounds.holding.dtype == "Int64"
+    assert rounds.holding.to_list() == [pd.NA, 3]
+    kinds = {"round": "int64", "drift_cells": "Int64", "trigger_fired": "boolean", "closed_s": "float64"}
+    assert rounds.dtypes[list(kinds)].map(str).to_dict() == kinds
+    assert rounds.accuracy.isna().to_list() == [False, True]
+
+
+def test_a_bound_of_a_time_is_never_its_value(tmp_path):
+    # Evaluations at 10 s and 20 s; the target of 0.9 is never held, that of 0.5 from the first evaluation on.
+    written(tmp_path, ("global",), (0,), (0.6, 0.6), report={"window": 1, "targets": [0.9, 0.5]})
+
+    summary = ResultFrames.read(tmp_path).summary.set_index(["figure", "target"])
+
+    never, early = summary.loc[("held_from_s", 0.9)], summary.loc[("held_from_s", 0.5)]
+    assert (never.low, never.high, never.status) == (20.0, math.inf, ">=")
+    assert (early.low, early.high, early.status) == (0.0, 10.0, "<=")
+    assert math.isnan(never.value)
+    assert math.isnan(early.value)
+
+
+def test_the_summary_has_the_figures_of_every_seed(tmp_path):
+    directory = a_directory(tmp_path, ["global"], [3, 5])
+    for seed, accuracy in ((3, 0.25), (5, 0.75)):
+        store(directory, a_run("global", seed, [accuracy, accuracy]))
+
+    frames = ResultFrames.read(tmp_path)
+    accuracy = frames.summary[frames.summary.figure == "mean_accuracy"]
+
+    assert accuracy.seed.to_list() == [3, 5]
+    assert accuracy.value.to_list() == [0.25, 0.75]
+    assert frames.table.mean_accuracy.to_list() == [0.5]
+    assert frames.table.seeds.to_list() == [2]
+    assert frames.table.mean_accuracy_low.isna().all()  # no interval with two seeds
+
+
+def test_a_client_has_the_accuracy_of_the_last_evaluation_by_the_horizon(tmp_path):
+    scores = np.array([0.25, np.nan, 0.5, 1.0], dtype=np.float32)
+    run = changed(
+        a_run("global", 0, [0.5, 0.5, 0.5]), 1, client_accuracy=scores, client_label=np.array([2, -1, 0, 1])
+    )
+    run = changed(
+        run, 2, client_accuracy=np.ones(4, dtype=np.float32), client_label=np.zeros(4, dtype=np.int64)
+    )
+    report = {"window": 1, "horizon_s": 25.0}  # rounds close at 10, 20 and 30 s
+    directory = a_directory(tmp_path, ["global"], [0], report=report)
+    store(directory, run)
+    pq.write_table(pa.table(CLIENTS_OF_FOUR, CLIENTS), directory.clients_path("global", 0))
+
+    clients = ResultFrames.read(tmp_path).clients
+
+    np.testing.assert_array_equal(clients.accuracy, [0.25, np.nan, 0.5, 1.0])
+    assert clients.label.to_list() == [2, pd.NA, 0, 1]
+    assert clients.participations.to_list() == [2, 2, 2, 2]
+    assert clients.completed.to_list() == [2, 2, 2, 0]
+    assert clients.device.to_list() == [7, 7, pd.NA, 5]
+    assert clients.seconds_per_sample.to_list() == [0.1, 0.1, 0.2, 0.3]
+
+
+def test_scores_of_a_sample_of_clients_stand_at_its_clients(tmp_path):
+    scores = np.array([0.25, 1.0], dtype=np.float32)
+    run = changed(a_run("global", 0, [0.5]), 0, client_accuracy=scores, members=np.array([0, -1, 4, 4]))
+    store(
+        a_directory(tmp_path, ["global"], [0], round={"evaluate_clients": 2, "log_client_accuracy": True}),
+        replace(run, header={"scored_clients": np.array([1, 3])}),
+    )
+
+    frames = ResultFrames.read(tmp_path)
+
+    np.testing.assert_array_equal(frames.clients.accuracy, [np.nan, 0.25, np.nan, 1.0])
+    assert frames.clients.cluster.to_list() == [0, pd.NA, 4, 4]
+    assert frames.missing_columns is None
+
+
+def test_clients_that_were_not_scored_have_no_column_and_the_option_is_named(tmp_path):
+    written(tmp_path, ("global",), (0,))
+
+    frames = ResultFrames.read(tmp_path)
+
+    assert "accuracy" not in frames.clients
+    assert "round.log_client_accuracy = true" in frames.missing_columns
+
+
+def test_visits_that_were_not_recorded_are_refused_in_one_line_that_names_the_option(tmp_path):
+    written(tmp_path)
+
+    with pytest.raises(
+        NotRecordedError, match=r"recorded no visits; with round\.log_visits = true"
+    ) as refusal:
+        ResultFrames.read(tmp_path).frame("visits")
+
+    assert "\n" not in str(refusal.value)
+
+
+def test_visits_have_the_columns_of_their_file(tmp_path):
+    directory = written(tmp_path, ("global", "fielding"), (4,))
+    for arm in ("global", "fielding"):
+        pq.write_table(pa.table(A_VISIT, VISITS), directory.visits_path(arm, 4))
+
+    visits = ResultFrames.read(tmp_path).visits
+
+    assert list(visits.columns) == ["arm", "seed", *VISITS.names]
+    assert visits.arm.to_list() == ["global", "fielding"]
+    assert visits.seed.to_list() == [4, 4]
+    assert visits.device.dtype == "Int64"
+    assert visits.outcome.dtype == "category"
+    assert [list(models) for models in visits.models] == [[0, 2], [0, 2]]
+
+
+def test_triggers_have_what_was_compared_with_which_limit(tmp_path):
+    directory = a_directory(tmp_path, ["global", "fielding"], [0])
+    store(directory, a_run("global", 0, [0.5] * 4))
+    run = a_run("fielding", 0, [0.5] * 4)
+    run = changed(run, 0, silhouettes={2: 0.25, 3: None}, clusters=[0, 1])
+    run = changed(run, 1, trigger=Trigger(1.0, 4.0, 0.5, 2, False))
+    run = changed(run, 2, trigger=PairwiseTrigger(3.0, 2.5, 2, True))
+    store(directory, changed(run, 3, trigger=Trigger(1.0, None, 0.5, 1, False)))
+
+    triggers = ResultFrames.read(tmp_path).triggers
+
+    assert triggers.arm.to_list() == ["fielding"] * 4
+    assert triggers["round"].to_list() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(triggers["shift"], [np.nan, 1.0, 3.0, 1.0])
+    np.testing.assert_array_equal(triggers.limit, [np.nan, 2.0, 2.5, np.nan])
+    assert triggers.fired.to_list() == [pd.NA, False, True, False]
+    assert triggers.chosen_k.to_list() == [2, pd.NA, pd.NA, pd.NA]
+    assert triggers.silhouettes[0] == {2: 0.25, 3: None}
+
+
+def test_between_squared_distances_the_limit_has_the_squared_threshold(tmp_path):
+    clusterer = {"kind": "fielding", "representation": "label", "distance": "squared_euclidean"}
+    arm = {"name": "fielding", "clusterer": clusterer, "selector": {"kind": "random"}}
+    directory = a_directory(tmp_path, ["fielding"], [0], arm=[arm])
+    store(directory, changed(a_run("fielding", 0, [0.5]), 0, trigger=Trigger(1.0, 4.0, 0.5, 2, True)))
+
+    assert ResultFrames.read(tmp_path).triggers.limit.to_list() == [1.0]
+
+
+def test_frames_of_a_folder_begin_with_the_experiment_and_the_keys_that_differ(tmp_path):
+    for participants in (20, 40):
+        written(
+            tmp_path / f"p{participants}",
+            ("global",),
+            (0,),
+            name=f"p{participants}",
+            round={"participants": participants},
+        )
+
+    frames = ResultFrames.read(tmp_path)
+
+    for name in ("summary", "rounds", "clients", "triggers"):
+        assert list(frames.frame(name).columns[:4]) == ["experiment", "participants", "arm", "seed"]
+    rounds = frames.rounds
+    assert rounds.participants.dtype == "int64"
+    assert rounds.groupby("experiment").participants.first().to_dict() == {"p20": 20, "p40": 40}
+
+
+def test_the_value_of_an_arms_key_stands_beside_that_arm(tmp_path):
+    for size in (1, 2):
+        arms = [
+            {"name": name, "clusterer": {"kind": "single"}, "training": {"batch_size": batch}}
+            for name, batch in (("global", 8), ("fielding", 8 * size))
+        ]
+        written(tmp_path / f"b{size}", seeds=(0,), name=f"b{size}", arm=arms)
+
+    first = (
+        ResultFrames.read(tmp_path).rounds.groupby(["experiment", "arm"], observed=True).batch_size.first()
+    )
+
+    assert first.to_list() == [8, 8, 8, 16]
+
+
+def test_unfinished_runs_are_left_out_and_named(tmp_path):
+    directory = a_directory(tmp_path, ["global", "fielding"], [0, 1])
+    for arm, seed in (("global", 0), ("global", 1), ("fielding", 0)):
+        store(directory, a_run(arm, seed, [0.5]))
+    directory.mark_failed("fielding", 1, "out of memory")
+
+    frames = ResultFrames.read(tmp_path)
+
+    assert frames.unfinished == ("fielding, seed 1 (failed)",)
+    assert len(frames.rounds) == 3
+
+
+def test_a_directory_that_cannot_be_loaded_is_refused_in_one_line(tmp_path):
+    a_directory(tmp_path / "begun", ["global"], [0])
+    (tmp_path / "empty").mkdir()
+
+    with pytest.raises(InputError, match="begun: no run is finished"):
+        ResultFrames.read(tmp_path / "begun")
+    with pytest.raises(InputError, match="empty: not a run directory"):
+        ResultFrames.read(tmp_path / "empty")
+    with pytest.raises(InputError, match="gone: no such run directory"):
+        ResultFrames.read(tmp_path / "gone")
+
+
+def test_a_log_of_another_version_names_both_versions(tmp_path):
+    directory = written(tmp_path, ("global",), (0,))
+    directory.manifest_path.write_text('{"versions": {"driftscale": "99.0", "python": "3.11"}}')
+    log = directory.log_path("global", 0)
+    log.write_text(log.read_text().replace('"round":0', '"round":0,"of_the_future":1'))
+
+    with pytest.raises(
+        InputError, match=r"row 2: not a round record of this version; driftscale 99\.0 recorded it"
+    ):
+        _ = ResultFrames.read(tmp_path).rounds
+
+
+def test_an_unknown_frame_or_run_lists_the_choices(tmp_path):
+    written(tmp_path, ("global",), (0,))
+    frames = ResultFrames.read(tmp_path)
+
+    with pytest.raises(InputError, match="no frame 'round'; choices: " + ", ".join(FRAMES)):
+        frames.frame("round")
+    with pytest.raises(InputError, match="no finished run of arm 'global', seed 9; finished: global 0"):
+        frames.experiments[0].run("global", 9)
