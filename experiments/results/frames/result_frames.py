@@ -20,7 +20,7 @@ from experiments.naming import abbreviated
 from experiments.results.frames.client_frames import clients_frame, visits_frame
 from experiments.results.frames.round_frames import rounds_frame, triggers_frame
 from experiments.results.frames.summary_frames import summary_frame, table_frame
-from experiments.results.frames.typed_columns import joined, with_keys, with_run
+from experiments.results.frames.typed_columns import below_each_other, with_keys, with_run
 from experiments.results.many_runs.differing_keys import differing_keys, key_values, short_names
 from experiments.results.report.cells import run_counts
 from experiments.results.run_directory import FinishedRun, RunDirectory
@@ -204,7 +204,7 @@ class ResultFrames:
         """
         return self._joined(
             [
-                _below_each_other([item.clients(arm, seed) for arm, seed in item.finished])
+                below_each_other([item.clients(arm, seed) for arm, seed in item.finished])
                 for item in self.experiments
             ]
         )
@@ -222,7 +222,7 @@ class ResultFrames:
             known = [frame for frame in found if frame is not None]
             if len(known) < len(found):
                 raise NotRecordedError(str(item.directory.path), "visits", LOG_VISITS)
-            frames.append(_below_each_other(known))
+            frames.append(below_each_other(known))
         return self._joined(frames)
 
     @property
@@ -242,13 +242,12 @@ class ResultFrames:
         """The frames of all experiments below each other; of a folder with the experiment and its keys."""
         if not self.is_folder:
             return frames[0]
-        arms = list(dict.fromkeys(arm for item in self.experiments for arm in item.arms))
         taken = {*frames[0].columns, "experiment"}
         frames = [
             with_keys(frame, item.name, dict(self._keys(item, taken)))
             for frame, item in zip(frames, self.experiments, strict=True)
         ]
-        return joined(frames, arms)
+        return below_each_other(frames)
 
     def _keys(self, item: RecordedExperiment, taken: set[str]) -> Iterator[tuple[str, list[Any]]]:
         """(column, value for each arm of `item`) for each key in which the configurations differ.
@@ -263,10 +262,6 @@ class ResultFrames:
     @cached_property
     def _paths(self) -> list[tuple[str, ...]]:
         return differing_keys([item.config for item in self.experiments])
-
-
-def _below_each_other(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
 
 
 def _plain(value: Any) -> Any:

@@ -65,7 +65,7 @@ def table_frame(summary: Summary, arms: Sequence[str]) -> pd.DataFrame:
                 low, high = estimate.ci95 or (math.nan, math.nan)
                 row |= {name: _known(estimate.mean), f"{name}_low": low, f"{name}_high": high}
         rows.append(row)
-    names = dict.fromkeys(name for row in rows for name in row)
+    names = dict.fromkeys(["arm", "seeds", *(name for row in rows for name in row)])
     frame = as_arms(pd.DataFrame(rows, columns=list(names)), arms)
     frame = frame.astype({name: "int64" if name == "seeds" else "float64" for name in names if name != "arm"})
     unmeasured = [

@@ -87,9 +87,23 @@ def with_keys(frame: pd.DataFrame, experiment: str, keys: Mapping[str, Sequence[
     return pd.concat([pd.DataFrame(before, index=frame.index), frame], axis=1)
 
 
-def joined(frames: Sequence[pd.DataFrame], arms: Sequence[str]) -> pd.DataFrame:
-    """The rows of all frames, which have a column `arm`; its categories become `arms`."""
-    for frame in frames:
-        if list(frame["arm"].cat.categories) != list(arms):
-            frame["arm"] = frame["arm"].cat.set_categories(list(arms), ordered=True)
-    return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+def below_each_other(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The rows of all frames, at least one; a column of categories keeps those of all frames, in their order.
+
+    >>> frames = [pd.DataFrame({"arm": pd.Categorical([name])}) for name in "ba"]
+    >>> list(below_each_other(frames)["arm"].cat.categories)
+    ['b', 'a']
+    """
+    if len(frames) == 1:
+        return frames[0]
+    kinds = {
+        name: [frame[name].dtype for frame in frames if name in frame.columns]
+        for frame in frames
+        for name in frame.columns
+    }
+    united = {}
+    for name, dtypes in kinds.items():
+        if all(isinstance(dtype, pd.CategoricalDtype) for dtype in dtypes) and len(set(dtypes)) > 1:
+            categories = dict.fromkeys(value for dtype in dtypes for value in dtype.categories)
+            united[name] = pd.CategoricalDtype(list(categories), ordered=all(kind.ordered for kind in dtypes))
+    return pd.concat([frame.astype(united) for frame in frames], ignore_index=True)

@@ -232,6 +232,18 @@ def test_frames_of_a_folder_begin_with_the_experiment_and_the_keys_that_differ(t
     assert rounds.groupby("experiment").participants.first().to_dict() == {"p20": 20, "p40": 40}
 
 
+def test_frames_of_experiments_with_other_arms_and_figures_are_put_below_each_other(tmp_path):
+    written(tmp_path / "one", ("global",), (0,), name="one", report={"window": 1, "targets": [0.5]})
+    written(tmp_path / "two", ("static", "global"), (0,), name="two", report={"window": 1})
+
+    frames = ResultFrames.read(tmp_path)
+
+    assert list(frames.summary.arm.cat.categories) == ["global", "static"]
+    assert frames.summary.figure.dtype == "category"
+    assert frames.table.experiment.to_list() == ["one", "two", "two"]
+    assert frames.table.mean_accuracy.to_list() == [0.25, 0.25, 0.25]
+
+
 def test_the_value_of_an_arms_key_stands_beside_that_arm(tmp_path):
     for size in (1, 2):
         arms = [
