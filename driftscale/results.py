@@ -21,7 +21,7 @@ from experiments.results.many_runs.rows import Section
 from experiments.results.report import figures
 from experiments.results.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
 from experiments.results.report.difference import can_be_compared, difference_figure
-from experiments.results.report.every_target import every_target
+from experiments.results.report.answers.every_target import every_target
 from experiments.results.report.figures import Arm
 from experiments.results.report.notes import as_warning, horizon_note
 from experiments.results.report.runs_section import runs_horizon, runs_table, runs_warnings
@@ -124,6 +124,23 @@ class Results:
     def triggers(self) -> pd.DataFrame:
         """A row per arm, seed and round in which a trigger compared: shift, limit, fired, silhouettes."""
         return self._frames.triggers
+
+    def clients_of(self, arm: str, seed: int) -> pd.DataFrame:
+        """The rows of `clients` of one run: with a million clients, all runs may not fit in memory.
+
+        Raises:
+            InputError: No such run is finished, or this is a folder.
+        """
+        return self._one.clients(arm, seed)
+
+    def visits_of(self, arm: str, seed: int) -> pd.DataFrame:
+        """The rows of `visits` of one run.
+
+        Raises:
+            NotRecordedError: The run did not log its visits (round.log_visits = true).
+            InputError: No such run is finished, or this is a folder.
+        """
+        return self._one.visits(arm, seed)
 
     def __getitem__(self, experiment: str) -> Results:
         """The results of one experiment of a folder, by its name.

@@ -45,6 +45,17 @@ def test_clusters_of_a_chosen_run_are_drawn_and_an_unknown_arm_lists_the_choices
         results.plot_clusters("global")
 
 
+def test_the_frames_of_one_run_are_its_rows_of_the_frames_of_all(results):
+    clients = results.clients
+    of_one = clients[(clients.arm == "static") & (clients.seed == 2)].reset_index(drop=True)
+
+    assert results.clients_of("static", 2).equals(of_one)
+    with pytest.raises(InputError, match=r"recorded no visits; with round\.log_visits = true"):
+        results.visits_of("static", 2)
+    with pytest.raises(InputError, match="no finished run of arm 'static', seed 7; finished: global 0, "):
+        results.visits_of("static", 7)
+
+
 def test_results_show_themselves_as_the_table_of_the_terminal(results):
     shown = repr(results)
 

@@ -94,9 +94,13 @@ class RecordedExperiment:
 
     def run(self, arm: str, seed: int) -> FinishedRun:
         """One of its finished runs; InputError with the choices if there is no such run."""
-        for run in self.runs:
-            if (run.arm, run.seed) == (arm, seed):
-                return run
+        self.refuse_unknown(arm, seed)
+        return next(run for run in self.runs if (run.arm, run.seed) == (arm, seed))
+
+    def refuse_unknown(self, arm: str, seed: int) -> None:
+        """Raise InputError with the choices if no run of this arm and seed is finished."""
+        if (arm, seed) in self.finished:
+            return
         choices = ", ".join(f"{name} {number}" for name, number in self.finished)
         raise InputError(
             f"{self.directory.path}: no finished run of arm {arm!r}, seed {seed}; finished: {choices}"
@@ -108,10 +112,18 @@ class RecordedExperiment:
         devices = self.directory.read_clients(arm, seed)
         return with_run(clients_frame(run, self.summary.horizon, devices), arm, seed, self.arms)
 
-    def visits(self, arm: str, seed: int) -> pd.DataFrame | None:
-        """The frame of the visits of one run, with its arm and seed; None if they were not recorded."""
+    def visits(self, arm: str, seed: int) -> pd.DataFrame:
+        """The frame of the visits of one run, with its arm and seed.
+
+        Raises:
+            NotRecordedError: They were not recorded.
+            InputError: There is no such finished run.
+        """
+        self.refuse_unknown(arm, seed)
         visits = self.directory.read_visits(arm, seed)
-        return None if visits is None else with_run(visits_frame(visits), arm, seed, self.arms)
+        if visits is None:
+            raise NotRecordedError(str(self.directory.path), "visits", LOG_VISITS)
+        return with_run(visits_frame(visits), arm, seed, self.arms)
 
     @property
     def squared_arms(self) -> set[str]:
@@ -216,14 +228,12 @@ class ResultFrames:
         Raises:
             NotRecordedError: A finished run did not record its visits.
         """
-        frames = []
-        for item in self.experiments:
-            found = [item.visits(arm, seed) for arm, seed in item.finished]
-            known = [frame for frame in found if frame is not None]
-            if len(known) < len(found):
-                raise NotRecordedError(str(item.directory.path), "visits", LOG_VISITS)
-            frames.append(below_each_other(known))
-        return self._joined(frames)
+        return self._joined(
+            [
+                below_each_other([item.visits(arm, seed) for arm, seed in item.finished])
+                for item in self.experiments
+            ]
+        )
 
     @property
     def missing_columns(self) -> str | None:
