@@ -19,9 +19,9 @@ from experiments.results.accuracy_tables import TargetTable
 from experiments.results.frames.result_frames import RecordedExperiment, ResultFrames
 from experiments.results.many_runs.rows import Section
 from experiments.results.report import figures
+from experiments.results.report.answers.every_target import every_target
 from experiments.results.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
 from experiments.results.report.difference import can_be_compared, difference_figure
-from experiments.results.report.answers.every_target import every_target
 from experiments.results.report.figures import Arm
 from experiments.results.report.notes import as_warning, horizon_note
 from experiments.results.report.runs_section import runs_horizon, runs_table, runs_warnings

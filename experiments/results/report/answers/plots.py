@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from experiments.results.report import figures
-from experiments.results.report.difference import can_be_compared, difference_caption, difference_figure
 from experiments.results.report.answers.every_target import every_target
+from experiments.results.report.difference import can_be_compared, difference_caption, difference_figure
 from experiments.results.report.figures import Arm
 from experiments.results.report.notes import come_and_go_note
 from experiments.results.report.scripted_page import Plot
