@@ -15,7 +15,7 @@
       layout.margin = { ...margin, l: 48, r: Math.min(margin.r ?? 30, 60), t: legend ? 28 : margin.t,
         b: (margin.b ?? 60) + list };
       const drawn = layout.height - layout.margin.t - layout.margin.b;
-      layout.legend = { ...layout.legend, orientation: "v", x: 0, y: -(margin.b ?? 60) / drawn, yanchor: "top" };
+      layout.legend = { ...layout.legend, orientation: "v", x: 0, y: -(margin.b ?? 60) / drawn, yanchor: "top", tracegroupgap: 0, maxheight: list + 40 };
       layout.font = { ...layout.font, size: 12 };
       config = { ...config, displayModeBar: false };
     } else if (legend) {
@@ -23,6 +23,7 @@
       const beside = Math.max(1, Math.floor((div.clientWidth - 120) / (50 + 7.5 * widest)));
       layout.height += ENTRY_PX * (Math.ceil(legend / beside) - 1);
     }
+    div.parentElement.style.height = "auto";
     div.style.height = `${layout.height}px`;
     return draw(element, data, layout, config);
   };

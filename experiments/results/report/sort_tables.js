@@ -21,7 +21,7 @@
   };
   for (const table of document.querySelectorAll("table.sortable")) {
     const body = table.tBodies[0], original = [...body.rows], headings = [...table.tHead.rows[0].cells];
-    if (original.length < 2) continue;
+    if (!(original.length > 1)) continue;
     headings.forEach((heading, index) => {
       const button = document.createElement("button");
       button.type = "button";

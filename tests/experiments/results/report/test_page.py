@@ -1,4 +1,5 @@
 import html
+import json
 import re
 from dataclasses import replace
 
@@ -237,8 +238,9 @@ def test_the_page_answers_four_questions_in_order_and_links_to_them(tmp_path):
 def test_the_page_has_the_hashes_of_its_inputs(tmp_path):
     directory = realistic_directory(tmp_path, seeds=1, rounds=20, clients=12)
     directory.manifest_path.write_text(
-        '{"files": {"d.csv": {"size": 1234, "sha256": "%s"}}, "sha256": {"0": {"trace": "%s"}}}'
-        % ("a" * 64, "b" * 64)
+        json.dumps(
+            {"files": {"d.csv": {"size": 1234, "sha256": "a" * 64}}, "sha256": {"0": {"trace": "b" * 64}}}
+        )
     )
     page = text_of(directory)
     assert f"d.csv {'a' * 64} (1,234 bytes)" in page

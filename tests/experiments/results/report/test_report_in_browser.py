@@ -212,7 +212,8 @@ def test_names_that_would_end_a_script_or_fill_a_template_run_nothing(tmp_path):
 
 SORTED = """
 <table class="sortable"><thead><tr><th>arm</th><th>time</th></tr></thead><tbody>
-<tr><th>a</th><td>&gt;= 9.00 h</td></tr><tr><th>b</th><td>undetermined</td></tr><tr><th>c</th><td>10.0 h</td></tr>
+<tr><th>a</th><td>&gt;= 9.00 h</td></tr><tr><th>b</th><td>undetermined</td></tr>
+<tr><th>c</th><td>10.0 h</td></tr>
 <tr><th>d</th><td>1,000 h</td></tr><tr><th>e</th><td>9.00 h</td></tr><tr><th>f</th><td>&lt;= 9.00 h</td></tr>
 <tr><th>g</th><td>-2.5 h</td></tr></tbody></table><script>%s</script><script>
 const order = () => [...document.querySelectorAll("tbody th")].map((cell) => cell.textContent).join("");
