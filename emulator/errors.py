@@ -30,6 +30,10 @@ class EmulatorError(Exception):
 
     exit_code = 1
 
+    def _render_traceback_(self) -> list[str]:
+        """The lines that IPython, so a notebook, shows instead of a traceback."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class InputError(EmulatorError):
     """Invalid input; the message states what is wrong, where, and what would be valid."""

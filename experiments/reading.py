@@ -23,6 +23,9 @@ from traces.sources import SOURCES
 SWEEP = "sweep"
 """The table of the keys that a configuration gives several values; see `experiments/running/sweep.py`."""
 
+Overrides = Sequence[str] | Mapping[str, Any]
+"""Values that override keys, applied in their order: --set options, or values by key."""
+
 ENTRY = re.compile(r"0|[1-9][0-9]{0,8}")
 """A part of a dotted key that is the number of an entry of a list."""
 
@@ -78,9 +81,7 @@ def _read_single(
     return table, locator(data, path)
 
 
-def read_table(
-    path: Path, overrides: Sequence[str] = (), seeds: Sequence[int] | None = None
-) -> dict[str, Any]:
+def read_table(path: Path, overrides: Overrides = (), seeds: Sequence[int] | None = None) -> dict[str, Any]:
     """The content of a configuration with `overrides` and `seeds` applied, otherwise unchecked.
 
     For the arguments see `load_experiment`. Unless it is empty, a `[sweep]` is left in the table.
@@ -98,13 +99,25 @@ def read_table(
         raise ConfigurationError(f"{path}: cannot be read as TOML ({error})") from error
     if path.name == EXPERIMENT_FILE:  # of a run directory, which an earlier version may have written
         table = up_to_date(table)
-    for override in overrides:
-        _apply_override(table, override)
+    override_table(table, overrides, seeds)
+    return table
+
+
+def override_table(table: dict[str, Any], overrides: Overrides, seeds: Sequence[int] | None) -> None:
+    """Apply `overrides` and `seeds` to the content of a configuration; delete an empty `[sweep]`.
+
+    Raises ConfigurationError if an override does not fit the table.
+    """
+    if isinstance(overrides, Mapping):
+        for key, value in overrides.items():
+            set_key(table, key, value, f"set {key} = {value!r}")
+    else:
+        for override in overrides:
+            _apply_override(table, override)
     if seeds is not None:
         table["seeds"] = list(seeds)
     if table.get(SWEEP) == {}:
         del table[SWEEP]
-    return table
 
 
 def take_first_look(table: dict[str, Any], where: str, locate: Locate) -> Experiment:

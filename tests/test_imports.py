@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.cli import OUR_PACKAGES, foreign_package
+from experiments.own_packages import OUR_PACKAGES, foreign_package
 from tests.experiments.small import write_small
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -155,7 +155,7 @@ def test_a_run_on_the_digits_does_not_import_scikit_learn(tmp_path: Path) -> Non
 # -- one root -----------------------------------------------------------------------------------------------
 
 
-def test_all_six_packages_come_from_one_root() -> None:
+def test_all_our_packages_come_from_one_root() -> None:
     assert foreign_package() is None
     assert {path.name for path in ROOT.iterdir() if (path / "__init__.py").is_file()} == set(OUR_PACKAGES)
 

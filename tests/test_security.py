@@ -13,8 +13,9 @@ import tomli_w
 
 from device_profiles import read_profile
 from emulator.errors import DataFileError, InputError
-from experiments.cli import OUR_PACKAGES, main
+from experiments.cli import main
 from experiments.locating import locator
+from experiments.own_packages import OUR_PACKAGES
 from experiments.reading import load_experiment
 from experiments.results.run_directory import RunDirectory
 from experiments.running.leftovers import clear

@@ -5,15 +5,12 @@ Heavy libraries are imported only once the command that needs them is known.
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-from pathlib import Path
 from typing import NoReturn
 
 from experiments.cli.signals import EXIT_CODE, INTERRUPTED, interrupted_by_signals
 from experiments.cli.streams import standard_streams
-
-OUR_PACKAGES = ("emulator", "device_profiles", "traces", "coordinator", "executor", "experiments")
+from experiments.own_packages import foreign_package
 
 MOST_SHOWN = 4000  # characters of an error message, which may quote a file
 
@@ -80,31 +77,6 @@ def _run_app() -> int:
         sys.stdout.flush()  # so that an error of writing is raised here, where it is handled
         return ended.code if isinstance(ended.code, int) else 0
     return 0
-
-
-def foreign_package() -> str | None:
-    """The error message if one of our packages would be imported from a foreign folder; None if all are ours.
-
-    Our packages have common names, so a folder or a package of the same name may come first on the path.
-    """
-    roots = {name: _root(name) for name in OUR_PACKAGES}
-    ours = roots["experiments"]
-    for name, root in roots.items():
-        if root != ours:
-            return (
-                f"the package {name!r} comes from {root or 'nowhere'}, but driftscale is in {ours}; another "
-                f"package of that name comes first on the path (started beside a folder called {name}?)"
-            )
-    return None
-
-
-def _root(package: str) -> Path | None:
-    """The folder that holds `package`, which may be a namespace package; None if it is not importable."""
-    spec = importlib.util.find_spec(package)
-    if spec is None:
-        return None
-    folders = [str(Path(spec.origin).parent)] if spec.origin else [*(spec.submodule_search_locations or ())]
-    return Path(folders[0]).resolve().parent if folders else None
 
 
 def _end(problem: str, exit_code: int) -> int:

@@ -123,8 +123,9 @@ def run(
     runs/<name>-sweep). Runs that several experiments of a command share, such as those of an arm that no
     swept key touches, are played once.
     """
-    from experiments.cli.runs import RunCommand, run_all_of, run_one
-    from experiments.cli.workers import parse_scale
+    from experiments.cli.runs import run_all_of, run_one
+    from experiments.playing.command import RunCommand
+    from experiments.playing.scale import parse_scale
 
     chosen = [name.strip() for name in arms.split(",")] if arms is not None else None
     run_it = run_all_of if config.is_dir() else run_one
@@ -141,8 +142,8 @@ def run(
             out=out,
             fresh=fresh,
             scale=scale,
-            output=output,
-        )
+        ),
+        output,
     )
 
 
@@ -203,27 +204,21 @@ def check(
     Draws the clients of the first seed, reads all files and builds every arm. If CONFIG is a folder, or has a
     sweep, all its configurations are checked.
     """
-    from experiments.cli.check_table import check_facts, print_check, print_checks
-    from experiments.running.members import load_folder, load_members, read_configuration, with_traces
+    from experiments.cli.check_table import check_members_of, print_check, print_checks
+    from experiments.playing.command import RunCommand, members_of
 
-    chosen = _parse_seeds(seeds)
-    given = overrides or [], chosen
-    if config.is_dir():
-        members, left_out = with_traces(
-            load_folder(config, *given, data=data, sweep=sweep or [], allow_many=allow_many)
-        )
-        for note in left_out:
-            print(note, file=sys.stderr)
-    else:
-        configuration = read_configuration(config, *given, data=data, sweep=sweep or [])
-        members = load_members([configuration], allow_many=allow_many)
-    from experiments.running.folder import check_members
-
-    facts = {
-        member.experiment.name: check_facts(member.experiment, world)
-        for member, world in check_members(members, Path())
-    }
-    checks = [facts[member.experiment.name] for member in members]
+    command = RunCommand(
+        config=config,
+        overrides=overrides or [],
+        sweep=sweep or [],
+        allow_many=allow_many,
+        seeds=_parse_seeds(seeds),
+        data=data or [],
+    )
+    members, left_out = members_of(command)
+    for note in left_out:
+        print(note, file=sys.stderr)
+    checks = check_members_of(members)
     if config.is_dir() or members[0].cell is not None:
         print_checks(checks, output, [member.cell for member in members])
     else:

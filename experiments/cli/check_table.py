@@ -6,6 +6,7 @@ The facts are numbers and names, such as the number of clients, from the world t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.cli.output import OutputFormat, as_text, print_json, print_table
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from experiments.build import World
     from experiments.config import Experiment
     from experiments.results.json_files import SweepCell
+    from experiments.running.members import Member
 
 Facts = dict[str, object]
 
@@ -58,6 +60,17 @@ def print_checks(
         for name, facts in zip(names, checks, strict=True)
     ]
     print_table(rows, title)
+
+
+def check_members_of(members: Sequence[Member]) -> list[Facts]:
+    """Check each configuration; returns the facts about each. For the errors see `check_members`."""
+    from experiments.running.folder import check_members
+
+    facts = {
+        member.experiment.name: check_facts(member.experiment, world)
+        for member, world in check_members(members, Path())
+    }
+    return [facts[member.experiment.name] for member in members]
 
 
 def check_facts(experiment: Experiment, world: World) -> Facts:

@@ -3,48 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
 
 from emulator.errors import ConfigurationError, InputError
 from executor.gloo import here
 from experiments.cli.output import OutputFormat
-from experiments.cli.workers import Scale
-from experiments.config import parse_experiment
-from experiments.running.members import (
-    load_folder,
-    load_members,
-    read_configuration,
-    refuse_unknown_arms,
-    with_traces,
-)
+from experiments.playing.command import RunCommand, cells_of, experiment_of, read_folder, read_one
+from experiments.playing.scale import Scale
 
 
-@dataclass(frozen=True)
-class RunCommand:
-    """Arguments and options of `driftscale run`.
-
-    `config` is a configuration or a folder of them; `started` is when the command was given; `allow_many` is
-    --yes.
-    """
-
-    config: Path
-    overrides: Sequence[str]
-    sweep: Sequence[str]
-    allow_many: bool
-    seeds: Sequence[int] | None
-    arms: Sequence[str] | None
-    data: Sequence[Path]
-    out: Path | None
-    fresh: bool
-    scale: Scale
-    output: OutputFormat
-    started: datetime = field(default_factory=lambda: datetime.now(UTC))
-
-
-def run_one(command: RunCommand) -> None:
+def run_one(command: RunCommand, output: OutputFormat) -> None:
     """Run one configuration, or the cells of its sweep, then report; under torchrun, ranks follow rank 0."""
     job = here()
     if job is not None and command.scale != Scale():
@@ -58,45 +25,34 @@ def run_one(command: RunCommand) -> None:
 
         follow_first(job, command)
         return
-    configuration = read_configuration(
-        command.config, command.overrides, command.seeds, command.data, command.sweep
-    )
+    configuration = read_one(command)
     if configuration.axes:
         if job is not None:
             raise InputError(f"{command.config}: is a sweep; under torchrun, run one configuration at a time")
-        members = load_members([configuration], command.arms, allow_many=command.allow_many)
-        from experiments.cli.playing import play_members
+        several = cells_of(command, configuration)
+        from experiments.cli.playing import Printed
+        from experiments.playing.play import play_several
 
-        name = configuration.table["name"]
-        play_members(command, members, name, f"{name}-sweep")
+        play_several(command, several, Printed(output))
         return
-    refuse_unknown_arms(command.arms, [arm["name"] for arm in configuration.table["arm"]])
-    experiment = parse_experiment(configuration.table, str(command.config))
-    from experiments.cli.playing import play_one
+    experiment = experiment_of(command, configuration)
+    from experiments.cli.playing import Printed
+    from experiments.playing.play import play_one
 
-    play_one(command, experiment, job)
+    play_one(command, experiment, job, Printed(output))
 
 
-def run_all_of(command: RunCommand) -> None:
+def run_all_of(command: RunCommand, output: OutputFormat) -> None:
     """Run every configuration of a folder, or the cells of its sweep, then make one table of all of them."""
     job = here()
     if job is not None and job.rank > 0:
         raise SystemExit(InputError.exit_code)  # rank 0 prints the reason
     if job is not None:
         raise InputError(f"{command.config}: is a folder; under torchrun, run one configuration at a time")
-    members = load_folder(
-        command.config,
-        command.overrides,
-        command.seeds,
-        command.arms,
-        command.data,
-        command.sweep,
-        allow_many=command.allow_many,
-    )
-    members, left_out = with_traces(members)
-    for line in left_out:
+    several = read_folder(command)
+    for line in several.left_out:
         print(line, file=sys.stderr)
-    from experiments.cli.playing import play_members
+    from experiments.cli.playing import Printed
+    from experiments.playing.play import play_several
 
-    name = command.config.resolve().name
-    play_members(command, members, name, name)
+    play_several(command, several, Printed(output))

@@ -13,7 +13,7 @@ from distributed.comm.core import CommClosedError, connect
 from distributed.utils import LoopRunner
 
 from emulator.errors import ConfigurationError, InputError, ResumableError
-from experiments.cluster import child_signals
+from experiments.cluster import child_main, child_signals
 from experiments.cluster.addresses import scheduler_address
 from experiments.cluster.keys import make_credentials, read_keys
 from experiments.cluster.nodes import QuickNanny, QuietScheduler
@@ -54,7 +54,7 @@ def local_cluster(jobs: int) -> Iterator[distributed.Client]:
         for server in servers:
             await server.close()
 
-    with scratch_folder(), event_loop() as loop:
+    with scratch_folder(), child_main.left_out(), event_loop() as loop:
         try:
             with _client(wait(loop, start()), security, loop) as client:
                 yield client

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from executor.capability import cpu_capability
-from experiments.cli import OUR_PACKAGES
+from experiments.own_packages import OUR_PACKAGES
 from experiments.running.attempt import rounding_versions
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,15 @@ from emulator.errors import ConfigurationError, InputError, MissingFileError, Un
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import DataFolders, Locate, locator
 from experiments.naming import shorten
-from experiments.reading import SWEEP, key_value, read_table, set_key, take_first_look
+from experiments.reading import (
+    SWEEP,
+    Overrides,
+    key_value,
+    override_table,
+    read_table,
+    set_key,
+    take_first_look,
+)
 from experiments.results.deciding import run_identities
 from experiments.results.json_files import SweepCell
 from experiments.running.sweep import (
@@ -33,6 +41,9 @@ MOST_SHOWN = 80
 """Most letters of a swept value in an error."""
 
 Table = dict[str, Any]
+
+SweptKeys = Sequence[str] | Mapping[str, Any]
+"""The --sweep options, or lists of values by key."""
 
 
 @dataclass(frozen=True)
@@ -75,19 +86,23 @@ class Configuration:
 
 def read_configuration(
     path: Path,
-    overrides: Sequence[str] = (),
+    overrides: Overrides = (),
     seeds: Sequence[int] | None = None,
     data: DataFolders = None,
-    sweep: Sequence[str] = (),
+    sweep: SweptKeys = (),
+    *,
+    table: Table | None = None,
 ) -> Configuration:
     """Read the configuration in the file `path`.
 
     Args:
         path: A TOML file, which may have a table `[sweep]`.
-        overrides: The --set options.
+        overrides: The --set options, or values by key.
         seeds: Seeds that replace those of the file; None: keep them.
         data: The folders of --data.
-        sweep: The --sweep options.
+        sweep: The --sweep options, or lists of values by key.
+        table: The content of the configuration, if it is no file; changed in place. `path` then names it in
+            errors.
 
     Returns:
         The configuration. It has been checked, without torch, unless it has axes.
@@ -97,7 +112,10 @@ def read_configuration(
         DataFileError: There is no such file, or no such folder of `data`.
         InputError: The catalogue has no device profile of that name.
     """
-    table = read_table(path, overrides, seeds)
+    if table is None:
+        table = read_table(path, overrides, seeds)
+    else:
+        override_table(table, overrides, seeds)
     axes = merged_axes(table_axes(table.pop(SWEEP, {}), str(path)), sweep)
     locate = locator(data, path)
     if not axes:
@@ -114,11 +132,11 @@ def refuse_unknown_arms(arms: Sequence[str] | None, known: Collection[str]) -> N
 
 def load_folder(
     folder: Path,
-    overrides: Sequence[str] = (),
+    overrides: Overrides = (),
     seeds: Sequence[int] | None = None,
     arms: Sequence[str] | None = None,
     data: DataFolders = None,
-    sweep: Sequence[str] = (),
+    sweep: SweptKeys = (),
     *,
     allow_many: bool = False,
 ) -> list[Member]:

@@ -84,11 +84,14 @@ def table_axes(table: object, file: str) -> list[Axis]:
     return axes
 
 
-def merged_axes(of_table: Sequence[Axis], options: Sequence[str]) -> list[Axis]:
-    """The axes of a `[sweep]` with those of --sweep `options`, which replace axes of the same key."""
+def merged_axes(of_table: Sequence[Axis], options: Sequence[str] | Mapping[str, Any]) -> list[Axis]:
+    """The axes of a `[sweep]` with those of --sweep `options`, which replace axes of the same key.
+
+    Lists of values by key, as Python gives them, are read like a `[sweep]`.
+    """
     given: dict[str, Axis] = {}
-    for option in options:
-        axis = parse_axis(option)
+    axes = table_axes(options, "sweep") if isinstance(options, Mapping) else map(parse_axis, options)
+    for axis in axes:
         if axis.key in given:
             raise ConfigurationError(f"{axis.where}: {axis.key} is given twice; list all values once")
         given[axis.key] = axis

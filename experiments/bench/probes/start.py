@@ -22,8 +22,8 @@ LOOK_S = 0.05
 def main(jobs: int) -> None:
     # NOTE: imported here, since workers import the main module; that of the command imports nothing either.
     from experiments.bench.jobs import frozen_digits
-    from experiments.cli.workers import Scale, scaled_out
     from experiments.locating import locator
+    from experiments.playing.scale import Scale, scaled_out
     from experiments.reading import load_experiment
     from experiments.running.locking import locked
     from experiments.running.plan import plan_run
