@@ -35,8 +35,8 @@ def foreign_package(ours: Path | None = None) -> str | None:
             continue
         if spec is not None and getattr(sys.modules.get(name), "__spec__", None) is spec:
             return (
-                f"the package {name!r} was imported from {root} before, but driftscale is in {ours}; give the "
-                f"foreign package another name, then start Python again"
+                f"the package {name!r} was imported from {root} before, but driftscale is in {ours}; give "
+                f"the foreign package another name, then start Python again"
             )
         return (
             f"the package {name!r} comes from {root or 'nowhere'}, but driftscale is in {ours}; another "

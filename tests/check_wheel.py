@@ -17,7 +17,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = {"coordinator", "device_profiles", "emulator", "executor", "experiments", "traces"}
+PACKAGES = {"coordinator", "device_profiles", "driftscale", "emulator", "executor", "experiments", "traces"}
 NOT_SOURCE = (".*", "__pycache__", "*.egg-info", "build", "dist", "runs")
 DATA = {
     "device_profiles/catalogue/fedscale_bandwidth.csv",
@@ -110,6 +110,7 @@ def check_use(commands: Path, elsewhere: Path) -> None:
     code = "import experiments; print(experiments.__path__[0])"
     experiments = Path(call(commands / "python", "-c", code, folder=elsewhere).strip())
     assert commands.parent in experiments.parents, f"not the installed package: {experiments}"
+    check_import(commands, elsewhere)
     driftscale = commands / "driftscale"
     assert "Usage: driftscale" in call(driftscale, "--help", folder=elsewhere)
     assert "smartphones" in call(driftscale, "profiles", "list", folder=elsewhere)
@@ -121,6 +122,18 @@ def check_use(commands: Path, elsewhere: Path) -> None:
     one_by_one, in_parallel = (logs(elsewhere / f"jobs-{jobs}") for jobs in ("1", "2"))
     assert len(one_by_one) == 2, sorted(one_by_one)
     assert one_by_one == in_parallel, "runs in parallel have other logs than runs one after another"
+
+
+def check_import(commands: Path, elsewhere: Path) -> None:
+    """Import driftscale in a folder that has nothing, and in one that shadows a package of ours."""
+    assert call(commands / "python", "-c", "import driftscale as d; print(d.__version__)", folder=elsewhere)
+    shadowing = elsewhere / "shadowing"
+    (shadowing / "traces").mkdir(parents=True)
+    (shadowing / "traces" / "__init__.py").write_text("")
+    code = "try:\n    import driftscale\nexcept ImportError as error:\n    print(error)"
+    line = call(commands / "python", "-c", code, folder=shadowing)
+    assert line.startswith(f"the package 'traces' comes from {shadowing}, but driftscale is in "), line
+    assert line.count("\n") == 1, line
 
 
 def logs(run_directory: Path) -> dict[str, bytes]:

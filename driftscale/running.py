@@ -1,0 +1,140 @@
+"""`driftscale.run`: plays a configuration from Python, by the engine of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from driftscale.given import (
+    NOTHING,
+    AnyPath,
+    Config,
+    Paths,
+    data_of,
+    names_of,
+    path_of,
+    seeds_of,
+    source_of,
+    sweep_of,
+    table_of,
+)
+from driftscale.one_line import one_line
+from emulator.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    from driftscale.results import Results
+    from experiments.playing.command import RunCommand
+
+
+@one_line
+def run(
+    config: Config,
+    set: Mapping[str, Any] = NOTHING,  # noqa: A002  (the name of the option)
+    seeds: int | Iterable[int] | None = None,
+    out: AnyPath | None = None,
+    jobs: int | str | None = None,
+    *,
+    arms: str | Iterable[str] | None = None,
+    data: Paths = (),
+    sweep: Mapping[str, Any] = NOTHING,
+    fresh: bool = False,
+    progress: bool = True,
+) -> Results:
+    """Play the unfinished runs of a configuration, write their report, and load the results.
+
+    The same as the command `driftscale run`: finished runs of the run directory are kept, an unfinished one
+    resumes from its last checkpoint, and Ctrl-C (in a notebook: interrupt the kernel) stores the runs first.
+
+    Args:
+        config: Path of a configuration (.toml) or of a folder of them, or its content as a mapping, as TOML
+            would give it.
+        set: Values that override keys of the configuration, by dotted key: {"round.rounds": 100}.
+        seeds: Seeds that replace those of the configuration.
+        out: Run directory, or the folder of those of several experiments; default: runs/<name>.
+        jobs: Number of runs played at once, each in its own process, or "auto"; default: one after another
+            in this process.
+        arms: Names of the arms to run; default: all.
+        data: Folder, or folders, to look for the configuration's data files in; default: those of the
+            environment variable DRIFTSCALE_DATA.
+        sweep: Lists of values by dotted key: {"round.participants": [5, 10]}. Each combination is an
+            experiment of its own.
+        fresh: Whether to delete the contents of the run directory first.
+        progress: Whether to show progress on standard error.
+
+    Returns:
+        The results, as `driftscale.load` gives them.
+
+    Raises:
+        EmulatorError: Of one line. An InputError if nothing was run, a RunError if runs have failed; finished
+            runs can be loaded nevertheless.
+        KeyboardInterrupt: The runs were interrupted, and are stored; the same call resumes them.
+    """
+    from executor.gloo import here
+    from experiments.playing.scale import parse_scale
+
+    if here() is not None:
+        raise InputError("driftscale.run: cannot be called under torchrun; use the command driftscale run")
+    from experiments.playing.command import RunCommand
+
+    is_table = isinstance(config, Mapping)
+    command = RunCommand(
+        overrides=table_of(set, "set"),
+        sweep=sweep_of(sweep),
+        seeds=seeds_of(seeds),
+        arms=names_of(arms),
+        data=data_of(data),
+        out=None if out is None else path_of(out, "out"),
+        fresh=fresh,
+        scale=parse_scale(None if jobs is None else str(jobs), None, None, False),
+        **source_of(config),
+        arguments=_call(
+            "<mapping>" if is_table else str(config),
+            set=dict(set),
+            seeds=seeds,
+            out=None if out is None else str(out),
+            jobs=jobs,
+            arms=arms,
+            data=data,
+            sweep=dict(sweep),
+            fresh=fresh,
+        ),
+    )
+    try:
+        path = _play(command, progress)
+    except RunError as error:
+        error.args = (f"{error}; driftscale.load of the run directory has the finished runs",)
+        raise
+    from driftscale import results
+
+    return results.load(path)
+
+
+def _play(command: RunCommand, progress: bool) -> Path:
+    """Play the command; returns its run directory, or the folder of its run directories."""
+    from experiments.playing.command import cells_of, experiment_of, read_folder, read_one
+
+    if command.table is None and command.config.is_dir():
+        several = read_folder(command)
+    else:
+        configuration = read_one(command)
+        if not configuration.axes:
+            experiment = experiment_of(command, configuration)
+            from driftscale.shown import Shown
+            from experiments.playing.play import play_one
+
+            return play_one(command, experiment, None, Shown(progress))
+        several = cells_of(command, configuration)
+    from driftscale.shown import Shown
+    from experiments.playing.play import play_several
+
+    show = Shown(progress)
+    for line in several.left_out:
+        show.note(line)
+    return play_several(command, several, show)
+
+
+def _call(config: str, **options: object) -> list[str]:
+    """The call as a manifest records it: the function, the configuration, and the options that were given."""
+    given = [f"{name}={value!r}" for name, value in options.items() if value not in (None, False, (), {})]
+    return ["driftscale.run", config, *given]

@@ -1,0 +1,229 @@
+"""`run`, `check` and `compare`, called from Python."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import driftscale
+from emulator.errors import ConfigurationError, InputError, RunError
+from experiments.results.run_directory import RunDirectory
+from experiments.running.runner import FailedRunsError
+from tests.experiments.small import SMALL, write_small
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def logs(path: Path) -> dict[str, bytes]:
+    return {str(log.relative_to(path)): log.read_bytes() for log in path.rglob("log.jsonl")}
+
+
+# -- run ----------------------------------------------------------------------------------------------------
+
+
+def test_a_mapping_runs_as_its_file_does() -> None:
+    of_file = driftscale.run(str(write_small(Path())), progress=False)
+    given = copy.deepcopy(SMALL)
+    of_mapping = driftscale.run(given, out="mapped", progress=False)
+    assert (of_file.path, of_mapping.path) == (Path("runs/small"), Path("mapped"))
+    assert logs(Path("runs/small")) == logs(Path("mapped")) != {}
+    assert given == SMALL
+    assert Path("mapped/report.html").is_file()
+
+
+def test_values_of_numpy_and_ranges_are_taken(capfd: pytest.CaptureFixture[str]) -> None:
+    results = driftscale.run(
+        SMALL, {"round.rounds": np.int64(2)}, range(1, 3), "out", arms="global", progress=False
+    )
+    directory = RunDirectory(results.path)
+    assert directory.finished_pairs() == [("global", 1), ("global", 2)]
+    assert directory.experiment()["round"]["rounds"] == 2
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
+    driftscale.run(SMALL, {"round.rounds": 2}, arms=["global"])
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "[1/1] global, seed 0: done in" in err
+
+
+def test_a_sweep_fills_a_folder_of_run_directories() -> None:
+    results = driftscale.run(SMALL, {"round.rounds": 2}, sweep={"round.participants": (2, 3)}, progress=False)
+    assert results.path == Path("runs/small-sweep")
+    assert {path.parent.name for path in results.path.glob("*/summary.json")} == {
+        "small,participants=2",
+        "small,participants=3",
+    }
+    assert (results.path / "table.html").is_file()
+
+
+def test_the_call_is_recorded_in_the_manifest() -> None:
+    config = write_small(Path())
+    driftscale.run(config, {"round.rounds": 2}, seeds=[0], arms="global", progress=False)
+    (command,) = json.loads(Path("runs/small/manifest.json").read_text())["commands"]
+    assert command["arguments"] == [
+        *("driftscale.run", str(config), "set={'round.rounds': 2}", "seeds=[0]", "arms='global'")
+    ]
+
+
+@pytest.mark.slow
+def test_two_jobs_run_from_a_script_without_a_main_guard(tmp_path: Path) -> None:
+    write_small(tmp_path, round={"rounds": 2, "participants": 3})
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import driftscale\nprint('begun')\n"
+        "driftscale.run('small.toml', jobs=2, progress=False)\nprint('done')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout.split(), done.stderr) == (["begun", "done"], "")
+
+
+def test_a_thread_may_run_too() -> None:
+    found: list[object] = []
+    before = signal.getsignal(signal.SIGINT)
+    thread = threading.Thread(
+        target=lambda: found.append(driftscale.run(SMALL, {"round.rounds": 2}, arms="global", progress=False))
+    )
+    thread.start()
+    thread.join()
+    assert len(found) == 1
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interrupt_stores_the_runs_and_the_same_call_resumes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    from driftscale import shown
+
+    def interrupt(self: object, run: object, reached: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shown.Silent, "round_done", interrupt)
+        with pytest.raises(
+            KeyboardInterrupt, match="the same call resumes the rest from the last checkpoint"
+        ):
+            driftscale.run(SMALL, out="out", progress=False)
+    assert RunDirectory(Path("out")).finished_pairs() == []
+    assert RunDirectory(Path("out")).resumable_pairs() == [("global", 0)]
+    driftscale.run(SMALL, out="out", progress=False)
+    driftscale.run(SMALL, out="whole", progress=False)
+    assert logs(Path("out")) == logs(Path("whole"))
+
+
+def test_a_failed_run_raises_after_the_others_and_says_how_to_load_them(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    given = {**SMALL, "training": {**SMALL["training"], "learning_rate": 1e38}}
+    given["round"] = {**SMALL["round"], "nonfinite_updates": "stop"}
+    with pytest.raises(FailedRunsError) as caught:
+        driftscale.run(given, progress=False)
+    message = str(caught.value)
+    assert message.startswith(
+        "2 of 2 runs failed (global, seed 0; fielding, seed 0); finished runs are kept in"
+    )
+    assert message.endswith("driftscale.load of the run directory has the finished runs")
+    assert isinstance(caught.value, RunError)
+    assert "global, seed 0 failed: " in capfd.readouterr().err
+
+
+# -- bad input ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"set": {"parts.selector": "randm"}}, "config: parts.selector = 'randm': unknown selector 'randm'"),
+        (
+            {"set": {"arm.globel.selector": "oort"}},
+            "set arm.globel.selector = 'oort': no arm is named 'globel'",
+        ),
+        ({"set": {"round.rounds": None}}, "set: round.rounds: None is no value of a configuration"),
+        ({"set": "round.rounds=3"}, "set = 'round.rounds=3': must be a mapping"),
+        ({"sweep": {"round.rounds": 3}}, "sweep: [sweep] round.rounds = 3: must be a list of values"),
+        ({"seeds": "0..9"}, "seeds = '0..9': must be whole numbers"),
+        ({"seeds": [0.5]}, "config: seeds"),
+        ({"arms": "globel"}, "unknown arm 'globel'; choices: fielding, global"),
+        ({"jobs": 0}, "--jobs '0': must be a number from 1 to 1024, or auto"),
+        ({"data": "nowhere"}, "nowhere: no such folder"),
+        ({"out": ""}, "out: is empty"),
+        ({"config": "nowhere.toml"}, "nowhere.toml: no such configuration"),
+        ({"config": 3}, "config: 3 is not a path"),
+    ],
+)
+def test_bad_input_is_one_line_without_a_cause(options: dict[str, object], problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        driftscale.run(**{"config": SMALL, "progress": False, **options})  # type: ignore[arg-type]
+    assert problem in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    assert not Path("runs").exists()
+
+
+def test_a_traceback_ends_at_the_call() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        driftscale.run(SMALL, {"round.roundz": 3})
+    assert [entry.path.name for entry in caught.traceback] == ["test_calls.py", "one_line.py"]  # type: ignore[union-attr]
+
+
+def test_a_notebook_shows_the_line_alone() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        driftscale.run(SMALL, {"round.roundz": 3})
+    assert caught.value._render_traceback_() == [f"ConfigurationError: {caught.value}"]
+
+
+def test_a_run_directory_of_another_configuration_is_refused() -> None:
+    driftscale.run(SMALL, {"round.rounds": 2}, arms="global", progress=False)
+    with pytest.raises(ConfigurationError, match=r"^runs/small holds runs of another configuration"):
+        driftscale.run(SMALL, {"round.rounds": 2, "round.participants": 2}, arms="global", progress=False)
+
+
+# -- check and compare --------------------------------------------------------------------------------------
+
+
+def test_check_has_the_facts_of_the_command() -> None:
+    checked = driftscale.check(SMALL, {"round.rounds": 5}, seeds=[0, 1])
+    (facts,) = checked.facts
+    assert facts["client updates in all"] == 5 * 3 * 2 * 2  # rounds, participants, arms, seeds
+    assert list(checked.frame["clients"]) == [12]
+    assert "client updates in all  60" in repr(checked)
+    assert "<th>clients</th><td>12</td>" in checked._repr_html_()
+    assert not Path("runs").exists()
+
+
+def test_compare_takes_results_and_paths() -> None:
+    one = driftscale.run(SMALL, {"round.rounds": 2}, out="one", progress=False)
+    driftscale.run(SMALL, {"round.rounds": 2, "round.participants": 2}, out="two", progress=False)
+    frame = driftscale.compare(one, "two").frame
+    assert list(frame["directory"]) == ["one", "one", "two", "two"]
+    assert list(frame["round.participants"]) == [3, 3, 2, 2]
+    assert list(frame["arm"]) == ["global", "fielding", "global", "fielding"]
+    accuracy = frame["mean_accuracy"]
+    assert frame["gain_pp"][1] == pytest.approx(100 * (accuracy[1] - accuracy[0]))
+    assert frame["difference_pp"][2] == pytest.approx(100 * (accuracy[2] - accuracy[0]))
+    shown = driftscale.compare("one", "two")
+    assert repr(shown).splitlines()[0].split()[:2] == ["arm", "participants"]
+    assert shown._repr_html_().startswith("<table><tr><th>arm</th>")
+    with pytest.raises(InputError, match="a single run directory; compare needs two or more"):
+        driftscale.compare("one")
