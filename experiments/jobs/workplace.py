@@ -56,6 +56,7 @@ def described(plan: Plan, data: DataFolders) -> dict[str, Any]:
         "file": plan.file,
         "data": [str(folder.absolute()) for folder in folders_of(data)],
         "here": str(Path.cwd()),
+        "track": list(plan.track),
     }
 
 
@@ -70,6 +71,7 @@ def _plan_of(description: Mapping[str, Any], own_data: DataFolders) -> Plan:
         arms=tuple(description["arms"]),
         locate=locate,
         file=file,
+        track=tuple(description["track"]),
     )
 
 

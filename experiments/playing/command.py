@@ -37,8 +37,8 @@ class RunCommand:
     """Arguments and options of `driftscale run`.
 
     `config` is a configuration or a folder of them; `started` is when the command was given; `allow_many` is
-    --yes. In a call from Python, `table` may have the configuration, `overrides` and `sweep` have values by
-    key, and `arguments` have the call, as manifests record it.
+    --yes; `track` are names of installed trackers. In a call from Python, `table` may have the configuration,
+    `overrides` and `sweep` have values by key, and `arguments` have the call, as manifests record it.
     """
 
     config: Path
@@ -51,6 +51,7 @@ class RunCommand:
     out: Path | None = None
     fresh: bool = False
     scale: Scale = field(default_factory=Scale)
+    track: Sequence[str] = ()
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     arguments: Sequence[str] = field(default_factory=_command_line)
     table: Mapping[str, Any] | None = None

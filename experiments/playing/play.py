@@ -63,7 +63,7 @@ def play_one(command: RunCommand, experiment: Experiment, job: Job | None, show:
         plan = plan_run(
             experiment, folder, command.arms, locate, fresh=command.fresh, file=str(command.config)
         )
-        [plan] = _with_command([plan], command)
+        [plan] = _of_command([plan], command)
 
         def report() -> None:
             if plan.directory.finished_pairs():
@@ -98,7 +98,7 @@ def play_several(command: RunCommand, several: Several, show: Show) -> Path:
         for member in members:
             stack.enter_context(locked(path_below(target, member.experiment.name, is_folder=True)))
         plotly_path(target)  # refuse a link before anything is done
-        plans = _with_command(plan_folder(members, target, fresh=command.fresh), command)
+        plans = _of_command(plan_folder(members, target, fresh=command.fresh), command)
         write_plotly(target)
         runs = [run for plan in plans for run in plan.runs()]
 
@@ -122,13 +122,13 @@ def play_several(command: RunCommand, several: Several, show: Show) -> Path:
     return target
 
 
-def _with_command(plans: Sequence[Plan], command: RunCommand) -> Sequence[Plan]:
-    """The plans, with the facts on this command that their manifests record if any run is unfinished."""
+def _of_command(plans: Sequence[Plan], command: RunCommand) -> Sequence[Plan]:
+    """The plans, with their trackers, and the facts on this command for the manifests of unfinished runs."""
     if all(plan.directory.is_done(*pair) for plan in plans for pair in plan.pairs()):
         return plans
     folder = command.config if command.config.is_dir() else command.config.parent
     facts = command_facts(command.arguments, command.started, folder)
-    return [replace(plan, command=facts) for plan in plans]
+    return [replace(plan, command=facts, track=command.track) for plan in plans]
 
 
 def _earlier_s(plans: Sequence[Plan]) -> dict[PlannedRun, float]:

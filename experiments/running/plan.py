@@ -63,6 +63,7 @@ class Plan:
         cell: Its place in a sweep; None without one.
         adopted: By (arm, seed), the run directory of another plan that has the same run: that plan plays it,
             and it is copied (`sharing.py`).
+        track: Names of the trackers of its runs; they decide nothing.
     """
 
     experiment: Experiment
@@ -73,6 +74,7 @@ class Plan:
     command: Command | None = None
     cell: SweepCell | None = None
     adopted: Mapping[tuple[str, int], RunDirectory] = field(default_factory=dict)
+    track: Sequence[str] = ()
 
     def own_modules(self) -> list[str]:
         """The modules of parts named by "my_module:MyPart", as far as they are loaded, of the arms to run."""

@@ -33,6 +33,7 @@ from experiments.running.plan import Plan, PlannedRun, Reached
 from experiments.running.replicas import agree_on, lead_to_draw, lead_to_play, leading, replicated
 from experiments.running.source_files import SourceFiles
 from experiments.running.stop import Stop
+from experiments.tracking.live import LiveTracking
 from experiments.unfit import refuse_unfit_arms
 
 Outcomes = dict[str, EmulatorError | None]
@@ -277,6 +278,7 @@ def _run_to_end(
     if ranks is not None:
         reference, measuring = replicated(reference, ranks), replicated(measuring, ranks)
     agreed = stop if ranks is None else ranks
+    tracking = LiveTracking(plan.track, plan.directory, run.arm, run.seed, progress.note)
     attempt = Attempt(
         plan.directory,
         run.arm,
@@ -288,7 +290,7 @@ def _run_to_end(
         ),
         fleet=world.fleet,
         log_visits=plan.experiment.round.log_visits,
-        observer=_progress_observer(run, progress),
+        observer=_observer(run, progress, tracking),
         halved=lambda: executor.halved_groups,
         lost=lost,
         other_ranks=lambda: Spent() if ranks is None else ranks.others,
@@ -297,9 +299,10 @@ def _run_to_end(
     )
     progress.begun(run)
     try:
-        with _reporting_left(run, progress), attempt:
+        with _reporting_left(run, progress), attempt, tracking:
             if attempt.stored is not None:
                 progress.resumed(run, attempt.stored)
+            tracking.begin(is_resumed=attempt.stored is not None)
             if ranks is not None:
                 state = None if attempt.stored is None else attempt.emulation.state()
                 lead_to_play(ranks, run.arm, state)
@@ -321,8 +324,8 @@ def _run_to_end(
     _note_faults(attempt, run, progress)
 
 
-def _progress_observer(run: PlannedRun, progress: Progress) -> Observer:
-    """An observer that reports each round of `run` to `progress`."""
+def _observer(run: PlannedRun, progress: Progress, tracking: LiveTracking) -> Observer:
+    """An observer that reports each round of `run` to `progress` and to its trackers."""
     accuracy: float | None = None
 
     def report(record: RoundRecord) -> None:
@@ -330,6 +333,7 @@ def _progress_observer(run: PlannedRun, progress: Progress) -> Observer:
         if record.accuracy is not None:
             accuracy = record.accuracy
         progress.round_done(run, Reached(record.round + 1, record.closed_s, accuracy))
+        tracking.round_done(record)
 
     return report
 
