@@ -109,6 +109,15 @@ def run(
     ] = None,
     keys: Annotated[Path | None, cluster_commands.KEYS] = None,
     is_insecure: Annotated[bool, cluster_commands.INSECURE] = False,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--track",
+            help="Plot the runs while they are played: tensorboard or mlflow (repeatable). They write into "
+            "export/ of the run directory, MLflow to MLFLOW_TRACKING_URI if that is set.",
+            metavar="TRACKER",
+        ),
+    ] = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Play the unfinished runs, then summarise and report.
@@ -122,11 +131,15 @@ def run(
     the values in --sweep options and in the table [sweep] of CONFIG, are run in the same way (default:
     runs/<name>-sweep). Runs that several experiments of a command share, such as those of an arm that no
     swept key touches, are played once.
+
+    A tracker (--track) that fails is noted and dropped for that run; it stops no run, and changes no result.
     """
     from experiments.cli.runs import run_all_of, run_one
     from experiments.playing.command import RunCommand
     from experiments.playing.scale import parse_scale
+    from experiments.tracking.registry import require_trackers
 
+    require_trackers(track or [], "--track")
     chosen = [name.strip() for name in arms.split(",")] if arms is not None else None
     run_it = run_all_of if config.is_dir() else run_one
     scale = parse_scale(jobs, cluster, keys, is_insecure)
@@ -142,6 +155,7 @@ def run(
             out=out,
             fresh=fresh,
             scale=scale,
+            track=track or [],
         ),
         output,
     )
@@ -164,6 +178,44 @@ def report(
         report_all_of(directory, directories, output)
     else:
         report_one(directory, output)
+
+
+@app.command()
+def export(
+    directory: Annotated[
+        Path,
+        typer.Argument(help="A run directory, or a folder of them.", metavar="DIR", parser=path_for("DIR")),
+    ],
+    to: Annotated[str, typer.Option("--to", help="csv, parquet, tensorboard or mlflow.", metavar="FORMAT")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Folder to write into (default: export/ in DIR, for trackers a folder in it).",
+            metavar="PATH",
+            parser=path_for("--out"),
+        ),
+    ] = None,
+    frames: Annotated[
+        str | None,
+        typer.Option(
+            "--frames",
+            help="Write only these: summary,rounds,clients,visits,triggers (csv and parquet; default: all "
+            "that were recorded).",
+        ),
+    ] = None,
+    output: Format = OutputFormat.TABLE,
+) -> None:
+    """Write the results of finished runs for other programs.
+
+    As csv or parquet, each frame becomes a file: summary, rounds, clients, visits and triggers, with units in
+    the names of their columns. For tensorboard and mlflow, each run is tracked as --track of `driftscale run`
+    does: a point for each round, at its virtual time. Exporting again replaces what was exported.
+    """
+    from experiments.cli.exporting.command import ExportCommand, run_export
+
+    chosen = None if frames is None else [name.strip() for name in frames.split(",")]
+    run_export(ExportCommand(directory, to, out, chosen, output))
 
 
 @app.command()

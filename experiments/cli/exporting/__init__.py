@@ -1,0 +1,1 @@
+"""`driftscale export`: results of finished runs for other programs."""

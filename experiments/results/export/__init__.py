@@ -1,0 +1,1 @@
+"""Frames of results as files for other programs."""

@@ -1,0 +1,92 @@
+"""A frame as a CSV or a Parquet file: the same frame always gives the same bytes.
+
+CSV is UTF-8 with "\\n" at line ends. Floats have as many digits as it takes to read them back exactly;
+missing values are empty; a list is its items with a space between them, as in "3 5".
+
+Parquet keeps the types: a list stays a list, and an ordered categorical is an ordered dictionary.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from emulator.storage.checkpoints import make_folder, write_durably
+from emulator.storage.own_files import path_below
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def write_frames(frames: Mapping[str, pd.DataFrame], kind: str, root: Path, *names: str) -> list[Path]:
+    """Write each frame into the folder `root/names...`, as `<name>.<kind>`, atomically.
+
+    Args:
+        frames: The frames by name.
+        kind: "csv" or "parquet".
+        root: A trusted folder.
+        names: Names of the folders from there on, created if they are missing.
+
+    Returns:
+        The paths of the files, in the order of `frames`.
+
+    Raises:
+        ForeignFileError: A folder or a file is a link, or of another kind.
+        OSError: A file cannot be written; the error has its name.
+    """
+    paths = [path_below(root, *names, f"{name}.{kind}") for name in frames]  # before any is written
+    make_folder(root.joinpath(*names))
+    for path, frame in zip(paths, frames.values(), strict=True):
+        write_durably(path, CONTENT[kind](frame))
+    return paths
+
+
+def as_csv(frame: pd.DataFrame) -> bytes:
+    """The frame as CSV; its index is left out.
+
+    >>> import pandas as pd
+    >>> as_csv(pd.DataFrame({"arm": ["a", "b"], "closed_s": [0.1, None], "models": [[3, 5], []]}))
+    b'arm,closed_s,models\\na,0.1,3 5\\nb,,\\n'
+    """
+    lists = [name for name in frame.columns if frame[name].map(_is_list).any()]
+    flat = frame.assign(**{name: frame[name].map(_joined) for name in lists}) if lists else frame
+    text = io.StringIO(newline="")
+    flat.to_csv(text, index=False, lineterminator="\n")
+    return text.getvalue().encode()
+
+
+def as_parquet(frame: pd.DataFrame) -> bytes:
+    """The frame as Parquet; its index is left out.
+
+    >>> import pandas as pd, pyarrow as pa, pyarrow.parquet as pq
+    >>> table = pq.read_table(pa.BufferReader(as_parquet(pd.DataFrame({"round": [0, 1]}))))
+    >>> table.to_pydict()
+    {'round': [0, 1]}
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    buffer = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), buffer)
+    return buffer.getvalue().to_pybytes()
+
+
+CONTENT: dict[str, Callable[[pd.DataFrame], bytes]] = {"csv": as_csv, "parquet": as_parquet}
+"""The formats of files."""
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+
+
+def _joined(value: Any) -> Any:
+    """A list as text; what is no list is returned as it is.
+
+    >>> _joined({3: 0.25, 4: None})
+    '3=0.25 4='
+    """
+    if isinstance(value, Mapping):
+        return " ".join(f"{key}={'' if item is None else item}" for key, item in value.items())
+    return " ".join(map(str, value)) if _is_list(value) else value
