@@ -38,7 +38,6 @@ class TensorBoardTracker:
         self._writer: Any = None
 
     def begun(self, facts: RunFacts) -> None:
-        from tensorboard.plugins.hparams import summary_v2
         from tensorboard.summary.writer.record_writer import RecordWriter
 
         folders = [*self._names, facts.arm, f"seed-{facts.seed}"]
@@ -52,8 +51,7 @@ class TensorBoardTracker:
                 self._file.truncate(0)
         self._writer = RecordWriter(self._file)
         self._write(file_version=FILE_VERSION)
-        name = f"{facts.experiment}/{facts.arm}/seed-{facts.seed}"
-        self._write(summary=summary_v2.hparams_pb(dict(facts.settings), trial_id=name, start_time_secs=0.0))
+        self._write(summary=_hparams(facts))
         self._write(summary=_text("configuration", _as_table(facts)))
 
     def round_done(self, point: Point) -> None:
@@ -78,6 +76,19 @@ def _scalars(figures: Mapping[str, float]) -> Any:
     from tensorboard.compat.proto.summary_pb2 import Summary
 
     return Summary(value=[Summary.Value(tag=name, simple_value=value) for name, value in figures.items()])
+
+
+def _hparams(facts: RunFacts) -> Any:
+    """The summary that shows the settings in the tab HParams."""
+    from tensorboard.plugins.hparams import summary_v2
+    from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+
+    name = f"{facts.experiment}/{facts.arm}/seed-{facts.seed}"
+    summary = summary_v2.hparams_pb(dict(facts.settings), trial_id=name, start_time_secs=0.0)
+    data = summary.value[0].metadata.plugin_data
+    # Its settings are a map, which is written in another order in each process unless asked otherwise.
+    data.content = HParamsPluginData.FromString(data.content).SerializeToString(deterministic=True)
+    return summary
 
 
 def _text(tag: str, text: str) -> Any:

@@ -68,6 +68,8 @@ def run_export(command: ExportCommand) -> None:
 def _refuse_run_directory(command: ExportCommand) -> None:
     """InputError if the files would land in a run directory, which has a rounds.parquet of its own."""
     folder = command.directory / EXPORT if command.out is None else command.out
+    if command.out is not None and folder.exists() and not folder.is_dir():
+        raise InputError(f"--out {folder}: is a file; a folder is needed")
     if (folder / EXPERIMENT_FILE).exists():
         raise InputError(f"{folder}: is a run directory; give another folder with --out")
 
