@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from emulator.errors import InputError, UnknownNameError
-from experiments.tracking.base import Tracker
+
+if TYPE_CHECKING:
+    from experiments.tracking.base import Tracker
 
 TRACKERS = ("tensorboard", "mlflow")
 

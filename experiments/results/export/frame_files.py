@@ -3,7 +3,8 @@
 CSV is UTF-8 with "\\n" at line ends. Floats have as many digits as it takes to read them back exactly;
 missing values are empty; a list is its items with a space between them, as in "3 5".
 
-Parquet keeps the types: a list stays a list, and an ordered categorical is an ordered dictionary.
+Parquet keeps the types: lists stay lists (of integers) or maps (from an integer to a float), and an ordered
+categorical is an ordered dictionary.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from emulator.storage.own_files import path_below
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 
 def write_frames(frames: Mapping[str, pd.DataFrame], kind: str, root: Path, *names: str) -> list[Path]:
@@ -68,13 +70,28 @@ def as_parquet(frame: pd.DataFrame) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    lists = [name for name in frame.columns if frame[name].map(_is_list).any()]
+    table = pa.Table.from_pandas(frame.drop(columns=lists), preserve_index=False)
+    for name in lists:
+        table = table.add_column(frame.columns.get_loc(name), name, _nested(frame[name]))
     buffer = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), buffer)
+    pq.write_table(table, buffer)
     return buffer.getvalue().to_pybytes()
 
 
 CONTENT: dict[str, Callable[[pd.DataFrame], bytes]] = {"csv": as_csv, "parquet": as_parquet}
 """The formats of files."""
+
+
+def _nested(column: pd.Series[Any]) -> pa.Array[Any]:
+    """A column of lists of integers, or of maps from an integer to a float, also where some are missing."""
+    import pyarrow as pa
+
+    values = [value if _is_list(value) else None for value in column]
+    if any(isinstance(value, Mapping) for value in values):
+        items = [None if value is None else list(value.items()) for value in values]
+        return pa.array(items, pa.map_(pa.int64(), pa.float64()))
+    return pa.array(values, pa.list_(pa.int64()))
 
 
 def _is_list(value: object) -> bool:

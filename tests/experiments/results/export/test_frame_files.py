@@ -23,6 +23,7 @@ def a_frame() -> pd.DataFrame:
             "device": pd.array([7, None, 9], dtype="Int64"),
             "end_s": [0.1, 1 / 3, None],
             "models": [[3, 5], [], [4]],
+            "silhouettes": [{2: 0.5, 3: None}, None, {}],
             "crashed": [True, False, False],
         }
     )
@@ -31,10 +32,10 @@ def a_frame() -> pd.DataFrame:
 def test_csv_is_read_back_exactly() -> None:
     content = as_csv(a_frame())
     assert content.decode().split("\n") == [
-        "arm,visit,device,end_s,models,crashed",
-        "b,0,7,0.1,3 5,True",
-        "a,1,,0.3333333333333333,,False",
-        "b,2,9,,4,False",
+        "arm,visit,device,end_s,models,silhouettes,crashed",
+        "b,0,7,0.1,3 5,2=0.5 3=,True",
+        "a,1,,0.3333333333333333,,,False",
+        "b,2,9,,4,,False",
         "",
     ]
     read = pd.read_csv(io.BytesIO(content))
@@ -48,6 +49,9 @@ def test_parquet_keeps_types_and_the_order_of_arms() -> None:
     assert kind.ordered
     assert table["arm"].chunk(0).dictionary.to_pylist() == ["b", "a"]
     assert table["models"].to_pylist() == [[3, 5], [], [4]]
+    assert table.schema.field("models").type == pa.list_(pa.int64())
+    assert table["silhouettes"].to_pylist() == [[(2, 0.5), (3, None)], None, []]
+    assert table.column_names == list(a_frame().columns)
     assert table["device"].to_pylist() == [7, None, 9]
     assert table.schema.field("visit").type == pa.int64()
     pd.testing.assert_series_equal(table.to_pandas()["arm"], a_frame()["arm"])
