@@ -12,7 +12,7 @@ import pytest
 import tomli_w
 
 from device_profiles import read_profile
-from emulator.errors import DataFileError, InputError
+from emulator.errors import ConfigurationError, DataFileError, InputError
 from experiments.cli import main
 from experiments.locating import locator
 from experiments.own_packages import OUR_PACKAGES
@@ -270,6 +270,18 @@ def test_a_configuration_cannot_name_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "devices.csv")
     with pytest.raises(DataFileError, match=r"devices\.csv: is neither a file nor a folder"):
         locator(tmp_path, None)("devices.csv")
+
+
+@pytest.mark.usefixtures("own_modules")
+@pytest.mark.parametrize("name", ["os:system", "elsewhere:Part", "../elsewhere/elsewhere:Part"])
+def test_a_configuration_imports_no_module_from_outside_its_folder_and_the_present_one(
+    roots: Path, name: str
+) -> None:
+    for folder in ("elsewhere", "data"):
+        (roots / folder / "elsewhere.py").write_text("raise AssertionError('imported')")
+    config = write_small(roots / "configs", arm=[{"name": "a", "selector": name}])
+    with pytest.raises(ConfigurationError, match="no module|is not of the form"):
+        load_experiment(config, data=roots / "data")
 
 
 # -- output to a terminal ------------------------------------------------------------------------------------
