@@ -280,7 +280,7 @@ def test_a_configuration_imports_no_module_from_outside_its_folder_and_the_prese
     for folder in ("elsewhere", "data"):
         (roots / folder / "elsewhere.py").write_text("raise AssertionError('imported')")
     config = write_small(roots / "configs", arm=[{"name": "a", "selector": name}])
-    with pytest.raises(ConfigurationError, match="no module|is not of the form"):
+    with pytest.raises(ConfigurationError, match=r"no module|is not of the form"):
         load_experiment(config, data=roots / "data")
 
 
