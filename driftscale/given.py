@@ -47,7 +47,7 @@ def seeds_of(given: object) -> list[int] | None:
 
 
 def names_of(given: str | Iterable[str] | None) -> list[str] | None:
-    """The names of arms as a list; None for all."""
+    """The names, of arms or trackers, as a list; None for None."""
     if given is None:
         return None
     return [given] if isinstance(given, str) else [str(name) for name in given]

@@ -16,18 +16,28 @@ from emulator.errors import InputError
 from experiments.cli.tables import print_section, print_summary
 from experiments.naming import abbreviated
 from experiments.results.accuracy_tables import TargetTable
-from experiments.results.frames.result_frames import RecordedExperiment, ResultFrames
+from experiments.results.frames.result_frames import (
+    NotRecordedError,
+    RecordedExperiment,
+    ResultFrames,
+)
 from experiments.results.many_runs.rows import Section
 from experiments.results.report import figures
 from experiments.results.report.answers.every_target import every_target
 from experiments.results.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
 from experiments.results.report.difference import can_be_compared, difference_figure
 from experiments.results.report.figures import Arm
+from experiments.results.report.for_whom.section import for_whom
 from experiments.results.report.notes import as_warning, horizon_note
 from experiments.results.report.runs_section import runs_horizon, runs_table, runs_warnings
 from experiments.results.report.section_plots import section_plots
+from experiments.results.report.why.section import read_columns, why_plots
+from experiments.results.report.why.timeline import TimelineRound, timeline_figure
 from experiments.results.summary import Summary
 from experiments.results.table import build_sections
+
+GROUPS = ("device", "network", "label", "cluster")
+"""The groups of clients by which the report shows accuracies."""
 
 
 def load(path: str | Path) -> Results:
@@ -209,6 +219,70 @@ class Results:
         """Participants per round that completed, were abandoned, or dropped out."""
         return figures.outcomes_figure(self._arms)
 
+    def plot_client_accuracy(self) -> go.Figure:
+        """Deciles of the accuracy of clients at the horizon, for each arm.
+
+        Raises:
+            NotRecordedError: The runs did not log it (round.log_client_accuracy = true).
+        """
+        return self._of_clients("client-accuracy")
+
+    def plot_client_gain(self) -> go.Figure:
+        """How much better or worse off clients are than under the reference arm, paired by client and seed.
+
+        Raises:
+            NotRecordedError: The runs did not log it (round.log_client_accuracy = true).
+        """
+        return self._of_clients("client-gain")
+
+    def plot_clients_by(self, group: str) -> go.Figure:
+        """Accuracy of clients at the horizon by group.
+
+        Args:
+            group: "device" or "network" (quarters of the fleet by speed), "label" (of which a client holds
+                most), or "cluster".
+
+        Raises:
+            NotRecordedError: The runs did not log accuracies (round.log_client_accuracy = true).
+            InputError: There is no such group, or the runs do not say which client is in which.
+        """
+        if group not in GROUPS:
+            raise InputError(f"plot_clients_by: {group!r} must be one of {', '.join(GROUPS)}")
+        return self._of_clients(f"clients-by-{group}")
+
+    def plot_trigger(self) -> go.Figure:
+        """What each arm's trigger measured, against its limit, over rounds."""
+        return self._of_reasons("trigger", "no trigger compared anything")
+
+    def plot_silhouettes(self) -> go.Figure:
+        """The number of clusters over rounds, and the silhouette of each number tried."""
+        return self._of_reasons("silhouettes", "no arm chose a number of clusters by silhouettes")
+
+    def plot_waiting(self) -> go.Figure:
+        """What rounds that have closed were waiting for, in virtual time; phases with round.log_visits."""
+        return self._of_reasons("waiting", "no round closed by the horizon")
+
+    def plot_timeline(self, arm: str, seed: int, round: int) -> go.Figure:  # noqa: A002
+        """The visits of one round as bars: requests, download, compute and upload.
+
+        Args:
+            arm: The arm.
+            seed: The seed.
+            round: The round, from 0.
+
+        Raises:
+            NotRecordedError: The run did not log its visits (round.log_visits = true).
+            InputError: No such run is finished, or it has no such round.
+        """
+        run = self._one.run(arm, seed)
+        if not 0 <= round < len(run.records):
+            raise self._cannot(f"no round {round}; {arm}, seed {seed} has rounds 0 to {len(run.records) - 1}")
+        visits = read_columns(self._one.directory, arm, seed)
+        if visits is None:
+            raise NotRecordedError(str(self.path), "visits", "round.log_visits")
+        shown = TimelineRound(arm, seed, run.records[round], visits.of_round(round))
+        return timeline_figure([shown])
+
     def plot_sections(self) -> list[go.Figure]:
         """The figures of a folder's table: of a sweep, gains against the swept keys.
 
@@ -297,6 +371,27 @@ class Results:
     @cached_property
     def _sections(self) -> list[Section]:
         return build_sections([item.directory for item in self._frames.experiments])
+
+    @cached_property
+    def _clients_plots(self) -> dict[str, go.Figure]:
+        section = for_whom(self._one.directory, self._arms, self._summary)
+        if section is None:
+            raise NotRecordedError(str(self.path), "accuracy of clients", "round.log_client_accuracy")
+        return {plot.id: plot.figure for plot in section.plots}
+
+    @cached_property
+    def _reasons(self) -> dict[str, go.Figure]:
+        return {plot.id: plot.figure for plot in why_plots(self._one.directory, self._arms, self._summary)}
+
+    def _of_clients(self, name: str) -> go.Figure:
+        if name not in self._clients_plots:
+            raise self._cannot(f"no figure {name}: the runs do not say which client is in which group")
+        return self._clients_plots[name]
+
+    def _of_reasons(self, name: str, absence: str) -> go.Figure:
+        if name not in self._reasons:
+            raise self._cannot(absence)
+        return self._reasons[name]
 
     def _every_target(self) -> list[TargetTable]:
         tables = every_target(self._summary)

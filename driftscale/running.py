@@ -39,6 +39,7 @@ def run(
     data: Paths = (),
     sweep: Mapping[str, Any] = NOTHING,
     fresh: bool = False,
+    track: str | Iterable[str] = (),
     progress: bool = True,
 ) -> Results:
     """Play the unfinished runs of a configuration, write their report, and load the results.
@@ -60,6 +61,7 @@ def run(
         sweep: Lists of values by dotted key: {"round.participants": [5, 10]}. Each combination is an
             experiment of its own.
         fresh: Whether to delete the contents of the run directory first.
+        track: Installed trackers that plot the runs while they are played: "tensorboard", "mlflow".
         progress: Whether to show progress on standard error.
 
     Returns:
@@ -76,7 +78,10 @@ def run(
     if here() is not None:
         raise InputError("driftscale.run: cannot be called under torchrun; use the command driftscale run")
     from experiments.playing.command import RunCommand
+    from experiments.tracking.registry import require_trackers
 
+    trackers = names_of(track) or []
+    require_trackers(trackers, "track")
     is_table = isinstance(config, Mapping)
     command = RunCommand(
         overrides=table_of(set, "set"),
@@ -86,6 +91,7 @@ def run(
         data=data_of(data),
         out=None if out is None else path_of(out, "out"),
         fresh=fresh,
+        track=trackers,
         scale=parse_scale(None if jobs is None else str(jobs), None, None, False),
         **source_of(config),
         arguments=_call(

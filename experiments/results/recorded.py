@@ -200,3 +200,15 @@ def _refuse_unreadable_published(published: Any) -> None:
         for values in figure.values():
             if not isinstance(values, list) or not 1 <= len(values) <= 2 or not all(map(is_finite, values)):
                 raise ValueError(rule)
+
+
+def squared_distances(experiment: Mapping[str, Any]) -> dict[str, bool]:
+    """Whether an arm's clusterer compares squared distances, by the arm's name.
+
+    Only if its settings name them: no representation has squared distances by default.
+    """
+    return {
+        str(arm["name"]): isinstance(arm.get("clusterer"), dict)
+        and arm["clusterer"].get("distance") == "squared_euclidean"
+        for arm in experiment["arm"]
+    }

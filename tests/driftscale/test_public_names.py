@@ -45,7 +45,7 @@ def test_the_arguments_are_those_of_the_command() -> None:
     names = {name: list(inspect.signature(getattr(driftscale, name)).parameters) for name in ("run", "check")}
     assert names["run"] == [
         *("config", "set", "seeds", "out", "jobs"),
-        *("arms", "data", "sweep", "fresh", "progress"),
+        *("arms", "data", "sweep", "fresh", "track", "progress"),
     ]
     assert names["check"] == ["config", "set", "seeds", "arms", "data", "sweep"]
     assert list(inspect.signature(driftscale.compare).parameters) == ["first", "more"]

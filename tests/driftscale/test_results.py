@@ -6,6 +6,8 @@ import pytest
 
 from driftscale.results import load
 from emulator.errors import InputError
+from tests.experiments.running.played import play
+from tests.experiments.small import small
 from tests.experiments.synthetic_runs import a_directory, a_run, realistic_directory, store
 
 PLOTS = (
@@ -17,6 +19,7 @@ PLOTS = (
     "clusters",
     "durations",
     "outcomes",
+    "waiting",
 )
 
 
@@ -43,6 +46,35 @@ def test_clusters_of_a_chosen_run_are_drawn_and_an_unknown_arm_lists_the_choices
         results.plot_clusters("ifca")
     with pytest.raises(InputError, match="arm 'global' ever has several clusters"):
         results.plot_clusters("global")
+
+
+def test_figures_of_what_was_not_recorded_name_the_option(results):
+    with pytest.raises(InputError, match=r"recorded no accuracy of clients; with round\.log_client_accuracy"):
+        results.plot_client_accuracy()
+    with pytest.raises(InputError, match=r"recorded no visits; with round\.log_visits = true"):
+        results.plot_timeline("static", 2, 3)
+    with pytest.raises(InputError, match="no round 40; static, seed 2 has rounds 0 to 39"):
+        results.plot_timeline("static", 2, 40)
+    with pytest.raises(InputError, match="'colour' must be one of device, network, label, cluster"):
+        results.plot_clients_by("colour")
+
+
+def test_a_run_that_recorded_all_has_every_figure(tmp_path):
+    arms = [{"name": "global"}, {"name": "fielding", "clusterer": {"kind": "fielding", "max_clusters": 3}}]
+    recorded = {"log_visits": True, "log_client_accuracy": True, "rounds": 6}
+    play(small(arm=arms, round=recorded, devices={"profile": "smartphones"}), tmp_path / "out")
+    results = load(tmp_path / "out")
+    for name in ("client_accuracy", "client_gain", "trigger", "silhouettes", "waiting"):
+        assert len(getattr(results, f"plot_{name}")().data) > 0
+    for group in ("device", "network", "label", "cluster"):
+        assert len(results.plot_clients_by(group).data) > 0
+    assert len(results.plot_timeline("fielding", 0, 5).data) > 0
+    visits, rounds = results.visits.groupby("arm"), results.rounds.groupby("arm")
+    assert visits.size().tolist() == rounds.num_participants.sum().tolist()
+    assert visits.end_s.max().tolist() == rounds.closed_s.max().tolist()
+    horizon_s = rounds.closed_s.max().min()
+    by_then = results.rounds[results.rounds.closed_s <= horizon_s].groupby("arm").num_participants.sum()
+    assert results.clients.groupby("arm").participations.sum().tolist() == by_then.tolist()
 
 
 def test_the_frames_of_one_run_are_its_rows_of_the_frames_of_all(results):

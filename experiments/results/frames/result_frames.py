@@ -22,6 +22,7 @@ from experiments.results.frames.round_frames import rounds_frame, triggers_frame
 from experiments.results.frames.summary_frames import summary_frame, table_frame
 from experiments.results.frames.typed_columns import below_each_other, with_keys, with_run
 from experiments.results.many_runs.differing_keys import differing_keys, key_values, short_names
+from experiments.results.recorded import squared_distances
 from experiments.results.report.cells import run_counts
 from experiments.results.run_directory import FinishedRun, RunDirectory
 from experiments.results.summary import Summary, summarise_directory
@@ -128,12 +129,7 @@ class RecordedExperiment:
     @property
     def squared_arms(self) -> set[str]:
         """The arms whose clusterer compares squared distances."""
-        return {
-            arm["name"]
-            for arm in self.config["arm"]
-            if isinstance(arm.get("clusterer"), Mapping)
-            and arm["clusterer"].get("distance") == "squared_euclidean"
-        }
+        return {arm for arm, is_squared in squared_distances(self.config).items() if is_squared}
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.results.recorded import squared_distances
 from experiments.results.report.columns import TextTable
 from experiments.results.report.figures import Arm
 from experiments.results.report.scripted_page import Plot
@@ -111,18 +112,6 @@ def read_columns(directory: RunDirectory, arm: str, seed: int) -> VisitColumns |
     """The visits of a run; None if they were not recorded."""
     table = directory.read_visits(arm, seed)
     return None if table is None else VisitColumns.from_table(table)
-
-
-def squared_distances(experiment: dict[str, Any]) -> dict[str, bool]:
-    """Whether an arm's clusterer compares squared distances, by the arm's name.
-
-    Only if its settings name them: no representation has squared distances by default.
-    """
-    return {
-        str(arm["name"]): isinstance(arm.get("clusterer"), dict)
-        and arm["clusterer"].get("distance") == "squared_euclidean"
-        for arm in experiment["arm"]
-    }
 
 
 def fixed_durations(experiment: dict[str, Any]) -> dict[str, bool]:

@@ -29,8 +29,8 @@ def test_the_same_files_give_the_same_bytes(tmp_path):
 
 def test_the_page_states_how_many_plots_it_has(tmp_path):
     page = written(realistic_directory(tmp_path, seeds=2, rounds=20, clients=12))
-    assert '<body data-plots="9">' in page
-    assert body(page).count("Plotly.newPlot(") == 9
+    assert '<body data-plots="10">' in page
+    assert body(page).count("Plotly.newPlot(") == 10
 
 
 def test_names_are_shown_and_never_run(tmp_path):
@@ -103,7 +103,9 @@ def test_every_script_carries_the_nonce_of_the_page_which_nothing_else_allows(tm
     page = write_report(directory, shared_plotly=shared_plotly).read_text(encoding="utf-8")
     [nonce] = re.findall(r"script-src 'nonce-([0-9a-f]{64})';", page)
     own = page.count(f'<script nonce="{nonce}"')
-    assert own == page.count("</script>") == page.count(f'nonce="{nonce}"') == 9 + (4 if shared_plotly else 3)
+    assert (
+        own == page.count("</script>") == page.count(f'nonce="{nonce}"') == 10 + (4 if shared_plotly else 3)
+    )
     assert page.count("script-src") == page.count("Content-Security-Policy") == 1
     directory.experiment_path.write_text(
         directory.experiment_path.read_text(encoding="utf-8").replace("smartphones", nonce), encoding="utf-8"
@@ -231,8 +233,8 @@ def test_the_page_answers_four_questions_in_order_and_links_to_them(tmp_path):
     assert re.findall(r'<section class="question" id="([^"]*)"', page) == ids
     assert re.findall(r'<li><a href="#([^"]*)">', page) == ids
     whom = page[page.index('id="for-whom"') : page.index('id="why"')]
-    assert "With round.log_client_accuracy = true" in whom
-    assert "With round.log_visits = true" in page[page.index('id="why"') :]
+    assert "round.log_client_accuracy = true" in whom
+    assert "round.log_visits = true" in page[page.index('id="why"') :]
 
 
 def test_the_page_has_the_hashes_of_its_inputs(tmp_path):
