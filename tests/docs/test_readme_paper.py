@@ -1,26 +1,65 @@
-"""README's path for a paper: sweep, compare, a notebook cell, a figure."""
+"""README's path for a paper, run as it is written: sweep, compare, notebook cell, figure.
+
+The configuration that README names is small here, so that it takes seconds.
+"""
 
 from __future__ import annotations
 
+import csv
+import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
-import pytest
+import tomli_w
 
-import driftscale
-from tests.experiments.small import write_small
+from tests.experiments.small import small_table
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_a_sweep_is_compared_and_drawn_in_a_notebook_cell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    config = write_small(tmp_path, seeds=[0, 1])
-    results = driftscale.run(config, sweep={"round.participants": [2, 3]}, progress=False)
+def section(title: str) -> str:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return text[text.index(f"### {title}\n") :].split("\n## ", 1)[0]
 
-    compared = driftscale.compare(results.path).frame
-    last = driftscale.load("runs/small-sweep").rounds.groupby(["experiment", "arm"]).accuracy.last()
-    driftscale.load("runs/small-sweep/small,participants=3").plot_accuracy().write_html("accuracy.html")
 
-    assert list(compared["round.participants"].unique()) == [2, 3]
-    assert len(last) == 4  # two cells, two arms
-    assert Path("accuracy.html").stat().st_size > 0
+def blocks(text: str, kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_a_sweep_is_compared_and_drawn_as_readme_says(tmp_path: Path) -> None:
+    config = tmp_path / "experiments" / "configs" / "digits.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(tomli_w.dumps(small_table(name="digits")), encoding="utf-8")
+    path = section("From a sweep to a figure of a paper")
+    [commands], [cell] = blocks(path, ""), blocks(path, "python")
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+
+    for line in commands.splitlines():
+        name, *arguments = shlex.split(line)
+        assert name == "driftscale"
+        done = subprocess.run(
+            [sys.executable, "-m", "experiments.cli", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    assert "+" in done.stdout  # a gain
+    done = subprocess.run(
+        [sys.executable, "-c", cell],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+    with (tmp_path / "accuracy.csv").open() as file:
+        rows = [(row["participants"], row["arm"]) for row in csv.DictReader(file)]
+    assert rows == [("5", "global"), ("5", "fielding"), ("10", "global"), ("10", "fielding")]
+    assert "Plotly.newPlot" in (tmp_path / "accuracy.html").read_text(encoding="utf-8")
