@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from emulator.messages import PairwiseTrigger
 from emulator.storage.runlog import RoundRecord
+from experiments.results.clusters.trigger_limits import limit
 from experiments.results.frames.typed_columns import as_arms, typed_frame
 from experiments.results.rounds_table import rounds_table
 from experiments.results.run_directory import FinishedRun
@@ -79,11 +79,5 @@ def triggers_frame(
 
 def _limit(record: RoundRecord, is_squared: bool) -> float:
     """The limit with which the trigger of a round compared; NaN if it compared with none."""
-    trigger = record.trigger
-    if trigger is None:
-        return math.nan
-    if isinstance(trigger, PairwiseTrigger):
-        return trigger.delta
-    if trigger.threshold is None or trigger.mean_distance is None:
-        return math.nan
-    return (trigger.threshold**2 if is_squared else trigger.threshold) * trigger.mean_distance
+    known = None if record.trigger is None else limit(record.trigger, are_squared=is_squared)
+    return math.nan if known is None else known

@@ -9,8 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from emulator.arrays import Floats, Ints
-from emulator.messages import AnyTrigger, PairwiseTrigger
 from emulator.storage.runlog import RoundRecord
+from experiments.results.clusters.trigger_limits import limit, measured
 from experiments.results.report.figures import (
     MAX_POINTS,
     MAX_SEED_POINTS,
@@ -25,29 +25,6 @@ from experiments.results.run_directory import FinishedRun
 VALUE_COLOUR, LIMIT_COLOUR, FIRED_COLOUR, TRIED_COLOUR = "#0072B2", "#D55E00", "#CC79A7", "#9aa5b1"
 MOST_CLUSTERINGS = 40
 """Most global clusterings of which all silhouettes are drawn, per arm."""
-
-
-def measured(trigger: AnyTrigger) -> float | None:
-    """The distance that is compared with the limit: the shift, or the largest distance in a cluster."""
-    return trigger.largest_distance if isinstance(trigger, PairwiseTrigger) else trigger.shift
-
-
-def limit(trigger: AnyTrigger, *, are_squared: bool) -> float | None:
-    """The distance from which the trigger fires; None if it never fires, or if there was one centre.
-
-    `are_squared`: whether the clusterer's distances are squared, and so the threshold with them.
-
-    >>> from emulator.messages import Trigger
-    >>> trigger = Trigger(shift=1.0, mean_distance=8.0, threshold=0.5, clusters=2, fired=False)
-    >>> limit(trigger, are_squared=False), limit(trigger, are_squared=True)
-    (4.0, 2.0)
-    """
-    if isinstance(trigger, PairwiseTrigger):
-        return trigger.delta
-    if trigger.threshold is None or trigger.mean_distance is None:
-        return None
-    share = trigger.threshold**2 if are_squared else trigger.threshold
-    return share * trigger.mean_distance
 
 
 def has_trigger(run: FinishedRun) -> bool:

@@ -5,10 +5,11 @@ import pyarrow as pa
 import pytest
 
 from emulator.messages import PairwiseTrigger, Trigger
+from experiments.results.clusters.trigger_limits import limit
 from experiments.results.recorded import squared_distances
 from experiments.results.report.figures import Arm
 from experiments.results.report.scripted_page import Plot
-from experiments.results.report.why.clustering import limit, silhouettes_figure, trigger_figure
+from experiments.results.report.why.clustering import silhouettes_figure, trigger_figure
 from experiments.results.report.why.timeline import (
     MOST_OTHERS,
     MOST_SLOWEST,
