@@ -36,7 +36,8 @@ def text_alternative(title: str, figure: go.Figure) -> str:
     ]
     more = [f"and {len(named) - MOST_NAMED} more"] if len(named) > MOST_NAMED else []
     sentences = [title, *axes, *named[:MOST_NAMED], *more]
-    return html.unescape(" ".join(f"{sentence}." for sentence in sentences))
+    plain = (html.unescape(sentence.replace("<br>", ", ")) for sentence in sentences)
+    return " ".join(sentence if sentence.endswith(("?", "!", ".")) else f"{sentence}." for sentence in plain)
 
 
 def _described(trace: Any) -> str:
@@ -48,7 +49,7 @@ def _described(trace: Any) -> str:
     values = _numbers(trace.x if is_horizontal else trace.y)
     if trace.name is None or not len(values):
         return ""
-    if trace.type == "bar":
+    if trace.type == "bar" or (trace.type == "scatter" and trace.mode == "markers" and _has_groups(trace)):
         keys = [str(key) for key in (trace.y if is_horizontal else trace.x)]
         shown = [f"{key} {value:.4g}" for key, value in zip(keys, values.tolist(), strict=False)]
         return f"{trace.name}: {', '.join(shown[:MOST_NAMED])}"
@@ -58,6 +59,11 @@ def _described(trace: Any) -> str:
         return f"{trace.name}: median {middle:.4g}, middle half from {low:.4g} to {high:.4g}"
     ends = f"from {values[0]:.4g} to {values[-1]:.4g}"
     return f"{trace.name}: {ends}, lowest {values.min():.4g}, highest {values.max():.4g}"
+
+
+def _has_groups(trace: Any) -> bool:
+    """Whether the horizontal axis has names of groups, not numbers."""
+    return trace.x is not None and all(isinstance(name, str) for name in trace.x)
 
 
 def _numbers(values: Sequence[Any] | None) -> Floats:

@@ -110,8 +110,8 @@ def silhouettes_figure(arms: Sequence[Arm]) -> go.Figure:
     """The number of clusters over rounds, and above it the silhouettes of the numbers that were tried.
 
     One arm is shown at a time, at first the last one that re-clustered globally; a list below the figure
-    chooses it. Lines are single seeds; small dots are all
-    numbers of clusters tried at a global clustering of the first seed.
+    chooses it. Lines and diamonds are of single seeds; small
+    dots are all numbers of clusters tried at a global clustering of the first seed.
     """
     figure = blank_figure(560, x_title="round", y_title="clusters (k)")
     drawn_for: list[str] = []
@@ -145,10 +145,10 @@ def silhouettes_figure(arms: Sequence[Arm]) -> go.Figure:
                 y=_floats([chosen_silhouette(record) for record in clustered]).astype(np.float32),
                 yaxis="y2",
                 customdata=_small(np.array([len(record.clusters) for record in clustered], dtype=np.int64)),
-                mode="lines+markers",
+                mode="markers",  # a silhouette is of one clustering: between two of them there is none
                 name="chosen k",
-                line={"color": VALUE_COLOUR, "width": 1},
                 marker={
+                    "color": VALUE_COLOUR,
                     "symbol": "diamond",
                     "size": 6,
                     "line": {"color": NO_CLUSTER_COLOUR, "width": 0.5},

@@ -23,6 +23,7 @@ from experiments.results.report.why.timeline import (
     TimelineRound,
     chosen_rounds,
     timeline_figure,
+    timeline_text,
 )
 from experiments.results.report.why.waiting_figure import (
     ArmWaiting,
@@ -146,8 +147,8 @@ def _silhouette_plots(arms: Sequence[Arm]) -> list[Plot]:
     if not arms:
         return []
     caption = (
-        "Below: the number of clusters over rounds. Above: the mean silhouette of the number that each "
-        "global clustering chose, and, as small dots, of every number that it tried, for at most "
+        "Below: the number of clusters over rounds. Above: as diamonds, the mean silhouette of the number "
+        "that each global clustering chose, and, as small dots, of every number that it tried, for at most "
         f"{MOST_CLUSTERINGS} clusterings of the first seed, evenly spread. A silhouette near 1 means that "
         "clusters are far apart, near 0 that they overlap. Lines are single seeds"
         f"{_list_clause(arms)}."
@@ -189,7 +190,9 @@ def _timeline_plots(rounds: Sequence[TimelineRound], num_arms: int) -> list[Plot
         f"{MOST_SLOWEST + MOST_OTHERS} visits, the {MOST_SLOWEST} that ended last are drawn, and "
         f"{MOST_OTHERS} evenly spread over the others."
     )
-    return [Plot("timeline", "Who is slow: the visits of a round", caption, timeline_figure(rounds))]
+    title = "Who is slow: the visits of a round"
+    text = f"{title}. {timeline_text(rounds)}"
+    return [Plot("timeline", title, caption, timeline_figure(rounds), text)]
 
 
 def _tables(arms: Sequence[ArmWaiting], closed_most: Sequence[tuple[str, Closer]]) -> list[WhyTable]:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from emulator.arrays import Ints
+from emulator.arrays import Bools, Ints
 from emulator.storage.runlog import RoundRecord
-from experiments.results.formats import time_unit
-from experiments.results.report.figures import blank_figure, thinned, verbatim
+from experiments.results.formats import time_scale, time_unit
+from experiments.results.report.figures import INK, blank_figure, thinned, verbatim
 from experiments.results.report.why.menus import ROW_PX, add_list
 from experiments.results.report.why.waiting_figure import PATTERN, STYLES
 from experiments.results.visits.columns import NO_DEVICE, PHASES, VisitColumns, cut_phases
@@ -112,7 +112,7 @@ def timeline_figure(rounds: Sequence[TimelineRound]) -> go.Figure:
             text=shown.text[index],
             name=outcome,
             mode="markers",
-            marker={"symbol": symbol, "size": 8, "color": colour},
+            marker={"symbol": symbol, "size": 9, "color": colour, "line": {"color": INK, "width": 0.8}},
             hovertemplate="%{text}<extra></extra>",
         )
     figure.update_layout(barmode="stack", legend={"traceorder": "normal"}, **_unflattened(shown.layout))
@@ -142,6 +142,35 @@ def timeline_figure(rounds: Sequence[TimelineRound]) -> go.Figure:
     return figure
 
 
+def timeline_text(rounds: Sequence[TimelineRound]) -> str:
+    """What the round shown at first consists of, for readers who do not see the figure."""
+    of_arm = [item for item in rounds if item.arm == rounds[0].arm]
+    item = next((item for item in of_arm if item.reason == "slowest"), of_arm[0])
+    visits = item.visits
+    counts = [
+        f"{int(np.count_nonzero(mask)):,} {name}"
+        for (name, _, _), mask in zip(OUTCOMES, _by_outcome(visits), strict=True)
+        if mask.any()
+    ]
+    length_s = ends_at(item.record)
+    last = (
+        f" The last visit to end is of client {visits.client[drawn_visits(visits)[-1]]}."
+        if len(visits)
+        else ""
+    )
+    which = f"round {item.record.round}{f' ({item.reason})' if item.reason else ''}"
+    return (
+        f"At first {item.arm}, seed {item.seed}, {which}: {len(visits):,} visits, {', '.join(counts)}, "
+        f"{time_scale(length_s)(length_s)} from the dispatch to the end of the round.{last}"
+    )
+
+
+def _by_outcome(visits: VisitColumns) -> tuple[Bools, Bools, Bools, Bools]:
+    """Which visits have each of `OUTCOMES`, in their order."""
+    abandoned = ~(visits.completed | visits.dropped)
+    return visits.completed, abandoned, visits.dropped & ~visits.crashed, visits.dropped & visits.crashed
+
+
 @dataclass(frozen=True)
 class _View:
     """The data of all traces for one round, and the layout for it, with keys as in plotly's relayout."""
@@ -166,9 +195,7 @@ def _view(item: TimelineRound) -> _View:
     spent = cut_phases(visits) / divisor
     ends = (visits.end_s - record.dispatched_s) / divisor
     rows = np.arange(len(visits))
-    abandoned = ~(visits.completed | visits.dropped)
-    dropped = visits.dropped & ~visits.crashed
-    masks = (visits.completed, abandoned, dropped, visits.dropped & visits.crashed)
+    masks = _by_outcome(visits)
     x = [_short(column) for column in spent.T]
     y = [rows.tolist()] * len(PHASES)
     text: list[list[str]] = [[]] * len(PHASES)

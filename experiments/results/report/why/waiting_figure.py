@@ -106,14 +106,13 @@ def lengths_sentence(arms: Sequence[ArmWaiting]) -> str:
 
     >>> seconds = dict.fromkeys((*COMPONENTS, BETWEEN), 0.0) | {"compute": 90.0, "upload": 10.0}
     >>> lengths_sentence([ArmWaiting("global", 10.0, seconds)])
-    'A round took 10.0 s on average: global 10.0 s (compute 90 %, upload 10 %).'
+    'Mean length of a round: global 10.0 s (compute 90 %, upload 10 %).'
     """
     if not arms:
         return ""
     named = list(arms)
     if len(named) > MOST_NAMED_ARMS:
-        by_length = sorted(arms, key=lambda arm: arm.length_s)
-        named = [by_length[0], by_length[-1]]
+        named = [_shortest(arms), _longest(arms)]
     scale = time_scale(max(arm.length_s for arm in named))
     parts = []
     for arm in named:
@@ -123,14 +122,13 @@ def lengths_sentence(arms: Sequence[ArmWaiting]) -> str:
             + ", ".join(f"{name} {100 * share:.0f} %" for share, name in shares if share >= 0.005)
             + ")"
         )
-    mean_s = float(np.mean([arm.length_s for arm in arms]))
-    text = f"A round took {scale(mean_s)} on average: {'; '.join(parts)}."
+    text = f"Mean length of a round: {'; '.join(parts)}."
     if len(named) < len(arms):
         text = f"Shortest and longest mean round of {len(arms)} arms: {'; '.join(parts)}."
     lengths = [arm.length_s for arm in arms]
     if max(lengths) > 1.1 * min(lengths):
         text += (
-            f" Rounds of {_named_longest(arms)} are {max(lengths) / max(min(lengths), 1e-9):.2g} times as "
+            f" Rounds of {_longest(arms).arm} are {max(lengths) / max(min(lengths), 1e-9):.2g} times as "
             "long as the shortest: in the same virtual time the arm makes fewer server steps, which counts "
             "in every time to accuracy."
         )
@@ -217,8 +215,14 @@ def _shown(arms: Sequence[ArmWaiting]) -> list[str]:
     return [name for name in (*COMPONENTS, BETWEEN) if any(arm.seconds[name] > 0 for arm in arms)]
 
 
-def _named_longest(arms: Sequence[ArmWaiting]) -> str:
-    return max(arms, key=lambda arm: arm.length_s).arm
+def _shortest(arms: Sequence[ArmWaiting]) -> ArmWaiting:
+    """The arm with the shortest mean round; of equals, the first."""
+    return min(arms, key=lambda arm: arm.length_s)
+
+
+def _longest(arms: Sequence[ArmWaiting]) -> ArmWaiting:
+    """The arm with the longest mean round; of equals, the first."""
+    return max(arms, key=lambda arm: arm.length_s)
 
 
 def are_unrecorded(arms: Sequence[ArmWaiting]) -> bool:

@@ -19,6 +19,12 @@ def test_bars_distributions_and_maps_have_their_values():
     )
 
 
+def test_dots_of_groups_have_their_names_and_titles_their_own_full_stop():
+    dots = go.Figure(go.Scatter(x=["fast", "slow"], y=[2, 5], mode="markers", name="a"))
+    dots.update_layout(xaxis_title="speed<br>of &lt;br&gt;")
+    assert text_alternative("Who?", dots) == "Who? Horizontal axis: speed, of <br>. a: fast 2, slow 5."
+
+
 def test_hidden_lines_are_left_out_and_many_are_counted():
     lines = [go.Scatter(y=[1], name=f"a{n}") for n in range(MOST_NAMED + 2)]
     text = text_alternative("T", go.Figure([*lines, go.Scatter(y=[1], name="hidden", visible=False)]))

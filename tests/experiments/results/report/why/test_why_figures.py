@@ -17,6 +17,7 @@ from experiments.results.report.why.timeline import (
     chosen_rounds,
     drawn_visits,
     timeline_figure,
+    timeline_text,
 )
 from experiments.results.report.why.waiting_figure import (
     ArmWaiting,
@@ -130,6 +131,7 @@ def test_silhouettes_have_every_k_tried_and_the_line_of_the_chosen_one():
         *((0, 2, 0.25), (0, 3, 0.75), (2, 2, 0.5), (2, 3, 0.25))
     ]
     assert (chosen.x.tolist(), chosen.y.tolist(), chosen.customdata.tolist()) == ([0, 2], [0.75, 0.5], [3, 2])
+    assert chosen.mode == "markers"  # between two clusterings there is no silhouette
     assert (counts.x.tolist(), counts.y.tolist()) == ([0, 2, 3], [3, 2, 2])
 
 
@@ -161,9 +163,16 @@ def test_bars_add_up_to_the_mean_length_of_a_round_or_to_all_of_them():
 def test_the_sentence_says_how_much_longer_the_rounds_of_an_arm_are():
     sentence = lengths_sentence([waited_of("global", compute=100.0), waited_of("fielding", upload=50.0)])
     assert sentence.startswith(
-        "A round took 7.50 s on average: global 10.0 s (compute 100 %); fielding 5.00 s (upload 100 %). "
+        "Mean length of a round: global 10.0 s (compute 100 %); fielding 5.00 s (upload 100 %). "
         "Rounds of global are 2 times as long as the shortest"
     )
+
+
+def test_of_arms_with_equal_rounds_both_sentences_name_the_same_one():
+    arms = [waited_of(f"arm-{number}", compute=100.0 + 50 * (number > 2)) for number in range(6)]
+    sentence = lengths_sentence(arms)
+    assert "arm-3 15.0 s" in sentence
+    assert "Rounds of arm-3 are 1.5 times" in sentence
 
 
 def test_the_sentence_on_many_arms_names_only_the_shortest_and_the_longest_rounds():
@@ -202,6 +211,15 @@ def test_a_timeline_has_a_bar_per_phase_up_to_the_end_of_each_visit():
     assert [shape.x0 for shape in figure.layout.shapes] == [-1, 0, 6]
     assert len({trace.marker.symbol for trace in figure.data if trace.type == "scatter"}) == 4
     assert not figure.layout.sliders
+
+
+def test_the_text_of_a_timeline_says_what_became_of_the_visits():
+    outcomes = ["completed", "completed", "abandoned", "dropped"]
+    visits = visits_of_round(0, [4.0, 7.0, 7.0, 2.0], outcomes)
+    assert timeline_text([TimelineRound("global", 0, a_round(0), visits, "slowest")]) == (
+        "At first global, seed 0, round 0 (slowest): 4 visits, 2 completed, 1 abandoned, 1 dropped out, "
+        "6.00 s from the dispatch to the end of the round. The last visit to end is of client 102."
+    )
 
 
 def test_a_slider_chooses_the_round_of_an_arm_and_a_list_the_arm():
