@@ -105,6 +105,15 @@ def points_scale(points: float) -> Scale:
     return Scale(1, " pp", 1, signed=True)
 
 
+def distance_scale(points: float) -> Scale:
+    """The scale of losses and distances in percentage points, which have no sign of their own.
+
+    >>> distance_scale(8.94)(8.94)
+    '8.9 pp'
+    """
+    return replace(points_scale(points), signed=False)
+
+
 def factor_scale(ratio: float) -> Scale:
     """The scale of ratios.
 

@@ -17,6 +17,7 @@ from experiments.results.formats import (
     PickScale,
     bytes_scale,
     count_scale,
+    distance_scale,
     factor_scale,
     index_scale,
     largest,
@@ -139,7 +140,7 @@ CLIENTS = (
     Column("worse_off", "worse off", percent_scale),
     Column("better_off", "better off", percent_scale),
     Column("unchanged", "unchanged", percent_scale, in_terminal=False),
-    Column("mean_loss_pp", "mean loss of those worse off", points_scale),
+    Column("mean_loss_pp", "mean loss of those worse off", distance_scale),
 )
 OPTIONAL = ("gain_after_drift_pp", "below_after_drift", "adjusted_rand_index")
 """The keys of columns that are left out unless they were measured."""

@@ -158,7 +158,12 @@ def client_note(summary: Summary) -> str:
         return CLIENTS_AT_HORIZON
     reference = next(arm for arm in summary.compared if arm.is_reference)
     chance = chance_of_worse(reference, summary.horizon)
-    compared = f" Each client is compared with itself under {reference.arm}, seed by seed. {BY_CHANCE}"
+    gains = [row.worst_tenth_gain_pp for row in summary.clients]
+    intervals = _comparisons(sum(gain is not None and gain.ci95 is not None for gain in gains))
+    compared = (
+        f" Each client is compared with itself under {reference.arm}, seed by seed. {BY_CHANCE}"
+        f"{f' Gains of the worst tenth are paired by seed: {intervals}'.rstrip() if intervals else ''}"
+    )
     if chance.mean is None:
         return CLIENTS_AT_HORIZON + compared
     cell = show_estimate(chance, percent_scale(chance.mean))

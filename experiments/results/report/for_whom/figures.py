@@ -92,7 +92,7 @@ def group_figure(
             mode="markers",
             name=arm.label,
             offsetgroup=arm.name,
-            marker={"size": 9 if len(arms) <= MOST_BANDS else 6, "color": arm.colour},
+            marker={"size": 9 if len(arms) <= MOST_BANDS else 7, "color": arm.colour, "symbol": arm.symbol},
             error_y=bars if len(seeds) > 1 and len(arms) <= MOST_BANDS else None,
         )
     figure.update_layout(scattermode="group")

@@ -24,11 +24,11 @@ from experiments.results.clients.groups import (
 from experiments.results.formats import (
     Cell,
     count_scale,
+    distance_scale,
     percent_scale,
-    points_scale,
     show_estimate,
 )
-from experiments.results.intervals import mean_estimate, share_estimate
+from experiments.results.intervals import FEWEST_SEEDS, amount_estimate, mean_estimate, share_estimate
 from experiments.results.report.columns import CLIENTS, TextTable, text_table
 from experiments.results.report.figures import Arm
 from experiments.results.report.for_whom.figures import (
@@ -102,7 +102,7 @@ def for_whom(directory: RunDirectory, arms: Sequence[Arm], summary: Summary) -> 
             "client-accuracy",
             "Accuracy of clients, from the worst to the best",
             "The share of clients whose accuracy at the horizon is at or below a value: at 10 % is the first "
-            f"decile, at 50 % the median client. Lines are means over seeds{_bands(arms)}.",
+            f"decile, at 50 % the median client. {_lines(arms)}",
             client_accuracy_figure(arms, found),
         )
     ]
@@ -112,8 +112,8 @@ def for_whom(directory: RunDirectory, arms: Sequence[Arm], summary: Summary) -> 
                 "client-gain",
                 f"Gain of each client over {arms[0].name}",
                 "Gains of clients over themselves under the reference arm, from the largest loss to the "
-                "largest gain: the clients left of where a line reaches 0 are worse off. Lines are means "
-                f"over seeds{_bands(arms)}. Two arms that are equally good for everyone differ client by "
+                "largest gain: the clients left of where a line reaches 0 are worse off. "
+                f"{_lines(arms)} Two arms that are equally good for everyone differ client by "
                 "client, by chance: their curve is on average as far below 0 on the left as it is above 0 on "
                 "the right.",
                 client_gain_figure(arms, found),
@@ -165,6 +165,33 @@ def _bands(arms: Sequence[Arm]) -> str:
     return ", bands are the range of the seeds" if has_bands else ""
 
 
+def _lines(arms: Sequence[Arm]) -> str:
+    """What the lines of a figure are."""
+    if max(len(arm.runs) for arm in arms) == 1:
+        return "Lines are of a single seed."
+    return f"Lines are means over seeds{_bands(arms)}."
+
+
+def _dots(arms: Sequence[Arm]) -> str:
+    """What the dots of a figure of groups are."""
+    if max(len(arm.runs) for arm in arms) == 1:
+        return "Dots are of a single seed."
+    return f"Dots are means over the seeds that have such clients{_bands(arms).replace('bands', 'bars')}."
+
+
+def _intervals(arms: Sequence[Arm]) -> str:
+    """What is below the figures of a table of single arms; empty for a single seed."""
+    most = max(len(arm.runs) for arm in arms)
+    if most == 1:
+        return ""
+    if most < FEWEST_SEEDS:
+        return "Means over seeds; dots are single seeds. "
+    return (
+        "Means and 95 % intervals over seeds (Student's t), each by itself. They are not intervals of "
+        "differences: arms share their seeds, so two arms may differ although their intervals overlap. "
+    )
+
+
 def _decile_table(arms: Sequence[Arm], found: Evaluations) -> GroupTable:
     scale = percent_scale(0.0)
     rows = [
@@ -176,17 +203,28 @@ def _decile_table(arms: Sequence[Arm], found: Evaluations) -> GroupTable:
     count = f"{fewest:,}" if fewest == most else f"between {fewest:,} and {most:,}"
     left_out = max(seed.left_out for seed in scored)
     without = (
-        f" Up to {left_out:,} clients of a run had no test samples or no model then, and are left out."
+        f"Up to {left_out:,} clients of a run had no test samples or no model then, and are left out. "
         if left_out
         else ""
     )
-    few = " With so few, deciles are interpolated between clients." if fewest < 20 else ""
+    few = "With so few, deciles are interpolated between clients." if fewest < 20 else ""
     return GroupTable(
         "Deciles",
         TextTable([f"{100 * share:.0f} %" for share in DECILES], rows),
         f"Of the accuracies of {count} clients per run, at the last evaluation by the horizon: the share of "
-        "clients in the heading has that accuracy or a lower one; 50 % is the median client. Mean over "
-        f"seeds, with its interval.{without}{few}",
+        "clients in the heading has that accuracy or a lower one; 50 % is the median client. "
+        f"{_intervals(arms)}{_coarse(rows)}{without}{few}".strip(),
+    )
+
+
+def _coarse(rows: Sequence[tuple[str, list[Cell]]]) -> str:
+    """A warning if an interval has no width, as seeds may agree on a decile; otherwise empty."""
+    intervals = [cell.interval.strip("[]").split(", ") for _, cells in rows for cell in cells]
+    if not any(len(ends) == 2 and ends[0] == ends[1] for ends in intervals):
+        return ""
+    return (
+        "Accuracies of clients are multiples of one test sample, so seeds may have the very same decile: an "
+        "interval of no width is no certainty. "
     )
 
 
@@ -301,11 +339,10 @@ def _by_group(
     plot = Plot(
         f"clients-by-{id_}",
         f"Accuracy of clients by {what}",
-        f"Mean accuracy at the horizon of the clients of each group, of each arm. Dots are means over the "
-        f"seeds that have such clients{_bands(arms).replace('bands', 'bars')}.",
+        f"Mean accuracy at the horizon of the clients of each group, of each arm. {_dots(arms)}",
         group_figure(arms, names, groups, what),
     )
-    return GroupTable(f"By {what}", TextTable(headings, rows), note.strip()), plot
+    return GroupTable(f"By {what}", TextTable(headings, rows), f"{_intervals(arms)}{note}".strip()), plot
 
 
 def _by_cluster(arms: Sequence[Arm], found: Evaluations) -> tuple[GroupTable, Plot] | None:
@@ -340,7 +377,7 @@ def _by_cluster(arms: Sequence[Arm], found: Evaluations) -> tuple[GroupTable, Pl
                     show_estimate(mean_estimate(numbers), count_scale(0.0)),
                     show_estimate(share_estimate(lowest), percent_scale(0.0)),
                     show_estimate(share_estimate(highest), percent_scale(0.0)),
-                    show_estimate(mean_estimate(between), points_scale(0.0)),
+                    show_estimate(amount_estimate(between), distance_scale(0.0)),
                 ],
             )
         )
@@ -352,7 +389,8 @@ def _by_cluster(arms: Sequence[Arm], found: Evaluations) -> tuple[GroupTable, Pl
         "Clusters with scored clients at the horizon. A cluster of one seed is no cluster of another, so the "
         "table has the lowest and the highest mean accuracy of a cluster in each seed, averaged over seeds, "
         f"of clusters with at least {FEWEST_IN_CLUSTER} scored clients. They are picked by their accuracy: "
-        "the more clusters an arm has and the smaller they are, the further they lie apart by chance alone.",
+        "the more clusters an arm has and the smaller they are, the further they lie apart by chance alone. "
+        "n/a: some seed has no cluster of that size.",
     )
     plot = Plot(
         "clients-by-cluster",
@@ -360,5 +398,7 @@ def _by_cluster(arms: Sequence[Arm], found: Evaluations) -> tuple[GroupTable, Pl
         "Mean accuracy at the horizon of the clients of each cluster, of each seed; a larger dot is of more "
         "scored clients. Small dots are noisy.",
         cluster_figure(arms, found),
+        "Accuracy of clients by cluster: a dot for each cluster of each seed, in a row for each arm. The "
+        "table by cluster has the lowest and the highest of them.",
     )
     return table, plot

@@ -94,14 +94,30 @@ def test_the_section_answers_for_whom(tmp_path):
         {"global": ["51.6 %", "26.6 %"], "fielding": ["51.6 %", "39.1 %"]},
     )
     assert cells(found, "By cluster")[1] == {
-        "global": ["1.0", "39.1 %", "39.1 %", "+0.0 pp"],
-        "fielding": ["2.0", "39.1 %", "51.6 %", "+12.5 pp"],
+        "global": ["1.0", "39.1 %", "39.1 %", "0.0 pp"],
+        "fielding": ["2.0", "39.1 %", "51.6 %", "12.5 pp"],
     }
     assert found.remarks == []
     assert [plot.id for plot in found.plots] == [
         *("client-accuracy", "client-gain", "clients-by-device", "clients-by-network"),
         *("clients-by-label", "clients-by-cluster"),
     ]
+
+
+def test_intervals_and_lines_are_named_as_what_they_are(tmp_path):
+    def texts(*seeds):
+        found = section(a_folder(tmp_path / str(len(seeds)), seeds=seeds))
+        deciles = next(part.note for part in found.tables if part.title == "Deciles")
+        return deciles, found.plots[0].caption
+
+    note, caption = texts(0, 1, 2)
+    assert "Means and 95 % intervals over seeds (Student's t), each by itself." in note
+    assert caption.endswith("Lines are means over seeds, bands are the range of the seeds.")
+    note, caption = texts(0, 1)
+    assert "Means over seeds; dots are single seeds." in note
+    note, caption = texts(0)
+    assert "over seeds" not in note
+    assert caption.endswith("Lines are of a single seed.")
 
 
 def test_what_earlier_versions_did_not_record_is_named(tmp_path):
