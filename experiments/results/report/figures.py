@@ -30,6 +30,7 @@ MAX_SEED_POINTS = 150  # of the thin line of a single seed
 # The colours of Okabe and Ito, which colour-blind readers can tell apart; the reference arm is grey.
 REFERENCE_COLOUR = "#555555"
 ARM_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+SYMBOLS = ("circle", "diamond", "square", "cross")  # of dots, as the dashes of lines
 DASHES = ("solid", "dash", "dot", "dashdot")  # the next one after every sixth arm
 # For clusters: the colours of Okabe and Ito, then the muted ones of Tol.
 CLUSTER_COLOURS = (
@@ -85,8 +86,17 @@ class Arm:
 
     @property
     def line(self) -> dict[str, Any]:
-        dash = DASHES[max(self.position - 1, 0) // len(ARM_COLOURS) % len(DASHES)]
-        return {"color": self.colour, "width": 2.5, "dash": dash}
+        return {"color": self.colour, "width": 2.5, "dash": DASHES[self._turn % len(DASHES)]}
+
+    @property
+    def symbol(self) -> str:
+        """The symbol of the arm's dots, which tells it from another arm of its colour."""
+        return SYMBOLS[self._turn % len(SYMBOLS)]
+
+    @property
+    def _turn(self) -> int:
+        """How many times the colours were all used up by the arms before this one."""
+        return max(self.position - 1, 0) // len(ARM_COLOURS)
 
 
 def verbatim(text: str) -> str:
@@ -142,7 +152,7 @@ def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[flo
             text=f"target<br>{100 * target:.1f} %",
             showarrow=False,
         )
-    figure.update_layout(margin={"r": 80})
+    figure.update_layout(margin={"r": 112})
     return figure
 
 

@@ -26,7 +26,9 @@ def lead(experiment: Mapping[str, Any]) -> str:
     for section, key, noun in LEAD:
         value = experiment.get(section, {}).get(key)
         if value is not None:
-            facts.append(f"{value.get('kind', '?') if isinstance(value, Mapping) else value} {noun}")
+            written_value = value.get("kind", "?") if isinstance(value, Mapping) else value
+            is_count = isinstance(value, int) and not isinstance(value, bool)
+            facts.append(f"{value:,} {noun}" if is_count else f"{written_value} {noun}")
     for noun, items in (("arm", experiment["arm"]), ("seed", experiment["seeds"])):
         facts.append(f"{len(items)} {noun}{'s' if len(items) > 1 else ''}")
     return " · ".join(facts)

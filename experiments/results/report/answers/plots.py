@@ -27,10 +27,9 @@ def pays_plots(arms: Sequence[Arm], summary: Summary, scored: int | None) -> lis
             "accuracy",
             "Accuracy against virtual time",
             f"Accuracy of each client on its own held-out data, averaged over {scored_clients} and over the "
-            f"last {summary.window} evaluations. Thick lines are means over {seeds} seeds, as far as all of "
-            "them go; thin lines are single seeds. Arms are compared from the first dotted line to the "
-            "second, the horizon. Orange bands are the times of mass events in the runs, dashed lines are "
-            "targets.",
+            f"last {summary.window} evaluations. {_lines(seeds)} Arms are compared from the first dotted "
+            "line to the second, the horizon. Orange bands are the times of mass events in the runs, dashed "
+            "lines are targets.",
             figures.accuracy_figure(
                 arms, summary.horizon, [goal for table in summary.targets if (goal := table.accuracy.mean)]
             ),
@@ -84,6 +83,13 @@ def round_plots(arms: Sequence[Arm], scored: int | None) -> list[Plot]:
             figures.outcomes_figure(arms),
         ),
     ]
+
+
+def _lines(seeds: int) -> str:
+    """What the lines of the figure of accuracy are."""
+    if seeds == 1:
+        return "Lines are of a single seed."
+    return f"Thick lines are means over {seeds} seeds, as far as all of them go; thin lines are single seeds."
 
 
 def _scored_clients(arms: Sequence[Arm], scored: int | None) -> str:

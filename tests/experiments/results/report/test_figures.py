@@ -219,3 +219,4 @@ def test_every_arm_looks_different_and_the_reference_is_grey():
     arms = [Arm(f"arm {position}", [], [], position) for position in range(25)]
     assert arms[0].colour == figures.REFERENCE_COLOUR
     assert len({(arm.line["color"], arm.line["dash"]) for arm in arms}) == 25
+    assert len({(arm.colour, arm.symbol) for arm in arms}) == 25
