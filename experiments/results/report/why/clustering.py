@@ -147,6 +147,7 @@ def silhouettes_figure(arms: Sequence[Arm]) -> go.Figure:
                 customdata=_small(np.array([len(record.clusters) for record in clustered], dtype=np.int64)),
                 mode="markers",  # a silhouette is of one clustering: between two of them there is none
                 name="chosen k",
+                cliponaxis=False,  # the first one is often of round 0
                 marker={
                     "color": VALUE_COLOUR,
                     "symbol": "diamond",
