@@ -82,5 +82,9 @@ def slowness_of(clients: pa.Table) -> Floats:
 
 
 def most_often(rows: Sequence[Closer], most: int) -> list[Closer]:
-    """The `most` clients that closed most rounds; of equals, the one waited for longest, then by seed."""
-    return sorted(rows, key=lambda row: (-row.rounds, -row.waited_s, row.seed, row.client))[:most]
+    """The `most` clients that closed most rounds; of equals, the one waited for longest, then by seed.
+
+    Clients that closed a single round are left out: of many clients, some one has to.
+    """
+    again = [row for row in rows if row.rounds > 1]
+    return sorted(again, key=lambda row: (-row.rounds, -row.waited_s, row.seed, row.client))[:most]

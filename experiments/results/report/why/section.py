@@ -212,8 +212,8 @@ def _tables(arms: Sequence[ArmWaiting], closed_most: Sequence[tuple[str, Closer]
                 "The clients of each arm that rounds waited for most often: in how many rounds of their "
                 "seed they were the last to complete or to drop out, and how long those rounds waited from "
                 "dispatch to their end. Compute, download and upload say how many times slower their "
-                "device is than "
-                "that of the median client of the seed.",
+                "device is than that of the median client of the seed. Clients that closed a single "
+                "round are left out.",
             )
         )
     return tables
