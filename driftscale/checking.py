@@ -99,7 +99,7 @@ def check(
         overrides=table_of(set, "set"),
         sweep=sweep_of(sweep),
         seeds=seeds_of(seeds),
-        arms=names_of(arms),
+        arms=names_of(arms, "arms"),
         data=data_of(data),
     )
     members, left_out = members_of(command)

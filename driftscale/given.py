@@ -32,7 +32,9 @@ def path_of(given: object, what: str) -> Path:
 
 def data_of(given: Paths) -> list[Path]:
     """The folders to look for data files in: those `given`, or else those of DRIFTSCALE_DATA."""
-    folders = [given] if isinstance(given, str | os.PathLike) else list(given)
+    if isinstance(given, str | os.PathLike) or not isinstance(given, Iterable):
+        given = [given]
+    folders = list(given)
     return data_or_variable([path_of(folder, "data") for folder in folders])
 
 
@@ -46,11 +48,17 @@ def seeds_of(given: object) -> list[int] | None:
     return [plain(seed, "seeds") for seed in seeds]
 
 
-def names_of(given: str | Iterable[str] | None) -> list[str] | None:
-    """The names, of arms or trackers, as a list; None for None."""
+def names_of(given: str | Iterable[str] | None, what: str) -> list[str] | None:
+    """The names of the argument `what` as a list; None for None.
+
+    ConfigurationError if they are no names, or if there is none: of arms, that would stand for all.
+    """
     if given is None:
         return None
-    return [given] if isinstance(given, str) else [str(name) for name in given]
+    names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ConfigurationError(f"{what} = {given!r}: must be a name, or a list of names that is not empty")
+    return [str(name) for name in names]
 
 
 def table_of(given: Mapping[str, Any], what: str) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def run(
     data: Paths = (),
     sweep: Mapping[str, Any] = NOTHING,
     fresh: bool = False,
-    track: str | Iterable[str] = (),
+    track: str | Iterable[str] | None = None,
     progress: bool = True,
 ) -> Results:
     """Play the unfinished runs of a configuration, write their report, and load the results.
@@ -80,14 +80,16 @@ def run(
     from experiments.playing.command import RunCommand
     from experiments.tracking.registry import require_trackers
 
-    trackers = names_of(track) or []
+    trackers = names_of(track, "track") or []
     require_trackers(trackers, "track")
     is_table = isinstance(config, Mapping)
+    overrides, swept = table_of(set, "set"), sweep_of(sweep)
+    chosen, names = seeds_of(seeds), names_of(arms, "arms")
     command = RunCommand(
-        overrides=table_of(set, "set"),
-        sweep=sweep_of(sweep),
-        seeds=seeds_of(seeds),
-        arms=names_of(arms),
+        overrides=overrides,
+        sweep=swept,
+        seeds=chosen,
+        arms=names,
         data=data_of(data),
         out=None if out is None else path_of(out, "out"),
         fresh=fresh,
@@ -96,14 +98,15 @@ def run(
         **source_of(config),
         arguments=_call(
             "<mapping>" if is_table else str(config),
-            set=dict(set),
-            seeds=seeds,
+            set=overrides or None,
+            seeds=seeds if isinstance(seeds, int | range) else chosen,
             out=None if out is None else str(out),
             jobs=jobs,
-            arms=arms,
-            data=data,
-            sweep=dict(sweep),
-            fresh=fresh,
+            arms=arms if isinstance(arms, str) else names,
+            data=data or None,
+            sweep=swept or None,
+            fresh=fresh or None,
+            track=trackers or None,
         ),
     )
     try:
@@ -141,6 +144,6 @@ def _play(command: RunCommand, progress: bool) -> Path:
 
 
 def _call(config: str, **options: object) -> list[str]:
-    """The call as a manifest records it: the function, the configuration, and the options that were given."""
-    given = [f"{name}={value!r}" for name, value in options.items() if value not in (None, False, (), {})]
+    """The call as a manifest records it: the function, the configuration, and the options that are not None."""
+    given = [f"{name}={value!r}" for name, value in options.items() if value is not None]
     return ["driftscale.run", config, *given]

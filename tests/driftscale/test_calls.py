@@ -46,6 +46,27 @@ def test_a_mapping_runs_as_its_file_does() -> None:
     assert Path("mapped/report.html").is_file()
 
 
+def test_arrays_are_taken_and_seed_0_is_in_the_recorded_call() -> None:
+    options = {"round.rounds": np.int64(1)}
+    driftscale.run(SMALL, options, np.arange(2), "two", arms=np.array(["global"]), progress=False)
+    driftscale.run(SMALL, options, 0, "one", arms="global", progress=False)
+    recorded = [
+        json.loads(Path(name, "manifest.json").read_text())["commands"][0]["arguments"]
+        for name in ("two", "one")
+    ]
+    assert recorded == [
+        [
+            "driftscale.run",
+            "<mapping>",
+            "set={'round.rounds': 1}",
+            "seeds=[0, 1]",
+            "out='two'",
+            "arms=['global']",
+        ],
+        ["driftscale.run", "<mapping>", "set={'round.rounds': 1}", "seeds=0", "out='one'", "arms='global'"],
+    ]
+
+
 def test_values_of_numpy_and_ranges_are_taken(capfd: pytest.CaptureFixture[str]) -> None:
     results = driftscale.run(
         SMALL, {"round.rounds": np.int64(2)}, range(1, 3), "out", arms="global", progress=False
@@ -164,6 +185,9 @@ def test_a_failed_run_raises_after_the_others_and_says_how_to_load_them(
         ({"seeds": "0..9"}, "seeds = '0..9': must be whole numbers"),
         ({"seeds": [0.5]}, "config: seeds"),
         ({"arms": "globel"}, "unknown arm 'globel'; choices: fielding, global"),
+        ({"arms": []}, "arms = []: must be a name, or a list of names that is not empty"),
+        ({"arms": 3}, "arms = 3: must be a name, or a list of names"),
+        ({"data": 3}, "data: 3 is not a path"),
         ({"jobs": 0}, "--jobs '0': must be a number from 1 to 1024, or auto"),
         ({"data": "nowhere"}, "nowhere: no such folder"),
         ({"out": ""}, "out: is empty"),
