@@ -4,7 +4,8 @@ CSV is UTF-8 with "\\n" at line ends. Floats have as many digits as it takes to 
 missing values are empty; a list is its items with a space between them, as in "3 5".
 
 Parquet keeps the types: lists stay lists (of integers) or maps (from an integer to a float), and an ordered
-categorical is an ordered dictionary.
+categorical is an ordered dictionary. A column of texts and numbers, such as that of the targets 0.5 and
+"reference", is one of texts, as in CSV.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ def as_parquet(frame: pd.DataFrame) -> bytes:
     import pyarrow.parquet as pq
 
     lists = [name for name in frame.columns if frame[name].map(_is_list).any()]
-    table = pa.Table.from_pandas(frame.drop(columns=lists), preserve_index=False)
+    plain = frame.drop(columns=lists)
+    mixed = {name: _as_texts(plain[name]) for name in plain.columns if _is_mixed(plain[name])}
+    table = pa.Table.from_pandas(plain.assign(**mixed), preserve_index=False)
     for name in lists:
         table = table.add_column(frame.columns.get_loc(name), name, _nested(frame[name]))
     buffer = pa.BufferOutputStream()
@@ -92,6 +95,23 @@ def _nested(column: pd.Series[Any]) -> pa.Array[Any]:
         items = [None if value is None else list(value.items()) for value in values]
         return pa.array(items, pa.map_(pa.int64(), pa.float64()))
     return pa.array(values, pa.list_(pa.int64()))
+
+
+def _is_mixed(column: pd.Series[Any]) -> bool:
+    """Whether a column has values of several kinds, which Parquet cannot keep; numbers are of one kind.
+
+    >>> import pandas as pd
+    >>> [_is_mixed(pd.Series(values, dtype=object)) for values in ([0.5, "a"], [1, 0.5, None], [True, 1])]
+    [True, False, True]
+    """
+    if column.dtype != object:
+        return False
+    kinds = set(map(type, column.dropna()))
+    return len(kinds) > 1 and not kinds <= {int, float}
+
+
+def _as_texts(column: pd.Series[Any]) -> pd.Series[Any]:
+    return column.map(str, na_action="ignore")
 
 
 def _is_list(value: object) -> bool:

@@ -57,6 +57,13 @@ def test_parquet_keeps_types_and_the_order_of_arms() -> None:
     pd.testing.assert_series_equal(table.to_pandas()["arm"], a_frame()["arm"])
 
 
+def test_a_column_of_numbers_and_texts_has_the_same_texts_in_both_formats() -> None:
+    targets = pd.DataFrame({"target": pd.Series([0.5, "reference", None], dtype=object)})
+    table = pq.read_table(pa.BufferReader(as_parquet(targets)))
+    assert table["target"].to_pylist() == ["0.5", "reference", None]
+    assert as_csv(targets) == b'target\n0.5\nreference\n""\n'
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_the_same_frame_gives_the_same_bytes(tmp_path: Path, kind: str) -> None:
     frames = {"rounds": a_frame(), "visits": a_frame().head(0)}
