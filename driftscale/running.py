@@ -144,6 +144,6 @@ def _play(command: RunCommand, progress: bool) -> Path:
 
 
 def _call(config: str, **options: object) -> list[str]:
-    """The call as a manifest records it: the function, the configuration, and the options that are not None."""
+    """The call as a manifest records it: the function, the configuration, and all options but None."""
     given = [f"{name}={value!r}" for name, value in options.items() if value is not None]
     return ["driftscale.run", config, *given]

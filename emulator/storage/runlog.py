@@ -292,7 +292,10 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
 def _unpack_header(header: dict[str, Any], most: int) -> None:
     """Unpack the arrays of a header in place; ValueError if they are not ids of at most `most` clients."""
     if header.get("scored_clients") is not None:
-        header["scored_clients"] = unpacked(header["scored_clients"], np.int64, most_entries=most)
+        scored = unpacked(header["scored_clients"], np.int64, most_entries=most)
+        if (scored < 0).any() or (scored >= most).any() or (np.diff(scored) <= 0).any():
+            raise ValueError(f"scored_clients must be ascending ids of the {most} clients")
+        header["scored_clients"] = scored
     left = most  # no client is byzantine in two ways
     for kind, ids in header.get("byzantine", {}).items():
         header["byzantine"][kind] = unpacked(ids, np.int64, most_entries=left)

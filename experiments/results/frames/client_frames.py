@@ -35,6 +35,8 @@ def clients_frame(run: FinishedRun, horizon: Horizon, devices: pa.Table | None) 
     records = horizon.records(run)
     members = next((known for known in reversed(clusters_in_force(records)) if known is not None), None)
     count = _num_clients(run, members, devices)
+    if members is not None and len(members) != count:
+        raise _damaged(run, f"it has the clusters of {len(members)} clients, and there are {count}")
     columns: dict[str, Any] = {"client": np.arange(count, dtype=np.int64)}
     scored = next((record for record in reversed(records) if record.client_accuracy is not None), None)
     if scored is not None:
@@ -88,10 +90,10 @@ def _accuracy(record: RoundRecord) -> Floats:
 def _visits(run: FinishedRun, by_round: list[list[int]], count: int) -> Ints:
     """(count,) how often each client is in the lists."""
     ids = np.concatenate([NO_IDS, *(np.array(clients, dtype=np.int64) for clients in by_round)])
-    visits = np.bincount(ids, minlength=count)
-    if len(visits) > count:
-        raise _damaged(run, f"client {len(visits) - 1} is not one of the {count}")
-    return visits.astype(np.int64)
+    outside = ids[(ids < 0) | (ids >= count)]
+    if len(outside):
+        raise _damaged(run, f"client {outside[0]} is not one of the {count}")
+    return np.bincount(ids, minlength=count).astype(np.int64)
 
 
 def _damaged(run: FinishedRun, problem: str) -> InputError:

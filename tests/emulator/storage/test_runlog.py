@@ -264,6 +264,9 @@ def header_with(**facts: object) -> bytes:
         ({"client_distance": "label"}, "client_distance must be an object with a kind and a distance"),
         ({"client_distance": {"kind": 3, "distance": "l1"}}, "client_distance must be an object with a kind"),
         ({"scored_clients": [0, 1], "num_clients": 1}, "it has more than 1 entries"),
+        ({"scored_clients": [-1, 0], "num_clients": 3}, "scored_clients must be ascending ids of the 3"),
+        ({"scored_clients": [0, 3], "num_clients": 3}, "scored_clients must be ascending ids of the 3"),
+        ({"scored_clients": [1, 1], "num_clients": 3}, "scored_clients must be ascending ids of the 3"),
     ],
 )
 def test_an_impossible_header_is_refused(tmp_path: Path, header: dict[str, object], problem: str) -> None:

@@ -149,6 +149,23 @@ def test_scores_of_a_sample_of_clients_stand_at_its_clients(tmp_path):
     assert frames.missing_columns is None
 
 
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"participants": [-1]}, "client -1 is not one of the 4"),
+        ({"participants": [2**40]}, "client 1099511627776 is not one of the 4"),
+        ({"members": np.zeros(5, dtype=np.int64)}, "it has the clusters of 5 clients, and there are 4"),
+    ],
+)
+def test_clients_that_a_run_does_not_have_are_refused_in_one_line(tmp_path, changes, problem):
+    directory = a_directory(tmp_path, ["global"], [0])
+    store(directory, changed(a_run("global", 0, [0.5]), 0, **changes))
+    pq.write_table(pa.table(CLIENTS_OF_FOUR, CLIENTS), directory.clients_path("global", 0))
+
+    with pytest.raises(InputError, match=f"arm 'global', seed 0: its log is damaged, {problem}"):
+        ResultFrames.read(tmp_path).clients  # noqa: B018
+
+
 def test_clients_that_were_not_scored_have_no_column_and_the_option_is_named(tmp_path):
     written(tmp_path, ("global",), (0,))
 
