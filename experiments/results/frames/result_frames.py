@@ -20,7 +20,7 @@ from experiments.naming import abbreviated
 from experiments.results.frames.client_frames import clients_frame, visits_frame
 from experiments.results.frames.round_frames import rounds_frame, triggers_frame
 from experiments.results.frames.summary_frames import summary_frame, table_frame
-from experiments.results.frames.typed_columns import below_each_other, with_keys, with_run
+from experiments.results.frames.typed_columns import below_each_other, kind_of, with_keys, with_run
 from experiments.results.many_runs.differing_keys import differing_keys, key_values, short_names
 from experiments.results.recorded import squared_distances
 from experiments.results.report.cells import run_counts
@@ -248,22 +248,29 @@ class ResultFrames:
         """The frames of all experiments below each other; of a folder with the experiment and its keys."""
         if not self.is_folder:
             return frames[0]
-        taken = {*frames[0].columns, "experiment"}
+        taken = {"experiment", *(name for frame in frames for name in frame.columns)}
         frames = [
             with_keys(frame, item.name, dict(self._keys(item, taken)))
             for frame, item in zip(frames, self.experiments, strict=True)
         ]
         return below_each_other(frames)
 
-    def _keys(self, item: RecordedExperiment, taken: set[str]) -> Iterator[tuple[str, list[Any]]]:
-        """(column, value for each arm of `item`) for each key in which the configurations differ.
+    def _keys(self, item: RecordedExperiment, taken: set[str]) -> Iterator[tuple[str, tuple[list[Any], Any]]]:
+        """(column, (value for each arm of `item`, type)) for each key in which the configurations differ.
 
         A column has the short name of its key, or the whole one if a frame has a column of that name.
         """
         values = key_values(item.config, self._paths)
         for index, (path, short) in enumerate(zip(self._paths, short_names(self._paths), strict=True)):
             name = ".".join(path) if short in taken else short
-            yield name, [_plain(values[arm][index]) for arm in item.arms]
+            yield name, ([_plain(values[arm][index]) for arm in item.arms], self._kinds[index])
+
+    @cached_property
+    def _kinds(self) -> list[Any]:
+        """The type of each of these keys, whose values may be missing in some experiments."""
+        tables = [key_values(item.config, self._paths) for item in self.experiments]
+        rows = [values for table in tables for values in table.values()]
+        return [kind_of([_plain(values[index]) for values in rows]) for index in range(len(self._paths))]
 
     @cached_property
     def _paths(self) -> list[tuple[str, ...]]:

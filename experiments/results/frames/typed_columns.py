@@ -70,21 +70,39 @@ def as_arms(frame: pd.DataFrame, arms: Sequence[str]) -> pd.DataFrame:
     return frame
 
 
-def with_keys(frame: pd.DataFrame, experiment: str, keys: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+def with_keys(
+    frame: pd.DataFrame, experiment: str, keys: Mapping[str, tuple[Sequence[Any], Any]]
+) -> pd.DataFrame:
     """The frame of one experiment, with its name and the values of keys before the other columns.
 
     Args:
         frame: A frame with a column `arm`.
         experiment: Its name.
-        keys: For each column, its value for each category of `arm`.
+        keys: For each column, its value for each category of `arm`, and its type.
     """
     codes = frame["arm"].cat.codes.to_numpy()
     before: dict[str, Any] = {"experiment": np.full(len(frame), experiment, dtype=object)}
-    for name, values in keys.items():
+    for name, (values, kind) in keys.items():
         column = np.empty(len(values), dtype=object)
         column[:] = values
-        before[name] = pd.Series(column[codes], dtype=object).infer_objects()
+        before[name] = pd.Series(column[codes], dtype=object).astype(kind)
     return pd.concat([pd.DataFrame(before, index=frame.index), frame], axis=1)
+
+
+def kind_of(values: Sequence[Any]) -> Any:
+    """The type of a column of these values of a configuration, of which some may be missing (None).
+
+    Whole numbers never become floats for a missing value.
+
+    >>> [str(kind_of(values)) for values in ([2, None], [2, 3], [2, 0.5], [True, None])]
+    ['Int64', 'int64', 'float64', 'boolean']
+    """
+    kinds = {type(value) for value in values if value is not None}
+    if None in values and kinds == {bool}:
+        return pd.BooleanDtype()
+    if None in values and kinds == {int} and all(abs(value or 0) < 2**63 for value in values):
+        return pd.Int64Dtype()
+    return pd.Series(values, dtype=object).infer_objects().dtype
 
 
 def below_each_other(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -276,6 +276,20 @@ def test_the_value_of_an_arms_key_stands_beside_that_arm(tmp_path):
     assert first.to_list() == [8, 8, 8, 16]
 
 
+def test_a_whole_number_stays_one_where_other_arms_or_experiments_lack_its_key(tmp_path):
+    for name, sizes in (("a", {"batch_size": 8}), ("b", {"batch_size": 16}), ("c", {})):
+        arms = [
+            {"name": "global", "clusterer": {"kind": "single"}, "training": {}},
+            {"name": "other", "clusterer": {"kind": "single"}, "training": sizes},
+        ]
+        written(tmp_path / name, ("global", "other"), seeds=(0,), name=name, arm=arms)
+
+    rounds = ResultFrames.read(tmp_path).rounds
+
+    assert rounds.batch_size.dtype == "Int64"
+    assert rounds.groupby("experiment").batch_size.max().to_list() == [8, 16, pd.NA]
+
+
 def test_unfinished_runs_are_left_out_and_named(tmp_path):
     directory = a_directory(tmp_path, ["global", "fielding"], [0, 1])
     for arm, seed in (("global", 0), ("global", 1), ("fielding", 0)):
