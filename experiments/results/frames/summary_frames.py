@@ -13,6 +13,7 @@ from dataclasses import fields
 import pandas as pd
 
 from experiments.results.accuracy_tables import AccuracyRow, Comparison, TargetRow
+from experiments.results.clients.client_rows import ClientRow
 from experiments.results.clusters.cluster_changes import ClusterChangeRow
 from experiments.results.clusters.honest_clients import HonestRow
 from experiments.results.frames.typed_columns import as_arms
@@ -27,7 +28,7 @@ STATUSES = ("=", ">=", "<=", "range", "undetermined", "not measured")
 FINISHED = ("accuracy_omitting_drift", "accuracy_including_drift", "models_sent", "relative_models_sent")
 """The figures of whole runs, as `drift_figures.py` has them."""
 
-Row = AccuracyRow | TargetRow | CostRow | ClusterChangeRow | HonestRow
+Row = AccuracyRow | TargetRow | CostRow | ClusterChangeRow | HonestRow | ClientRow
 Cell = tuple[str, int, str, Target | None, float, float, float, str]
 
 
@@ -79,15 +80,16 @@ def table_frame(summary: Summary, arms: Sequence[str]) -> pd.DataFrame:
 
 def _by_arm(summary: Summary) -> Iterator[tuple[Comparison, list[Row]]]:
     """Each compared arm with its rows in the tables without a target."""
-    for arm, accuracy, costs, changes, honest in zip(
+    for arm, accuracy, costs, changes, honest, clients in zip(
         summary.compared,
         summary.accuracy,
         summary.costs,
         summary.cluster_changes,
         summary.honest,
+        summary.clients,
         strict=True,
     ):
-        yield arm, [accuracy, costs, changes, honest]
+        yield arm, [accuracy, costs, changes, honest, clients]
 
 
 def _cells(summary: Summary) -> Iterator[Cell]:

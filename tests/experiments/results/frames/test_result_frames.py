@@ -111,6 +111,29 @@ def test_the_summary_has_the_figures_of_every_seed(tmp_path):
     assert frames.table.mean_accuracy_low.isna().all()  # no interval with two seeds
 
 
+def test_the_summary_has_each_figure_per_seed_of_summary_json(tmp_path):
+    directory = a_directory(tmp_path, ["global", "fielding"], [0, 1])
+    for arm, score in (("global", 0.25), ("fielding", 0.5)):
+        for seed in (0, 1):
+            scores = np.full(4, score, dtype=np.float32)
+            store(directory, changed(a_run(arm, seed, [0.5]), 0, client_accuracy=scores))
+
+    frames = ResultFrames.read(tmp_path)
+
+    known = frames.summary[frames.summary.target.isna()].set_index(["arm", "figure", "seed"]).value
+    arms = frames.experiments[0].summary.as_json()["arms"]
+    figures = {
+        (arm, name, seed): value
+        for arm, content in arms.items()
+        for name, figure in content.items()
+        if isinstance(figure, dict)
+        for seed, value in zip(content["seed_ids"], figure["per_seed"], strict=True)
+    }
+    assert figures["fielding", "worst_tenth_gain_pp", 1] == 25.0
+    for position, value in figures.items():
+        assert known[position] == pytest.approx(math.nan if value is None else value, abs=0, nan_ok=True)
+
+
 def test_a_client_has_the_accuracy_of_the_last_evaluation_by_the_horizon(tmp_path):
     scores = np.array([0.25, np.nan, 0.5, 1.0], dtype=np.float32)
     run = changed(
