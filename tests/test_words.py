@@ -5,17 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from experiments.own_packages import OUR_PACKAGES
+
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = (
-    "emulator",
-    "device_profiles",
-    "traces",
-    "coordinator",
-    "executor",
-    "experiments",
-    "driftscale",
-    "tests",
-)
+FOLDERS = (*OUR_PACKAGES, "tests")
 REPLACED = re.compile(r"\b(remix|heirs?|renew|liars?|of_tree|of_state|side_by_side)\b", re.IGNORECASE)
 OLD_ON_PURPOSE = ("emulator/deprecated.py", "tests/test_old_names.py", "tests/old_plugin_package", __file__)
 

@@ -161,6 +161,15 @@ class TextTable:
         )
 
 
+@dataclass(frozen=True)
+class NotedTable:
+    """A table with its title, and the note below it."""
+
+    title: str
+    table: TextTable
+    note: str
+
+
 def text_table(
     columns: Sequence[Column | Tally], rows: Sequence[Row], *, in_terminal: bool = False
 ) -> TextTable:

@@ -16,6 +16,7 @@ from emulator.arrays import Floats
 from experiments.results.formats import time_unit
 from experiments.results.horizon import Horizon
 from experiments.results.intervals import FEWEST_SEEDS, pointwise_estimates
+from experiments.results.report.answers.menus import add_list
 from experiments.results.report.figures import (
     INK,
     MAX_POINTS,
@@ -30,9 +31,6 @@ from experiments.results.time_to_accuracy import AccuracyCurve
 
 MOST_BASES = 8
 """With more arms than these, the reference arm is the only base: the figure grows with their square."""
-
-MENU_PX = 56
-"""Room below a figure for the list of bases, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -155,19 +153,7 @@ def add_menu(figure: go.Figure, bases: Sequence[Arm], drawn_for: Sequence[str]) 
         }
         for base in bases
     ]
-    bottom = figure.layout.margin.b + MENU_PX
-    menu = {
-        "buttons": buttons,
-        "direction": "up",
-        "showactive": True,
-        "x": 0,
-        "xanchor": "left",
-        "y": 0,
-        "yanchor": "top",
-        "pad": {"t": bottom - 40},
-        "font": {"size": 13},
-    }
-    figure.update_layout(updatemenus=[menu], height=figure.layout.height + MENU_PX, margin={"b": bottom})
+    add_list(figure, buttons)
 
 
 def _held(curve: AccuracyCurve, times_s: Floats) -> Floats:

@@ -29,7 +29,7 @@ from experiments.results.formats import (
     show_estimate,
 )
 from experiments.results.intervals import FEWEST_SEEDS, amount_estimate, mean_estimate, share_estimate
-from experiments.results.report.columns import CLIENTS, TextTable, text_table
+from experiments.results.report.columns import CLIENTS, NotedTable, TextTable, text_table
 from experiments.results.report.figures import Arm
 from experiments.results.report.for_whom.figures import (
     MOST_BANDS,
@@ -59,19 +59,10 @@ BY_CHANCE = (
 
 
 @dataclass(frozen=True)
-class GroupTable:
-    """A table of the section, with its title and the note below it."""
-
-    title: str
-    table: TextTable
-    note: str
-
-
-@dataclass(frozen=True)
 class ForWhom:
     """The section: its tables, remarks on what is missing, and its plots."""
 
-    tables: list[GroupTable]
+    tables: list[NotedTable]
     remarks: list[str]
     plots: list[Plot]
 
@@ -94,7 +85,7 @@ def for_whom(directory: RunDirectory, arms: Sequence[Arm], summary: Summary) -> 
         return None
     found = evaluations(arms, summary.horizon.horizon_s)
     tables = [
-        GroupTable("Who is worse off", text_table(CLIENTS, summary.clients), client_note(summary)),
+        NotedTable("Who is worse off", text_table(CLIENTS, summary.clients), client_note(summary)),
         _decile_table(arms, found),
     ]
     plots = [
@@ -192,7 +183,7 @@ def _intervals(arms: Sequence[Arm]) -> str:
     )
 
 
-def _decile_table(arms: Sequence[Arm], found: Evaluations) -> GroupTable:
+def _decile_table(arms: Sequence[Arm], found: Evaluations) -> NotedTable:
     scale = percent_scale(0.0)
     rows = [
         (arm.name, [show_estimate(estimate, scale) for estimate in decile_estimates(found[arm.name])])
@@ -208,7 +199,7 @@ def _decile_table(arms: Sequence[Arm], found: Evaluations) -> GroupTable:
         else ""
     )
     few = "With so few, deciles are interpolated between clients." if fewest < 20 else ""
-    return GroupTable(
+    return NotedTable(
         "Deciles",
         TextTable([f"{100 * share:.0f} %" for share in DECILES], rows),
         f"Of the accuracies of {count} clients per run, at the last evaluation by the horizon: the share of "
@@ -275,7 +266,7 @@ def _grouped_by_quarter(arms: Sequence[Arm], found: Evaluations, by_seed: Mappin
     return groups
 
 
-def _by_label(arms: Sequence[Arm], found: Evaluations) -> tuple[GroupTable, Plot] | None:
+def _by_label(arms: Sequence[Arm], found: Evaluations) -> tuple[NotedTable, Plot] | None:
     """The table and the plot by main label; None if no label is logged."""
     shown = shown_labels([seed for seeds in found.values() for seed in seeds if seed is not None])
     if not shown:
@@ -313,7 +304,7 @@ def _by_label(arms: Sequence[Arm], found: Evaluations) -> tuple[GroupTable, Plot
 
 def _by_group(
     id_: str, what: str, names: Sequence[str], arms: Sequence[Arm], groups: Groups, note: str
-) -> tuple[GroupTable, Plot]:
+) -> tuple[NotedTable, Plot]:
     """The table of the mean accuracy of each group by arm, and the plot of the same."""
     scale = percent_scale(0.0)
     reference = [seed.counts for seed in groups[arms[0].name] if seed is not None]
@@ -342,10 +333,10 @@ def _by_group(
         f"Mean accuracy at the horizon of the clients of each group, of each arm. {_dots(arms)}",
         group_figure(arms, names, groups, what),
     )
-    return GroupTable(f"By {what}", TextTable(headings, rows), f"{_intervals(arms)}{note}".strip()), plot
+    return NotedTable(f"By {what}", TextTable(headings, rows), f"{_intervals(arms)}{note}".strip()), plot
 
 
-def _by_cluster(arms: Sequence[Arm], found: Evaluations) -> tuple[GroupTable, Plot] | None:
+def _by_cluster(arms: Sequence[Arm], found: Evaluations) -> tuple[NotedTable, Plot] | None:
     """The table and the plot of the clusters; None unless some arm has several."""
     rows: list[tuple[str, list[Cell]]] = []
     is_clustered = False
@@ -383,7 +374,7 @@ def _by_cluster(arms: Sequence[Arm], found: Evaluations) -> tuple[GroupTable, Pl
         )
     if not is_clustered:
         return None
-    table = GroupTable(
+    table = NotedTable(
         "By cluster",
         TextTable(["clusters", "lowest cluster", "highest cluster", "between them"], rows),
         "Clusters with scored clients at the horizon. A cluster of one seed is no cluster of another, so the "

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from emulator.arrays import Floats, Ints
 from emulator.storage.runlog import RoundRecord
 from experiments.results.clusters.trigger_limits import limit, measured
+from experiments.results.report.answers.menus import add_list_of_arms
 from experiments.results.report.figures import (
     MAX_POINTS,
     MAX_SEED_POINTS,
@@ -19,7 +20,6 @@ from experiments.results.report.figures import (
     blank_figure,
     thinned,
 )
-from experiments.results.report.why.menus import add_list_of_arms
 from experiments.results.run_directory import FinishedRun
 
 VALUE_COLOUR, LIMIT_COLOUR, FIRED_COLOUR, TRIED_COLOUR = "#0072B2", "#D55E00", "#CC79A7", "#9aa5b1"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.results.recorded import squared_distances
-from experiments.results.report.columns import TextTable
+from experiments.results.report.columns import NotedTable
 from experiments.results.report.figures import Arm
 from experiments.results.report.scripted_page import Plot
 from experiments.results.report.why.clustering import (
@@ -46,20 +46,11 @@ HOW_TO_RECORD = "round.log_visits = true"
 
 
 @dataclass(frozen=True)
-class WhyTable:
-    """A table with its title and a note; rows begin with an arm."""
-
-    title: str
-    table: TextTable
-    note: str
-
-
-@dataclass(frozen=True)
 class Why:
     """What the report shows under "Why?"; `sentence` says how long rounds were, and may be empty."""
 
     sentence: str
-    tables: list[WhyTable]
+    tables: list[NotedTable]
     plots: list[Plot]
 
 
@@ -195,9 +186,9 @@ def _timeline_plots(rounds: Sequence[TimelineRound], num_arms: int) -> list[Plot
     return [Plot("timeline", title, caption, timeline_figure(rounds), text)]
 
 
-def _tables(arms: Sequence[ArmWaiting], closed_most: Sequence[tuple[str, Closer]]) -> list[WhyTable]:
+def _tables(arms: Sequence[ArmWaiting], closed_most: Sequence[tuple[str, Closer]]) -> list[NotedTable]:
     tables = [
-        WhyTable(
+        NotedTable(
             "Lengths of rounds",
             lengths_table(arms),
             "Means over seeds, of the rounds that closed by the horizon; percentages are shares of their "
@@ -206,7 +197,7 @@ def _tables(arms: Sequence[ArmWaiting], closed_most: Sequence[tuple[str, Closer]
     ]
     if closed_most:
         tables.append(
-            WhyTable(
+            NotedTable(
                 "Who closed rounds",
                 closers_table(closed_most),
                 "The clients of each arm that rounds waited for most often: in how many rounds of their "

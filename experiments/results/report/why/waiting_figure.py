@@ -9,9 +9,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from experiments.results.formats import Cell, Scale, time_scale, time_unit
+from experiments.results.report.answers.menus import add_list
 from experiments.results.report.columns import TextTable
 from experiments.results.report.figures import blank_figure, verbatim
-from experiments.results.report.why.menus import add_list
 from experiments.results.visits.closers import Closer
 from experiments.results.visits.columns import NO_DEVICE
 from experiments.results.visits.waiting import BETWEEN, COMPONENTS, VISITS, Waiting
