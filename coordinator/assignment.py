@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
-from emulator.deprecated import renamed_fields
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,6 @@ class Fit:
     silhouettes: Mapping[int, float | None]  # mean silhouette by number of clusters tried; None: undefined
 
 
-@renamed_fields
 @dataclass(frozen=True)
 class Assignment:
     """The models that exist from now on, and the clients that belong to each.

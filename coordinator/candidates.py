@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 
 from emulator.arrays import NO_IDS, Bools, Ints
-from emulator.deprecated import keep_old_names
 
 TRIED_FOR_EACH, SPARE = 6, 16
 """`draw` first tries 6 x the wanted number + 16 clients: usually enough if a fifth of them are online."""
@@ -112,6 +111,3 @@ class Candidates:
         borders = np.cumsum([len(members) for members in self._ids_by_lane], dtype=np.int64)
         masks = np.split(online, borders)[:-1]
         return [members[mask] for members, mask in zip(self._ids_by_lane, masks, strict=True)]
-
-
-keep_old_names(__name__)

@@ -16,7 +16,6 @@ import numpy as np
 from coordinator.assignment import Assignment
 from coordinator.distances import DistanceName
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
-from emulator.deprecated import keep_old_names
 from emulator.messages import AnyTrigger, Metric, SampleRanges, Scores, TaskMetric, Updates
 from emulator.plugins import Configured
 from emulator.ports import Segment
@@ -248,6 +247,3 @@ class View:
             An iterator over n generators, each of which is valid until the iterator advances.
         """
         return generators(self.streams.keys(purpose, self.round, key))
-
-
-keep_old_names(__name__)

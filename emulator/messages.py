@@ -13,7 +13,6 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 
 from emulator.arrays import Bools, Floats, Floats32, Ints, weighted_sums
-from emulator.deprecated import OldSampleRanges, OldUpdates
 
 BYTES_PER_PARAMETER = 4
 BYTES_PER_REPORTED_NUMBER = 4
@@ -112,7 +111,7 @@ class VisitRows:
 
 
 @dataclass(frozen=True)
-class SampleRanges(OldSampleRanges):
+class SampleRanges:
     """Ranges of rows of the trace table for each row of a request, in CSR form.
 
     `offsets` (rows + 1,) delimits each row's ranges; range j is the table rows [first[j], last[j]), and
@@ -345,7 +344,7 @@ class Updates(Protocol):
 
 
 @dataclass(frozen=True)
-class ArrayUpdates(OldUpdates):
+class ArrayUpdates:
     """Updates that are all in this process's memory.
 
     `delta` (n, P) holds the updates; `group` (n,) the task group of each row, or None for a single group.

@@ -30,13 +30,6 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from emulator.deprecated import (
-    OldSettings,
-    adopt_old_members,
-    keep_old_names,
-    renamed_fields,
-    settings_class,
-)
 from emulator.errors import ConfigurationError, UnknownNameError
 from emulator.own_parts import OwnPartError, is_own, load, refuse_missing
 
@@ -80,17 +73,12 @@ class NoSettings(Settings):
 
 
 class Configured:
-    """Base of all kinds of parts: a class with its `Settings` model, built from an instance of it.
-
-    A subclass may still use the old names of renamed members (see `emulator.deprecated`).
-    """
+    """Base of all kinds of parts: a class with its `Settings` model, built from an instance of it."""
 
     Settings: ClassVar[type[Settings]] = NoSettings
 
     settings: Any
     """An instance of `Settings`; a part declares its type for type checkers: `settings: XSettings`."""
-
-    parameters = OldSettings()
 
     def __init__(self, settings: BaseModel) -> None:
         """Keep the settings; a part that overrides this may take further arguments of its kind.
@@ -99,14 +87,6 @@ class Configured:
             settings: an instance of `Settings`.
         """
         self.settings = settings
-
-    def __init_subclass__(cls, **more: Any) -> None:
-        """Let a part use and define renamed members under their old names."""
-        super().__init_subclass__(**more)
-        adopt_old_members(cls)
-
-
-adopt_old_members(Configured)
 
 
 def alone_is_a_list(value: Any) -> Any:
@@ -121,7 +101,6 @@ def alone_is_a_list(value: Any) -> Any:
     return [value] if isinstance(value, str | Mapping) else value
 
 
-@renamed_fields
 @dataclass(frozen=True)
 class Chosen(Generic[T]):
     """A part chosen in a configuration: its name, its class and its validated settings."""
@@ -192,7 +171,7 @@ class ChoiceOf:
             part = self._registry.find(name)
         except (UnknownNameError, OwnPartError) as error:
             raise ValueError(str(error)) from error
-        declared = settings_class(part)
+        declared = getattr(part, "Settings", None)
         if not (isinstance(declared, type) and issubclass(declared, BaseModel)):
             raise ValueError(f"the {self._registry.kind} {name!r} is {part!r}, which has no class Settings")
         rest = {key: item for key, item in table.items() if key != self._key}
@@ -316,6 +295,3 @@ class Registry(Generic[T]):
                 )
             by_name[entry.name] = entry
         return by_name
-
-
-keep_old_names(__name__)

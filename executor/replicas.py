@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
-from emulator.deprecated import OldUpdates
 from emulator.messages import (
     ArrayUpdates,
     Evaluation,
@@ -253,7 +252,7 @@ class TrainedWave:
 
 
 @dataclass(frozen=True)
-class ReplicatedUpdates(OldUpdates):
+class ReplicatedUpdates:
     """Implements `emulator.messages.Updates`; each update is in the rank that trained it.
 
     Row i is row `wave_rows[i]` of the wave. `known`: the weights (k, n) that were given before training, over

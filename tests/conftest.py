@@ -15,8 +15,6 @@ from hypothesis import HealthCheck, settings
 
 from emulator import own_parts
 
-collect_ignore = ["old_plugin_package"]  # importing it warns; test_old_names does so on purpose
-
 settings.register_profile("driftscale", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("driftscale")
 

@@ -10,7 +10,6 @@ import numpy as np
 from pydantic import Field
 
 from emulator.arrays import Floats, Ints
-from emulator.deprecated import keep_old_names, renamed_arguments
 from emulator.errors import ConfigurationError, InputError
 from emulator.numbers import Count, Number
 from emulator.plugins import Settings
@@ -57,7 +56,6 @@ class StreamSettings(Settings):
         return -(-rounds // self.rounds_per_step)
 
 
-@renamed_arguments(parameters="settings")
 def draw_trace(
     images: ImageSet,
     shares: Iterable[Floats],
@@ -141,7 +139,6 @@ def draw_table(
     return table
 
 
-@renamed_arguments(parameters="settings")
 def num_windows(settings: StreamSettings, rounds: int) -> int:
     """Count the windows that a run needs: those owned from the start, and one for each later step.
 
@@ -238,6 +235,3 @@ def _chunks(length: int, size: int) -> Iterator[slice]:
     """Slices of `size`, the last one shorter, that partition [0, length)."""
     for first in range(0, length, size):
         yield slice(first, min(first + size, length))
-
-
-keep_old_names(__name__)

@@ -10,7 +10,6 @@ from pydantic import Field
 from coordinator.aggregators.base import Aggregator
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
-from emulator.deprecated import keep_old_names
 from emulator.messages import Updates
 from emulator.plugins import Settings
 
@@ -57,6 +56,3 @@ def mean_weights(
     weights = np.where(model == view.model_ids[:, None], share, 0.0)
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     return weights
-
-
-keep_old_names(__name__)

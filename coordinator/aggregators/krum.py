@@ -10,7 +10,6 @@ from pydantic import Field
 from coordinator.aggregators.base import Aggregator
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
-from emulator.deprecated import keep_old_names
 from emulator.messages import Updates
 from emulator.numbers import Count, ShareBelowHalf
 from emulator.plugins import Settings
@@ -81,6 +80,3 @@ class Krum(Aggregator):
         scores = distances[:, :neighbours].sum(axis=1)
         order = np.lexsort((clients, scores))
         return order[: min(self.settings.keep, count - byzantine)]
-
-
-keep_old_names(__name__)

@@ -11,7 +11,6 @@ from coordinator.aggregators.base import Aggregator
 from coordinator.aggregators.fedavg import mean_weights
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32
-from emulator.deprecated import keep_old_names
 from emulator.messages import Updates
 from emulator.numbers import PositiveFactor
 from emulator.plugins import Settings
@@ -70,6 +69,3 @@ class NormClip(Aggregator):
         factors = np.ones(len(updates))
         np.divide(longest, norms, out=factors, where=norms > longest)
         return factors
-
-
-keep_old_names(__name__)

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from coordinator.aggregators.by_coordinate import ByCoordinate
 from emulator.arrays import Floats, Floats32
-from emulator.deprecated import keep_old_names
 from emulator.numbers import ShareBelowHalf
 from emulator.plugins import Settings
 from emulator.proportions import exact
@@ -53,6 +52,3 @@ class TrimmedMean(ByCoordinate):
         for row in kept:
             total += row
         return total / len(kept)
-
-
-keep_old_names(__name__)

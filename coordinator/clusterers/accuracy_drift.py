@@ -21,7 +21,6 @@ from coordinator.clusterers.draft import Draft
 from coordinator.clusterers.linkage import difference
 from coordinator.view import View
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
-from emulator.deprecated import keep_old_names
 from emulator.messages import Metric
 from emulator.numbers import Count, PositiveShare
 from emulator.plugins import Settings
@@ -177,6 +176,3 @@ def in_use(draft: Draft, claimed: Ints) -> Ints:
 def drop_idle(draft: Draft, claimed: Ints) -> None:
     """Drop models that have neither members nor claims; `claimed` (M,)."""
     draft.drop(draft.unused[claimed[draft.unused] == 0])
-
-
-keep_old_names(__name__)

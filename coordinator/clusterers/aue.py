@@ -15,7 +15,6 @@ from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer
 from coordinator.view import View
 from emulator.arrays import Floats, Ints
-from emulator.deprecated import keep_old_names
 from emulator.messages import InferencePlan
 from emulator.numbers import ModelCount
 from emulator.plugins import Settings
@@ -151,6 +150,3 @@ class AuePerClient(Aue):
     """
 
     by_client = True
-
-
-keep_old_names(__name__)

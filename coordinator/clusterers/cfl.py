@@ -15,7 +15,6 @@ from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer
 from coordinator.view import View
 from emulator.arrays import Bools, Floats, Ints
-from emulator.deprecated import keep_old_names
 from emulator.numbers import Count, CountOrZero, PositiveFactor, Share, TwoOrMore
 from emulator.plugins import Settings
 
@@ -159,6 +158,3 @@ def bipartition(cosines: Floats) -> Bools:
     labels = cut_tree(linkage(apart, "complete"), n_clusters=[2])[:, 0]
     with_first: Bools = labels == labels[0]
     return with_first if 2 * with_first.sum() < len(labels) else ~with_first
-
-
-keep_old_names(__name__)

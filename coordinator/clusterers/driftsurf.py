@@ -14,7 +14,6 @@ from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer
 from coordinator.view import View
 from emulator.arrays import Floats
-from emulator.deprecated import keep_old_names
 from emulator.messages import InferencePlan
 from emulator.numbers import Share, TwoOrMore
 from emulator.plugins import Settings
@@ -166,6 +165,3 @@ def _with_new_other(predictive: int, view: View) -> Assignment:
         members=view.members,
         lanes=np.zeros(view.num_clients, dtype=np.int64),
     )
-
-
-keep_old_names(__name__)

@@ -27,7 +27,6 @@ from coordinator.clusterers.draft import Draft
 from coordinator.clusterers.linkage import distances, linked, merge_weights, pooled
 from coordinator.view import ClaimedBy, View
 from emulator.arrays import NO_IDS, Floats, Ints
-from emulator.deprecated import keep_old_names
 from emulator.numbers import Count
 
 
@@ -178,6 +177,3 @@ class FedDrift(AccuracyDrift):
 def _ids(isolated: dict[int, float]) -> Ints:
     """The isolated clients, ascending."""
     return np.array(sorted(isolated), dtype=np.int64)
-
-
-keep_old_names(__name__)

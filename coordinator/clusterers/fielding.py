@@ -27,7 +27,6 @@ from coordinator.triggers import TRIGGERS, Moved, ReclusteringTrigger
 from coordinator.triggers.centre_shift import CentreShiftSettings
 from coordinator.view import RunFacts, View
 from emulator.arrays import Floats
-from emulator.deprecated import keep_old_names
 from emulator.messages import TaskMetric
 from emulator.plugins import ChoiceOf, Chosen
 from emulator.storage.state_tree import Tree
@@ -207,6 +206,3 @@ class Fielding(Clusterer):
         clustering = partition_among(view.reports, view.holding, self.settings, generator, distance)
         self._centers = self._last_global = clustering.centers
         return clustering
-
-
-keep_old_names(__name__)

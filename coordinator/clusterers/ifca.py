@@ -14,7 +14,6 @@ from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer
 from coordinator.clusterers.best_model import moved_to_best, own_initialisations
 from coordinator.view import View
-from emulator.deprecated import keep_old_names
 from emulator.numbers import ModelCount
 from emulator.plugins import Settings
 
@@ -76,6 +75,3 @@ class Ifca(Clusterer):
         # In round 0 this is the first call at which there are models to choose from, whatever `choose` is.
         chooses = by_round if view.round > 0 else self.settings.first == "choose"
         return moved_to_best(view.participants, view, "arrived", self.settings.metric) if chooses else None
-
-
-keep_old_names(__name__)

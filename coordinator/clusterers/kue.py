@@ -16,7 +16,6 @@ from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32
-from emulator.deprecated import keep_old_names
 from emulator.errors import ConfigurationError
 from emulator.messages import InferencePlan
 from emulator.numbers import MOST_MODELS, Number
@@ -140,6 +139,3 @@ def _masked_model(view: View, row: int) -> Floats32:
     start = view.initial(0).copy()
     start[segment.first : segment.last] = mask
     return start
-
-
-keep_old_names(__name__)

@@ -15,7 +15,6 @@ from coordinator.clusterers.kmeans import kmeans
 from coordinator.clusterers.silhouette import silhouettes, silhouettes_of_pairs
 from coordinator.distances import DISTANCES, DistanceName, comparable
 from emulator.arrays import Bools, Floats, Ints
-from emulator.deprecated import keep_old_names, renamed_arguments
 from emulator.numbers import MOST, Count, Number, TwoOrMore
 from emulator.plugins import Settings
 
@@ -94,7 +93,6 @@ class Partition:
     fitted: Fit
 
 
-@renamed_arguments(parameters="settings")
 def partition(
     reports: Floats, settings: PartitionSettings, generator: np.random.Generator, distance: DistanceName
 ) -> Partition:
@@ -266,6 +264,3 @@ def _with_means(reports: Floats, members: Ints, fitted: Fit, distance: DistanceN
     members = rank[members]  # empty clusters ranked last, and drop out
     k = int(members.max()) + 1
     return Partition(members, centers_of(reports, members, np.zeros((k, reports.shape[1])), distance), fitted)
-
-
-keep_old_names(__name__)

@@ -14,7 +14,6 @@ from coordinator.assignment import Assignment
 from coordinator.memories.base import Memory
 from coordinator.view import View
 from emulator.arrays import Bools, Ints
-from emulator.deprecated import keep_old_names
 from emulator.messages import SampleRanges
 from emulator.numbers import Count
 from emulator.plugins import Settings
@@ -110,6 +109,3 @@ class Claimed(Memory):
             last = np.where(claims[clients[which], model], last, first)
             parts.append(SampleRanges.one_each(first, last))
         return SampleRanges.joined(parts)
-
-
-keep_old_names(__name__)

@@ -11,7 +11,6 @@ from pydantic import Field
 from coordinator.memories.base import Memory
 from coordinator.view import View
 from emulator.arrays import Bools, Floats, Ints
-from emulator.deprecated import keep_old_names
 from emulator.messages import SampleRanges
 from emulator.numbers import Count
 from emulator.plugins import Settings
@@ -105,6 +104,3 @@ def _spread(ranges: SampleRanges, rows: Ints, num_rows: int) -> SampleRanges:
     sizes = np.zeros(num_rows, dtype=np.int64)
     sizes[rows] = np.diff(ranges.offsets)
     return replace(ranges, offsets=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64))
-
-
-keep_old_names(__name__)

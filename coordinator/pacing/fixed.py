@@ -6,7 +6,6 @@ from pydantic import Field
 
 from coordinator.pacing.base import CohortSize, Pacing
 from emulator.arrays import Bools, Floats, Ints
-from emulator.deprecated import keep_old_names
 from emulator.numbers import Duration
 from emulator.plugins import Settings
 
@@ -47,6 +46,3 @@ class Fixed(Pacing):
 
     def closes(self, absorbed: int, elapsed_s: float) -> bool:
         return elapsed_s >= self.settings.duration_s
-
-
-keep_old_names(__name__)

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from coordinator.pacing.base import CohortSize, Pacing
 from emulator.arrays import Bools, Floats, Ints
-from emulator.deprecated import keep_old_names
 from emulator.numbers import Duration
 from emulator.plugins import Settings
 
@@ -96,6 +95,3 @@ class Sync(Pacing):
 
     def closes(self, absorbed: int, elapsed_s: float) -> bool:
         return True
-
-
-keep_old_names(__name__)

@@ -15,7 +15,6 @@ from pydantic import Field
 from coordinator.schedules.base import Schedule
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
-from emulator.deprecated import keep_old_names
 from emulator.numbers import ShareBelowOne
 from emulator.plugins import Settings
 from emulator.storage.state_tree import Tree, as_tree, from_tree
@@ -126,6 +125,3 @@ class AdaptiveLearningRate(Schedule):
             return 1.0
         t = averages.aggregations
         return min(1.0, averages.ratio / (1 - self.settings.beta3**t) / t)
-
-
-keep_old_names(__name__)

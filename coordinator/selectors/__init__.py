@@ -3,7 +3,6 @@
 from coordinator.candidates import Candidates
 from coordinator.selectors.base import Selector
 from coordinator.selectors.random import Random
-from emulator.deprecated import keep_old_names
 from emulator.plugins import Registry
 
 SELECTORS: Registry[type[Selector]] = Registry(
@@ -19,5 +18,3 @@ SELECTORS: Registry[type[Selector]] = Registry(
 )
 
 __all__ = ["SELECTORS", "Candidates", "Selector"]
-
-keep_old_names(__name__)

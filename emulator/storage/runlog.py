@@ -19,7 +19,6 @@ from typing import Any, Self
 import numpy as np
 
 from emulator.arrays import Floats32, Ints
-from emulator.deprecated import renamed_fields
 from emulator.errors import DataFileError
 from emulator.messages import AnyTrigger, PairwiseTrigger, Trigger
 from emulator.storage.appended_file import AppendedFile
@@ -45,7 +44,6 @@ from emulator.storage.packed import packed, unpacked
 from emulator.storage.state_tree import Tree
 
 
-@renamed_fields
 @dataclass(frozen=True, eq=False)
 class RoundRecord:
     """One round. Times are absolute virtual seconds; byte counts are totals since the start of the run.

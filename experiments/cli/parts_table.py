@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args
 
-from emulator.deprecated import settings_class
 from emulator.errors import UnknownNameError
 from experiments.cli.output import OutputFormat, print_json, print_table
 
@@ -118,5 +117,5 @@ def settings_table(part: Any) -> dict[str, dict[str, str]]:
             else str(field.get_default(call_default_factory=True)),
             "about": _about(field),
         }
-        for name, field in settings_class(part).model_fields.items()
+        for name, field in part.Settings.model_fields.items()
     }

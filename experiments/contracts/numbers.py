@@ -14,8 +14,6 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from emulator.deprecated import renamed_arguments
-
 NO_NUMBERS: tuple[object, ...] = (True, False, "40", "1.5", "nan", [], {})
 
 
@@ -34,7 +32,6 @@ class ConfiguredNumber:
     table_with: Callable[[Any], Any]
 
 
-@renamed_arguments(parameters="settings")
 def check_numbers(settings: type[BaseModel], example: Mapping[str, Any]) -> None:
     """Check that every number in `settings` has two bounds, and refuses values beyond them and non-numbers.
 

@@ -13,7 +13,6 @@ from coordinator.detectors import Detector
 from coordinator.schedules import Schedule
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
-from emulator.deprecated import renamed_arguments, settings_class
 from emulator.plugins import Settings
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.numbers import check_numbers
@@ -43,7 +42,6 @@ TASKS = (np.array([0, 0, 1, 3]), np.array([0, 2, 1, 2]))
 TASK_SETTINGS = {"learning_rate": 0.1, "local_steps": 20.0, "batch_size": 10.0}
 
 
-@renamed_arguments(parameters="settings")
 def check_part(part: type, settings: Settings) -> None:
     """Check the class of a part and its settings.
 
@@ -61,7 +59,7 @@ def check_part(part: type, settings: Settings) -> None:
         AssertionError: The part breaks a rule, which the message names.
     """
     assert (part.__doc__ or "").strip().splitlines(), f"{part.__name__} has no docstring"
-    declared = settings_class(part)
+    declared = getattr(part, "Settings", None)
     assert isinstance(declared, type), f"{part.__name__} has no class Settings"
     assert issubclass(declared, Settings), (
         f"{part.__name__}.Settings is not a subclass of emulator.plugins.Settings"

@@ -16,7 +16,6 @@ from pydantic import Field
 
 from emulator import plugins
 from emulator.arrays import Floats, Ints
-from emulator.deprecated import keep_old_names
 from emulator.numbers import Count
 from emulator.seeding import deal
 from traces.availability.base import AvailabilitySource, Locate
@@ -174,6 +173,3 @@ def _push_apart(device: Ints, start_s: Ints, length_s: Ints, count: Ints, period
     wish_s = np.maximum(wish_s, (wish_s[last] - idle_s)[device])
     pushed_s: Ints = (wish_s + before_s) % period_s[device]
     return pushed_s
-
-
-keep_old_names(__name__)

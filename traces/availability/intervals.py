@@ -12,7 +12,6 @@ from pydantic import Field
 
 from emulator import plugins
 from emulator.arrays import Bools, Floats, Ints
-from emulator.deprecated import keep_old_names
 from emulator.errors import DataFileError
 from emulator.seeding import deal
 from emulator.storage.tables import TableFile, read_table
@@ -200,6 +199,3 @@ def _plain(table: TableFile, name: str) -> pa.ChunkedArray[Any]:
     """The column, decoded if it is stored as a dictionary."""
     column = table.table.column(name)
     return pc.cast(column, column.type.value_type) if pa.types.is_dictionary(column.type) else column
-
-
-keep_old_names(__name__)

@@ -14,7 +14,6 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from emulator.arrays import Ints
-from emulator.deprecated import keep_old_names
 from emulator.errors import DataFileError
 from emulator.numbers import Number
 from emulator.plugins import Settings
@@ -230,6 +229,3 @@ def standardised(images: ImageSet) -> ImageSet:
     pixels /= (deviation + STANDARDISE_FLOOR).astype(np.float32)
     everything = np.arange(len(pixels))
     return ImageSet(pixels, 1.0, images.labels[images.train], images.num_labels, everything, everything[:0])
-
-
-keep_old_names(__name__)

@@ -12,7 +12,6 @@ import numpy as np
 from pydantic import Field
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
-from emulator.deprecated import keep_old_names
 from emulator.numbers import Number, Share
 from emulator.plugins import NoSettings, Settings
 from emulator.seeding import RandomStreams
@@ -147,6 +146,3 @@ class Sea(Points):
     def labels(self, points: Floats, concept: int, generator: np.random.Generator) -> Ints:
         flipped = generator.random(len(points)) < self.settings.noise
         return (self.positive(points, concept) ^ flipped).astype(np.int64)
-
-
-keep_old_names(__name__)

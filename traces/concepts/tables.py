@@ -21,7 +21,6 @@ import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from emulator.arrays import Floats32, Ints
-from emulator.deprecated import keep_old_names
 from emulator.errors import DataFileError
 from emulator.plugins import Settings
 from emulator.seeding import RandomStreams
@@ -177,6 +176,3 @@ def _single(table: TableFile, name: str) -> Floats32:
             table.path, f"{name} = {values[row]:g} must lie between -{largest:g} and {largest:g}", row=row + 1
         )
     return values.astype(np.float32)
-
-
-keep_old_names(__name__)

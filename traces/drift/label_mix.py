@@ -9,7 +9,6 @@ import numpy as np
 from pydantic import Field
 
 from emulator.arrays import Floats, Ints
-from emulator.deprecated import keep_old_names
 from emulator.errors import ConfigurationError
 from emulator.numbers import Count, Number, PositiveShare, Share
 from emulator.plugins import Settings
@@ -199,6 +198,3 @@ def _another(mix: Ints, in_use: Ints, generator: np.random.Generator) -> Ints:
     same = in_use[draw] == mix
     draw = np.where(same, (draw + 1) % len(in_use), draw)
     return in_use[draw]
-
-
-keep_old_names(__name__)

@@ -9,7 +9,6 @@ import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from emulator.arrays import Ints
-from emulator.deprecated import keep_old_names
 from emulator.errors import ConfigurationError
 from emulator.numbers import Count, Seed
 from emulator.plugins import ChoiceOf, Chosen, Settings
@@ -170,6 +169,3 @@ def _table(samples: ConceptSamples, scratch: Path | None) -> EvenTable:
             block.image[:] = samples.image[step + split].ravel()
             block.noise_start[:] = 0
     return table
-
-
-keep_old_names(__name__)

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from emulator.arrays import Floats, Ints
-from emulator.deprecated import keep_old_names
 from emulator.errors import ConfigurationError, DataFileError
 from emulator.numbers import Count, Number, PositiveFactor
 from emulator.storage.tables import TableFile, read_table
@@ -412,6 +411,3 @@ def _windows(table: TableFile, days: Floats, settings: LabelReplaySettings) -> I
         raise DataFileError(table.path, f"window_days = {width:g}: more than {MAX_CELLS} windows; widen it")
     window: Ints = ((days - days.min()) // width).astype(np.int64)
     return window
-
-
-keep_old_names(__name__)

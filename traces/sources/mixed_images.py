@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
-from emulator.deprecated import keep_old_names
 from emulator.errors import ConfigurationError
 from emulator.numbers import Count, Number
 from emulator.plugins import ChoiceOf, Chosen
@@ -243,6 +242,3 @@ class IdxFolder(MixedImages):
 
     def images(self, context: TraceContext) -> ImageSet:
         return read_idx_folder(context.locate(self.settings.folder))
-
-
-keep_old_names(__name__)

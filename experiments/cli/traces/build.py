@@ -99,10 +99,9 @@ def parse_options(kind: str, builder: type[Builder], arguments: Sequence[str]) -
 
     Raises InputError for an option that the kind does not have, and for an invalid value.
     """
-    from emulator.deprecated import settings_class
     from emulator.errors import InputError
 
-    declared: type[Settings] = settings_class(builder)
+    declared: type[Settings] = builder.Settings
     values: dict[str, Any] = {}
     left = list(arguments)
     while left:
