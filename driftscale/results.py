@@ -6,10 +6,9 @@ import contextlib
 import io
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-import plotly.graph_objects as go
 from markupsafe import Markup, escape
 
 from emulator.errors import InputError
@@ -35,6 +34,11 @@ from experiments.results.report.why.section import read_columns, why_plots
 from experiments.results.report.why.timeline import TimelineRound, timeline_figure
 from experiments.results.summary import Summary
 from experiments.results.table import build_sections
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from experiments.results.report.plain_figure import PlainFigure
 
 GROUPS = ("device", "network", "label", "cluster")
 """The groups of clients by which the report shows accuracies."""
@@ -171,7 +175,7 @@ class Results:
     def plot_accuracy(self) -> go.Figure:
         """Smoothed accuracy (%) of each arm against virtual time, with every seed as a thin line."""
         goals = [goal for table in self._summary.targets if (goal := table.accuracy.mean)]
-        return figures.accuracy_figure(self._arms, self._summary.horizon, goals)
+        return figures.accuracy_figure(self._arms, self._summary.horizon, goals).validated()
 
     def plot_difference(self) -> go.Figure:
         """Accuracy minus that of the reference arm at the same virtual time, in percentage points."""
@@ -179,19 +183,19 @@ class Results:
         if not can_be_compared(arms, horizon):
             raise self._cannot("no other arm has a stretch of virtual time in common with the reference arm")
         events = figures.event_spans([horizon.events_s(run) for arm in arms for run in arm.runs])
-        return difference_figure(arms, horizon, events)
+        return difference_figure(arms, horizon, events).validated()
 
     def plot_below(self) -> go.Figure:
         """How long the accuracy was below a target, for every target: medians over seeds."""
-        return figures.below_figure(self._arms, self._every_target(), self._summary.horizon)
+        return figures.below_figure(self._arms, self._every_target(), self._summary.horizon).validated()
 
     def plot_speedups(self) -> go.Figure:
         """How many times sooner than the reference arm a target is held, for every target."""
-        return figures.speedup_figure(self._arms, self._every_target())
+        return figures.speedup_figure(self._arms, self._every_target()).validated()
 
     def plot_client_distance(self) -> go.Figure:
         """Mean distance between clients that share a model, over rounds, and that of all clients."""
-        return figures.heterogeneity_figure(self._arms)
+        return figures.heterogeneity_figure(self._arms).validated()
 
     def plot_clusters(self, arm: str | None = None, seed: int | None = None) -> go.Figure:
         """The cluster of each client over the rounds of one run.
@@ -204,20 +208,20 @@ class Results:
         if not arms:
             raise self._cannot(f"no arm {arm!r}; choices: {', '.join(known.name for known in self._arms)}")
         if seed is not None:
-            return figures.membership_figure(self._one.run(arms[0].name, seed))
+            return figures.membership_figure(self._one.run(arms[0].name, seed)).validated()
         found = (figures.clustered_run(known) for known in arms)
         run = next((run for run in found if run is not None), None)
         if run is None:
             raise self._cannot(f"{'no arm' if arm is None else f'arm {arm!r}'} ever has several clusters")
-        return figures.membership_figure(run)
+        return figures.membership_figure(run).validated()
 
     def plot_durations(self) -> go.Figure:
         """Durations of rounds in virtual time, over all rounds and seeds of an arm."""
-        return figures.durations_figure(self._arms)
+        return figures.durations_figure(self._arms).validated()
 
     def plot_outcomes(self) -> go.Figure:
         """Participants per round that completed, were abandoned, or dropped out."""
-        return figures.outcomes_figure(self._arms)
+        return figures.outcomes_figure(self._arms).validated()
 
     def plot_client_accuracy(self) -> go.Figure:
         """Deciles of the accuracy of clients at the horizon, for each arm.
@@ -281,7 +285,7 @@ class Results:
         if visits is None:
             raise NotRecordedError(str(self.path), "visits", "round.log_visits")
         shown = TimelineRound(arm, seed, run.records[round], visits.of_round(round))
-        return timeline_figure([shown])
+        return timeline_figure([shown]).validated()
 
     def plot_sections(self) -> list[go.Figure]:
         """The figures of a folder's table: of a sweep, gains against the swept keys.
@@ -294,7 +298,7 @@ class Results:
         drawn = [section_plots(section, f"section-{index}") for index, section in enumerate(self._sections)]
         if absences := [plots.absence for plots in drawn if plots.absence is not None and not plots.plots]:
             raise InputError(f"{self.path}: {absences[0]}")
-        return [plot.figure for plots in drawn for plot in plots.plots]
+        return [plot.figure.validated() for plots in drawn for plot in plots.plots]
 
     # -- as text -----------------------------------------------------------------------------------------
 
@@ -373,25 +377,25 @@ class Results:
         return build_sections([item.directory for item in self._frames.experiments])
 
     @cached_property
-    def _clients_plots(self) -> dict[str, go.Figure]:
+    def _clients_plots(self) -> dict[str, PlainFigure]:
         section = for_whom(self._one.directory, self._arms, self._summary)
         if section is None:
             raise NotRecordedError(str(self.path), "accuracy of clients", "round.log_client_accuracy")
         return {plot.id: plot.figure for plot in section.plots}
 
     @cached_property
-    def _reasons(self) -> dict[str, go.Figure]:
+    def _reasons(self) -> dict[str, PlainFigure]:
         return {plot.id: plot.figure for plot in why_plots(self._one.directory, self._arms, self._summary)}
 
     def _of_clients(self, name: str) -> go.Figure:
         if name not in self._clients_plots:
             raise self._cannot(f"no figure {name}: the runs do not say which client is in which group")
-        return self._clients_plots[name]
+        return self._clients_plots[name].validated()
 
     def _of_reasons(self, name: str, absence: str) -> go.Figure:
         if name not in self._reasons:
             raise self._cannot(absence)
-        return self._reasons[name]
+        return self._reasons[name].validated()
 
     def _every_target(self) -> list[TargetTable]:
         tables = every_target(self._summary)

@@ -1,14 +1,16 @@
 """Settings of all tests: no deadlines, since tests take longer on a busy machine, and default signals.
 
-And the fixture of tests that import modules named by configurations.
+And the fixtures of tests that import modules named by configurations, and of those that draw figures.
 """
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -36,3 +38,20 @@ def own_modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         file = getattr(module, "__file__", None)
         if file and str(Path(file).parent) in folders:
             del sys.modules[name]
+
+
+@pytest.fixture
+def figures_as_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every figure that is validated must be written into a page as plotly itself would write it."""
+    from plotly.io.json import to_json_plotly
+
+    from experiments.results.report.plain_figure import PlainFigure
+
+    validated = PlainFigure.validated
+
+    def compared(figure: Any) -> Any:
+        checked = validated(figure)
+        assert json.loads(to_json_plotly(figure.content())) == json.loads(checked.to_json())
+        return checked
+
+    monkeypatch.setattr(PlainFigure, "validated", compared)

@@ -10,6 +10,8 @@ from tests.experiments.running.played import play
 from tests.experiments.small import small
 from tests.experiments.synthetic_runs import a_directory, a_run, realistic_directory, store
 
+pytestmark = pytest.mark.usefixtures("figures_as_drawn")
+
 PLOTS = (
     "accuracy",
     "difference",

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
-import plotly.graph_objects as go
 
 from emulator.arrays import Floats
 from experiments.results.formats import time_unit
@@ -27,6 +26,7 @@ from experiments.results.report.figures import (
     thinned,
     translucent,
 )
+from experiments.results.report.plain_figure import PlainFigure, Trace, trace
 from experiments.results.time_to_accuracy import AccuracyCurve
 
 MOST_BASES = 8
@@ -105,7 +105,7 @@ def difference_figure(
     height: int = 460,
     most_points: int = MAX_POINTS,
     may_choose: bool = True,
-) -> go.Figure:
+) -> PlainFigure:
     """Accuracy minus that of the base arm (percentage points) against virtual time, with 95 % bands.
 
     Args:
@@ -120,7 +120,7 @@ def difference_figure(
     figure = blank_figure(height, x_title=f"virtual time ({unit})", y_title="difference in accuracy (pp)")
     chooses = may_choose and has_menu(arms)
     drawn_for: list[str] = []
-    lines: list[go.Scatter] = []
+    lines: list[Trace] = []
     for base, arm in permutations(arms, 2) if chooses else ((arms[0], arm) for arm in arms[1:]):
         curve = difference_curve(arm, base, horizon, most_points)
         if curve is not None:
@@ -137,7 +137,7 @@ def difference_figure(
     return figure
 
 
-def add_menu(figure: go.Figure, bases: Sequence[Arm], drawn_for: Sequence[str]) -> None:
+def add_menu(figure: PlainFigure, bases: Sequence[Arm], drawn_for: Sequence[str]) -> None:
     """Add a list below the figure that shows the lines of one base, and hides the others.
 
     Args:
@@ -163,12 +163,13 @@ def _held(curve: AccuracyCurve, times_s: Floats) -> Floats:
 
 def _lines(
     arm: Arm, base: Arm, curve: DifferenceCurve, seconds: float, unit: str, *, is_shown: bool
-) -> list[go.Scatter]:
+) -> list[Trace]:
     """The band, if there is one, and the line of a difference."""
     # In single precision, which halves the page.
     x, y = (curve.times_s / seconds).astype(np.float32), curve.mean_pp.astype(np.float32)
     shared = {"mode": "lines", "legendgroup": arm.name, "visible": is_shown}
-    line = go.Scatter(
+    line = trace(
+        "scatter",
         x=x,
         y=y,
         name=arm.label,
@@ -180,7 +181,8 @@ def _lines(
     if curve.half_pp is None:
         return [line]
     edges = np.concatenate([curve.mean_pp - curve.half_pp, (curve.mean_pp + curve.half_pp)[::-1]])
-    band = go.Scatter(
+    band = trace(
+        "scatter",
         x=np.concatenate([x, x[::-1]]),
         y=edges.astype(np.float32),
         fill="toself",

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from emulator.arrays import Floats, Ints
 from emulator.storage.runlog import RoundRecord
@@ -21,6 +20,7 @@ from experiments.results.accuracy_tables import TargetRow, TargetTable
 from experiments.results.formats import time_unit
 from experiments.results.horizon import Horizon
 from experiments.results.medians import Bounds, MedianEstimate
+from experiments.results.report.plain_figure import PlainFigure
 from experiments.results.run_directory import FinishedRun
 from experiments.results.time_to_accuracy import AccuracyCurve
 
@@ -110,7 +110,7 @@ def arm_colour(position: int) -> str:
     return REFERENCE_COLOUR if position == 0 else ARM_COLOURS[(position - 1) % len(ARM_COLOURS)]
 
 
-def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[float]) -> go.Figure:
+def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[float]) -> PlainFigure:
     """Smoothed accuracy (%) against virtual time: thick lines are means over seeds, thin lines single seeds.
 
     The start and end of the comparison, mass events and targets are marked.
@@ -137,8 +137,7 @@ def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[flo
         figure.add_vline(
             x=time_s / seconds,
             line={"color": INK, "width": 1.2, "dash": "dot"},
-            annotation={"text": text, "textangle": -90, "font": {"size": 12}},
-            annotation_position="bottom right",
+            note={"text": text, "textangle": -90, "font": {"size": 12}},
         )
     for target in targets:
         figure.add_hline(y=100 * target, line={"color": INK, "width": 1.2, "dash": "dash"})
@@ -156,7 +155,7 @@ def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[flo
     return figure
 
 
-def below_figure(arms: Sequence[Arm], tables: Sequence[TargetTable], horizon: Horizon) -> go.Figure:
+def below_figure(arms: Sequence[Arm], tables: Sequence[TargetTable], horizon: Horizon) -> PlainFigure:
     """The time below a target against the target: medians over seeds, with their intervals as bands.
 
     Here and in `speedup_figure`, two seeds have dots instead of a band, and one seed has neither.
@@ -174,7 +173,7 @@ def below_figure(arms: Sequence[Arm], tables: Sequence[TargetTable], horizon: Ho
     return figure
 
 
-def speedup_figure(arms: Sequence[Arm], tables: Sequence[TargetTable]) -> go.Figure:
+def speedup_figure(arms: Sequence[Arm], tables: Sequence[TargetTable]) -> PlainFigure:
     """The speed-up to a target against the target, on a logarithmic axis; `arms` begins with the reference.
 
     Lines are medians that are known exactly. Triangles that point up are lower bounds of medians, triangles
@@ -222,7 +221,7 @@ def client_distance(run: FinishedRun) -> str:
     return f"{DISTANCES.get(distance, distance)} of {VECTORS.get(kind, kind)}"
 
 
-def heterogeneity_figure(arms: Sequence[Arm]) -> go.Figure:
+def heterogeneity_figure(arms: Sequence[Arm]) -> PlainFigure:
     """Mean client distance over rounds, for each arm, and with all clients in one cluster.
 
     Triangles mark the rounds of global re-clusterings.
@@ -258,7 +257,7 @@ def heterogeneity_figure(arms: Sequence[Arm]) -> go.Figure:
     return figure
 
 
-def membership_figure(run: FinishedRun) -> go.Figure:
+def membership_figure(run: FinishedRun) -> PlainFigure:
     """The cluster of each client: a row per client, a column per round, a colour per cluster label."""
     clients = thinned(num_clients(run))
     rounds, labels = _memberships(run, clients)
@@ -281,18 +280,16 @@ def membership_figure(run: FinishedRun) -> go.Figure:
         hovertemplate="%{y}, round %{x}<extra></extra>",
     )
     figure.update_yaxes(type="category", showticklabels=False, ticks="", showgrid=False)
-    # NOTE: All marks at once: `add_vline` checks every earlier mark again, 14 s for 200 re-clusterings.
     marks = [record.round - 0.5 for record in run.records if record.reclustered]
     line = {"type": "line", "line": {"color": "#000000", "width": 2, "dash": "dash"}}
     note = {"text": "▼", "font": {"size": 14}, "showarrow": False, "xanchor": "center", "yanchor": "bottom"}
-    figure.update_layout(
-        shapes=[{**line, "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "y domain"} for x in marks],
-        annotations=[{**note, "x": x, "y": 1, "yref": "y domain"} for x in marks],
-    )
+    for x in marks:
+        figure.add_shape(**line, x0=x, x1=x, y0=0, y1=1, yref="y domain")
+        figure.add_annotation(**note, x=x, y=1, yref="y domain")
     return figure
 
 
-def durations_figure(arms: Sequence[Arm]) -> go.Figure:
+def durations_figure(arms: Sequence[Arm]) -> PlainFigure:
     """Durations of rounds in virtual time: a violin per arm over the rounds of all its seeds."""
     durations = [_durations(arm.runs) for arm in arms]
     seconds, unit = time_unit(max(float(np.median(values)) for values in durations))
@@ -315,7 +312,7 @@ def durations_figure(arms: Sequence[Arm]) -> go.Figure:
     return figure
 
 
-def outcomes_figure(arms: Sequence[Arm]) -> go.Figure:
+def outcomes_figure(arms: Sequence[Arm]) -> PlainFigure:
     """The mean number of participants per round that completed, were abandoned or dropped out, by arm."""
     figure = blank_figure(130 + 48 * len(arms), x_title="participants per round (mean)", y_title="")
     for outcome, colour in OUTCOME_COLOURS.items():
@@ -359,7 +356,7 @@ def is_thinned(run: FinishedRun) -> bool:
     return num_clients(run) > MAX_POINTS or len(run.records) > MAX_POINTS
 
 
-def mark_events(figure: go.Figure, spans: Sequence[Span]) -> None:
+def mark_events(figure: PlainFigure, spans: Sequence[Span]) -> None:
     """Mark each mass event by a band from the first to the last x at which it began."""
     for first, last in spans:
         figure.add_vrect(
@@ -368,17 +365,14 @@ def mark_events(figure: go.Figure, spans: Sequence[Span]) -> None:
             line={"color": EVENT_COLOUR, "width": 1},
             fillcolor=EVENT_COLOUR,
             opacity=0.35,
-            annotation={"text": "mass event", "textangle": -90, "font": {"size": 12}},
-            annotation_position="bottom right",
+            note={"text": "mass event", "textangle": -90, "font": {"size": 12}},
         )
 
 
-def blank_figure(height: int, *, x_title: str, y_title: str) -> go.Figure:
+def blank_figure(height: int, *, x_title: str, y_title: str) -> PlainFigure:
     """A figure without data, in the style of the report, `height` pixels high."""
-    figure = go.Figure()
     axis = {"gridcolor": GRID, "linecolor": "#9aa5b1", "zeroline": False, "automargin": True}
-    figure.update_layout(
-        template="none",
+    return PlainFigure(
         paper_bgcolor=TRANSPARENT,
         plot_bgcolor=TRANSPARENT,
         modebar={
@@ -395,10 +389,9 @@ def blank_figure(height: int, *, x_title: str, y_title: str) -> go.Figure:
         xaxis={"title": {"text": x_title}, **axis},
         yaxis={"title": {"text": y_title}, **axis},
     )
-    return figure
 
 
-def _add_spread(figure: go.Figure, arm: Arm, curves: Sequence[Curve]) -> tuple[Floats, Floats]:
+def _add_spread(figure: PlainFigure, arm: Arm, curves: Sequence[Curve]) -> tuple[Floats, Floats]:
     """Draw the mean of an arm's curves in a band from the lowest seed to the highest; return (grid, mean)."""
     grid, mean, low, high = spread(curves)
     shared = {"legendgroup": arm.name, "hoverinfo": "skip", "showlegend": False, "line": {"width": 0}}
@@ -426,7 +419,7 @@ def spread(curves: Sequence[Curve], most_points: int = MAX_POINTS) -> tuple[Floa
 
 
 def _add_intervals(
-    figure: go.Figure,
+    figure: PlainFigure,
     arm: Arm,
     tables: Sequence[TargetTable],
     estimates: Sequence[MedianEstimate],

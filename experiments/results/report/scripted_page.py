@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
-import plotly.graph_objects as go
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from experiments.results.report.answers.text_alternative import text_alternative
+from experiments.results.report.plain_figure import PlainFigure
 
 PLOT_CONFIG = {"displaylogo": False, "showSendToCloud": False, "responsive": True}
 
@@ -27,7 +27,7 @@ class Plot:
     id: str
     title: str
     caption: str
-    figure: go.Figure
+    figure: PlainFigure
     alternative: str = ""
 
     def drawing(self, nonce: str) -> Markup:
@@ -41,26 +41,25 @@ class Plot:
 
     @cached_property
     def _html(self) -> str:
-        html: str = self.figure.to_html(
-            full_html=False,
-            include_plotlyjs=False,
-            div_id=self.id,
-            config=PLOT_CONFIG,
-            default_width="100%",
-        )
-        return html
+        return self.figure.to_html(self.id, PLOT_CONFIG)
 
 
 def template(name: str) -> Template:
     """The Jinja template in the file `name` of this package; values are escaped, missing ones are errors."""
-    environment = Environment(
+    return _environment().get_template(name)
+
+
+@cache
+def _environment() -> Environment:
+    """One for all pages, since it keeps the templates that it has compiled."""
+    return Environment(
         loader=PackageLoader("experiments.results", "report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,
     )
-    return environment.get_template(name)
 
 
 def page_with_nonce(file: str, /, **values: Any) -> str:

@@ -12,7 +12,6 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from experiments.results.formats import time_unit
 from experiments.results.intervals import FEWEST_SEEDS, gain_estimate
@@ -35,6 +34,7 @@ from experiments.results.report.figures import (
     spread,
     verbatim,
 )
+from experiments.results.report.plain_figure import PlainFigure, Trace, trace
 from experiments.results.report.scripted_page import Plot
 from experiments.results.report.sweep_panels import MOST_PANELS, SweepLayout, sweep_layout
 
@@ -135,7 +135,7 @@ def _rows_of(section: Section, name: str) -> list[tuple[int, Row]]:
     return sorted(rows, key=lambda item: item[0])
 
 
-def _accuracy_figure(arms: Sequence[Arm], section: Section, events: Sequence[Span]) -> go.Figure:
+def _accuracy_figure(arms: Sequence[Arm], section: Section, events: Sequence[Span]) -> PlainFigure:
     """The mean over seeds of each arm's smoothed accuracy (%) against virtual time."""
     horizon_s = section.horizon.horizon_s
     seconds, unit = time_unit(section.horizon.longest_s)
@@ -198,7 +198,7 @@ def _gain_caption(section: Section, arms: Sequence[Arm], layout: SweepLayout) ->
     )
 
 
-def gain_figure(rows: Sequence[Row], arms: Sequence[Arm], layout: SweepLayout) -> go.Figure:
+def gain_figure(rows: Sequence[Row], arms: Sequence[Arm], layout: SweepLayout) -> PlainFigure:
     """Gains in mean accuracy (percentage points) over a base arm, against a swept key.
 
     There is a panel for each combination of the other swept keys.
@@ -215,7 +215,7 @@ def gain_figure(rows: Sequence[Row], arms: Sequence[Arm], layout: SweepLayout) -
     }
     figure = _panelled(layout)
     drawn_for: list[str] = []
-    lines: list[go.Scatter] = []
+    lines: list[Trace] = []
     pairs = permutations(arms, 2) if has_menu(arms) else ((arms[0], arm) for arm in arms[1:])
     for base, arm in pairs:
         shift = min(DODGE, WIDEST_DODGE / len(arms)) * (arms.index(arm) - (len(arms) - 1) / 2)
@@ -227,7 +227,7 @@ def gain_figure(rows: Sequence[Row], arms: Sequence[Arm], layout: SweepLayout) -
             }
             line = _gain_line(arm, base, gains, layout, shift, index)
             if line is not None:
-                line.update(visible=base is arms[0], showlegend=not is_named)
+                line |= {"visible": base is arms[0], "showlegend": not is_named}
                 lines.append(line)
                 drawn_for.append(base.name)
                 is_named = True
@@ -258,14 +258,15 @@ def _gain_line(
     layout: SweepLayout,
     shift: float,
     panel: int,
-) -> go.Scatter | None:
+) -> Trace | None:
     """The line of an arm in a panel; None if it has no gain there."""
     known = {position: gain for position, gain in gains.items() if gain is not None}
     if not known:
         return None
     halves = np.array([half for _, half in known.values()])
     bars = {"error_y": {"array": halves, "thickness": 1.2, "width": 3}} if np.isfinite(halves).any() else {}
-    return go.Scatter(
+    return trace(
+        "scatter",
         x=[position + shift for position in known],
         y=[mean for mean, _ in known.values()],
         customdata=[verbatim(layout.values[position]) for position in known],
@@ -281,7 +282,7 @@ def _gain_line(
     )
 
 
-def _panelled(layout: SweepLayout) -> go.Figure:
+def _panelled(layout: SweepLayout) -> PlainFigure:
     """An empty figure with an x and a y axis for each panel; all panels show the same ranges."""
     columns = layout.columns
     num_rows = math.ceil(len(layout.panels) / columns)

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import plotly.graph_objects as go
+from plotly.colors import get_colorscale
 
 from emulator.arrays import Floats, Ints
 from emulator.seeding import RandomStreams
 from experiments.results.report.figures import CLUSTER_COLOURS, MAX_POINTS, blank_figure, verbatim
+from experiments.results.report.plain_figure import PlainFigure
 from traces.inspection.over_time import ClientShares
 
 MOST_CLIENTS = 500
@@ -85,7 +86,7 @@ def area_edges(windows: Ints) -> tuple[Ints, Ints]:
 
 def shares_figure(
     client: ClientShares, labels: Sequence[DrawnLabel], *, first_step: int, num_windows: int, x_title: str
-) -> go.Figure:
+) -> PlainFigure:
     """The label shares (%) of one client over time, as stacked areas of the colours of `labels`.
 
     Of a trace of many windows, `stretch_of` of them are drawn as one: the mean of those with shares.
@@ -139,7 +140,7 @@ def sampled_clients(clients: Ints) -> Ints:
 
 def distance_figure(
     distances: Floats, names: Sequence[str], *, first_step: int, x_title: str, one: str
-) -> go.Figure:
+) -> PlainFigure:
     """The map of distances (clients, windows) from each client's start; NaN is blank.
 
     `names` are those of its rows, and `one` is what a row is. Of a trace of many windows, `stretch_of` of
@@ -161,7 +162,7 @@ def distance_figure(
         customdata=[[verbatim(name)] * means.shape[1] for name in names],
         zmin=0,
         zmax=2,
-        colorscale="Cividis",
+        colorscale=get_colorscale("Cividis"),
         hoverongaps=False,
         hovertemplate=f"{one} %{{customdata}}, %{{x}}: %{{z:.3f}}<extra></extra>",
         colorbar={"title": {"text": "L1"}, "thickness": 12, "len": 1, "tickvals": [0, 0.5, 1, 1.5, 2]},

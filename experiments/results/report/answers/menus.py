@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import plotly.graph_objects as go
+from experiments.results.report.plain_figure import PlainFigure
 
 ROW_PX = 46
 """Height of a row with a list or a slider."""
 
 
 def add_list(
-    figure: go.Figure, buttons: Sequence[dict[str, Any]], *, rows_above: int = 0, shown: int = 0
+    figure: PlainFigure, buttons: Sequence[dict[str, Any]], *, rows_above: int = 0, shown: int = 0
 ) -> None:
     """Add a list with these plotly buttons below the figure, which gets higher by `ROW_PX`.
 
@@ -22,7 +22,7 @@ def add_list(
         rows_above: Pixels of rows that are already between the axis and the list.
         shown: The index of the button whose state is drawn at first.
     """
-    bottom = figure.layout.margin.b + ROW_PX
+    bottom = figure.layout["margin"]["b"] + ROW_PX
     menu = {
         "buttons": list(buttons),
         "active": shown,
@@ -35,10 +35,12 @@ def add_list(
         "pad": {"t": 64 + rows_above},
         "font": {"size": 13},
     }
-    figure.update_layout(updatemenus=[menu], height=figure.layout.height + ROW_PX, margin={"b": bottom})
+    figure.update_layout(updatemenus=[menu], height=figure.layout["height"] + ROW_PX, margin={"b": bottom})
 
 
-def add_list_of_arms(figure: go.Figure, labels: Sequence[str], drawn_for: Sequence[str], shown: int) -> None:
+def add_list_of_arms(
+    figure: PlainFigure, labels: Sequence[str], drawn_for: Sequence[str], shown: int
+) -> None:
     """Add a list of arms that shows the traces of one arm and hides the others; none for a single arm.
 
     Args:

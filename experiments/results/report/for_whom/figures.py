@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 
 from emulator.arrays import Floats
 from experiments.results.clients.client_accuracy import ClientAccuracy, at_the_horizon
 from experiments.results.clients.groups import GroupMeans, cluster_means
 from experiments.results.report.figures import INK, Arm, blank_figure, thinned, translucent
+from experiments.results.report.plain_figure import PlainFigure
 
 PERCENT: Floats = np.linspace(0, 100, 101)
 MOST_BANDS = 8
@@ -30,7 +30,7 @@ def evaluations(arms: Sequence[Arm], horizon_s: float) -> dict[str, list[ClientA
     return {arm.name: [at_the_horizon(run, horizon_s) for run in arm.runs] for arm in arms}
 
 
-def client_accuracy_figure(arms: Sequence[Arm], found: Evaluations) -> go.Figure:
+def client_accuracy_figure(arms: Sequence[Arm], found: Evaluations) -> PlainFigure:
     """The accuracy (%) that a share of clients stays at or below: quantiles, means over seeds."""
     figure = blank_figure(440, x_title="share of clients (%)", y_title="accuracy at or below (%)")
     for arm in arms:
@@ -40,7 +40,7 @@ def client_accuracy_figure(arms: Sequence[Arm], found: Evaluations) -> go.Figure
     return figure
 
 
-def client_gain_figure(arms: Sequence[Arm], found: Evaluations) -> go.Figure:
+def client_gain_figure(arms: Sequence[Arm], found: Evaluations) -> PlainFigure:
     """Gains (pp) of clients over themselves under the first of `arms`, sorted: quantiles, means over seeds.
 
     Seeds are paired by their position in the runs of an arm, which must all be runs of the first arm too.
@@ -62,7 +62,7 @@ def group_figure(
     names: Sequence[str],
     found: Mapping[str, Sequence[GroupMeans | None]],
     x_title: str,
-) -> go.Figure:
+) -> PlainFigure:
     """The mean accuracy (%) of each group of clients by arm: dots are means over seeds, bars their range.
 
     Args:
@@ -100,7 +100,7 @@ def group_figure(
     return figure
 
 
-def cluster_figure(arms: Sequence[Arm], found: Evaluations) -> go.Figure:
+def cluster_figure(arms: Sequence[Arm], found: Evaluations) -> PlainFigure:
     """The mean accuracy (%) of each cluster: a dot for each cluster of each seed, larger for more clients.
 
     At most `figures.MAX_POINTS` dots of an arm are drawn, evenly spaced by accuracy.
@@ -141,7 +141,7 @@ def cluster_figure(arms: Sequence[Arm], found: Evaluations) -> go.Figure:
     return figure
 
 
-def _add_quantiles(figure: go.Figure, arm: Arm, curves: Sequence[Floats], *, has_band: bool) -> None:
+def _add_quantiles(figure: PlainFigure, arm: Arm, curves: Sequence[Floats], *, has_band: bool) -> None:
     """Draw the mean over seeds of quantiles at `PERCENT`, in a band from the lowest seed to the highest."""
     if not curves:
         return

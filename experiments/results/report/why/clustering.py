@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from emulator.arrays import Floats, Ints
 from emulator.storage.runlog import RoundRecord
@@ -20,6 +20,7 @@ from experiments.results.report.figures import (
     blank_figure,
     thinned,
 )
+from experiments.results.report.plain_figure import PlainFigure
 from experiments.results.run_directory import FinishedRun
 
 VALUE_COLOUR, LIMIT_COLOUR, FIRED_COLOUR, TRIED_COLOUR = "#0072B2", "#D55E00", "#CC79A7", "#9aa5b1"
@@ -32,7 +33,7 @@ def has_trigger(run: FinishedRun) -> bool:
     return any(record.trigger is not None for record in run.records)
 
 
-def trigger_figure(arms: Sequence[Arm], *, squared: Mapping[str, bool] | None = None) -> go.Figure:
+def trigger_figure(arms: Sequence[Arm], *, squared: Mapping[str, bool] | None = None) -> PlainFigure:
     """What the trigger of an arm measured, its limit, and the rounds in which it fired, over rounds.
 
     One arm is shown at a time, at first the last one whose trigger fired; a list below the figure chooses it.
@@ -106,7 +107,7 @@ def has_silhouettes(run: FinishedRun) -> bool:
     return any(record.silhouettes for record in run.records)
 
 
-def silhouettes_figure(arms: Sequence[Arm]) -> go.Figure:
+def silhouettes_figure(arms: Sequence[Arm]) -> PlainFigure:
     """The number of clusters over rounds, and above it the silhouettes of the numbers that were tried.
 
     One arm is shown at a time, at first the last one that re-clustered globally; a list below the figure
@@ -117,8 +118,8 @@ def silhouettes_figure(arms: Sequence[Arm]) -> go.Figure:
     drawn_for: list[str] = []
     shown = _shown(arms, lambda record: record.reclustered)
 
-    def add(arm: Arm, **trace: Any) -> None:
-        figure.add_scatter(visible=arm is arms[shown], **trace)
+    def add(arm: Arm, **properties: Any) -> None:
+        figure.add_scatter(visible=arm is arms[shown], **properties)
         drawn_for.append(arm.label)
 
     for arm in arms:
@@ -169,7 +170,7 @@ def silhouettes_figure(arms: Sequence[Arm]) -> go.Figure:
                 legendgroup="k",
                 showlegend=False,
             )
-    lower = figure.layout.yaxis.to_plotly_json()
+    lower = deepcopy(figure.layout["yaxis"])
     figure.update_layout(
         yaxis={"domain": [0, 0.44], "rangemode": "tozero"},
         yaxis2={**lower, "domain": [0.56, 1], "anchor": "x", "title": {"text": "silhouette"}},

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from emulator.arrays import Bools, Ints
 from emulator.storage.runlog import RoundRecord
 from experiments.results.formats import time_scale, time_unit
 from experiments.results.report.answers.menus import ROW_PX, add_list
 from experiments.results.report.figures import INK, blank_figure, thinned, verbatim
+from experiments.results.report.plain_figure import PlainFigure
 from experiments.results.report.why.waiting_figure import PATTERN, STYLES
 from experiments.results.visits.columns import NO_DEVICE, PHASES, VisitColumns, cut_phases
 
@@ -72,7 +72,7 @@ def drawn_visits(visits: VisitColumns) -> Ints:
     return np.concatenate([others[thinned(len(others), MOST_OTHERS)], order[-MOST_SLOWEST:]])
 
 
-def timeline_figure(rounds: Sequence[TimelineRound]) -> go.Figure:
+def timeline_figure(rounds: Sequence[TimelineRound]) -> PlainFigure:
     """The visits of a round as rows of bars, from its opening to its end; times are since the dispatch.
 
     The first round is shown at first, unless a round of its arm is the "slowest". A slider chooses the round
@@ -115,17 +115,18 @@ def timeline_figure(rounds: Sequence[TimelineRound]) -> go.Figure:
             marker={"symbol": symbol, "size": 9, "color": colour, "line": {"color": INK, "width": 0.8}},
             hovertemplate="%{text}<extra></extra>",
         )
-    figure.update_layout(barmode="stack", legend={"traceorder": "normal"}, **_unflattened(shown.layout))
+    figure.update_layout(barmode="stack", legend={"traceorder": "normal"})
+    figure.relayout(shown.layout)
     figure.update_yaxes(showgrid=False, zeroline=False, tickfont={"size": 10})
     rows = 0
     if len(rounds) > 1:
         sliders = {arm: _slider(items) for arm, items in views.items()}
         rows = 2 * ROW_PX + TITLE_PX
-        bottom = figure.layout.margin.b + rows
+        bottom = figure.layout["margin"]["b"] + rows
         figure.update_layout(
             sliders=[sliders[rounds[0].arm]],
             margin={"b": bottom},
-            height=figure.layout.height + rows,
+            height=figure.layout["height"] + rows,
         )
     if len(views) > 1:
         buttons = []
@@ -279,15 +280,6 @@ def _slider(views: Sequence[_View]) -> dict[str, Any]:
             for view in views
         ],
     }
-
-
-def _unflattened(layout: dict[str, Any]) -> dict[str, Any]:
-    """The same layout with plotly's underscores instead of dots, as `update_layout` takes it.
-
-    >>> _unflattened({"xaxis.range": [0, 1]})
-    {'xaxis_range': [0, 1]}
-    """
-    return {key.replace(".", "_"): value for key, value in layout.items()}
 
 
 def _device(row: int) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import plotly.graph_objects as go
 
 from experiments.results.formats import Cell, Scale, time_scale, time_unit
 from experiments.results.report.answers.menus import add_list
 from experiments.results.report.columns import TextTable
 from experiments.results.report.figures import blank_figure, verbatim
+from experiments.results.report.plain_figure import PlainFigure
 from experiments.results.visits.closers import Closer
 from experiments.results.visits.columns import NO_DEVICE
 from experiments.results.visits.waiting import BETWEEN, COMPONENTS, VISITS, Waiting
@@ -68,7 +68,7 @@ class ArmWaiting:
         return self.seconds[component] / total_s if total_s else 0.0
 
 
-def waiting_figure(arms: Sequence[ArmWaiting]) -> go.Figure:
+def waiting_figure(arms: Sequence[ArmWaiting]) -> PlainFigure:
     """What rounds waited for: a stacked bar per arm, per round or summed up to the horizon."""
     per_round = [
         {name: seconds / max(arm.rounds, 1.0) for name, seconds in arm.seconds.items()} for arm in arms

@@ -18,6 +18,8 @@ from experiments.results.report.figures import MAX_POINTS, Arm
 from experiments.results.summary import summarise
 from tests.experiments.synthetic_runs import a_run
 
+pytestmark = pytest.mark.usefixtures("figures_as_drawn")
+
 ACCURACIES = {
     "global": {0: [0.5, 0.5, 0.5], 1: [0.5, 0.5, 0.5], 2: [0.5, 0.5, 0.5]},
     "fielding": {0: [0.5, 0.75, 0.52], 1: [0.5, 0.75, 0.54], 2: [0.5, 0.75, 0.56]},
@@ -82,7 +84,7 @@ def test_pointwise_estimates_are_those_of_each_point():
 
 def test_the_band_of_the_figure_runs_along_its_lower_edge_and_back_along_its_upper_one():
     arms, horizon = compared(ACCURACIES)
-    band, line = difference_figure(arms, horizon, []).data
+    band, line = difference_figure(arms, horizon, []).validated().data
     assert band.fill == "toself"
     assert band.x.tolist() == [10, 20, 30, 30, 20, 10]
     assert band.y.tolist() == pytest.approx([0, 25, 4 - HALF, 4 + HALF, 25, 0], abs=1e-4)
@@ -91,7 +93,7 @@ def test_the_band_of_the_figure_runs_along_its_lower_edge_and_back_along_its_upp
 
 def test_the_list_of_bases_shows_the_lines_of_one_base():
     accuracies = {"global": {0: [0.25] * 2}, "static": {0: [0.5] * 2}, "fielding": {0: [1.0] * 2}}
-    figure = difference_figure(*compared(accuracies), [])
+    figure = difference_figure(*compared(accuracies), []).validated()
     assert lines(figure) == [
         ("static", True, [25, 25]),
         ("fielding", True, [75, 75]),
@@ -112,7 +114,7 @@ def test_the_list_of_bases_shows_the_lines_of_one_base():
 @pytest.mark.parametrize("count", [2, MOST_BASES + 1])
 def test_of_two_arms_and_of_many_the_reference_is_the_only_base(count):
     arms, horizon = compared({f"arm {number}": {0: [0.5, 0.5]} for number in range(count)})
-    figure = difference_figure(arms, horizon, [])
+    figure = difference_figure(arms, horizon, []).validated()
     assert [name for name, _, _ in lines(figure)] == [f"arm {number}" for number in range(1, count)]
     assert not figure.layout.updatemenus
     assert "another base" not in difference_caption(arms, 1)
@@ -127,7 +129,9 @@ def test_the_caption_has_bands_only_if_two_arms_share_three_seeds():
 
 
 def test_events_up_to_the_horizon_are_marked_and_zero_is_in_the_figure():
-    figure = difference_figure(*compared(ACCURACIES, horizon_s=25.0), [(10.0, 12.0), (26.0, 30.0)])
+    figure = difference_figure(
+        *compared(ACCURACIES, horizon_s=25.0), [(10.0, 12.0), (26.0, 30.0)]
+    ).validated()
     assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(10, 12)]
     assert (figure.layout.yaxis.rangemode, figure.layout.yaxis.zeroline) == ("tozero", True)
 

@@ -15,6 +15,8 @@ from experiments.results.report.table_page import MOST_OPEN_ROWS, render_table
 from experiments.results.time_to_accuracy import AccuracyCurve
 from tests.experiments.results.many_runs.test_sections import HALF, ONE, OTHER, WORLD, constant
 
+pytestmark = pytest.mark.usefixtures("figures_as_drawn")
+
 TIMES_S = np.array([10.0, 20.0, 30.0])
 
 
@@ -64,13 +66,13 @@ def test_a_sweep_is_drawn_as_gains_with_their_intervals_in_a_panel_for_each_comb
     (section,) = sections(a_sweep())
     (plot,) = section_plots(section, "s").plots
     assert (plot.id, plot.title) == ("s-gain", "Gain against participants")
-    first, second = shown(plot.figure)
+    first, second = shown(plot.figure.validated())
     assert (first.xaxis, first.yaxis, second.xaxis, second.yaxis) == ("x", "y", "x2", "y2")
     assert list(first.y) == pytest.approx([4, 4])
     assert first.error_y.array.tolist() == pytest.approx([HALF, HALF], abs=1e-4)
     assert np.round(first.x).tolist() == [0, 1]
     assert [first.name, first.showlegend, second.showlegend] == ["fielding", True, False]
-    layout = plot.figure.layout
+    layout = plot.figure.validated().layout
     assert [note.text for note in layout.annotations] == ["hear everyone", "hear online"]
     assert layout.xaxis.ticktext == ("5", "10")
     assert (layout.xaxis.domain[1] < layout.xaxis2.domain[0], layout.yaxis2.matches) == (True, "y")
@@ -89,7 +91,7 @@ def test_an_arm_without_the_key_is_drawn_at_every_value():
     (section,) = sections([cell(0.5), cell(0.1)])
     assert [row.arm for row in section.rows].count("static") == 1  # one row, of runs that both cells share
     (plot,) = section_plots(section, "s").plots
-    static, fielding = shown(plot.figure)
+    static, fielding = shown(plot.figure.validated())
     assert (static.name, list(static.y)) == ("static", pytest.approx([10, 10]))
     assert (fielding.name, list(fielding.customdata)) == ("fielding", ["0.1", "0.5"])
 
@@ -97,10 +99,12 @@ def test_an_arm_without_the_key_is_drawn_at_every_value():
 def test_the_list_of_bases_has_each_arm_and_a_gain_is_paired_by_seed():
     (section,) = sections(a_sweep(("global", "static", "fielding"), hears=("online",)))
     (plot,) = section_plots(section, "s").plots
-    (menu,) = plot.figure.layout.updatemenus
+    (menu,) = plot.figure.validated().layout.updatemenus
     assert [button.label for button in menu.buttons] == ["base: global", "base: static", "base: fielding"]
     visible = menu.buttons[2].args[0]["visible"]
-    of_fielding = [trace for trace, is_shown in zip(plot.figure.data, visible, strict=True) if is_shown]
+    of_fielding = [
+        trace for trace, is_shown in zip(plot.figure.validated().data, visible, strict=True) if is_shown
+    ]
     assert {trace.name: trace.y[0] for trace in of_fielding} == {
         "global": pytest.approx(-4),
         "static": pytest.approx(-4),
@@ -119,7 +123,7 @@ def test_two_seeds_have_points_and_no_bars():
         for value in (5, 10)
     ]
     (plot,) = section_plots(sections(cells)[0], "s").plots
-    (line,) = plot.figure.data
+    (line,) = plot.figure.validated().data
     assert list(line.y) == pytest.approx([15, 15])
     assert line.error_y.array is None
     assert "under 3 seeds there are no bars" in plot.caption
@@ -150,18 +154,21 @@ def test_more_panels_than_fit_are_a_sentence():
 def test_a_directory_is_drawn_as_accuracy_and_as_difference_from_its_reference_arm():
     (section,) = sections([a_directory("a", {"global": ONE, "fielding": OTHER})])
     accuracy, difference = section_plots(section, "s").plots
-    lines = {trace.name: trace.y.tolist() for trace in accuracy.figure.data}
+    lines = {trace.name: trace.y.tolist() for trace in accuracy.figure.validated().data}
     assert lines == {"global": pytest.approx([60] * 3), "fielding": pytest.approx([64] * 3)}
-    (line,) = [trace for trace in difference.figure.data if trace.name]
+    (line,) = [trace for trace in difference.figure.validated().data if trace.name]
     assert (line.name, line.y.tolist()) == ("fielding", pytest.approx([4] * 3))
-    assert not difference.figure.layout.updatemenus
+    assert not difference.figure.validated().layout.updatemenus
     assert [accuracy.id, difference.id] == ["s-0-accuracy", "s-0-difference"]
 
 
 def test_events_of_a_directory_are_marked_in_both_figures():
     directory = a_directory("a", {"global": ONE, "fielding": OTHER}, events_s=(20.0,))
     for plot in section_plots(sections([directory])[0], "s").plots:
-        assert (plot.figure.layout.shapes[0].x0, plot.figure.layout.shapes[0].x1) == (20, 20)
+        assert (plot.figure.validated().layout.shapes[0].x0, plot.figure.validated().layout.shapes[0].x1) == (
+            20,
+            20,
+        )
 
 
 def test_directories_without_a_sweep_are_drawn_one_by_one_unless_they_are_many():

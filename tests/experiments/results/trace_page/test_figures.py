@@ -17,6 +17,8 @@ from experiments.results.trace_page.figures import (
 )
 from traces.inspection.over_time import ClientShares
 
+pytestmark = pytest.mark.usefixtures("figures_as_drawn")
+
 NAN = float("nan")
 TWO = ClientShares(3, np.array([0, 1, 4]), np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]]))
 
@@ -37,12 +39,14 @@ def test_the_rarest_of_many_labels_share_an_area_so_that_shares_add_up() -> None
     assert len(labels) == MOST_DRAWN_LABELS
     assert (labels[-1].name, labels[-1].colour) == ("6 other labels", OTHER_COLOUR)
     assert sorted(np.concatenate([label.labels for label in labels]).tolist()) == list(range(size))
-    figure = shares_figure(client, labels, first_step=0, num_windows=3, x_title="x")
+    figure = shares_figure(client, labels, first_step=0, num_windows=3, x_title="x").validated()
     assert sum(trace.y[0] for trace in figure.data) == pytest.approx(100, abs=0.1)
 
 
 def test_areas_are_as_wide_as_their_windows_and_blank_between_them() -> None:
-    figure = shares_figure(TWO, drawn_labels([TWO], []), first_step=-1, num_windows=6, x_title="x")
+    figure = shares_figure(
+        TWO, drawn_labels([TWO], []), first_step=-1, num_windows=6, x_title="x"
+    ).validated()
     by_name = {trace.name: trace for trace in figure.data}
     for trace in figure.data:
         assert trace.line.shape == "hv"
@@ -57,7 +61,9 @@ def test_edges_of_nothing_are_none() -> None:
     edges, which = area_edges(np.zeros(0, dtype=np.int64))
     assert (edges.tolist(), which.tolist()) == ([], [])
     nothing = ClientShares(0, np.zeros(0, dtype=np.int64), np.zeros((0, 2)))
-    figure = shares_figure(nothing, drawn_labels([TWO], []), first_step=0, num_windows=6, x_title="x")
+    figure = shares_figure(
+        nothing, drawn_labels([TWO], []), first_step=0, num_windows=6, x_title="x"
+    ).validated()
     assert [list(trace.y) for trace in figure.data] == [[], []]
 
 
@@ -66,7 +72,7 @@ def test_of_many_windows_stretches_are_drawn_with_their_means() -> None:
     client = ClientShares(0, windows, np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.0, 1.0]]))
     figure = shares_figure(
         client, drawn_labels([client], []), first_step=0, num_windows=3 * MAX_POINTS, x_title="x"
-    )
+    ).validated()
     by_name = {trace.name: trace for trace in figure.data}
     assert list(by_name["0"].x) == [0, 3, 3 * MAX_POINTS - 3, 3 * MAX_POINTS]
     assert list(by_name["0"].y) == [50, 0, 0, 0]
@@ -75,7 +81,7 @@ def test_of_many_windows_stretches_are_drawn_with_their_means() -> None:
 
 def test_the_map_has_a_row_for_each_client_and_blanks() -> None:
     distances = np.array([[0.0, NAN, 1.2345], [NAN, 0.0, 2.0]])
-    figure = distance_figure(distances, ["a<i>", "b"], first_step=-1, x_title="x", one="client")
+    figure = distance_figure(distances, ["a<i>", "b"], first_step=-1, x_title="x", one="client").validated()
     [drawn] = figure.data
     assert [list(row) for row in drawn.z] == [[0, None, 1.234], [None, 0, 2]]
     assert list(drawn.x) == [-1, 0, 1]
@@ -87,7 +93,7 @@ def test_the_map_has_a_row_for_each_client_and_blanks() -> None:
 def test_the_map_of_many_windows_has_means_of_stretches() -> None:
     distances = np.full((1, 2 * MAX_POINTS), NAN)
     distances[0, :3] = [0, 1, 2]
-    [drawn] = distance_figure(distances, ["a"], first_step=0, x_title="x", one="client").data
+    [drawn] = distance_figure(distances, ["a"], first_step=0, x_title="x", one="client").validated().data
     assert len(drawn.x) == MAX_POINTS
     assert list(drawn.z[0][:3]) == [0.5, 2, None]
     assert mean_of_stretches(distances, 1) == pytest.approx(distances, nan_ok=True)

@@ -20,6 +20,8 @@ from experiments.results.run_directory import FinishedRun
 from experiments.results.summary import summarise_directory
 from tests.experiments.synthetic_runs import TIMING, a_directory, a_record, a_run, store
 
+pytestmark = pytest.mark.usefixtures("figures_as_drawn")
+
 CLIENTS = 40
 ODD = np.arange(CLIENTS) % 2
 
@@ -170,12 +172,14 @@ def test_quantiles_drawn_are_those_of_numpy_and_means_over_seeds(tmp_path):
     summary = summarise_directory(directory, directory.finished_runs())
     arms = drawn(summary)
     found = evaluations(arms, summary.horizon.horizon_s)
-    lines = {trace.name: trace for trace in client_accuracy_figure(arms, found).data if trace.name}
+    lines = {
+        trace.name: trace for trace in client_accuracy_figure(arms, found).validated().data if trace.name
+    }
     expected = np.mean(
         [np.quantile(accuracies("fielding", seed), np.arange(101) / 100) for seed in (0, 1)], axis=0
     )
     assert np.allclose(lines["fielding"].y, 100 * expected, rtol=0, atol=1e-12)
-    [gain] = [trace for trace in client_gain_figure(arms, found).data if trace.name]
+    [gain] = [trace for trace in client_gain_figure(arms, found).validated().data if trace.name]
     assert (gain.name, gain.y[0], gain.y[-1]) == ("fielding", 0.0, 12.5)
 
 
@@ -196,6 +200,6 @@ def test_figures_stay_small_with_many_arms_and_clusters(tmp_path):
     run = FinishedRun("global", 0, {}, records, TIMING)
     arms = [Arm(f"arm {index}", [run], summary.compared[0].curves, index) for index in range(22)]
     found = evaluations(arms, 1e9)
-    figure = cluster_figure(arms, found)
+    figure = cluster_figure(arms, found).validated()
     assert [len(trace.x) for trace in figure.data] == [400] * 22
-    assert len(client_accuracy_figure(arms, found).to_json()) < 200_000
+    assert len(client_accuracy_figure(arms, found).validated().to_json()) < 200_000

@@ -32,6 +32,8 @@ from experiments.results.visits.columns import VisitColumns
 from experiments.results.visits.waiting import BETWEEN, COMPONENTS, waiting
 from tests.experiments.synthetic_runs import TIMING, a_record
 
+pytestmark = pytest.mark.usefixtures("figures_as_drawn")
+
 
 def an_arm(name, records, position=0, seeds=1):
     return Arm(name, [FinishedRun(name, seed, {}, records, TIMING) for seed in range(seeds)], [], position)
@@ -98,7 +100,7 @@ def test_shifts_limits_and_fired_rounds_are_drawn_where_a_trigger_was_evaluated(
         a_record(4, trigger=a_trigger(2.5, fired=True)),
         a_record(6, trigger=a_trigger(1.0, mean_distance=None, threshold=None)),
     ]
-    figure = trigger_figure([an_arm("fielding", records, seeds=2)])
+    figure = trigger_figure([an_arm("fielding", records, seeds=2)]).validated()
     assert [trace.x.tolist() for trace in named(figure, "measured")] == [[1, 4, 6]] * 2
     assert named(figure, "measured")[0].y.tolist() == [0.5, 2.5, 1.0]
     np.testing.assert_array_equal(named(figure, "limit")[0].y, [2, 2, np.nan])
@@ -110,7 +112,7 @@ def test_shifts_limits_and_fired_rounds_are_drawn_where_a_trigger_was_evaluated(
 def test_a_list_shows_one_arm_and_at_first_one_that_fired():
     calm = an_arm("calm", [a_record(0, trigger=a_trigger(0.1))])
     eager = an_arm("eager", [a_record(0, trigger=a_trigger(9.0, fired=True))], 1)
-    figure = trigger_figure([calm, eager])
+    figure = trigger_figure([calm, eager]).validated()
     assert [trace.visible for trace in figure.data] == [False] * 3 + [True] * 3
     (menu,) = figure.layout.updatemenus
     assert menu.active == 1
@@ -126,7 +128,7 @@ def test_silhouettes_have_every_k_tried_and_the_line_of_the_chosen_one():
         a_record(2, silhouettes={2: 0.5, 3: 0.25}, clusters=[0, 4], reclustered=True),
         a_record(3, clusters=[0, 4]),
     ]
-    every, chosen, counts = silhouettes_figure([an_arm("fielding", records)]).data
+    every, chosen, counts = silhouettes_figure([an_arm("fielding", records)]).validated().data
     assert list(zip(every.x.tolist(), every.customdata.tolist(), every.y.tolist(), strict=True)) == [
         *((0, 2, 0.25), (0, 3, 0.75), (2, 2, 0.5), (2, 3, 0.25))
     ]
@@ -152,7 +154,7 @@ def test_the_waiting_of_an_arm_is_a_mean_over_its_seeds():
 
 def test_bars_add_up_to_the_mean_length_of_a_round_or_to_all_of_them():
     arms = [waited_of("global", compute=90.0, upload=10.0), waited_of("fielding", compute=20.0)]
-    figure = waiting_figure(arms)
+    figure = waiting_figure(arms).validated()
     assert [trace.name for trace in figure.data] == ["compute", "upload"]
     assert [list(trace.x) for trace in figure.data] == [[9, 2], [1, 0]]
     per_round, summed = figure.layout.updatemenus[0].buttons
@@ -200,7 +202,7 @@ def test_tables_have_shares_of_rounds_and_the_clients_that_closed_them():
 
 def test_a_timeline_has_a_bar_per_phase_up_to_the_end_of_each_visit():
     visits = visits_of_round(0, [7.0, 3.0, 2.0], ["completed", "dropped", "abandoned"])
-    figure = timeline_figure([TimelineRound("global", 0, a_round(0), visits)])
+    figure = timeline_figure([TimelineRound("global", 0, a_round(0), visits)]).validated()
     assert [list(named(figure, phase)[0].x) for phase in ("requests", "download", "compute", "upload")] == [
         *([0, 0, 0], [1, 1, 1], [0, 1, 2], [0, 0, 3])
     ]
@@ -228,7 +230,7 @@ def test_a_slider_chooses_the_round_of_an_arm_and_a_list_the_arm():
         for arm in ("global", "fielding")
         for number, reason in ((0, ""), (5, "slowest"))
     ]
-    figure = timeline_figure(rounds)
+    figure = timeline_figure(rounds).validated()
     (slider,) = figure.layout.sliders
     assert slider.active == 1
     assert [step.label for step in slider.steps] == ["0", "5 (slowest)"]
@@ -266,4 +268,4 @@ def test_the_timelines_of_22_arms_of_a_thousand_participants_stay_small():
     ]
     plot = Plot("timeline", "", "", timeline_figure(rounds))
     assert len(plot.drawing("x")) < 500_000
-    assert "NaN" not in json.dumps(json.loads(plot.figure.to_json())["layout"])
+    assert "NaN" not in json.dumps(json.loads(plot.figure.validated().to_json())["layout"])
