@@ -38,7 +38,7 @@ from experiments.results.table import build_sections
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from experiments.results.report.plain_figure import PlainFigure
+    from experiments.results.drawing.plain_figure import PlainFigure
 
 GROUPS = ("device", "network", "label", "cluster")
 """The groups of clients by which the report shows accuracies."""

@@ -45,7 +45,7 @@ def figures_as_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every figure that is validated must be written into a page as plotly itself would write it."""
     from plotly.io.json import to_json_plotly
 
-    from experiments.results.report.plain_figure import PlainFigure
+    from experiments.results.drawing.plain_figure import PlainFigure
 
     validated = PlainFigure.validated
 

@@ -1,4 +1,4 @@
-"""Ratchets hold for one version of Python and of the libraries: with others the same code costs another sum."""
+"""Ratchets hold for one version of Python and of the libraries: others cost more or less."""
 
 from __future__ import annotations
 

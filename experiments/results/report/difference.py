@@ -12,6 +12,7 @@ from itertools import permutations
 import numpy as np
 
 from emulator.arrays import Floats
+from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
 from experiments.results.formats import time_unit
 from experiments.results.horizon import Horizon
 from experiments.results.intervals import FEWEST_SEEDS, pointwise_estimates
@@ -26,7 +27,6 @@ from experiments.results.report.figures import (
     thinned,
     translucent,
 )
-from experiments.results.report.plain_figure import PlainFigure, Trace, trace
 from experiments.results.time_to_accuracy import AccuracyCurve
 
 MOST_BASES = 8

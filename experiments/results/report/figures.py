@@ -17,10 +17,10 @@ import numpy as np
 from emulator.arrays import Floats, Ints
 from emulator.storage.runlog import RoundRecord
 from experiments.results.accuracy_tables import TargetRow, TargetTable
+from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.formats import time_unit
 from experiments.results.horizon import Horizon
 from experiments.results.medians import Bounds, MedianEstimate
-from experiments.results.report.plain_figure import PlainFigure
 from experiments.results.run_directory import FinishedRun
 from experiments.results.time_to_accuracy import AccuracyCurve
 

@@ -15,6 +15,7 @@ from plotly.offline import get_plotlyjs
 from emulator.errors import InputError
 from emulator.storage.bounded import read_text
 from emulator.storage.checkpoints import write_durably
+from experiments.results.drawing.plotly_js import PLOTLY_FILE
 from experiments.results.formats import points_scale
 from experiments.results.recorded import MOST_EXPERIMENT_BYTES
 from experiments.results.report.answers.per_seed import per_seed_table
@@ -46,7 +47,6 @@ from experiments.results.report.notes import (
     horizon_note,
     target_note,
 )
-from experiments.results.report.plotly_js import PLOTLY_FILE
 from experiments.results.report.scripted_page import page_with_nonce
 from experiments.results.report.what_was_run import hashes_of_inputs, lead, missing_runs, settings_of_run
 from experiments.results.report.why.section import why

@@ -11,8 +11,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
+from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.report.answers.text_alternative import text_alternative
-from experiments.results.report.plain_figure import PlainFigure
 
 PLOT_CONFIG = {"displaylogo": False, "showSendToCloud": False, "responsive": True}
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
 from experiments.results.formats import time_unit
 from experiments.results.intervals import FEWEST_SEEDS, gain_estimate
 from experiments.results.many_runs.rows import Row, Section
@@ -34,7 +35,6 @@ from experiments.results.report.figures import (
     spread,
     verbatim,
 )
-from experiments.results.report.plain_figure import PlainFigure, Trace, trace
 from experiments.results.report.scripted_page import Plot
 from experiments.results.report.sweep_panels import MOST_PANELS, SweepLayout, sweep_layout
 

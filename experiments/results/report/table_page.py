@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from experiments.naming import abbreviated
+from experiments.results.drawing.plotly_js import PLOTLY_FILE
 from experiments.results.many_runs.rows import Section
 from experiments.results.marked_seeds import marked_clause
 from experiments.results.report.cells import (
@@ -20,7 +21,6 @@ from experiments.results.report.cells import (
     unmarked,
 )
 from experiments.results.report.notes import as_warning
-from experiments.results.report.plotly_js import PLOTLY_FILE
 from experiments.results.report.runs_section import runs_horizon, runs_notes, runs_table, runs_warnings
 from experiments.results.report.scripted_page import page_with_nonce
 from experiments.results.report.section_plots import section_plots

@@ -10,8 +10,8 @@ from plotly.colors import get_colorscale
 
 from emulator.arrays import Floats, Ints
 from emulator.seeding import RandomStreams
+from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.report.figures import CLUSTER_COLOURS, MAX_POINTS, blank_figure, verbatim
-from experiments.results.report.plain_figure import PlainFigure
 from traces.inspection.over_time import ClientShares
 
 MOST_CLIENTS = 500

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.results.report.plain_figure import PlainFigure
+from experiments.results.drawing.plain_figure import PlainFigure
 
 ROW_PX = 46
 """Height of a row with a list or a slider."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from emulator.arrays import Floats
-from experiments.results.report.plain_figure import PlainFigure, Trace
+from experiments.results.drawing.plain_figure import PlainFigure, Trace
 
 MOST_NAMED = 30
 """Most lines, bars or groups of a figure that its text names."""

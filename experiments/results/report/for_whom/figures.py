@@ -12,8 +12,8 @@ import numpy as np
 from emulator.arrays import Floats
 from experiments.results.clients.client_accuracy import ClientAccuracy, at_the_horizon
 from experiments.results.clients.groups import GroupMeans, cluster_means
+from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.report.figures import INK, Arm, blank_figure, thinned, translucent
-from experiments.results.report.plain_figure import PlainFigure
 
 PERCENT: Floats = np.linspace(0, 100, 101)
 MOST_BANDS = 8

@@ -11,6 +11,7 @@ import numpy as np
 from emulator.arrays import Floats, Ints
 from emulator.storage.runlog import RoundRecord
 from experiments.results.clusters.trigger_limits import limit, measured
+from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.report.answers.menus import add_list_of_arms
 from experiments.results.report.figures import (
     MAX_POINTS,
@@ -20,7 +21,6 @@ from experiments.results.report.figures import (
     blank_figure,
     thinned,
 )
-from experiments.results.report.plain_figure import PlainFigure
 from experiments.results.run_directory import FinishedRun
 
 VALUE_COLOUR, LIMIT_COLOUR, FIRED_COLOUR, TRIED_COLOUR = "#0072B2", "#D55E00", "#CC79A7", "#9aa5b1"

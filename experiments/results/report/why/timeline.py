@@ -10,10 +10,10 @@ import numpy as np
 
 from emulator.arrays import Bools, Ints
 from emulator.storage.runlog import RoundRecord
+from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.formats import time_scale, time_unit
 from experiments.results.report.answers.menus import ROW_PX, add_list
 from experiments.results.report.figures import INK, blank_figure, thinned, verbatim
-from experiments.results.report.plain_figure import PlainFigure
 from experiments.results.report.why.waiting_figure import PATTERN, STYLES
 from experiments.results.visits.columns import NO_DEVICE, PHASES, VisitColumns, cut_phases
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.formats import Cell, Scale, time_scale, time_unit
 from experiments.results.report.answers.menus import add_list
 from experiments.results.report.columns import TextTable
 from experiments.results.report.figures import blank_figure, verbatim
-from experiments.results.report.plain_figure import PlainFigure
 from experiments.results.visits.closers import Closer
 from experiments.results.visits.columns import NO_DEVICE
 from experiments.results.visits.waiting import BETWEEN, COMPONENTS, VISITS, Waiting

@@ -1,5 +1,5 @@
+from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
 from experiments.results.report.answers.text_alternative import MOST_NAMED, text_alternative
-from experiments.results.report.plain_figure import PlainFigure, Trace, trace
 from experiments.results.report.scripted_page import Plot
 
 

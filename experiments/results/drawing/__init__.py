@@ -1,0 +1,1 @@
+"""What all figures and pages are drawn with: figures as plain dictionaries, and plotly.js."""
