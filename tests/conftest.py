@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from emulator import own_parts
+from tests.processes.real_starts import Starts
 
 settings.register_profile("driftscale", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("driftscale")
@@ -23,6 +24,30 @@ settings.load_profile("driftscale")
 # nohup and background shells ignore these signals, and all processes that tests start would inherit that.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+STARTS = pytest.StashKey[Starts]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    starts = session.config.stash[STARTS] = Starts()
+    with starts.counted():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    item.config.stash[STARTS].begin(item.nodeid)
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """A test that has passed fails if it started Python more often than is allowed."""
+    result = yield
+    if item.get_closest_marker("sweep") is None and (excess := item.config.stash[STARTS].excess()):
+        pytest.fail(excess, pytrace=False)
+    return result
 
 
 @pytest.fixture

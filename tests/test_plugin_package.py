@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -14,6 +13,7 @@ from types import ModuleType
 import pytest
 
 from experiments import contracts
+from tests.processes import forked
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path(__file__).with_name("plugin_package")
@@ -44,7 +44,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 def run(*command: str, environment: dict[str, str]) -> str:
     """The output of the command, which must succeed."""
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, *command], env=environment, cwd=PACKAGE, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr

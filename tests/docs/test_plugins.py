@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import forked
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/plugins.md"
 
@@ -23,7 +25,8 @@ def blocks() -> list[str]:
 def ran(*command: str, cwd: Path, site: Path) -> str:
     """The output of the command, which must succeed, where the packages of `site` are installed."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (site, ROOT)))}
-    done = subprocess.run(
+    run = subprocess.run if command[0] == "pip" else forked.run
+    done = run(
         [sys.executable, "-m", *command],
         cwd=cwd,
         env=environment,

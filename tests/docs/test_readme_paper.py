@@ -15,6 +15,7 @@ from pathlib import Path
 import tomli_w
 
 from tests.experiments.small import small_table
+from tests.processes import forked
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,7 +40,8 @@ def test_a_sweep_is_compared_and_drawn_as_readme_says(tmp_path: Path) -> None:
     for line in commands.splitlines():
         name, *arguments = shlex.split(line)
         assert name == "driftscale"
-        done = subprocess.run(
+        run = subprocess.run if arguments[0] == "run" else forked.run
+        done = run(
             [sys.executable, "-m", "experiments.cli", *arguments],
             cwd=tmp_path,
             env=environment,
@@ -49,7 +51,7 @@ def test_a_sweep_is_compared_and_drawn_as_readme_says(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
     assert "+" in done.stdout  # a gain
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-c", cell],
         cwd=tmp_path,
         env=environment,

@@ -18,6 +18,8 @@ from typing import Any
 
 import psutil
 
+from tests.processes import forked
+
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 300.0
 POLL_S = 0.02
@@ -78,7 +80,8 @@ class Command:
     """`driftscale ARGUMENTS` in a session of its own, as a terminal starts it.
 
     `temporary` is its folder for temporary files. `path` comes before the source tree `root` on its
-    PYTHONPATH. `launcher` is a command line that starts it, `environment` holds further variables.
+    PYTHONPATH. `launcher` is a command line that starts it, `environment` holds further variables. It is
+    forked, unless it `is_real`, or a launcher or another source tree takes a real start.
     """
 
     def __init__(
@@ -89,11 +92,13 @@ class Command:
         root: Path = ROOT,
         launcher: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
+        is_real: bool = False,
     ) -> None:
         temporary.mkdir(exist_ok=True)
         self._stderr_file = temporary.with_name(f"{temporary.name}-stderr-{time.monotonic_ns()}")
         with self._stderr_file.open("wb") as stderr:
-            self.process = subprocess.Popen(
+            start = subprocess.Popen if is_real or launcher or root != ROOT else forked.Forked
+            self.process = start(
                 [*launcher, sys.executable, "-m", "experiments.cli", *map(str, arguments)],
                 cwd=root,
                 env={

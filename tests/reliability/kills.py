@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.processes import forked
+
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 300
 LEAST_S = 1e-6  # a timer of 0 s would be disarmed
@@ -86,11 +88,17 @@ class Killing:
         self.kills = 0
 
     def start(
-        self, prepare: str = "", *, largest_file_bytes: int | None = None, memory_bytes: int | None = None
+        self,
+        prepare: str = "",
+        *,
+        largest_file_bytes: int | None = None,
+        memory_bytes: int | None = None,
+        is_real: bool = False,
     ) -> subprocess.Popen[str]:
         """Start a process with limits on the size of its files and on its address space.
 
-        It first evaluates `prepare`, a call of a function of this module such as `stop_in_round(3)`.
+        It first evaluates `prepare`, a call of a function of this module such as `stop_in_round(3)`. Unless
+        `is_real`, it is forked.
         """
         limits = [
             f"resource.setrlimit(resource.{name}, ({value}, {value}))"
@@ -99,7 +107,8 @@ class Killing:
         ]
         prepared = [f"from tests.reliability import kills; kills.{prepare}"] if prepare else []
         main = "from experiments.cli import main; main()"
-        return subprocess.Popen(
+        start = subprocess.Popen if is_real else forked.Forked
+        return start(
             [
                 sys.executable,
                 "-c",
@@ -130,12 +139,14 @@ class Killing:
                     self._wait(process)
         self.finish()
 
-    def signal_when_stopped(self, prepare: str, *numbers: signal.Signals) -> tuple[int, str]:
+    def signal_when_stopped(
+        self, prepare: str, *numbers: signal.Signals, is_real: bool = False
+    ) -> tuple[int, str]:
         """Send the signals, all at once, to a process that has stopped itself by `prepare`.
 
         Returns its exit code and its standard error.
         """
-        with self.start(prepare) as process:
+        with self.start(prepare, is_real=is_real) as process:
             self.wait_until_stopped(process)
             for number in (*numbers, signal.SIGCONT):
                 process.send_signal(number)

@@ -174,7 +174,7 @@ def test_four_workers_come_to_the_bytes_of_one_process(stage: Stage) -> None:
 def test_two_hosts_come_to_the_bytes_of_one_process(stage: Stage, cluster: Cluster) -> None:
     config = stage.config(**BY_WINDOWS)
     add_two_hosts(stage, cluster)
-    command = stage.run(config, "--cluster", cluster.file, "--data", stage.folder / "here")
+    command = stage.run(config, "--cluster", cluster.file, "--data", stage.folder / "here", is_real=True)
     assert command.wait() == 0, command.stderr
     (stage.folder / "windows.csv").write_text(WINDOWS)
     assert results(stage.out) == serial_results(stage, config)

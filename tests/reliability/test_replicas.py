@@ -21,6 +21,7 @@ from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan
 from tests.executor.meeting import together
 from tests.experiments.small import Story, small, write_small
+from tests.processes import forked
 from tests.reliability.commands import wait_until
 from tests.reliability.conftest import WorldOf
 from tests.reliability.replaying import SMALL_GROUPS, play_by_ranks
@@ -81,9 +82,7 @@ def test_logs_are_the_same_by_ranks_that_are_processes(
 ) -> None:
     command = [sys.executable, "-m", "tests.reliability.replaying", str(tmp_path / "store")]
     processes = [
-        subprocess.Popen(
-            [*command, str(rank), "3", str(data), str(tmp_path), *names], cwd=ROOT, env=ENVIRONMENT
-        )
+        forked.Forked([*command, str(rank), "3", str(data), str(tmp_path), *names], cwd=ROOT, env=ENVIRONMENT)
         for rank in range(3)
     ]
     assert [process.wait(PATIENCE_S) for process in processes] == [0, 0, 0]
@@ -116,7 +115,7 @@ class RankProcesses:
         )
         prepare, port = f"{stops}\n{limits}", free_port()
         self.processes = [
-            subprocess.Popen(
+            forked.Forked(
                 [
                     sys.executable,
                     "-c",

@@ -29,7 +29,7 @@ def killing(tmp_path: Path) -> Killing:
 def test_a_signal_stores_the_run_and_the_same_command_resumes_it(
     number: signal.Signals, killing: Killing, tmp_path: Path
 ) -> None:
-    code, stderr = killing.signal_when_stopped("stop_in_round(10)", number)
+    code, stderr = killing.signal_when_stopped("stop_in_round(10)", number, is_real=True)
     assert code == 130, stderr
     assert "Traceback" not in stderr
     assert "stopping after this step, with a checkpoint; a second signal stops at once" in stderr

@@ -21,6 +21,7 @@ from experiments.results.run_directory import RunDirectory
 from experiments.running.plan import plan_run
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_small
+from tests.processes import forked
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -65,7 +66,7 @@ def config(own_modules: None, tmp_path: Path) -> Path:
 
 def from_a_shell(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
-    return subprocess.run(
+    return forked.run(
         [sys.executable, "-c", "from experiments.cli import main; main()", *map(str, arguments)],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(ROOT)},

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
@@ -19,15 +19,19 @@ from experiments.cli.streams import Notes, Output
 from experiments.results.run_directory import RunDirectory
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_small
+from tests.processes import forked
 
 ROOT = Path(__file__).resolve().parents[3]
 CLOSED = "error: standard output was closed: not all of the output was printed; files are not affected\n"
 
 
-def started(*arguments: str | Path, **streams: object) -> subprocess.CompletedProcess[str]:
+def started(
+    *arguments: str | Path, run: Callable[..., Any] = forked.run, **streams: object
+) -> subprocess.CompletedProcess[str]:
     """Run the command in its own process."""
     command = [sys.executable, "-c", "from experiments.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, text=True, check=False, timeout=300, **streams)  # type: ignore[call-overload, no-any-return]
+    ended: subprocess.CompletedProcess[str] = run(command, cwd=ROOT, text=True, timeout=300, **streams)
+    return ended
 
 
 def a_pipe_without_a_reader() -> int:
@@ -39,7 +43,8 @@ def a_pipe_without_a_reader() -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["profiles", "list", "--format", "json"]])
 def test_a_command_whose_reader_is_gone_reports_it_and_ends_with_141(arguments: list[str]) -> None:
-    ended = started(*arguments, stdout=a_pipe_without_a_reader(), stderr=subprocess.PIPE)
+    run = subprocess.run if arguments == ["--help"] else forked.run
+    ended = started(*arguments, run=run, stdout=a_pipe_without_a_reader(), stderr=subprocess.PIPE)
     assert (ended.returncode, ended.stderr) == (141, CLOSED)
 
 
@@ -62,7 +67,7 @@ def full() -> Iterator[IO[str]]:
 
 
 def test_output_to_a_full_device_ends_with_3(full: IO[str]) -> None:
-    ended = started("--version", stdout=full, stderr=subprocess.PIPE)
+    ended = started("--version", run=subprocess.run, stdout=full, stderr=subprocess.PIPE)
     assert ended.returncode == 3
     assert ended.stderr.startswith("error: standard output cannot be written (No space left on device): ")
 
@@ -76,7 +81,7 @@ def test_no_log_gets_the_descriptor_of_a_closed_standard_stream(tmp_path: Path) 
         for number in (0, 1, 2):
             os.close(number)
 
-    ended = started("run", config, "--out", out, preexec_fn=close_all)
+    ended = started("run", config, "--out", out, run=subprocess.run, preexec_fn=close_all)
     assert ended.returncode == 141  # the output is lost, which is not a success
     directory = RunDirectory(out)
     assert len(directory.finished_runs()) == 2

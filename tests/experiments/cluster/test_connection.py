@@ -15,6 +15,7 @@ import pytest
 from emulator.errors import ConfigurationError, InputError
 from experiments.cluster.connection import joined_cluster, local_cluster
 from experiments.cluster.keys import make_credentials, write_keys
+from tests.processes import forked
 
 PATIENCE_S = 240
 AT_ONCE_S = 20
@@ -134,10 +135,8 @@ if __name__ == "__main__":
 
 
 def start(tmp_path, then):
-    script = tmp_path / "command.py"
-    script.write_text(COMMAND.format(then=then))
-    return subprocess.Popen(
-        [sys.executable, str(script)],
+    return forked.Forked(
+        [sys.executable, "-c", COMMAND.format(then=then)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -160,7 +159,7 @@ def test_workers_at_work_or_stuck_are_killed_at_the_end_and_dask_prints_nothing(
         out, errors = command.communicate(timeout=AT_ONCE_S)
     assert (command.returncode, out, errors) == (0, "", "")
     assert not any(map(psutil.pid_exists, workers))
-    assert [path.name for path in tmp_path.iterdir()] == ["command.py"]
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.sweep

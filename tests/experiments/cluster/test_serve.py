@@ -14,6 +14,7 @@ import pytest
 from experiments.cluster.connection import joined_cluster
 from experiments.cluster.keys import write_keys
 from experiments.cluster.settings import OWN_DATA
+from tests.processes import forked
 
 PATIENCE_S = 240
 
@@ -23,8 +24,8 @@ def cluster(tmp_path):
     """Starts `driftscale cluster`, and waits for its first line; kills all its processes at the end."""
     started = []
 
-    def start(*arguments):
-        process = subprocess.Popen(
+    def start(*arguments, start=forked.Forked):
+        process = start(
             [sys.executable, "-m", "experiments.cli", "cluster", *map(str, arguments)],
             stderr=subprocess.PIPE,
             text=True,
@@ -110,8 +111,8 @@ def test_two_hosts_of_loopback_make_a_cluster(cluster):
 
 
 def test_without_keys_nothing_listens_beyond_loopback(cluster):
-    scheduler, line = cluster("scheduler")
-    worker, _ = cluster("worker", line.split()[-1])
+    scheduler, line = cluster("scheduler", start=subprocess.Popen)
+    worker, _ = cluster("worker", line.split()[-1], start=subprocess.Popen)
     processes = [scheduler, worker, *psutil.Process(worker.pid).children(recursive=True)]
     hosts = [
         connection.laddr.ip

@@ -22,6 +22,7 @@ from experiments.running.locking import (
     why_not_excluded,
 )
 from tests.experiments.small import small
+from tests.processes import forked
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -43,7 +44,7 @@ def a_run_directory(path: Path) -> Path:
 
 def holder(path: Path, code: str = HOLD) -> subprocess.Popen[str]:
     """Another process that holds the lock."""
-    process = subprocess.Popen(
+    process = forked.Forked(
         [sys.executable, "-c", code, str(path)],
         cwd=ROOT,
         stdin=subprocess.PIPE,
@@ -181,7 +182,7 @@ def test_a_lock_that_its_holder_deletes_never_lets_two_in(tmp_path: Path) -> Non
     directory, counter = RunDirectory(a_run_directory(tmp_path / "run")), tmp_path / "counter"
     counter.write_text("0")
     command = [sys.executable, "-c", TAKE_TURNS, str(directory.path), str(counter), "200"]
-    others = [subprocess.Popen(command, cwd=ROOT) for _ in range(3)]
+    others = [forked.Forked(command, cwd=ROOT) for _ in range(3)]
     assert [other.wait(300) for other in others] == [0, 0, 0]
     assert counter.read_text() == "600"
     assert not list((directory.path / "global").iterdir())

@@ -405,7 +405,7 @@ SEVERAL: dict[str, Any] = {"round": {"rounds": 12}, "seeds": [0, 1]}
 def started(config: Path, out: Path) -> subprocess.Popen[str]:
     """A run in a process of its own that has stopped, with one run finished and others to come."""
     killing = Killing(config, out, every_round=False)
-    process = killing.start(f"stop_in_round({SEVERAL['round']['rounds'] + 5})")
+    process = killing.start(f"stop_in_round({SEVERAL['round']['rounds'] + 5})", is_real=True)
     killing.wait_until_stopped(process)
     return process
 

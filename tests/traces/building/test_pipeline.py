@@ -6,7 +6,6 @@ import errno
 import itertools
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 from emulator.arrays import Ints
 from emulator.errors import InputError, ResumableError
+from tests.processes import forked
 from tests.traces.building.layouts import build, colour, mapping, opened, pixels, rows
 from traces.building import Watch, feature_rows, pipeline
 from traces.building.feature_rows import FeatureRows
@@ -129,7 +129,7 @@ def test_a_build_that_is_killed_resumes_from_its_last_record(tmp_path: Path) -> 
         "def kill(done, total):\n    if done >= 200: os.kill(os.getpid(), signal.SIGKILL)\n"
         "build('fedscale', root, out, watch=Watch(kill), size=4)\n"
     )
-    killed = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
+    killed = forked.run([sys.executable, "-c", code], check=False, capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not (tmp_path / "out").exists()
     seen: list[int] = []

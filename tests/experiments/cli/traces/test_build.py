@@ -15,6 +15,7 @@ from emulator.errors import UnknownNameError
 from experiments.contracts import check_part
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import small_table, write_small
+from tests.processes import forked
 from tests.traces.building.layouts import RED, cifar10, draw, fmow_raw, idx, mapping, waymo
 from traces.building import BUILDERS
 
@@ -146,7 +147,7 @@ def test_an_interrupted_build_ends_in_one_line_and_the_same_command_resumes_it(
     command = [sys.executable, "-m", "experiments.cli", "traces", "build", "fedscale"]
     command += ["--root", str(root), "--size", "8", "--workers", "1", "--out"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
+    with forked.Forked(
         [*command, str(tmp_path / "out")], env=environment, stderr=subprocess.PIPE, text=True
     ) as build:
         features = tmp_path / "out.building" / "features.npy"
@@ -161,7 +162,7 @@ def test_an_interrupted_build_ends_in_one_line_and_the_same_command_resumes_it(
     progress = json.loads((tmp_path / "out.building" / "progress.json").read_text())
     assert progress["images"] < 3000
     for out in ("out", "whole"):
-        subprocess.run([*command, str(tmp_path / out)], env=environment, check=True, capture_output=True)
+        forked.run([*command, str(tmp_path / out)], env=environment, check=True, capture_output=True)
     for name in ("arrivals.parquet", "features.npy", "trace.toml"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from emulator.errors import InputError, ResumableError
+from tests.processes import forked
 from tests.traces.building.table.tables import (
     TINY,
     a_large_table,
@@ -300,7 +300,7 @@ def test_a_process_that_is_killed_leaves_no_trace_and_the_next_one_finishes_it(t
         "features.Numbers.encode = slowly\n"
         "build(Path(sys.argv[1]), Path(sys.argv[2]), step='day')\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", program, str(root), str(tmp_path / "out")], cwd=ROOT)
+    process = forked.Forked([sys.executable, "-c", program, str(root), str(tmp_path / "out")], cwd=ROOT)
     deadline = time.monotonic() + 30
     while not (tmp_path / "out.building/progress.json").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
