@@ -7,17 +7,22 @@ up are imported. A configuration gives a part by its name, or by a table with it
 `kind` and its settings beside it.
 
 Kinds whose parts all need torch load late: a configuration can be validated twice, and only the second pass
-(the ordinary one) imports them.
+(the ordinary one) imports them. The first validates the settings of our own, which need no torch, and knows
+third parties' by their names.
 """
 
 from __future__ import annotations
 
 import difflib
+import importlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, ClassVar, Generic, NoReturn, TypeVar, cast
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -33,18 +38,31 @@ from pydantic_core import CoreSchema, core_schema
 from emulator.errors import ConfigurationError, UnknownNameError
 from emulator.own_parts import OwnPartError, is_own, load, refuse_missing
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 T = TypeVar("T")
 
+GROUPS = b"[driftscale."
+"""How the section of each of our groups begins in a file of entry points."""
+
 FIRST_LOOK = "first look"
-"""Validation context of the first pass, which checks only the name of a part that loads late."""
+"""Validation context of the first pass, which imports no part that loads late."""
 
 
 @cache
 def installed_entry_points() -> Mapping[str, Sequence[EntryPoint]]:
     """Entry points of all installed distributions by group.
 
-    Cached, and read for all kinds at once: even one group takes reading every installed distribution.
+    Cached, and read for all kinds at once: even one group takes reading every installed distribution. That
+    is done only if one has parts of ours, or could: where no file says so, the files alone are looked at.
     """
+    if not (
+        any(map(_finds_distributions, sys.meta_path)) or any(map(_may_have_parts, dict.fromkeys(sys.path)))
+    ):
+        return {}
+    from importlib.metadata import entry_points
+
     everything = entry_points()
     return {group: tuple(everything.select(group=group)) for group in everything.groups}
 
@@ -52,7 +70,7 @@ def installed_entry_points() -> Mapping[str, Sequence[EntryPoint]]:
 class Settings(BaseModel):
     """Base of every part's settings and every table of a configuration: frozen, typed, no unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -66,6 +84,25 @@ class Settings(BaseModel):
                     choices = ", ".join(sorted(known)) or "none"
                     raise ValueError(f"unknown key {key!r}; choices: {choices}{hint}")
         return values
+
+    def find_files(self, locate: Callable[[str], Path]) -> None:
+        """Find the files and folders that these settings name, so that an absent one is reported early.
+
+        Nothing is read. Settings that name files override this; by default, those of the parts and tables
+        among the values find theirs.
+
+        Args:
+            locate: maps a path in the configuration to an existing file or folder.
+
+        Raises:
+            DataFileError: what `locate` raises.
+        """
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            for item in value if isinstance(value, tuple) else (value,):
+                settings = item.settings if isinstance(item, Chosen) else item
+                if isinstance(settings, Settings):
+                    settings.find_files(locate)
 
 
 class NoSettings(Settings):
@@ -149,8 +186,8 @@ class ChoiceOf:
 
         Args:
             value: the field's value; a `Chosen` is returned unchanged.
-            info: pydantic's; with the context `FIRST_LOOK`, a part that loads late is returned without
-                settings and cannot be built.
+            info: pydantic's; with the context `FIRST_LOOK`, a part that loads late is not imported and
+                cannot be built; one of a third party is returned without settings.
 
         Raises:
             ValueError: the value is neither, the name is unknown, the part has no class `Settings`, or the
@@ -167,11 +204,15 @@ class ChoiceOf:
         try:
             if info.context == FIRST_LOOK and self._registry.loads_late:
                 self._registry.refuse_unknown(name)
-                return Chosen(name, _unread, NoSettings())
-            part = self._registry.find(name)
+                part: Callable[..., Any] = _unread
+                declared = self._registry.early_settings(name)
+                if declared is None:
+                    return Chosen(name, _unread, NoSettings())
+            else:
+                part = self._registry.find(name)
+                declared = getattr(part, "Settings", None)
         except (UnknownNameError, OwnPartError) as error:
             raise ValueError(str(error)) from error
-        declared = getattr(part, "Settings", None)
         if not (isinstance(declared, type) and issubclass(declared, BaseModel)):
             raise ValueError(f"the {self._registry.kind} {name!r} is {part!r}, which has no class Settings")
         rest = {key: item for key, item in table.items() if key != self._key}
@@ -182,8 +223,34 @@ class ChoiceOf:
         return {self._key: chosen.kind, **chosen.settings.model_dump(mode="json", by_alias=True)}
 
 
+def _finds_distributions(finder: Any) -> bool:
+    """Whether a finder of sys.meta_path other than Python's own may know distributions."""
+    return finder is not PathFinder and hasattr(finder, "find_distributions")
+
+
+def _may_have_parts(folder: str) -> bool:
+    """Whether a distribution in this entry of sys.path names a group of ours, as far as files tell."""
+    path = Path(folder)
+    if path.is_file():  # an archive
+        return True
+    files = [path / "EGG-INFO/entry_points.txt"]
+    for pattern in ("*.dist-info/entry_points.txt", "*.egg-info/entry_points.txt"):
+        files += path.glob(pattern)
+    for file in files:
+        with suppress(OSError):  # as importlib.metadata does
+            if GROUPS in file.read_bytes():
+                return True
+    return False
+
+
+def _object_at(where: str) -> Any:
+    """The object of ours that is named "module:Class"."""
+    module, _, name = where.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
 def _unread(*_: Any) -> NoReturn:
-    raise AssertionError("only the name of this part was validated: it cannot be built")
+    raise AssertionError("this part was not imported, only its settings were validated: it cannot be built")
 
 
 def _under(where: str, kind: str) -> str:
@@ -201,6 +268,7 @@ class Registry(Generic[T]):
         ours: Mapping[str, T | str],
         *,
         loads_late: bool = False,
+        settings: Mapping[str, str] | None = None,
         base: str = "",
     ) -> None:
         """Register our own parts; those of third parties are looked up when they are needed.
@@ -209,7 +277,9 @@ class Registry(Generic[T]):
             kind: what a part of this kind is called in messages, such as "clusterer".
             group: the entry-point group of third parties' parts.
             ours: our own parts, or where they are: "module:Class".
-            loads_late: whether the first pass over a configuration checks only the names of these parts.
+            loads_late: whether the first pass over a configuration imports none of these parts.
+            settings: where the settings of our own parts are that the first pass validates although the parts
+                load late: "module:Class" by name.
             base: the class that all parts of the kind extend, as "module:Class", to which parts named by
                 "my_module:MyPart" are held; without one they may be any object.
         """
@@ -217,6 +287,7 @@ class Registry(Generic[T]):
         self.kind = kind
         self.group = group
         self.loads_late = loads_late
+        self._settings = dict(settings or {})
         self._ours = dict(ours)
 
     def names(self) -> list[str]:
@@ -230,6 +301,11 @@ class Registry(Generic[T]):
     def __contains__(self, name: object) -> bool:
         """Whether a part is registered as `name`, or it has the form "my_module:MyPart"; imports nothing."""
         return name in self._ours or name in self._entries or (isinstance(name, str) and is_own(name))
+
+    def early_settings(self, name: str) -> type[BaseModel] | None:
+        """The settings that the first pass validates for the part `name`; None for a third party's."""
+        where = self._settings.get(name)
+        return None if where is None else cast(type[BaseModel], _object_at(where))
 
     def refuse_unknown(self, name: str, where: str = "") -> None:
         """Check that a part is registered as `name`, or that the module in it exists; imports nothing.
@@ -268,12 +344,12 @@ class Registry(Generic[T]):
         """
         entries = self._entries
         if name not in self._ours and name not in entries and is_own(name):
-            base = EntryPoint("base", self._base, self.group).load() if self._base else None
+            base = _object_at(self._base) if self._base else None
             return cast(T, load(name, _under(where, self.kind), base))
         self.refuse_unknown(name, where)
         if name in self._ours:
             part = self._ours[name]
-            return cast(T, EntryPoint(name, part, self.group).load() if isinstance(part, str) else part)
+            return cast(T, _object_at(part) if isinstance(part, str) else part)
         try:
             return cast(T, entries[name].load())
         except Exception as error:  # importing a module can raise anything

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.events import Event
@@ -25,8 +25,10 @@ from emulator.messages import (
     Updates,
     VisitRows,
 )
-from emulator.storage.runlog import RoundRecord
-from emulator.storage.state_tree import Tree
+
+if TYPE_CHECKING:  # the record of a round is not needed to read a configuration
+    from emulator.storage.runlog import RoundRecord
+    from emulator.storage.state_tree import Tree
 
 Split = Literal["train", "test"]
 

@@ -6,7 +6,8 @@ the file and the key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
@@ -23,14 +24,14 @@ from pydantic import (
 from coordinator.aggregators import AGGREGATORS, Aggregator
 from coordinator.clusterers import CLUSTERERS, Clusterer
 from coordinator.detectors import DETECTORS, Detector
-from coordinator.federation.faults import FaultSettings
-from coordinator.federation.method import Hear
 from coordinator.memories import MEMORIES, Memory
 from coordinator.pacing import PACINGS, Pacing
+from coordinator.population import FaultSettings, Hear
 from coordinator.representations import REPRESENTATIONS, Representation
 from coordinator.representations.base import ReferenceSettings
 from coordinator.schedules import SCHEDULES, Schedule
 from coordinator.selectors import SELECTORS, Selector
+from device_profiles import SUFFIXES as PROFILE_SUFFIXES
 from emulator.errors import ConfigurationError
 from emulator.numbers import Count, Duration, LocalSteps, Number, PositiveFactor, PositiveShare, Seed
 from emulator.plugins import ChoiceOf, Chosen, Settings, alone_is_a_list
@@ -105,6 +106,12 @@ class Devices(Settings):
         description="how many times slower than the profile's reference model a sample is trained, or "
         'as "flops": the FLOPs of the model over those of the reference model',
     )
+
+    def find_files(self, locate: Callable[[str], Path]) -> None:
+        """Find the table of the profile, and those of the availability; see `Settings.find_files`."""
+        if self.profile.endswith(PROFILE_SUFFIXES):
+            locate(self.profile)
+        super().find_files(locate)
 
 
 class Training(Settings):

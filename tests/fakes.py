@@ -22,13 +22,14 @@ from coordinator.detectors import Detector
 from coordinator.detectors.changed import Changed
 from coordinator.distances import DistanceName
 from coordinator.federation import Federation
-from coordinator.federation.faults import Faults, FaultSettings
+from coordinator.federation.faults import Faults
 from coordinator.federation.hearing.client_data import Reference
-from coordinator.federation.method import Hear, Parts, RoundSettings
+from coordinator.federation.method import Parts, RoundSettings
 from coordinator.memories import Memory
 from coordinator.memories.held import Held, HeldSettings
 from coordinator.pacing import CohortSize, Pacing
 from coordinator.pacing.sync import Sync, SyncSettings
+from coordinator.population import FaultSettings, Hear
 from coordinator.representations import Representation
 from coordinator.representations.label import Label
 from coordinator.schedules import Schedule

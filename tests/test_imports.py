@@ -80,19 +80,36 @@ def test_a_mistake_in_a_configuration_is_reported_before_the_engine_is_imported(
         "training.model=mpl": "unknown model 'mpl'; choices: cnn, linear, masked, mlp",
         "training.model=3": "must be a name, or a table with 'kind'",
         "parts.solver=['fedprox','sgdd']": "unknown local rule 'sgdd'; choices: adam, fedprox, sgd",
+        "training.model={kind='mlp',hidden=16}": "training.model.hidden = 16: must be a list",
+        "training.model={kind='masked',inner={kind='mlp',hiden=[4]}}": "did you mean 'hidden'?",
+        "parts.solver={kind='sgd',momentum=2}": "parts.solver.momentum = 2: input should be less than 1",
+    }
+    absent = {
+        "trace={source='file',folder='nosuch'}": "nosuch: not found",
+        "trace={source='idx',folder='nosuch',clients=12}": "nosuch: not found",
+        "trace={source='concepts',concepts={kind='tables',files=['no.csv']},pattern=['0','0']}": "no.csv: ",
+        "devices.profile=nosuch.toml": "nosuch.toml: not found",
+        "devices.availability=nosuch.csv": "nosuch.csv: not found",
     }
     commands = {
         **{("run", str(config), "--set", setting): problem for setting, problem in settings.items()},
         ("check", str(config), "--set", "round.roundz=4"): "unknown key 'roundz'",
         ("run", str(tmp_path / "both")): "unknown model 'mpl'",
         ("check", str(tmp_path / "both")): "unknown model 'mpl'",
+        ("run", str(tmp_path / "absent.toml")): "absent.toml: no such configuration",
+        ("run", str(config), "--data", str(tmp_path / "nowhere")): "nowhere: no such folder",
         ("run", str(tmp_path), "--arms", "globel"): "unknown arm 'globel'",
         ("run", str(config), "--arms", "globel"): "unknown arm 'globel'",
+    }
+    without_torch = {
+        (command, str(config), "--set", setting): problem
+        for setting, problem in absent.items()
+        for command in ("run", "check")
     }
     done = run(
         "import json, sys\n"
         "from experiments.cli import main\n"
-        f"for arguments in {list(commands)!r}:\n"
+        f"for arguments in {[*commands, *without_torch]!r}:\n"
         "    sys.argv = ['driftscale', *arguments]\n"
         "    try:\n"
         "        main()\n"
@@ -101,8 +118,12 @@ def test_a_mistake_in_a_configuration_is_reported_before_the_engine_is_imported(
         "        print(json.dumps([ended.code, loaded]))\n"
     )
     endings = [json.loads(line) for line in done.stdout.splitlines()]
-    assert dict(zip(commands, endings, strict=True)) == {command: [2, []] for command in commands}
-    for problem, line in zip(commands.values(), done.stderr.splitlines(), strict=True):
+    assert dict(zip(commands, endings, strict=False)) == {command: [2, []] for command in commands}
+    later = dict(zip(without_torch, endings[len(commands) :], strict=True))
+    assert {code for code, _ in later.values()} == {2}
+    assert not set(HEAVY) & {name for _, loaded in later.values() for name in loaded}, later
+    problems = [*commands.values(), *without_torch.values()]
+    for problem, line in zip(problems, done.stderr.splitlines(), strict=True):
         assert problem in line
 
 

@@ -11,63 +11,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field, model_validator
 
+from coordinator.population import Byzantine, FaultSettings, Kind
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.messages import Work
-from emulator.numbers import PositiveFactor, Share, ShareBelowOne
-from emulator.plugins import Settings, alone_is_a_list
 from emulator.proportions import exact
 from emulator.seeding import RandomStreams, uniforms
 
 PACKET_BYTES = 1500
 """Maximal size of a packet: Ethernet's MTU."""
-
-Kind = Literal["sign_flip", "noise", "label_flip", "misreport"]
-SCALED: Sequence[Kind] = ("sign_flip", "noise")
-
-
-class Byzantine(Settings):
-    """Clients that deviate from the protocol, all in the same way."""
-
-    kind: Kind = Field(
-        description="sign_flip: sends -scale x its update; noise: adds noise with scale x the update's norm; "
-        "label_flip: trains on label L - 1 - y; misreport: permutes the numbers of its reports",
-    )
-    share: Share = Field(description="share of all clients, drawn once per seed; 0: nobody")
-    scale: PositiveFactor = Field(1.0, description="factor of sign_flip and noise")
-
-    @model_validator(mode="after")
-    def _scale_is_used(self) -> Byzantine:
-        if self.kind not in SCALED and self.scale != 1:
-            raise ValueError(f"{self.kind} has no scale; only {' and '.join(SCALED)} have")
-        return self
-
-
-class FaultSettings(Settings):
-    """The faults of a population, the same in all arms."""
-
-    crash: Share = Field(0.0, description="probability that a client crashes during its visit")
-    corrupt: Share = Field(0.0, description="probability that an update arrives corrupted")
-    corruption: Literal["nan", "bits"] = Field(
-        "nan", description="some numbers of a corrupted update become NaN, or have a bit flipped"
-    )
-    loss: ShareBelowOne = Field(0.0, description="share of packets lost on every link; they are resent")
-    byzantine: Annotated[tuple[Byzantine, ...], BeforeValidator(alone_is_a_list)] = Field(
-        (), description="a table, or a list of tables; no client is in two of them"
-    )
-
-    @model_validator(mode="after")
-    def _shares_fit(self) -> FaultSettings:
-        total = sum(exact(table.share) for table in self.byzantine)
-        if total > 1:
-            raise ValueError(
-                f"the shares of byzantine clients sum to {float(total):g}; they must not exceed 1"
-            )
-        return self
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from coordinator.clusterers import Clusterer
 from coordinator.detectors import Detector
 from coordinator.memories import Memory
 from coordinator.pacing import Pacing
+from coordinator.population import Hear
 from coordinator.representations import Representation
 from coordinator.representations.label import Label
 from coordinator.schedules import Schedule
@@ -18,9 +19,6 @@ from coordinator.selectors import Selector
 from coordinator.view import Part
 from emulator.messages import TaskMetric
 from emulator.plugins import NoSettings
-
-Hear = Literal["online", "everyone", "check_in"]
-"""The clients with new data that report: those online as a round opens, all, or all when next online."""
 
 
 @dataclass(frozen=True)

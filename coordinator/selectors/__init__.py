@@ -2,7 +2,6 @@
 
 from coordinator.candidates import Candidates
 from coordinator.selectors.base import Selector
-from coordinator.selectors.random import Random
 from emulator.plugins import Registry
 
 SELECTORS: Registry[type[Selector]] = Registry(
@@ -12,7 +11,7 @@ SELECTORS: Registry[type[Selector]] = Registry(
         "distance": "coordinator.selectors.distance:Distance",
         "oort": "coordinator.selectors.oort:Oort",
         "power_of_choice": "coordinator.selectors.power_of_choice:PowerOfChoice",
-        "random": Random,
+        "random": "coordinator.selectors.random:Random",
     },
     base="coordinator.selectors.base:Selector",
 )

@@ -19,5 +19,11 @@ MODELS: Registry[type[ModelSpec]] = Registry(
         "mlp": "executor.models.mlp:Mlp",
     },
     loads_late=True,
+    settings={
+        "cnn": "executor.models.settings:CnnSettings",
+        "linear": "emulator.plugins:NoSettings",
+        "masked": "executor.models.settings:MaskedSettings",
+        "mlp": "executor.models.settings:MlpSettings",
+    },
     base="executor.models.base:ModelSpec",
 )

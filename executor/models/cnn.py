@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
 from torch import Tensor, nn
 
-from emulator import plugins
 from emulator.errors import ConfigurationError
-from emulator.numbers import Number, Units
 from executor.models.base import ModelSpec
+from executor.models.settings import CnnSettings
 
 KERNEL = 3
 POOL = 2
@@ -33,15 +29,7 @@ class Cnn(ModelSpec):
     torch.Size([5, 10])
     """
 
-    class Settings(plugins.Settings):
-        channels: tuple[Units, ...] = Field(
-            (16, 32), min_length=1, description="filters of each block, first to last"
-        )
-        padding: Annotated[int, Number(ge=0, le=1)] | None = Field(
-            None,
-            description="pixels of zeros around each convolution's input; left out, it is 0 for images large "
-            "enough to go through all blocks without (10 x 10 for two), else 1",
-        )
+    Settings = CnnSettings
 
     stacks = False
 

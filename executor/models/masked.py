@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Annotated
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
-from emulator import plugins
-from executor.models import MODELS
 from executor.models.base import ModelSpec
+from executor.models.settings import MaskedSettings
 
 
 class Masked(ModelSpec):
@@ -36,16 +33,9 @@ class Masked(ModelSpec):
     True
     """
 
-    class Settings(plugins.Settings):
-        inner: Annotated[plugins.Chosen[ModelSpec], plugins.ChoiceOf(MODELS)] = Field(
-            "mlp", validate_default=True, description="the model behind the mask: a name or a table"
-        )
-        feddrift_unmasked_inference: bool = Field(
-            False,
-            description="ignore the mask when clients are served, as FedDrift's code does: for parity only",
-        )
+    Settings = MaskedSettings
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: MaskedSettings) -> None:
         super().__init__(settings)
         self._inner = settings.inner.build()
         self.stacks = self._inner.stacks

@@ -5,12 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from math import prod
 
-from pydantic import Field
 from torch import nn
 
-from emulator import plugins
-from emulator.numbers import Units
 from executor.models.base import ModelSpec
+from executor.models.settings import MlpSettings
 
 
 class Mlp(ModelSpec):
@@ -26,10 +24,7 @@ class Mlp(ModelSpec):
     torch.Size([4, 3])
     """
 
-    class Settings(plugins.Settings):
-        hidden: tuple[Units, ...] = Field(
-            (64,), description="units of each hidden layer, first to last; none makes it `linear`"
-        )
+    Settings = MlpSettings
 
     stacks = True
     dense = True

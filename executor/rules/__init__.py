@@ -18,5 +18,10 @@ RULES: Registry[type[LocalRule]] = Registry(
         "sgd": "executor.rules.sgd:Sgd",
     },
     loads_late=True,
+    settings={
+        "adam": "executor.rules.settings:AdamSettings",
+        "fedprox": "executor.rules.settings:FedProxSettings",
+        "sgd": "executor.rules.settings:SgdSettings",
+    },
     base="executor.rules.base:LocalRule",
 )

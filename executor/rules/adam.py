@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf, log
-from typing import Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
-from emulator import plugins
 from emulator.messages import StateSpec
-from emulator.numbers import Factor, PositiveFactor, ShareBelowOne
 from executor.rules.base import LocalRule, LocalRun
+from executor.rules.settings import AdamSettings
 
 MOMENT1 = "adam.moment1"
 MOMENT2 = "adam.moment2"
@@ -44,23 +41,11 @@ class Adam(LocalRule):
     tensor([[ 0.1000, -0.1000]])
     """
 
-    class Settings(plugins.Settings):
-        beta1: ShareBelowOne = Field(0.9, description="share of the mean gradient that is kept")
-        beta2: ShareBelowOne = Field(0.999, description="share of the mean squared gradient that is kept")
-        epsilon: PositiveFactor = Field(
-            1e-8, description="added to the root, so that nothing is divided by 0"
-        )
-        weight_decay: Factor = Field(0.0, description="times the parameters, added to the gradient")
-        amsgrad: bool = Field(False, description="divide by the largest mean squared gradient so far")
-        keep: Literal["task", "step"] = Field(
-            "step",
-            description="`step`: moments live on from task to task until the client's data changes; `task`: "
-            "they start anew in each task",
-        )
+    Settings = AdamSettings
 
     is_optimiser = True
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: AdamSettings) -> None:
         super().__init__(settings)
         moments = [MOMENT1, MOMENT2, *([MOMENT2_MAX] if settings.amsgrad else [])]
         self._slots = {name: StateSpec("parameters") for name in moments} | {STEPS: StateSpec("scalar")}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import Field
 from torch import Tensor
 
-from emulator import plugins
-from emulator.numbers import Factor
 from executor.rules.base import LocalRule, LocalRun
+from executor.rules.settings import FedProxSettings
 
 
 class FedProx(LocalRule):
@@ -28,9 +26,7 @@ class FedProx(LocalRule):
     tensor([[2.5000]])
     """
 
-    class Settings(plugins.Settings):
-        mu: Factor = Field(0.1, description="strength of the pull")
-        fedscale_sign: bool = Field(False, description="push away instead, as FedScale does: for parity only")
+    Settings = FedProxSettings
 
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
         mu = -self.settings.mu if self.settings.fedscale_sign else self.settings.mu

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
-from emulator import plugins
-from emulator.numbers import Factor, ShareBelowOne
 from executor.rules.base import LocalRule, LocalRun
+from executor.rules.settings import SgdSettings
 
 VELOCITY = "sgd.velocity"
 
@@ -30,9 +28,7 @@ class Sgd(LocalRule):
     [0.5, 0.75]
     """
 
-    class Settings(plugins.Settings):
-        momentum: ShareBelowOne = Field(0.0, description="share of the last step that is kept")
-        weight_decay: Factor = Field(0.0, description="times the parameters, added to the gradient")
+    Settings = SgdSettings
 
     is_optimiser = True
 

@@ -1,11 +1,17 @@
-"""CPU time until a mistake in a configuration is reported: whole commands, each in a fresh process."""
+"""CPU time until a mistake in a configuration is reported: whole commands, each in a fresh process.
+
+With Python's cache of bytecode and without it, when every imported module of ours is compiled. Beside them,
+in turns, the three libraries without which no configuration is read.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from emulator.errors import InputError, RunError
 from experiments.bench.figures import Figure, Reference, Target, figure
@@ -13,48 +19,95 @@ from experiments.bench.jobs import frozen_digits
 from experiments.bench.measure import Measured, Say, interleaved
 
 KEY = "round.roundz=4"
-SETTING = "training.model={kind='mlp',hiden=[4]}"
+LIBRARIES = "import numpy, pydantic, typer; pydantic.BaseModel"
+MOST_TIMES = 2.4
+"""The goal: at most so many times the CPU time of the libraries alone."""
+
+STRETCH_TIMES = 2.0
 
 
 def measure_typo(repeats: int, say: Say) -> list[Figure]:
-    """CPU seconds until a misspelt key is reported, against a misspelt setting of a model."""
-    samples = interleaved({"key": reported(KEY), "setting": reported(SETTING)}, repeats, say=say)
+    """CPU seconds until a misspelt key is reported, with cached bytecode and without, against libraries."""
+    with TemporaryDirectory() as cache:
+        samples = interleaved(
+            {
+                "cached": reported(KEY, {"PYTHONPYCACHEPREFIX": cache}),
+                "compiled": reported(KEY, {"PYTHONDONTWRITEBYTECODE": "1"}),
+                "libraries": libraries_imported(),
+            },
+            repeats,
+            say=say,
+        )
+    against = Reference(samples["libraries"], "numpy, pydantic and typer imported alone")
+    about = "CPU time of `driftscale run` until it reports a misspelt key, bytecode"
     return [
         figure(
             "typo-cpu",
-            "CPU time of `driftscale run` until it reports a misspelt key",
-            samples["key"],
+            f"{about} cached",
+            samples["cached"],
             "s",
             better="lower",
-            against=Reference(
-                samples["setting"], "a misspelt setting of a model, for which torch is imported"
-            ),
+            against=against,
             target=Target("value", 0.5, 0.35),
-        )
+        ),
+        figure(
+            "typo-cpu-compiled",
+            f"{about} of ours compiled at every start",
+            samples["compiled"],
+            "s",
+            better="lower",
+            against=against,
+            target=Target("ratio", 1 / MOST_TIMES, 1 / STRETCH_TIMES),
+        ),
     ]
 
 
-def reported(setting: str) -> Measured:
+def reported(setting: str, environment: Mapping[str, str]) -> Measured:
     """A function that runs a command with a wrong `setting` and returns its CPU seconds.
 
     It raises RunError if the command accepts the setting, or ends with another error.
     """
 
     def measured() -> float:
-        root = Path(__file__).resolve().parents[2]
-        before_s = _cpu_of_children_s()
         with frozen_digits() as config:
-            ended = subprocess.run(
-                [sys.executable, "-P", "-m", "experiments.cli", "run", str(config), "--set", setting],
-                env={**os.environ, "PYTHONPATH": str(root)},
-                capture_output=True,
-                check=False,
+            code, cpu_s = _started(
+                ["-m", "experiments.cli", "run", str(config), "--set", setting], environment
             )
-        if ended.returncode != InputError.exit_code:
-            raise RunError(f"bench: the command with {setting} ended with exit code {ended.returncode}")
-        return _cpu_of_children_s() - before_s
+        if code != InputError.exit_code:
+            raise RunError(f"bench: the command with {setting} ended with exit code {code}")
+        return cpu_s
 
     return measured
+
+
+def libraries_imported() -> Measured:
+    """A function that imports the libraries in a fresh process, and returns its CPU seconds.
+
+    Their bytecode is cached since their installation.
+    """
+
+    def measured() -> float:
+        code, cpu_s = _started(["-c", LIBRARIES], {})
+        if code != 0:
+            raise RunError(f"bench: {LIBRARIES!r} ended with exit code {code}")
+        return cpu_s
+
+    return measured
+
+
+def _started(arguments: list[str], environment: Mapping[str, str]) -> tuple[int, float]:
+    """Exit code and CPU seconds of Python with these arguments and further variables."""
+    root = Path(__file__).resolve().parents[2]
+    unset = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
+    kept = {name: value for name, value in os.environ.items() if name not in unset}
+    before_s = _cpu_of_children_s()
+    ended = subprocess.run(
+        [sys.executable, "-P", *arguments],
+        env={**kept, "PYTHONPATH": str(root), **environment},
+        capture_output=True,
+        check=False,
+    )
+    return ended.returncode, _cpu_of_children_s() - before_s
 
 
 def _cpu_of_children_s() -> float:

@@ -117,7 +117,7 @@ def _labels_seen(names: Sequence[str]) -> Facts:
 
 def _faults(experiment: Experiment, world: World) -> Facts:
     """The configured probabilities of faults, and the number of byzantine clients of each kind."""
-    from coordinator.federation.faults import SCALED
+    from coordinator.population import SCALED
 
     settings = experiment.faults
     corrupt = f"{settings.corrupt:g} ({settings.corruption})" if settings.corrupt else ""

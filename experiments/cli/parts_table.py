@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from emulator.errors import UnknownNameError
 from experiments.cli.output import OutputFormat, print_json, print_table
+from experiments.setting_descriptions import descriptions
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -101,21 +102,21 @@ def first_line(part: Any) -> str:
     return " ".join((part.__doc__ or "").strip().split("\n\n")[0].split())
 
 
-def _about(field: FieldInfo) -> str:
-    """The description of a setting, followed by its choices if it has a fixed set of them."""
+def _choices(field: FieldInfo) -> str:
+    """The choices of a setting, to follow its description; empty unless it has a fixed set of them."""
     choices = [str(choice) for choice in get_args(field.annotation) if isinstance(choice, str)]
-    among = f" (one of {', '.join(choices)})" if len(choices) > 1 else ""
-    return " ".join((field.description or "").split()) + among
+    return f" (one of {', '.join(choices)})" if len(choices) > 1 else ""
 
 
 def settings_table(part: Any) -> dict[str, dict[str, str]]:
     """The default and the description of each setting of a part, by the name of the setting."""
+    about = descriptions(part.Settings)
     return {
         name: {
             "default": "required"
             if field.is_required()
             else str(field.get_default(call_default_factory=True)),
-            "about": _about(field),
+            "about": about[name] + _choices(field),
         }
         for name, field in part.Settings.model_fields.items()
     }

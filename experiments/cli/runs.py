@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import TYPE_CHECKING
 
 from emulator.errors import ConfigurationError, InputError
-from executor.gloo import here
 from experiments.cli.output import OutputFormat
 from experiments.playing.command import RunCommand, cells_of, experiment_of, read_folder, read_one
 from experiments.playing.scale import Scale
 
+if TYPE_CHECKING:
+    from executor.gloo import Job
+
 
 def run_one(command: RunCommand, output: OutputFormat) -> None:
     """Run one configuration, or the cells of its sweep, then report; under torchrun, ranks follow rank 0."""
-    job = here()
+    job = _job()
     if job is not None and command.scale != Scale():
         raise ConfigurationError(
             "--jobs and --cluster play several runs at once; under torchrun all ranks play each run together"
@@ -44,7 +48,7 @@ def run_one(command: RunCommand, output: OutputFormat) -> None:
 
 def run_all_of(command: RunCommand, output: OutputFormat) -> None:
     """Run every configuration of a folder, or the cells of its sweep, then make one table of all of them."""
-    job = here()
+    job = _job()
     if job is not None and job.rank > 0:
         raise SystemExit(InputError.exit_code)  # rank 0 prints the reason
     if job is not None:
@@ -56,3 +60,12 @@ def run_all_of(command: RunCommand, output: OutputFormat) -> None:
     from experiments.playing.play import play_several
 
     play_several(command, several, Printed(output))
+
+
+def _job() -> Job | None:
+    """The job that torchrun started this process for, if it did; raises as `executor.gloo.here`."""
+    if "RANK" not in os.environ:
+        return None
+    from executor.gloo import here
+
+    return here()

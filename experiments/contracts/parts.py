@@ -21,6 +21,7 @@ from experiments.contracts.resumed import resumed
 from experiments.contracts.rounds import Rounds, Scripted
 from experiments.contracts.sameness import left_alone, same
 from experiments.contracts.watched import Watch
+from experiments.setting_descriptions import descriptions
 
 STRANGE: tuple[Any, ...] = (
     None,
@@ -68,8 +69,9 @@ def check_part(part: type, settings: Settings) -> None:
     assert settings.model_config.get("frozen"), f"{declared.__name__} is not frozen"
     written = settings.model_dump(mode="json", by_alias=True)
     assert declared.model_validate(written) == settings, f"{written} reads back as something else"
+    described = descriptions(declared)
     for name, field in declared.model_fields.items():
-        assert (field.description or "").strip(), (
+        assert described[name], (
             f"{declared.__name__}: {name} has no description, which `driftscale parts` shows; write a "
             f"docstring below the field"
         )

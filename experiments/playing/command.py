@@ -56,6 +56,10 @@ class RunCommand:
     arguments: Sequence[str] = field(default_factory=_command_line)
     table: Mapping[str, Any] | None = None
 
+    def folder_of(self, name: str) -> Path:
+        """The run directory of the experiment `name`, or the folder of those of several."""
+        return self.out or Path("runs") / name
+
     @property
     def interrupted(self) -> str:
         """The message of an error for a command that was interrupted."""
@@ -93,9 +97,15 @@ def read_one(command: RunCommand) -> Configuration:
 def experiment_of(command: RunCommand, configuration: Configuration) -> Experiment:
     """The experiment of a configuration without a sweep; ConfigurationError if it breaks a rule.
 
-    UnknownNameError if it lacks one of the arms that the command names.
+    UnknownNameError if it lacks one of the arms that the command names; InputError if it names a file that is
+    not there, unless some of its runs are finished: if all are, it is needed no more.
     """
     refuse_unknown_arms(command.arms, [arm["name"] for arm in configuration.table["arm"]])
+    from experiments.results.run_directory import RunDirectory  # after the mistakes that are found without
+
+    directory = RunDirectory(command.folder_of(configuration.table["name"]))
+    if not (directory.experiment_path.is_file() and directory.finished_pairs()):
+        configuration.refuse_absent_files()
     return parse_experiment(configuration.table, str(command.config))
 
 
@@ -134,4 +144,6 @@ def members_of(command: RunCommand) -> tuple[Sequence[Member], Sequence[str]]:
     if command.table is None and command.config.is_dir():
         several = read_folder(command)
         return several.members, several.left_out
-    return load_members([read_one(command)], command.arms, allow_many=command.allow_many), ()
+    configuration = read_one(command)
+    configuration.refuse_absent_files()
+    return load_members([configuration], command.arms, allow_many=command.allow_many), ()

@@ -57,11 +57,17 @@ def play_one(command: RunCommand, experiment: Experiment, job: Job | None, show:
     Under torchrun, `job` is this rank's place in its job, and all ranks play each run together. Returns the
     run directory. For the errors see `plan_run` and `run_plan`; InterruptionError if a signal ends it.
     """
-    folder = command.out or Path("runs") / experiment.name
+    folder = command.folder_of(experiment.name)
     locate = locator(command.data, command.config)
     with _stoppable(command, None if job is None else job.rank) as stop, locked(folder):
         plan = plan_run(
-            experiment, folder, command.arms, locate, fresh=command.fresh, file=str(command.config)
+            experiment,
+            folder,
+            command.arms,
+            locate,
+            fresh=command.fresh,
+            file=str(command.config),
+            is_checked_first=command.scale.may_start_workers,
         )
         [plan] = _of_command([plan], command)
 
@@ -90,7 +96,7 @@ def play_several(command: RunCommand, several: Several, show: Show) -> Path:
     Returns the folder of their run directories. For the errors see `plan_folder` and `run_folder`;
     InterruptionError if a signal ends it.
     """
-    target = command.out or Path("runs") / several.folder
+    target = command.folder_of(several.folder)
     members = several.members
     with ExitStack() as stack:
         stop = stack.enter_context(_stoppable(command))

@@ -32,6 +32,11 @@ class Scale:
     keys: Path | None = None
     is_insecure: bool = False
 
+    @property
+    def may_start_workers(self) -> bool:
+        """Whether workers of the command's own may play its runs."""
+        return self.cluster is None and self.jobs != 1
+
 
 def parse_scale(jobs: str | None, cluster: str | None, keys: Path | None, is_insecure: bool) -> Scale:
     """The options as a Scale.

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from coordinator.federation.faults import FaultSettings
+from coordinator.population import FaultSettings
 from emulator.storage.bounded import has_controls
 
 MOST_RUNS = 2**15

@@ -14,7 +14,7 @@ from typing import Any
 from emulator.errors import ConfigurationError, InputError, MissingFileError, UnknownNameError
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import DataFolders, Locate, locator
-from experiments.naming import shorten
+from experiments.naming import naming, shorten
 from experiments.reading import (
     SWEEP,
     Overrides,
@@ -76,12 +76,26 @@ class Member:
 
 @dataclass(frozen=True)
 class Configuration:
-    """A configuration as it was read: its `table` without `[sweep]`, and the `axes` of its sweep, if any."""
+    """A configuration as it was read: its `table` without `[sweep]`, and the `axes` of its sweep, if any.
+
+    `looked_at` is what the first look at it gave, without the settings of others' rules and models; None for
+    a sweep.
+    """
 
     path: Path
     table: Table
     axes: Sequence[Axis]
     locate: Locate
+    looked_at: Experiment | None = None
+
+    def refuse_absent_files(self) -> None:
+        """Raise InputError for a file or folder that it names and that is not there, as its world would.
+
+        Not for a sweep, whose cells may name others.
+        """
+        if self.looked_at is not None:
+            with naming(str(self.path)):
+                self.looked_at.find_files(self.locate)
 
 
 def read_configuration(
@@ -118,9 +132,8 @@ def read_configuration(
         override_table(table, overrides, seeds)
     axes = merged_axes(table_axes(table.pop(SWEEP, {}), str(path)), sweep)
     locate = locator(data, path)
-    if not axes:
-        take_first_look(table, str(path), locate)
-    return Configuration(path, table, axes, locate)
+    looked_at = None if axes else take_first_look(table, str(path), locate)
+    return Configuration(path, table, axes, locate, looked_at)
 
 
 def refuse_unknown_arms(arms: Sequence[str] | None, known: Collection[str]) -> None:

@@ -120,6 +120,7 @@ def plan_run(
     file: str = "",
     cell: SweepCell | None = None,
     is_checked: bool = False,
+    is_checked_first: bool = False,
 ) -> Plan:
     """Prepare the run directory `path`, and plan the runs of `experiment` in it.
 
@@ -135,14 +136,16 @@ def plan_run(
         file: The configuration's file, for errors to name.
         cell: Its place in a sweep; None without one.
         is_checked: Whether the new runs have been checked already.
+        is_checked_first: Whether to check the first runs of a run directory too, as with `fresh`: before
+            workers start, which takes seconds.
 
     Returns:
         The plan. Its arms are in the given order, without duplicates.
 
     Raises:
         UnknownNameError: One of `arms` is not in the configuration.
-        ConfigurationError: A key that affects the results of existing runs differs, or with `fresh` the new
-            runs cannot be built.
+        ConfigurationError: A key that affects the results of existing runs differs, or runs that are checked
+            cannot be built.
         ForeignFileError: A file of the run directory, or of a run, is a link or another kind of file.
         InputError: `path` cannot be a run directory or be written, has runs without a configuration, or
             holds run directories; or with `fresh`, a process is at work on a run.
@@ -153,9 +156,10 @@ def plan_run(
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file; a run directory is a folder")
     directory.refuse_foreign((arm, seed) for arm in names for seed in experiment.seeds)
-    if fresh and path.exists():
-        if not is_checked:
-            check(experiment, locate, arms, file, scratch=path)
+    replaces = fresh and path.exists()
+    if not is_checked and (replaces or (is_checked_first and not directory.experiment_path.is_file())):
+        check(experiment, locate, arms, file, scratch=path)
+    if replaces:
         clear(directory)
     if not directory.experiment_path.is_file() and directory.holds_runs():
         missing = directory.experiment_path.name

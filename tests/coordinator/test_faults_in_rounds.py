@@ -8,8 +8,9 @@ import pytest
 
 from coordinator.aggregators.median import Median
 from coordinator.clusterers.fielding import Fielding, FieldingSettings
-from coordinator.federation.faults import Faults, FaultSettings
+from coordinator.federation.faults import Faults
 from coordinator.pacing.sync import SyncSettings
+from coordinator.population import FaultSettings
 from emulator.emulation import Emulation
 from emulator.messages import Work
 from emulator.seeding import RandomStreams

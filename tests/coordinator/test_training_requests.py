@@ -8,7 +8,7 @@ import numpy as np
 
 from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
-from coordinator.federation.faults import Byzantine, FaultSettings
+from coordinator.population import Byzantine, FaultSettings
 from coordinator.view import View
 from emulator.messages import Updates
 from emulator.plugins import NoSettings

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.coordinator import Coordinator
-from coordinator.federation.faults import FaultSettings
 from coordinator.pacing.fixed import Fixed, FixedSettings
 from coordinator.pacing.sync import Sync, SyncSettings
+from coordinator.population import FaultSettings
 from emulator.emulation import Emulation
 from tests.fakes import INF, FakeAvailability, FakeExecutor, MemoryLog, Population, a_fleet
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+import zipfile
 from collections.abc import Iterator
 from datetime import date
 from importlib.metadata import entry_points
@@ -122,25 +123,74 @@ def test_a_plug_in_that_cannot_be_loaded_is_one_clear_line(install: Any, target:
         tools().find("drill")
 
 
-def test_entry_points_are_read_once_for_all_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    installed, num_lookups = entry_points(), 0
+@pytest.fixture
+def lookups(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """What each reading of all entry points has found."""
+    found: list[Any] = []
 
     def look() -> Any:
-        nonlocal num_lookups
-        num_lookups += 1
-        return installed
+        found.append(entry_points())
+        return found[-1]
 
-    monkeypatch.setattr("emulator.plugins.entry_points", look)
+    monkeypatch.setattr("importlib.metadata.entry_points", look)
+    monkeypatch.syspath_prepend(".")  # which restores the whole path at the end
+    monkeypatch.setattr(sys, "path", [])
     installed_entry_points.cache_clear()
-    assert tools().names() == tools().names() == ["hammer", "saw"]
-    assert num_lookups == 1
+    yield found
+    installed_entry_points.cache_clear()
+
+
+def test_entry_points_are_read_once_for_all_kinds(install: Any, lookups: list[Any]) -> None:
+    install("plugin_drill", "drill = plugin_drill:Drill")
+    assert tools().names() == tools().names() == ["drill", "hammer", "saw"]
+    assert len(lookups) == 1
+
+
+def test_entry_points_are_not_read_where_no_file_names_a_group_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lookups: list[Any]
+) -> None:
+    (tmp_path / "other-1.dist-info").mkdir()
+    (tmp_path / "other-1.dist-info/entry_points.txt").write_text("[console_scripts]\nother = other:main\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path / "absent"))
+    assert tools().names() == ["hammer", "saw"]
+    assert lookups == []
+
+
+@pytest.mark.parametrize("info", ["drill-1.egg-info", "EGG-INFO", "archive", "finder"])
+def test_entry_points_are_read_wherever_parts_may_be(
+    info: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lookups: list[Any]
+) -> None:
+    class Finder:
+        def find_distributions(self, *_: Any) -> list[Any]:
+            return []
+
+        def find_spec(self, *_: Any) -> None:
+            return None
+
+    if info == "archive":
+        tmp_path = tmp_path / "archive.zip"
+        with zipfile.ZipFile(tmp_path, "w") as archive:
+            archive.writestr("drill-1.dist-info/METADATA", "Name: drill\nVersion: 1\n")
+    elif info == "finder":
+        monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder()])
+    else:
+        (tmp_path / info).mkdir()
+        (tmp_path / info / "entry_points.txt").write_text(f"[{GROUP}]\ndrill = drill:Drill\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    tools().names()
+    assert len(lookups) == 1
 
 
 # -- parts that load late -----------------------------------------------------------------------------------
 
 
 LATE: Registry[Any] = Registry(
-    "tool", GROUP, {"plane": "plugin_late:Plane", "wreck": "plugin_late:Wreck"}, loads_late=True
+    "tool",
+    GROUP,
+    {"plane": "plugin_late:Plane", "wreck": "plugin_late:Wreck", "drill": "plugin_late:Drill"},
+    loads_late=True,
+    settings={"drill": f"{__name__}:HammerSettings"},
 )
 
 
@@ -179,8 +229,10 @@ def test_a_first_look_knows_a_part_that_loads_late_by_its_name_alone() -> None:
 @pytest.mark.parametrize(
     ("van", "problem"),
     [
-        ({"tool": "plan"}, "unknown tool 'plan'; choices: plane, wreck; did you mean 'plane'?"),
-        ({"tool": {"width": 2}}, "must be a name, or a table with 'kind'; choices: plane, wreck"),
+        ({"tool": "plan"}, "unknown tool 'plan'; choices: drill, plane, wreck; did you mean 'plane'?"),
+        ({"tool": {"width": 2}}, "must be a name, or a table with 'kind'; choices: drill, plane, wreck"),
+        ({"tool": {"kind": "drill", "weight": 0}}, "should be greater than 0"),
+        ({"tool": {"kind": "drill", "wieght": 1}}, "unknown key 'wieght'"),
         ({"tool": "plane", "wieght": 1}, "unknown key 'wieght'; choices: tool, weight; did you mean"),
         ({"tool": "plane", "weight": "heavy"}, "should be a valid number"),
     ],
@@ -195,7 +247,7 @@ def test_a_first_look_finds_all_that_needs_no_part_that_loads_late(van: Any, pro
 @pytest.mark.usefixtures("late")
 def test_a_part_whose_name_alone_was_validated_cannot_be_built() -> None:
     tool = Van.model_validate({"tool": "plane"}, context=FIRST_LOOK).tool
-    with pytest.raises(AssertionError, match="only the name of this part was validated"):
+    with pytest.raises(AssertionError, match="this part was not imported"):
         tool.build()
 
 

@@ -13,8 +13,16 @@ from tests.experiments.small import MINIMAL, small_table, write_idx_folder, writ
 pytestmark = pytest.mark.usefixtures("beside_the_files")
 
 
-def test_the_settings_of_models_and_rules_are_validated_last(config: Path) -> None:
-    settings = ["training.model={kind='mlp',hiden=[3]}", "arm.fielding.solver={kind='adam',betas=1}"]
+@pytest.mark.usefixtures("own_modules")
+def test_the_settings_of_models_and_rules_of_ones_own_are_validated_last(config: Path) -> None:
+    (config.parent / "own_late.py").write_text(
+        "from executor.models.mlp import Mlp\nfrom executor.rules.adam import Adam\n"
+        "class Wide(Mlp): 'Wide.'\nclass Slow(Adam): 'Slow.'\n"
+    )
+    settings = [
+        "training.model={kind='own_late:Wide',hiden=[3]}",
+        "arm.fielding.solver={kind='own_late:Slow',betas=1}",
+    ]
     with pytest.raises(ConfigurationError, match=r"small\.toml: report: unknown key 'windw'"):
         load_experiment(config, [*settings, "report.windw=3"])
     with pytest.raises(ConfigurationError, match=r"small\.toml: training\.model: unknown key 'hiden'"):

@@ -19,7 +19,7 @@ from coordinator.clusterers import Clusterer
 from coordinator.clusterers.fielding import Fielding, FieldingSettings
 from coordinator.clusterers.single import Single
 from coordinator.clusterers.static import Static, StaticSettings
-from coordinator.federation.method import Hear
+from coordinator.population import Hear
 from coordinator.view import View
 from emulator.emulation import Emulation
 from emulator.storage.runlog import RunLog, read_log

@@ -11,8 +11,8 @@ import pytest
 
 from coordinator.clusterers.fielding import FieldingSettings
 from coordinator.distances import DISTANCES
-from coordinator.federation.faults import Faults, FaultSettings
-from coordinator.federation.method import Hear
+from coordinator.federation.faults import Faults
+from coordinator.population import FaultSettings, Hear
 from coordinator.representations import REPRESENTATIONS
 from coordinator.triggers import TRIGGERS
 from coordinator.triggers.centre_shift import CentreShiftSettings

@@ -127,6 +127,9 @@ REAL_STARTS: Mapping[str, Mapping[str, tuple[int, str]]] = {
         "test_a_killed_process_leaves_finished_runs_whole_and_the_same_command_completes": (1, "SIGKILL"),
         "test_ctrl_c_ends_with_130_and_the_summary_of_what_is_finished": (1, "SIGINT, exit code 130"),
     },
+    "tests/ratchets/test_modules_of_a_typo.py": {
+        "test_a_misspelt_key_is_answered_with_at_most_so_many_modules": (1, IMPORTS),
+    },
     "tests/reliability/test_fuzz.py": {
         "test_the_long_run_counts_what_it_does_and_saves_nothing_where_it_finds_nothing": (
             1,

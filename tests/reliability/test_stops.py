@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from coordinator.federation.method import Hear
+from coordinator.population import Hear
 from coordinator.representations import REPRESENTATIONS
 from coordinator.triggers import TRIGGERS
 from emulator.storage.runlog import read_log

@@ -47,6 +47,11 @@ class IntervalsSettings(plugins.Settings):
     )
     drop_never_online: bool = Field(False, description="leave out devices without any interval longer than 0")
 
+    def find_files(self, locate: Locate) -> None:
+        for path in (self.devices, self.windows):
+            if path is not None:
+                locate(path)
+
 
 class Intervals(AvailabilitySource):
     r"""Availability from a user's tables of intervals; each client draws one of their devices.

@@ -33,6 +33,9 @@ class FolderSettings(Settings):
 
     folder: str = Field(description="folder of the four idx files, plain or gzipped; only train-* is used")
 
+    def find_files(self, locate: Locate) -> None:
+        locate(self.folder)
+
 
 class LabelSwapsSettings(FolderSettings):
     """The folder of the images, and the labels that each concept after the first swaps."""

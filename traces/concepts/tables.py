@@ -44,6 +44,10 @@ class TablesSettings(Settings):
         None, min_length=1, description="columns of the features, numbers; without it, all but the label's"
     )
 
+    def find_files(self, locate: Locate) -> None:
+        for file in self.files:
+            locate(file)
+
     @field_validator("features")
     @classmethod
     def _each_once(cls, features: tuple[str, ...] | None) -> tuple[str, ...] | None:

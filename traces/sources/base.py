@@ -6,11 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from emulator.plugins import Configured
 from emulator.seeding import RandomStreams
-from traces.inspection.observations import Observations
-from traces.trace import Trace
+
+if TYPE_CHECKING:  # neither is needed to read a configuration
+    from traces.inspection.observations import Observations
+    from traces.trace import Trace
 
 
 @dataclass(frozen=True)

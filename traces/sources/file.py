@@ -57,6 +57,9 @@ class FileSettings(Settings):
         None, description="the command that makes the folder: an error names it where there is no such folder"
     )
 
+    def find_files(self, locate: Callable[[str], Path]) -> None:
+        self.located(locate)
+
     @property
     def retain_steps(self) -> int:
         """Data steps for which a client keeps a sample, rounded up."""

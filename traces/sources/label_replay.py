@@ -8,8 +8,10 @@ clients.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -89,6 +91,10 @@ class LabelReplaySettings(StreamSettings):
         description="what a group does in a window without observations: replay the nearest earlier one (at "
         "the start the nearest later one), or leave: its clients receive nothing",
     )
+
+    def find_files(self, locate: Callable[[str], Path]) -> None:
+        for path in (self.table, self.images):
+            locate(path)
 
     @model_serializer(mode="wrap")
     def _without_unused(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:

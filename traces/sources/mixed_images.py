@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -136,6 +136,10 @@ class IdxSettings(MixedImagesSettings):
     """The folder of the images, and the settings of all image sources with a drift."""
 
     folder: str = Field(description="folder of the four idx files, plain or gzipped")
+
+    def find_files(self, locate: Callable[[str], Path]) -> None:
+        locate(self.folder)
+        super().find_files(locate)
 
 
 class MixedImages(TraceSource):

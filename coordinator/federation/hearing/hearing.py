@@ -11,7 +11,8 @@ from coordinator.federation.client_requests import ClientRequests
 from coordinator.federation.faults import Faults
 from coordinator.federation.hearing.client_data import ClientData
 from coordinator.federation.hearing.reports import Reports
-from coordinator.federation.method import Hear, Parts
+from coordinator.federation.method import Parts
+from coordinator.population import Hear
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.errors import RunError
 from emulator.messages import BYTES_PER_PARAMETER, BYTES_PER_REPORTED_NUMBER

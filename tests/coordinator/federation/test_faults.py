@@ -3,7 +3,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from coordinator.federation.faults import PACKET_BYTES, Faults, FaultSettings
+from coordinator.federation.faults import PACKET_BYTES, Faults
+from coordinator.population import FaultSettings
 from emulator.arrays import Floats, Ints
 from emulator.messages import Work
 from emulator.seeding import RandomStreams

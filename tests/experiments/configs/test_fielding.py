@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 import experiments
-from coordinator.federation.method import Hear
+from coordinator.population import Hear
 from experiments.config import parse_experiment
 from experiments.reading import load_experiment, read_table
 from traces.building import BUILDERS

@@ -51,8 +51,10 @@ def test_a_folder_without_configurations_is_refused(tmp_path: Path) -> None:
         load_folder(tmp_path)
 
 
+@pytest.mark.usefixtures("own_modules")
 def test_a_misspelt_key_of_one_is_reported_before_a_setting_of_another_that_needs_torch(folder: Path) -> None:
-    write_drifting(folder, name="aardvark", training={"model": {"kind": "mlp", "hiden": [3]}})
+    (folder / "own_wide.py").write_text("from executor.models.mlp import Mlp\nclass Wide(Mlp): 'Wide.'\n")
+    write_drifting(folder, name="aardvark", training={"model": {"kind": "own_wide:Wide", "hiden": [3]}})
     write_drifting(folder, name="zeta", round={"roundz": 3})
     with pytest.raises(ConfigurationError, match=r"zeta\.toml: round: unknown key 'roundz'"):
         load_folder(folder)

@@ -11,7 +11,7 @@ import pytest
 from coordinator.candidates import Candidates
 from coordinator.clusterers.fielding import Fielding, FieldingSettings
 from coordinator.clusterers.single import Single
-from coordinator.federation.method import Hear
+from coordinator.population import Hear
 from coordinator.selectors import Selector
 from coordinator.view import View
 from emulator.arrays import Ints

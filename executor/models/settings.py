@@ -1,0 +1,44 @@
+"""Settings of our models, without torch: a mistake in them is reported before torch is imported."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from emulator.numbers import Number, Units
+from emulator.plugins import ChoiceOf, Chosen, Settings
+from executor.models import MODELS
+
+
+class CnnSettings(Settings):
+    """Settings of `cnn`."""
+
+    channels: tuple[Units, ...] = Field(
+        (16, 32), min_length=1, description="filters of each block, first to last"
+    )
+    padding: Annotated[int, Number(ge=0, le=1)] | None = Field(
+        None,
+        description="pixels of zeros around each convolution's input; left out, it is 0 for images large "
+        "enough to go through all blocks without (10 x 10 for two), else 1",
+    )
+
+
+class MaskedSettings(Settings):
+    """Settings of `masked`."""
+
+    inner: Annotated[Chosen[Any], ChoiceOf(MODELS)] = Field(
+        "mlp", validate_default=True, description="the model behind the mask: a name or a table"
+    )
+    feddrift_unmasked_inference: bool = Field(
+        False,
+        description="ignore the mask when clients are served, as FedDrift's code does: for parity only",
+    )
+
+
+class MlpSettings(Settings):
+    """Settings of `mlp`."""
+
+    hidden: tuple[Units, ...] = Field(
+        (64,), description="units of each hidden layer, first to last; none makes it `linear`"
+    )
