@@ -15,11 +15,14 @@ TRIED_FOR_EACH, SPARE = 6, 16
 SCANNED_SHARE = 1 / 8
 """If `draw` would have to try more than this share of a lane, it checks the whole lane instead."""
 
-FIRST_BLOCK = 256
+FIRST_BLOCK = 64
 """Clients in the first block of a lane that `holds` checks; each further block is twice as large."""
 
 CHECKED_AT_ONCE = 4096
 """If the lanes have at most this many clients in all, one query checks them all: one per lane costs more."""
+
+LANE_AT_ONCE = 256
+"""If lanes have at most this many clients on average, a query that checks a whole lane checks all of them."""
 
 
 class Candidates:
@@ -35,7 +38,8 @@ class Candidates:
         """
         self._ids_by_lane = ids_by_lane
         self._available = available
-        self._is_small = sum(map(len, ids_by_lane)) <= CHECKED_AT_ONCE
+        self._num_clients = sum(map(len, ids_by_lane))
+        self._is_small = self._num_clients <= CHECKED_AT_ONCE
 
     def __len__(self) -> int:
         """The number of lanes."""
@@ -50,7 +54,7 @@ class Candidates:
         Returns:
             (n,) ids of the clients that are online, ascending.
         """
-        if self._is_small:
+        if self._is_small or self._num_clients <= LANE_AT_ONCE * len(self):
             return self._all_ids[lane]
         members = self._ids_by_lane[lane]
         return members[self._available(members)]

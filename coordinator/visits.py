@@ -6,21 +6,20 @@ Knows clients, lanes and instants; must not know tasks, models or events.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
+from coordinator.closings import Batch, closed_alone, closed_together, sums_after
 from coordinator.federation import SentOut
 from coordinator.pacing import Pacing
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.errors import RunError
 from emulator.in_flight import VisitEnds
-from emulator.messages import EndedVisits, Outcome
+from emulator.messages import ABANDONED, COMPLETED, DROPPED, OUT, EndedVisits, Outcome
 from emulator.storage.stateful import Stateful
 
-OUT, COMPLETED, ABANDONED, DROPPED = (
-    int(outcome) for outcome in (Outcome.OUT, Outcome.COMPLETED, Outcome.ABANDONED, Outcome.DROPPED)
-)
 OUTCOMES = len(Outcome)
 
 ONE_STEP = "; this version has one dispatch and one server step per round"
@@ -54,10 +53,14 @@ class Visits(Stateful):
         *("_lane_sizes", "_quota", "_opened_lanes", "_start_s", "_awaits_deadline"),
     )
 
-    def __init__(self, pacing: Pacing) -> None:
+    def __init__(self, pacing: Pacing, *, is_reference: bool = False) -> None:
+        """Visits at the pace of `pacing`, whose declarations (`Pacing.sees`) the reference does not use."""
         self._pacing = pacing
         # `Pacing.opens` itself opens no further visits while a visit is out or back; an override may.
         self._may_open_more = getattr(pacing.opens, "__func__", None) is not Pacing.opens
+        self._full_sees = pacing.sees("full")
+        sees = (self._full_sees, pacing.sees("absorbs"))
+        self._sees_sums = not ("lanes" in sees or self._may_open_more or is_reference)
         self._first = 0  # the id of the first row
         self._client: Ints = NO_IDS
         self._lanes: Ints = NO_IDS
@@ -91,9 +94,9 @@ class Visits(Stateful):
     def open(self, sent: SentOut, now_s: float) -> float | None:
         """Begin the visits of `sent` at `now_s`; returns the instant of the pacing's deadline, or None."""
         self._client, self._lanes = sent.clients, sent.lanes
-        self._opened_lanes = np.flatnonzero(np.bincount(sent.lanes, minlength=len(self._quota)))
-        self._end_s = np.full(len(self), np.nan)
-        self._outcome = np.full(len(self), OUT, dtype=np.int64)
+        self._opened_lanes = np.bincount(sent.lanes, minlength=len(self._quota)).nonzero()[0]
+        self._end_s = np.zeros(len(sent.clients)) + np.nan
+        self._outcome = np.zeros(len(sent.clients), dtype=np.int64) + OUT
         self._start_s = now_s
         deadline_s = self._pacing.deadline_s
         self._awaits_deadline = deadline_s is not None
@@ -107,27 +110,14 @@ class Visits(Stateful):
         out are abandoned, if the pacing cancels. Raises RunError if the pacing violates its protocol.
         """
         row = ends.visit - self._first
-        known = np.flatnonzero((row >= 0) & (row < len(self)))
-        index = known[self._outcome[row[known]] == OUT]
+        index = ((row >= 0) & (row < len(self))).nonzero()[0]
+        index = index[self._outcome[row[index]] == OUT]
         rows, time_s, dropped, count = row[index], ends.time_s[index], ends.dropped[index], len(index)
         if count == 0:
             return len(ends), None
         out, back = self.out_and_back()
-        number, elapsed_s = np.arange(count)[:, None], self._elapsed_s(time_s)[:, None]
-        lanes = self._lanes[rows]
-        ending = lanes[:, None] == np.arange(len(out))  # (ends, lanes)
-        arriving = ending & ~dropped[:, None]
-        left = out - ending.cumsum(axis=0)  # as if no lane closed
-        closes = self._closes(lanes, out, left, back, arriving, elapsed_s)
-        left[number >= closes] = 0
-        arrived = back + (arriving & (number <= closes)).cumsum(axis=0)
-        # The pacing is not evaluated at the end of a visit that was abandoned before.
-        evaluated = np.flatnonzero(number[:, 0] <= closes[lanes])
-        if len(evaluated) == count:
-            step = self._first_step(left, arrived, elapsed_s)
-        else:
-            step = self._first_step(left[evaluated], arrived[evaluated], elapsed_s[evaluated])
-            step = None if step is None else int(evaluated[step])
+        batch = Batch(self._lanes[rows], ~dropped, self._elapsed_s(time_s), self._quota, out, back)
+        closes, step = self._by_sums(batch) if self._sees_sums else self._by_lanes(batch)
         last = count - 1 if step is None else step
 
         # For each visit, the index of its own end, and of the end at which it is over: its own, or an earlier
@@ -135,16 +125,51 @@ class Visits(Stateful):
         own_end = np.full(len(self), count)
         own_end[rows] = np.arange(count)
         over = np.minimum(own_end, closes[self._lanes])
-        ended = np.flatnonzero((self._outcome == OUT) & (over <= last))
-        self._end_s[ended] = time_s[over[ended]]
-        outcome = np.where(dropped[over[ended]], DROPPED, COMPLETED)
-        self._outcome[ended] = np.where(own_end[ended] > over[ended], ABANDONED, outcome)
-        if self._may_open_more:
-            for row in evaluated[: count if step is None else np.searchsorted(evaluated, step)]:
-                self._refuse_another_dispatch(left[row], arrived[row])
+        ended = ((self._outcome == OUT) & (over <= last)).nonzero()[0]
+        ends_at = over[ended]
+        self._end_s[ended] = time_s[ends_at]
+        outcome = np.where(dropped[ends_at], DROPPED, COMPLETED)
+        self._outcome[ended] = np.where(own_end[ended] > ends_at, ABANDONED, outcome)
         if step is not None:
             return int(index[step]) + 1, float(time_s[step])
         return len(ends), None
+
+    def _by_sums(self, batch: Batch) -> tuple[Ints, int | None]:
+        """What `_by_lanes` returns, for a pacing that declares what its rules look at."""
+        closes: Ints = np.full(len(batch.out), len(batch))
+        if self._pacing.cancels:
+            close = closed_alone if self._full_sees == "lane" else closed_together
+            closes = close(batch, partial(self._flags, "full"))
+        counted = np.arange(len(batch)) <= closes[batch.lane]
+        left, arrived = sums_after(batch, closes, counted)
+        evaluated = counted.nonzero()[0]
+        step = self._first_step(
+            left[evaluated, None], arrived[evaluated, None], batch.elapsed_s[evaluated, None], summed=True
+        )
+        return closes, None if step is None else int(evaluated[step])
+
+    def _by_lanes(self, batch: Batch) -> tuple[Ints, int | None]:
+        """When each lane is full, and the first end of the batch after which there is a server step.
+
+        Returns (lanes,) indices of ends, or their number: full at none of them; and the step's, or None.
+
+        The reference for any rules: they are evaluated for all lanes at all ends, over (ends, lanes).
+        """
+        count, out, back = len(batch), batch.out, batch.back
+        number, elapsed_s = np.arange(count)[:, None], batch.elapsed_s[:, None]
+        ending = batch.lane[:, None] == np.arange(len(out))  # (ends, lanes)
+        arriving = ending & batch.arrives[:, None]
+        left = out - ending.cumsum(axis=0)  # as if no lane closed
+        closes = self._closes(batch.lane, out, left, back, arriving, elapsed_s)
+        left[number >= closes] = 0
+        arrived = back + (arriving & (number <= closes)).cumsum(axis=0)
+        # The pacing is not evaluated at the end of a visit that was abandoned before.
+        evaluated = (number[:, 0] <= closes[batch.lane]).nonzero()[0]
+        step = self._first_step(left[evaluated], arrived[evaluated], elapsed_s[evaluated])
+        if self._may_open_more:
+            for row in evaluated[:step]:
+                self._refuse_another_dispatch(left[row], arrived[row])
+        return closes, None if step is None else int(evaluated[step])
 
     def deadline_passed(self, now_s: float) -> bool:
         """Evaluate the pacing at its `deadline_s`; returns whether there is a server step now.
@@ -155,7 +180,7 @@ class Visits(Stateful):
         elapsed_s = self._elapsed_s(np.array([now_s]))
         if self._pacing.cancels:
             out, back = self.out_and_back()
-            full = self._flags("full", out[None], back[None], elapsed_s[None])
+            full = self._flags("full", self._quota, out[None], back[None], elapsed_s[None])
             left = (self._outcome == OUT) & np.broadcast_to(full, (1, len(out)))[0, self._lanes]
             self._outcome[left], self._end_s[left] = ABANDONED, now_s
         out, back = self.out_and_back()
@@ -181,7 +206,7 @@ class Visits(Stateful):
             self._first + np.arange(len(self)),
             self._client,
             self._lanes,
-            np.full(len(self), self._start_s),
+            np.zeros(len(self)) + self._start_s,
             self._end_s,
             self._outcome,
         )
@@ -230,7 +255,7 @@ class Visits(Stateful):
         while True:
             counted = number <= assumed
             arrived = back + (arriving & counted).cumsum(axis=0)
-            full = self._flags("full", left * counted, arrived, elapsed_s) & has_visits
+            full = self._flags("full", self._quota, left * counted, arrived, elapsed_s) & has_visits
             if assumed.min() < count:  # not evaluated at ends of visits that were abandoned
                 full &= number <= assumed[lanes][:, None]
             closes: Ints = np.where(full.any(axis=0), full.argmax(axis=0), count)
@@ -239,9 +264,11 @@ class Visits(Stateful):
                 return closes
             assumed = closes
 
-    def _flags(self, rule: Literal["full", "absorbs"], out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
+    def _flags(
+        self, rule: Literal["full", "absorbs"], quota: Ints, out: Ints, back: Ints, elapsed_s: Floats
+    ) -> Bools:
         """The value of a rule of the pacing; RunError unless it is a bool per row, or per row and lane."""
-        flags: Bools = getattr(self._pacing, rule)(self._quota, out, back, elapsed_s)
+        flags: Bools = getattr(self._pacing, rule)(quota, out, back, elapsed_s)
         rows, lanes = out.shape
         if getattr(flags, "dtype", None) != np.bool_ or flags.shape not in ((rows, lanes), (rows, 1)):
             raise RunError(
@@ -250,12 +277,14 @@ class Visits(Stateful):
             )
         return flags
 
-    def _first_step(self, out: Ints, back: Ints, elapsed_s: Floats) -> int | None:
+    def _first_step(self, out: Ints, back: Ints, elapsed_s: Floats, *, summed: bool = False) -> int | None:
         """The first instant, a row of `out`, at which the pacing makes a server step; None if it makes none.
 
-        Raises RunError if it would make one for some lanes only, or if it waits although no visit is out.
+        If `summed`, `out` and `back` have one column, the sums over all lanes. Raises RunError if it would
+        make one for some lanes only, or if it waits although no visit is out.
         """
-        absorbs = self._flags("absorbs", out, back, elapsed_s)
+        quota = self._quota.sum()[None] if summed else self._quota
+        absorbs = self._flags("absorbs", quota, out, back, elapsed_s)
         if absorbs.shape[1] > 1:  # with one column, all lanes are alike
             absorbs = absorbs[:, self._opened_lanes]
         steps = absorbs.any(axis=1)

@@ -58,7 +58,7 @@ class Emulation:
         while not self.coordinator.finished:
             # Step 1: visits that end before the next event or at the same instant.
             ends = self.in_flight.first(self.queue.next_s)
-            if len(ends):
+            if ends.time_s.size:
                 count, reaction = self.coordinator.visits_ended(ends)
                 self.in_flight.pop(count)
                 self.clock.advance_to(float(ends.time_s[count - 1]))

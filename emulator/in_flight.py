@@ -60,7 +60,7 @@ class VisitEnds:
 
     def in_order(self) -> VisitEnds:
         """Sort the rows by time; at one instant arrivals before drop-outs, then by client, then by visit."""
-        order = np.argsort(self.time_s, kind="stable")
+        order = self.time_s.argsort(kind="stable")
         time_s = self.time_s[order]
         if (time_s[1:] == time_s[:-1]).any():
             # NOTE: only if times are equal, since sorting by four keys takes several times as long as by one.
@@ -90,14 +90,19 @@ class InFlight:
             return
         if not np.isfinite(ends.time_s).all():
             raise ValueError(f"time_s of visits in flight must be finite, and one is {ends.time_s.max()}")
+        if len(self) + len(ends) <= SORTED_AT_ONCE:
+            # So few are sorted together, whenever the next one is asked for.
+            self._later += [self._soon.part(self._done), ends] if self._done < len(self._soon) else [ends]
+            self._soon, self._done, self._border_s = NO_ENDS, 0, -np.inf
+            return
         soon = ends.time_s < self._border_s
-        if soon.any():
+        number = np.count_nonzero(soon)
+        if number > 0:
+            early = ends if number == len(soon) else ends.take(soon.nonzero()[0])
             left = self._soon.part(self._done)
-            early = ends.take(np.flatnonzero(soon))
             self._soon, self._done = VisitEnds.joined([left, early]).in_order(), 0
-            ends = ends.take(np.flatnonzero(~soon))
-        if len(ends):
-            self._later.append(ends)
+        if number < len(soon):
+            self._later.append(ends if number == 0 else ends.take((~soon).nonzero()[0]))
 
     def first(self, until_s: float, most: int | None = None) -> VisitEnds:
         """The next visits to end, at `until_s` or before, in order and at most `most`.
@@ -106,7 +111,7 @@ class InFlight:
         in the queue until they are popped.
         """
         self._sort_next()
-        stop = int(np.searchsorted(self._soon.time_s, until_s, side="right"))
+        stop = int(self._soon.time_s.searchsorted(until_s, side="right"))
         if most is not None:
             stop = min(stop, self._done + most)
         return self._soon.part(self._done, stop)
@@ -128,14 +133,17 @@ class InFlight:
 
     def _sort_next(self) -> None:
         """Sort the next visits, if all sorted ones have been popped."""
-        if self._done < len(self._soon) or not self._later:
+        if not self._later or self._done < len(self._soon):
             return
         later = VisitEnds.joined(self._later)
         count = max(SORTED_AT_ONCE, len(later) // 8)
-        leaves_rest = count < len(later)
-        last_s = np.partition(later.time_s, count - 1)[count - 1] if leaves_rest else later.time_s.max()
+        if count >= len(later):
+            self._soon, self._done, self._later = later.in_order(), 0, []
+            self._border_s = float(np.nextafter(self._soon.time_s[-1], np.inf))
+            return
+        last_s = np.partition(later.time_s, count - 1)[count - 1]
         # Visits that end at the same instant stay together.
         soon = later.time_s <= last_s
         self._border_s = float(np.nextafter(last_s, np.inf))
-        self._later = [] if soon.all() else [later.take(np.flatnonzero(~soon))]
-        self._soon, self._done = later.take(np.flatnonzero(soon)).in_order(), 0
+        self._later = [] if soon.all() else [later.take((~soon).nonzero()[0])]
+        self._soon, self._done = later.take(soon.nonzero()[0]).in_order(), 0

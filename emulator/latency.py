@@ -160,4 +160,5 @@ def _transfer(bytes_: Floats, bytes_per_s: Floats, latency_s: Floats) -> Floats:
 def _share(elapsed_s: Floats, phase_s: Floats) -> Floats:
     """The share of a phase completed after `elapsed_s` seconds; a phase of 0 s is complete as it begins."""
     safe = np.where(phase_s > 0, phase_s, 1.0)
-    return np.where(phase_s > 0, np.clip(elapsed_s / safe, 0.0, 1.0), (elapsed_s >= 0).astype(np.float64))
+    within = np.minimum(np.maximum(elapsed_s / safe, 0.0), 1.0)
+    return np.where(phase_s > 0, within, elapsed_s >= 0)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from emulator.arrays import Floats
 from emulator.storage.stateful import Stateful
 
@@ -27,10 +25,10 @@ class Ledger(Stateful):
     models_sent: float = 0.0
 
     def charge_training(self, download_bytes: Floats, upload_bytes: Floats, num_models: float = 0) -> None:
-        self.download_bytes += float(np.sum(download_bytes))
-        self.upload_bytes += float(np.sum(upload_bytes))
+        self.download_bytes += float(download_bytes.sum())
+        self.upload_bytes += float(upload_bytes.sum())
         self.models_sent += num_models
 
     def charge_control(self, download_bytes: Floats, upload_bytes: Floats, num_models: float = 0) -> None:
-        self.control_bytes += float(np.sum(download_bytes)) + float(np.sum(upload_bytes))
+        self.control_bytes += float(download_bytes.sum()) + float(upload_bytes.sum())
         self.models_sent += num_models

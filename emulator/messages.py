@@ -61,6 +61,10 @@ class Outcome(IntEnum):
     DROPPED = 3  # the client went offline or crashed
 
 
+# NOTE: plain numbers, since looking up a member takes as long as comparing a hundred outcomes.
+OUT, COMPLETED, ABANDONED, DROPPED = map(int, Outcome)
+
+
 @dataclass(frozen=True)
 class EndedVisits:
     """Visits that are over, in columns (n,), by ascending visit id.
@@ -76,8 +80,8 @@ class EndedVisits:
     end_s: Floats
     outcome: Ints
 
-    def clients_with(self, outcome: Outcome) -> Ints:
-        """The clients, in order, whose visit had this outcome."""
+    def clients_with(self, outcome: int) -> Ints:
+        """The clients, in order, whose visit had this outcome, one of `Outcome`."""
         ended: Bools = self.outcome == outcome
         return self.client[ended]
 
@@ -159,12 +163,23 @@ class SampleRanges:
 
     def counts(self) -> Ints:
         """(rows,) the number of samples in each row's ranges."""
-        total = np.concatenate(([0], np.cumsum(self.last - self.first)))
-        return (total[self.offsets[1:]] - total[self.offsets[:-1]]).astype(np.int64)
+        total = np.zeros(len(self.last) + 1, dtype=np.int64)
+        (self.last - self.first).cumsum(out=total[1:])
+        bounds = total[self.offsets]
+        return bounds[1:] - bounds[:-1]
 
     def take(self, rows: Ints) -> SampleRanges:
         """The ranges of the given rows, in that order; a row may be repeated."""
-        sizes = np.diff(self.offsets)[rows]
+        sizes = (self.offsets[1:] - self.offsets[:-1])[rows]
+        if (sizes == 1).all():  # as in most runs
+            ranges = self.offsets[rows]
+            return SampleRanges(
+                np.arange(len(rows) + 1, dtype=np.int64),
+                self.first[ranges],
+                self.last[ranges],
+                self.weight[ranges],
+                self.bootstrap,
+            )
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         ranges = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
         return SampleRanges(

@@ -93,7 +93,7 @@ class RandomStreams:
         """
         parts = [np.atleast_1d(np.asarray(part)) for part in key]
         for part in parts:
-            if len(part) and not 0 <= part.min() <= part.max() < 2**32:
+            if part.size and not 0 <= part.min() <= part.max() < 2**32:
                 raise ValueError(
                     f"the key of a stream has parts from {part.min()} to {part.max()}: must be in [0, 2^32)"
                 )

@@ -50,6 +50,8 @@ StrategyName = Literal["stacked", "dense", "loop"]
 class LocalExecutor:
     """Trains and scores models of one architecture, by one chain of local rules, on one reader's samples."""
 
+    ignores_weights = True
+
     def __init__(
         self,
         reader: SampleReader,

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
 from coordinator.aggregators.base import Aggregator
-from coordinator.aggregators.fedavg import mean_weights
+from coordinator.aggregators.fedavg import mean_weights, means
 from coordinator.assignment import Assignment
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints, weighted_sums
@@ -86,10 +86,10 @@ class Adaptive(Aggregator):
             self._second = np.maximum(second, 0)  # weights of a mixing matrix may be negative
 
     def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats:
-        return mean_weights(model, num_samples, view, self.settings.weighting)
+        return mean_weights(model, num_samples, view.model_ids, self.settings.weighting)
 
     def aggregate(self, updates: Updates, view: View) -> Floats32:
-        mean = updates.weighted_sum(self.weights(updates.model, updates.num_samples, view))
+        mean = means(updates, view, self.settings.weighting)
         if self._first is None or self._second is None:
             self._first, self._second = np.zeros_like(mean), np.full_like(mean, self._initial)
         steps = np.isin(view.model_ids, updates.model[updates.num_samples > 0])

@@ -13,6 +13,9 @@ from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Updates
 from emulator.plugins import Settings
 
+MODELS_AT_ONCE = 256
+"""Models whose means are computed together: with more, all of them times all updates are too many weights."""
+
 
 class FedAvgSettings(Settings):
     """The weight of each update."""
@@ -41,18 +44,42 @@ class FedAvg(Aggregator):
     settings: FedAvgSettings
 
     def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats:
-        return mean_weights(model, num_samples, view, self.settings.weighting)
+        return mean_weights(model, num_samples, view.model_ids, self.settings.weighting)
 
     def aggregate(self, updates: Updates, view: View) -> Floats32:
-        weights = self.weights(updates.model, updates.num_samples, view)
-        return (view.models + updates.weighted_sum(weights)).astype(np.float32)
+        return (view.models + means(updates, view, self.settings.weighting)).astype(np.float32)
+
+
+def means(updates: Updates, view: View, weighting: Literal["samples", "uniform"]) -> Floats:
+    """(M, P) the mean of each model's updates, by `mean_weights`; 0 for a model without any.
+
+    Of many models some at a time, with the updates of these alone: there is no array of all models and all
+    updates, and the sums are the same.
+    """
+    ids, (first, last) = view.model_ids, (0, MODELS_AT_ONCE)
+    if len(ids) <= MODELS_AT_ONCE:
+        return updates.weighted_sum(mean_weights(updates.model, updates.num_samples, ids, weighting))
+    sums = np.zeros_like(view.models, dtype=np.float64)
+    row = np.argsort(ids, kind="stable")[np.searchsorted(np.sort(ids), updates.model)]  # of each update
+    order = np.argsort(row, kind="stable")
+    while first < len(ids):
+        begin, end = np.searchsorted(row[order], (first, last))
+        if begin < end:
+            some = updates.take(np.sort(order[begin:end]))
+            weights = mean_weights(some.model, some.num_samples, ids[first:last], weighting)
+            sums[first:last] = some.weighted_sum(weights)
+        first, last = last, last + MODELS_AT_ONCE
+    return sums
 
 
 def mean_weights(
-    model: Ints, num_samples: Ints, view: View, weighting: Literal["samples", "uniform"]
+    model: Ints, num_samples: Ints, ids: Ints, weighting: Literal["samples", "uniform"]
 ) -> Floats:
-    """(M, n) the weight of each of n updates in the mean of its model; a row sums to 1, or is all 0."""
+    """(M, n) the weight of each of n updates in the mean of its model, of those with these ids (M,).
+
+    A row sums to 1, or is all 0.
+    """
     share = num_samples if weighting == "samples" else np.ones(len(model))
-    weights = np.where(model == view.model_ids[:, None], share, 0.0)
+    weights = np.where(model == ids[:, None], share, 0.0)
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     return weights

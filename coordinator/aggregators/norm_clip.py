@@ -53,7 +53,7 @@ class NormClip(Aggregator):
     settings: NormClipSettings
 
     def aggregate(self, updates: Updates, view: View) -> Floats32:
-        weights = mean_weights(updates.model, updates.num_samples, view, self.settings.weighting)
+        weights = mean_weights(updates.model, updates.num_samples, view.model_ids, self.settings.weighting)
         clipped = updates.weighted_sum(weights * self._factors(updates, view))
         return (view.models + clipped).astype(np.float32)
 

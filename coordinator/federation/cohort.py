@@ -12,7 +12,7 @@ import numpy as np
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.in_flight import VisitEnds
 from emulator.latency import Phases
-from emulator.messages import EndedVisits, Outcome, TrainTasks, VisitRows, Work
+from emulator.messages import COMPLETED, DROPPED, EndedVisits, TrainTasks, VisitRows, Work
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Cohort:
 
     def _crashed(self, ended: EndedVisits) -> Bools:
         """(visits,) whether each was dropped because of a crash."""
-        crashed: Bools = (ended.outcome == Outcome.DROPPED) & (ended.end_s == self.crash_s)
+        crashed: Bools = (ended.outcome == DROPPED) & (ended.end_s == self.crash_s)
         return crashed
 
     def moved_bytes(self, ended: EndedVisits) -> tuple[Floats, Floats, Floats]:
@@ -121,11 +121,11 @@ class Cohort:
 
     def _moved(self, work: Work, ended: EndedVisits) -> tuple[Floats, Floats]:
         down, up = self.phases.moved(work, ended.end_s - self.start_s - self.requests_s)
-        completed = ended.outcome == Outcome.COMPLETED
+        completed = ended.outcome == COMPLETED
         # A completed visit does not rely on the elapsed time, whose rounding could cut its upload short.
         return np.where(completed, work.download_bytes, down), np.where(completed, work.upload_bytes, up)
 
     def completed_tasks(self, ended: EndedVisits) -> tuple[TrainTasks, Ints]:
         """The tasks of completed visits, and the row (n,) of `models` that each starts from."""
-        completed = ended.outcome[self.tasks.visit - self.first_visit] == Outcome.COMPLETED
-        return self.tasks.take(np.flatnonzero(completed)), self.start[completed]
+        completed = ended.outcome[self.tasks.visit - self.first_visit] == COMPLETED
+        return self.tasks.take(completed.nonzero()[0]), self.start[completed]

@@ -43,8 +43,8 @@ class VisitFaults:
 
     def crash_s(self, start_s: float, busy_s: Floats) -> Floats:
         """(visits,) instants of crashes, or inf; clients are busy for `busy_s` (visits,) from `start_s`."""
-        crash_s: Floats = np.full(len(busy_s), np.inf)
-        rows = np.flatnonzero(self.crashes_at <= 1)
+        crash_s: Floats = np.zeros(len(busy_s)) + np.inf
+        rows = (self.crashes_at <= 1).nonzero()[0]
         crash_s[rows] = start_s + self.crashes_at[rows] * busy_s[rows]
         return crash_s
 
@@ -81,7 +81,7 @@ class Faults:
     def _crashes_at(self, number: int, clients: Ints) -> Floats:
         """(n,) the share of its visit, uniform in [0, 1), at which each of `clients` crashes, or inf."""
         if self.settings.crash == 0:
-            return np.full(len(clients), np.inf)
+            return np.zeros(len(clients)) + np.inf
         chance, share = uniforms(self._streams.keys("crash", number, clients)).T
         return np.where(chance < self.settings.crash, share, np.inf)
 
@@ -92,7 +92,8 @@ class Faults:
         left out.
         """
         columns: dict[str, Floats] = {}
-        for name, neutral, factor in (("scale", 1.0, -1.0), ("noise", 0.0, 1.0)):
+        changes = (("scale", 1.0, -1.0), ("noise", 0.0, 1.0)) if self.byzantine else ()
+        for name, neutral, factor in changes:
             kind = "sign_flip" if name == "scale" else "noise"
             column = np.full(len(client), neutral)
             for group in self.byzantine:

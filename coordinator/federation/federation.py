@@ -47,9 +47,10 @@ from emulator.latency import LatencyModel
 from emulator.ledger import Ledger
 from emulator.messages import (
     BYTES_PER_PARAMETER,
+    COMPLETED,
+    DROPPED,
     EndedVisits,
     Metric,
-    Outcome,
     SampleRanges,
     TrainTasks,
     Updates,
@@ -388,10 +389,10 @@ class Federation:
         logged: VisitRows | None = None
         if self.settings.log_visits:
             logged = cohort.logged(round_, ended, down, up, payload, self.bank.labels)
-        completed = ended.clients_with(Outcome.COMPLETED)
+        completed = ended.clients_with(COMPLETED)
         self._hearing.round_closed(completed)
         progress.completed = completed.tolist()
-        progress.dropped = ended.clients_with(Outcome.DROPPED).tolist()
+        progress.dropped = ended.clients_with(DROPPED).tolist()
         progress.crashed = cohort.crashed(ended).tolist()
         # Step 2: the tasks of completed visits are trained, as one wave.
         updates = self._trained(round_, cohort, ended)
@@ -411,10 +412,13 @@ class Federation:
     def _trained(self, round_: int, cohort: Cohort, ended: EndedVisits) -> Updates | None:
         """The usable updates of the completed visits; None if no client has one."""
         tasks, start = cohort.completed_tasks(ended)
-        if not tasks.samples.counts().any():
+        num_samples = tasks.samples.counts()
+        if not num_samples.any():
             return None
-        aggregator = self.parts.aggregator
-        weights = aggregator.weights(tasks.model, tasks.samples.counts(), self._view(aggregator, round_))
+        aggregator, weights = self.parts.aggregator, None
+        # An executor of one process does without: with many models they are many numbers.
+        if not getattr(self._executor, "ignores_weights", False):
+            weights = aggregator.weights(tasks.model, num_samples, self._view(aggregator, round_))
         with self._meter("train_s"):
             trained = self._executor.train(tasks, cohort.models, start, weights)
         updates, self._progress.rejected = self._divergence.usable(round_, trained)
@@ -427,7 +431,9 @@ class Federation:
             models = self.parts.aggregator.aggregate(updates, view)
             progress.train_loss = float(updates.metrics["loss"][updates.num_samples > 0].mean())
         self._divergence.refuse(round_, models, progress.train_loss)
-        self.bank.publish(models, updated=(self.bank.ids[:, None] == updates.model).any(axis=1))
+        updated = np.zeros(int(self.bank.ids.max()) + 1, dtype=bool)  # by id
+        updated[updates.model] = True
+        self.bank.publish(models, updated[self.bank.ids])
         self._solver_state.commit(updates)
 
     def close_round(self, round_: int, opened_s: float, now_s: float) -> tuple[RoundRecord, float]:

@@ -157,8 +157,9 @@ def mean_client_distance(vectors: Floats, members: Ints, distance: DistanceName 
     4.666666667
     """
     total = 0.0
-    for cluster in np.unique(members):
-        rows = vectors[members == cluster]  # a copy, modified in place
+    _, sizes = np.unique(members, return_counts=True)
+    for clients in np.split(members.argsort(kind="stable"), sizes.cumsum()[:-1]):
+        rows = vectors[clients]  # a copy, modified in place
         size = len(rows)
         if size > 1:
             total += _sum_over_pairs(rows, distance) / (size - 1)

@@ -53,8 +53,13 @@ class Parts:
     @property
     def others_need_reports(self) -> bool:
         """Whether any part but the clusterer needs the reports of clients now."""
-        parts = (self.selector, self.memory, self.aggregator, self.pacing, *self.schedules)
-        return any(part.needs_reports for part in parts)
+        return (
+            self.selector.needs_reports
+            or self.memory.needs_reports
+            or self.aggregator.needs_reports
+            or self.pacing.needs_reports
+            or any(schedule.needs_reports for schedule in self.schedules)
+        )
 
 
 @dataclass(frozen=True)

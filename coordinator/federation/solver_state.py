@@ -61,13 +61,14 @@ class SolverState(Stateful):
 
     def commit(self, updates: Updates) -> None:
         """Store the solver state of the updates."""
+        if not updates.state:
+            return
         for row, (client, model) in enumerate(
             zip(updates.client.tolist(), updates.model.tolist(), strict=True)
         ):
-            if updates.state:
-                # Copied: a view would keep the rows of the whole wave.
-                slots = {name: updates.state[name][row].copy() for name in self._widths}
-                self._rows.setdefault(model, {})[client] = slots
+            # Copied: a view would keep the rows of the whole wave.
+            slots = {name: updates.state[name][row].copy() for name in self._widths}
+            self._rows.setdefault(model, {})[client] = slots
 
     def models_changed(self, ids: Ints) -> None:
         """Take note of the ids of all models that exist now: delete the rows of the others."""

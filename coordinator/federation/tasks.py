@@ -22,9 +22,9 @@ def task_settings(
     schedule, which observes it first.
     """
     base = {
-        "learning_rate": np.full(len(client), settings.learning_rate),
-        "local_steps": np.full(len(client), float(settings.local_steps)),
-        "batch_size": np.full(len(client), float(settings.batch_size)),
+        "learning_rate": np.zeros(len(client)) + settings.learning_rate,
+        "local_steps": np.zeros(len(client)) + settings.local_steps,
+        "batch_size": np.zeros(len(client)) + settings.batch_size,
     }
     decided: dict[str, Floats] = {}
     for schedule, view in zip(schedules, views, strict=True):

@@ -85,7 +85,8 @@ class Held(Memory):
             ranges = view.held(clients)
         else:
             ranges = view.arrived(clients, first, view.step)
-        return replace(ranges, bootstrap=self.settings.bootstrap)
+        bootstrap = self.settings.bootstrap
+        return ranges if ranges.bootstrap == bootstrap else replace(ranges, bootstrap=bootstrap)
 
 
 def _weights_by_age(steps: Ints, now: int, weighting: Literal["linear", "exponential"]) -> Floats:

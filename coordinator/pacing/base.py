@@ -5,7 +5,7 @@ A pacing is a set of pure rules over counts per lane.
 
 from __future__ import annotations
 
-import math
+import heapq
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -41,7 +41,8 @@ class CohortSize:
         """
         if self.rounding == "down":
             return int(self.over_commit * quota)
-        return math.ceil(exact(self.over_commit) * quota)
+        factor = exact(self.over_commit)
+        return -(-factor.numerator * quota // factor.denominator)
 
 
 class Pacing(Part):
@@ -49,6 +50,13 @@ class Pacing(Part):
 
     It holds no clock and keeps no counts: each method is a pure function of its arguments and the settings.
     `full` and `absorbs` are evaluated for n instants at once, one per row.
+
+    `full_sees` and `absorbs_sees` declare what these rules look at, so that with many lanes they are not
+    evaluated for all lanes at all instants. "lanes", the default: at all lanes. "sums": only at the sums over
+    the lanes of `quota`, `out` and `back`; they are then given these sums, as one lane. "lane" (`full` only):
+    only at each lane's own numbers, and at the time only as far as `deadline_s` has passed; it is then given
+    one row, with a column for each of n instants of any lane, also in `quota` (n,) and `elapsed_s` (1, n). A
+    class that overrides a rule, and not what is declared of it, declares nothing.
 
     `cancels`: whether the visits that are still out in a full lane are abandoned. `deadline_s`: the elapsed
     time, in virtual seconds, at which `full` and `absorbs` are evaluated once more although no visit ends;
@@ -60,6 +68,26 @@ class Pacing(Part):
 
     cancels: ClassVar[bool] = True
     deadline_s: float | None = None
+
+    @property
+    def full_sees(self) -> Literal["lanes", "lane", "sums"]:
+        """What `full` looks at."""
+        return "lanes"
+
+    @property
+    def absorbs_sees(self) -> Literal["lanes", "sums"]:
+        """What `absorbs` looks at."""
+        return "lanes"
+
+    def sees(self, rule: Literal["full", "absorbs"]) -> Literal["lanes", "lane", "sums"]:
+        """What a rule looks at: what is declared of this very rule, else "lanes"."""
+        kind = type(self)
+        declared, defined = (
+            next(base for base in kind.__mro__ if name in vars(base)) for name in (f"{rule}_sees", rule)
+        )
+        if rule in vars(self) or not issubclass(declared, defined):
+            return "lanes"
+        return self.full_sees if rule == "full" else self.absorbs_sees
 
     def __init__(self, settings: Settings, cohort: CohortSize) -> None:
         """A pacing for cohorts of the given size.
@@ -86,10 +114,15 @@ class Pacing(Part):
         """
         quota = largest_remainder(self.cohort.participants, sizes)
         # A cluster without a quota would never be trained again: it takes one from the largest quota.
-        for lane in np.flatnonzero((quota == 0) & (sizes > 0)):
-            if quota.max() > 1:
-                quota[quota.argmax()] -= 1
-                quota[lane] = 1
+        empty = ((quota == 0) & (sizes > 0)).nonzero()[0].tolist()
+        largest_first = [(-count, lane) for lane, count in enumerate(quota.tolist())] if empty else []
+        heapq.heapify(largest_first)
+        for lane in empty:
+            count, largest = largest_first[0]
+            if count == -1:
+                break
+            heapq.heapreplace(largest_first, (count + 1, largest))
+            quota[[largest, lane]] = -count - 1, 1
         return quota
 
     def opens(self, quota: Ints, sizes: Ints, out: Ints, back: Ints) -> Ints:
@@ -108,7 +141,9 @@ class Pacing(Part):
         """
         if out.any() or back.any():
             return np.zeros_like(quota)
-        return np.array([self.cohort.over_committed(int(count)) for count in quota], dtype=np.int64)
+        counts = quota.tolist()
+        opened = {count: self.cohort.over_committed(count) for count in set(counts)}
+        return np.array([opened[count] for count in counts], dtype=np.int64)
 
     @abstractmethod
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:

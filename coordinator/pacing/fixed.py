@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from coordinator.pacing.base import CohortSize, Pacing
@@ -37,6 +39,16 @@ class Fixed(Pacing):
     def __init__(self, settings: FixedSettings, cohort: CohortSize) -> None:
         super().__init__(settings, cohort)
         self.deadline_s = settings.duration_s
+
+    @property
+    def full_sees(self) -> Literal["sums"]:
+        """The time alone."""
+        return "sums"
+
+    @property
+    def absorbs_sees(self) -> Literal["sums"]:
+        """The time alone."""
+        return "sums"
 
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
         return elapsed_s >= self.settings.duration_s

@@ -82,6 +82,16 @@ class Sync(Pacing):
         quota[largest_first[:remainder]] += 1
         return np.minimum(quota, sizes)
 
+    @property
+    def full_sees(self) -> Literal["lane", "sums"]:
+        """All lanes together, or each alone."""
+        return "sums" if self.settings.close == "pooled" else "lane"
+
+    @property
+    def absorbs_sees(self) -> Literal["sums"]:
+        """The number of visits out."""
+        return "sums"
+
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
         if self.settings.close == "pooled":
             enough: Bools = back.sum(axis=-1, keepdims=True) >= quota.sum()

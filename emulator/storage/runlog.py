@@ -180,6 +180,9 @@ KINDS: dict[str, Kind] = {
 IN_A_LINE = {"completed": "kept"}
 """Fields with another name in a line: names in a log are data and do not change."""
 
+LINE_NAMES = tuple(IN_A_LINE.get(item.name, item.name) for item in fields(RoundRecord))
+"""The names of all fields in a line, in their order."""
+
 NEEDED = {
     IN_A_LINE.get(item.name, item.name)
     for item in fields(RoundRecord)
@@ -216,7 +219,7 @@ class RunLog:
 
     def append(self, record: RoundRecord) -> None:
         """Write a record; ValueError, with nothing written, if a number outside its arrays is not finite."""
-        line = {"kind": "round", **{IN_A_LINE.get(name, name): item for name, item in vars(record).items()}}
+        line = {"kind": "round", **dict(zip(LINE_NAMES, vars(record).values(), strict=True))}
         for name in PER_CLIENT:
             values = line[name]
             if values is not None:

@@ -107,6 +107,8 @@ class InstantExecutor:
     def initial(self, number: int) -> Floats32:
         return np.zeros(1, dtype=np.float32)
 
+    ignores_weights = True
+
     def train(
         self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
     ) -> ArrayUpdates:

@@ -27,6 +27,7 @@ def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
     * All rules are pure functions of their arguments; each row of counts is evaluated independently.
     * It does not write to its arguments.
     * `deadline_s` is None, or finite and above 0.
+    * What it declares of its rules (`Pacing.sees`) is so.
     * Every round has one dispatch and one server step, and ends the same whether the ends of visits are
       handed over together or one by one.
 
@@ -98,20 +99,32 @@ def _play_round(
     together, *in_parts = (
         _played(make(COHORT), sizes, quota, lanes, ends, most) for most in (len(ends), 3, 1)
     )
+    reference = _played(make(COHORT), sizes, quota, lanes, ends, len(ends), is_reference=True)
+    assert same(together, reference), (
+        "a round ends differently when its rules are evaluated for all lanes at all instants: what it "
+        "declares of them (full_sees, absorbs_sees) is not so"
+    )
     assert all(same(together, parts) for parts in in_parts), (
         "a round ends differently when the ends of visits are handed over one by one"
     )
 
 
 def _played(
-    pacing: Pacing, sizes: Ints, quota: Ints, lanes: Ints, ends: VisitEnds, most: int
+    pacing: Pacing,
+    sizes: Ints,
+    quota: Ints,
+    lanes: Ints,
+    ends: VisitEnds,
+    most: int,
+    *,
+    is_reference: bool = False,
 ) -> tuple[float, Ints, Floats]:
     """The time of the round's server step, and of each visit its outcome and its end.
 
     At most `most` ends of visits are handed over together. Raises AssertionError if there is no server step,
     and RunError if the pacing asks for another dispatch or server step.
     """
-    visits = Visits(pacing)
+    visits = Visits(pacing, is_reference=is_reference)
     visits.plan(sizes, quota)
     deadline_s = visits.open(SentOut(np.arange(len(lanes)), lanes, NO_ENDS), START_S)
     until_s = np.inf if deadline_s is None else deadline_s

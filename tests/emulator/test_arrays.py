@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
-from emulator.arrays import weighted_sums
+from emulator.arrays import NARROW, Floats, Floats32, weighted_sums
 
 
 def test_each_row_of_weights_makes_one_mean_of_the_rows() -> None:
@@ -46,3 +49,27 @@ def test_sums_equal_the_naive_double_loop_to_the_bit(k: int, n: int, seed: int) 
         for j in range(n):
             expected[i] += weights[i, j] * rows[j].astype(np.float64)
     assert weighted_sums(weights, rows).tolist() == expected.tolist()
+
+
+@given(
+    weights=hnp.arrays(np.float64, (2, 5), elements=st.sampled_from([0.0, -0.0, 0.5, -2.0, 1e300])),
+    rows=hnp.arrays(
+        np.float32,
+        st.tuples(st.just(5), st.sampled_from([0, 1, NARROW, NARROW + 1])),
+        elements=st.sampled_from([0.0, -0.0, 1.0, 3.3, -1e30, math.inf, -math.inf, math.nan]),
+        fill=st.just(0.1),
+    ),
+)
+def test_narrow_and_wide_rows_have_the_bits_of_one_addition_after_another(
+    weights: Floats, rows: Floats32
+) -> None:
+    expected = np.zeros((2, rows.shape[1]))
+    with np.errstate(all="ignore"):
+        for total, row_weights in zip(expected, weights, strict=True):
+            for weight, row in zip(row_weights, rows, strict=True):
+                if weight != 0:
+                    total += weight * row
+        sums = weighted_sums(weights, rows)
+    assert np.array_equal(np.isnan(sums), np.isnan(expected))
+    numbers = ~np.isnan(expected)  # which bits a NaN has is the processor's affair
+    assert sums[numbers].tobytes() == expected[numbers].tobytes()

@@ -252,15 +252,16 @@ class IntervalAvailability:
         return np.maximum(position.lap_s + local_s, np.nextafter(time_s, np.inf))
 
     def _locate(self, device: Ints, time_s: float) -> _Position:
-        period_s = self._period_s[device]
+        period_s = self._period_s.take(device)
         local_s = np.fmod(time_s, period_s)  # exact, and `time_s` itself where the period is inf
-        first, stop = self._offsets[device], self._offsets[device + 1]
+        first, stop = self._offsets.take(device), self._offsets.take(device + 1)
         present = first - 1  # the last row known to start at or before the instant
         # NOTE: steps of powers of two instead of midpoints: for a hundred clients every array pass counts.
         for power in reversed(range(int((stop - first).max(initial=0)).bit_length())):
             row = present + (1 << power)
-            starts = self._start_s.take(row, mode="clip")
-            present = np.where((row < stop) & (starts <= local_s), row, present)
+            starts_before = self._start_s.take(row, mode="clip") <= local_s
+            starts_before &= row < stop
+            np.putmask(present, starts_before, row)
         return _Position(first, stop, present + 1, period_s, local_s, time_s - local_s)
 
     def _row(self, column: Floats | Floats32, row: Ints, position: _Position) -> Floats:

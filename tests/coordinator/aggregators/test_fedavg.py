@@ -75,3 +75,22 @@ def test_nothing_came_back_nothing_changes():
 def test_unknown_weightings_are_refused():
     with pytest.raises(ValueError, match="'samples' or 'uniform'"):
         FedAvgSettings(weighting="loss")
+
+
+@pytest.mark.parametrize("weighting", ["samples", "uniform"])
+def test_models_some_at_a_time_are_the_same_to_the_bit(weighting, monkeypatch):
+    draw = np.random.default_rng(0)
+    ids, rows = draw.permutation(40)[:11], 60
+    arrived = ArrayUpdates(
+        client=np.arange(rows),
+        model=draw.choice(ids[:9], rows),
+        num_samples=draw.integers(0, 50, rows),
+        num_steps=np.ones(rows, dtype=np.int64),
+        delta=draw.normal(size=(rows, 3)).astype(np.float32),
+        group=draw.integers(0, 3, rows),
+    )
+    view = a_view(models=draw.normal(size=(11, 3)), model_ids=ids)
+    together = fedavg(weighting).aggregate(arrived, view)
+    for at_once in (1, 2, 4):
+        monkeypatch.setattr("coordinator.aggregators.fedavg.MODELS_AT_ONCE", at_once)
+        assert fedavg(weighting).aggregate(arrived, view).tobytes() == together.tobytes()

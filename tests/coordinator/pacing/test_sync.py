@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncSettings
 from emulator.arrays import Ints
+from emulator.proportions import largest_remainder
 from experiments.contracts import check_pacing
 from tests.fakes import ints
 
@@ -107,3 +110,13 @@ def test_the_one_server_step_comes_when_nothing_is_out_and_closes_the_round():
 
 def test_no_lanes_at_all_are_no_error():
     assert full(sync(), ints(), ints()) == []
+
+
+@given(sizes=st.lists(st.integers(0, 60), min_size=1, max_size=12), participants=st.integers(1, 30))
+def test_lanes_without_a_quota_take_from_the_largest_one_after_another(sizes: list[int], participants: int):
+    expected = largest_remainder(participants, ints(*sizes))
+    for lane in np.flatnonzero((expected == 0) & (ints(*sizes) > 0)):
+        if expected.max() > 1:
+            expected[expected.argmax()] -= 1
+            expected[lane] = 1
+    assert sync(participants).quota(ints(*sizes)).tolist() == expected.tolist()
