@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from coordinator.federation.hearing.client_data import Reference
+from emulator.storage.stateful import Stateful
 from executor.executor import LocalExecutor
 from executor.replicas import ReplicatedExecutor
 from experiments.build import World, build_emulation, build_executor, run_header
 from experiments.config import Experiment
+from experiments.own_packages import OUR_PACKAGES
 from experiments.reference import build_reference
 from experiments.results.run_directory import RunDirectory
 from experiments.running.attempt import Attempt
@@ -96,6 +98,26 @@ class Stopped:
             with self.log_path.open("ab") as log:
                 log.write(TORN)
         raise AssertionError("unreachable")
+
+
+def state_fields(below: object) -> set[tuple[str, str]]:
+    """(class, field) of every `state_fields` of the objects of ours that `below` refers to."""
+    found: set[tuple[str, str]] = set()
+    seen, waiting = {id(below)}, [below]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, Stateful):
+            found |= {(type(item).__name__, name) for name in item.state_fields}
+        if isinstance(item, Mapping):
+            others = list(item.values())
+        elif isinstance(item, list | tuple):
+            others = list(item)
+        else:
+            others = list(vars(item).values()) if type(item).__module__.startswith(OUR_PACKAGES) else []
+        others = [other for other in others if id(other) not in seen]
+        seen |= {id(other) for other in others}
+        waiting += others
+    return found
 
 
 def _advance(steps: int, playing: Iterator[None]) -> bool:

@@ -14,12 +14,21 @@ from coordinator.representations import REPRESENTATIONS
 from coordinator.triggers import TRIGGERS
 from emulator.storage.runlog import read_log
 from tests.reliability.rows import ARMS, row
-from tests.reliability.stops import Stopped
+from tests.reliability.stops import Stopped, state_fields
 
 Row = Callable[[str], Stopped]
 WholeLog = Callable[[str], bytes]
 
 REPORTING = ("embedding", "gradient", "gradient-in-full", "gradient-at-the-mean-model", "labels-by-js")
+
+AFTER_EVERY_STEP = (
+    *("labels-by-js", "oort", "feddrift", "feddrift-c", "auxo", "driftsurf", "fielding-learned"),
+    *("feddrift-eager", "adaptive-lr", "flexcfl", "static", "fedyogi", "aue", "aue-pc", "kue", "last-losses"),
+    *("oracle", "cfl", "adam-by-step", "away"),
+)
+"""Rows that together have every state field; the others are stopped after every step in sweeps."""
+
+STEPPED = [pytest.param(name, marks=[] if name in AFTER_EVERY_STEP else [pytest.mark.sweep]) for name in ARMS]
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.sweep) for seed in range(1, 12))]
 
@@ -43,7 +52,18 @@ def test_the_trigger_of_such_a_row_fires_and_is_silent(
     assert {trigger.fired for trigger in triggers} == {True, False}
 
 
-@pytest.mark.parametrize("name", ARMS)
+def test_the_rows_that_are_stopped_after_every_step_have_every_state_field(stopped: Row) -> None:
+    def fields(name: str) -> set[tuple[str, str]]:
+        with stopped(name).attempt() as attempt:
+            return state_fields(attempt.emulation.coordinator)
+
+    by_row = {name: fields(name) for name in ARMS}
+    covered = set().union(*(by_row[name] for name in AFTER_EVERY_STEP))
+    assert len(covered) > 100
+    assert set().union(*by_row.values()) == covered
+
+
+@pytest.mark.parametrize("name", STEPPED)
 def test_a_run_that_is_stopped_after_every_step_has_the_same_log(
     name: str, stopped: Row, whole_log: WholeLog
 ) -> None:
