@@ -224,8 +224,12 @@ class ChoiceOf:
 
 
 def _finds_distributions(finder: Any) -> bool:
-    """Whether a finder of sys.meta_path other than Python's own may know distributions."""
-    return finder is not PathFinder and hasattr(finder, "find_distributions")
+    """Whether a finder of sys.meta_path may know distributions that are in no folder of sys.path.
+
+    Python's own knows none, and the package importlib_metadata replaces it by one that does not either.
+    """
+    is_of_folders = finder is PathFinder or type(finder).__module__.startswith("importlib_metadata")
+    return not is_of_folders and hasattr(finder, "find_distributions")
 
 
 def _may_have_parts(folder: str) -> bool:

@@ -4,7 +4,6 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from datetime import date
-from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
@@ -136,8 +135,6 @@ def lookups(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     monkeypatch.setattr("importlib.metadata.entry_points", look)
     monkeypatch.syspath_prepend(".")  # which restores the whole path at the end
     monkeypatch.setattr(sys, "path", [])
-    others = [finder for finder in sys.meta_path if not hasattr(finder, "find_distributions")]
-    monkeypatch.setattr(sys, "meta_path", [*others, PathFinder])
     installed_entry_points.cache_clear()
     yield found
     installed_entry_points.cache_clear()
