@@ -1,9 +1,9 @@
-# make demo | test | check | check-pythons | bench: each sets up .venv by itself, with pip, from constraints.txt.
+# make demo | test | test-fast | check | check-pythons | bench: each sets up .venv by itself, with pip, from constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check check-pythons bench setup clean
+.PHONY: demo test test-fast check check-pythons bench setup clean
 .DELETE_ON_ERROR:
 
 setup: $(READY)
@@ -19,6 +19,9 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest --durations=10 --numprocesses=auto --maxprocesses=4 --dist=loadscope
+
+test-fast: $(READY)
+	$(BIN)/python -m pytest --fast --numprocesses=auto --maxprocesses=4 --dist=loadscope
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from emulator import own_parts
+from tests.fast_tier import FastTier
 from tests.processes.real_starts import Starts
 
 settings.register_profile("driftscale", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -26,6 +27,15 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 STARTS = pytest.StashKey[Starts]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fast", action="store_true", help="only the fast tier (tests/fast_tier.py)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--fast"):
+        config.pluginmanager.register(FastTier(Path(__file__).parents[1]))
 
 
 @pytest.hookimpl(wrapper=True)

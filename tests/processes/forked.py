@@ -41,6 +41,7 @@ class Forked(subprocess.Popen[Any]):
         """Popen's hook that starts the process, whose pipes it has made, and sets `pid`."""
         given = inspect.signature(subprocess.Popen._execute_child).bind(self, *positional, **named).arguments  # type: ignore[attr-defined]
         command = [os.fspath(argument) for argument in given["args"]]
+        sys.audit("tests.forked", command)
         if command[0] != sys.executable or command[1] not in ("-m", "-c"):
             raise ValueError(f"{command}: only [sys.executable, '-m' or '-c', ...] can be forked")
         if given["preexec_fn"] is not None or given["pass_fds"] or given["shell"] or given["executable"]:
