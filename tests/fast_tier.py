@@ -499,6 +499,7 @@ SLOW: Mapping[str, Collection[str]] = {
     "tests/reliability/test_signals.py": (),
     "tests/reliability/test_stops.py": (),
     "tests/reliability/test_sweeps.py": (),
+    "tests/test_against.py": ("test_what_git_does_not_know_is_refused_in_one_line",),
     "tests/test_imports.py": (
         "test_a_command_that_does_not_train_imports_no_heavy_library",
         "test_a_configuration_is_read_without_the_analysis_libraries",
