@@ -60,6 +60,7 @@ def memory_figures(clients: int, repeats: int, say: Say) -> list[Figure]:
             "MB",
             better="lower",
             against=objects,
+            target=Target("value", 210.0),
         ),
     ]
 

@@ -1,7 +1,8 @@
 """`python -m experiments.bench.probes.memory WHAT CLIENTS`: prints the resident bytes that WHAT takes.
 
 The output is JSON: bytes by stage, each with those of the stages before it. WHAT is built on a small scale
-first, so that libraries, their caches and our own code do not count.
+first, so that libraries, their caches and our own code do not count. Freed memory is given back before it is
+read: how much of it the C library keeps differs from one process to the next.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from executor.malloc import give_back_freed_memory
 from experiments.bench.digits import digits_online
 from experiments.bench.population import InstantExecutor, Population
 from experiments.bench.rivals.rounds_by_scan import registry
@@ -72,10 +74,12 @@ def main(what: str, clients: int) -> None:
     for _ in BUILD[what](1000):
         pass
     gc.collect()
+    give_back_freed_memory()
     before = resident_bytes()
     added = {}
     for name, _alive in BUILD[what](clients):
         gc.collect()
+        give_back_freed_memory()
         added[name] = resident_bytes() - before
     print(json.dumps(added))
 
