@@ -508,6 +508,7 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_a_run_on_the_digits_does_not_import_scikit_learn",
         "test_a_trace_is_inspected_without_torch",
     ),
+    "tests/test_mutants.py": ("test_a_mutant_is_killed_or_survives_and_the_tree_is_as_it_was",),
     "tests/test_plugin_package.py": (),
     "tests/test_words.py": (),
     "tests/traces/availability/test_diurnal.py": (

@@ -22,6 +22,8 @@ def test_one_run_at_a_time_is_the_default() -> None:
     assert parse_scale("12", None, None, False) == Scale(jobs=12)
     assert parse_scale(f"{MOST_JOBS}", None, None, False) == Scale(jobs=MOST_JOBS)
     assert parse_scale("auto", None, None, False) == Scale(jobs=None)
+    scales = (Scale(jobs=1), Scale(jobs=2), Scale(jobs=None), Scale(cluster="tls://host:1"))
+    assert [scale.may_start_workers for scale in scales] == [False, True, True, False]
     assert parse_scale(None, "tls://node1:8786", KEYS, True) == Scale(1, "tls://node1:8786", KEYS, True)
 
 

@@ -54,6 +54,20 @@ def test_how_it_is_reported_may_change(tmp_path: Path) -> None:
     assert RunDirectory(out).experiment()["report"] == {"window": 2, "targets": []}
 
 
+def test_runs_that_workers_are_to_play_are_checked_before_the_directory_is_made(tmp_path: Path) -> None:
+    out, misfit = tmp_path / "run", small(round={"participants": 99})
+
+    def plan(experiment: Experiment) -> None:
+        plan_run(experiment, out, None, locator(None, None), fresh=False, is_checked_first=True)
+
+    with pytest.raises(ConfigurationError, match=r"round\.participants = 99: more than the 12 clients"):
+        plan(misfit)
+    assert not out.exists()
+    plan(small())
+    plan(misfit)  # no longer the first runs: the workers find it
+    assert "participants = 99" in RunDirectory(out).experiment_path.read_text()
+
+
 def test_a_configuration_that_never_finished_a_run_binds_nobody(tmp_path: Path) -> None:
     out = tmp_path / "run"
     with pytest.raises(ConfigurationError, match=r"round\.participants = 99"):
