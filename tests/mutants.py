@@ -217,7 +217,7 @@ def covering(folder: Path, tests: Sequence[str] = ()) -> dict[str, Any]:
     """By file and line the tests that execute it; the seconds of each test, and which start processes."""
     kept = folder / "covering.json"
     if not kept.exists():
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutants", "--cover", str(folder)]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutants", f"--cover={folder}"]
         subprocess.run([*command, "--numprocesses=2", "--dist=loadscope", *tests], cwd=ROOT, check=False)
         measured = coverage.Coverage(data_file=str(folder / "coverage"), config_file=False)
         measured.combine([str(folder)])
