@@ -53,7 +53,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """A test that has passed fails if it started Python more often than is allowed."""
+    """A test that has passed fails if its file has started Python more often than is allowed."""
     result = yield
     if item.get_closest_marker("sweep") is None and (excess := item.config.stash[STARTS].excess()):
         pytest.fail(excess, pytrace=False)

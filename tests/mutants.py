@@ -18,6 +18,7 @@ import ast
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -282,19 +283,34 @@ def ending(mutant: Mutant, tests: Sequence[str], tree: Path) -> Ending:
     return "survived" if ended.returncode == 0 else "killed"
 
 
+def failing(tests: Sequence[str], tree: Path, jobs: int) -> set[str]:
+    """The tests that fail without any mutant, as where a test needs more than the files of the tree."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-rfE", f"-n{jobs}", "--dist=loadscope", *tests],
+        cwd=tree,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return set(re.findall(r"^(?:FAILED|ERROR) (\S+?::\w+)", ended.stdout, re.MULTILINE))
+
+
 def played(mutants: Sequence[Mutant], known: Mapping[str, Any], jobs: int) -> list[Ending]:
     """How each mutant ended, in `jobs` copies of the tree at once."""
+    tests_of = {mutant: tests_for(mutant, known) for mutant in mutants}
     with tempfile.TemporaryDirectory() as folder:
         free: SimpleQueue[Path] = SimpleQueue()
         for number in range(jobs):
             tree = Path(folder) / str(number) / "tree"
             shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "build", "runs", "*.egg-info"))
             free.put(tree)
+        useless = failing(sorted({name for names in tests_of.values() for name in names}), tree, jobs)
+        print(f"left out, as they fail without a mutant: {sorted(useless)}", file=sys.stderr, flush=True)
 
         def play(mutant: Mutant) -> Ending:
             tree = free.get()
             try:
-                found = ending(mutant, tests_for(mutant, known), tree)
+                found = ending(mutant, [name for name in tests_of[mutant] if name not in useless], tree)
             finally:
                 free.put(tree)
             print(f"{found}: {mutant.file}: {mutant.mutated.strip()}", file=sys.stderr, flush=True)

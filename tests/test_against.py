@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.against import RefusedError, Tree, compared, git, refuse_missing
+from tests.against import ROOT, RefusedError, Tree, compared, git, refuse_missing
 
 
 def test_ratios_are_of_the_same_turn_and_figures_that_one_tree_lacks_are_left_out() -> None:
@@ -24,6 +24,7 @@ def test_a_row_that_one_tree_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -
         refuse_missing(["e1", "now"], trees)
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this tree is no checkout")
 def test_what_git_does_not_know_is_refused_in_one_line() -> None:
     with pytest.raises(RefusedError, match="Needed a single revision"):
         git("rev-parse", "--verify", "no-such-commit^{commit}")

@@ -1,7 +1,7 @@
 """The tests that really start Python, how often, and what only a real start shows.
 
-Other tests fork (`forked.py`): a start that imports torch costs two seconds. A test that starts Python more
-often than is said here fails.
+Other tests fork (`forked.py`): a start that imports torch costs two seconds. A test fails if its file has
+started Python more often than is said here.
 """
 
 from __future__ import annotations
@@ -173,11 +173,14 @@ SERVER = "tests.processes.server"
 
 
 class Starts:
-    """Counts the starts of Python by this process, by test."""
+    """Counts the starts of Python by this process, by file of tests.
+
+    Not by test: whichever test of a file is the first makes what all of them share.
+    """
 
     def __init__(self) -> None:
-        self.by_test: Counter[str] = Counter()
-        self._test = ""
+        self.by_file: Counter[str] = Counter()
+        self._file = ""
 
     @contextmanager
     def counted(self) -> Iterator[None]:
@@ -191,7 +194,7 @@ class Starts:
             words = [os.fsdecode(argument) for argument in arguments]
             starts_python = any(Path(word).name.startswith("python") for word in words)
             if starts_python and SERVER not in words:
-                self.by_test[self._test] += 1
+                self.by_file[self._file] += 1
             return start(arguments, executables, *others)
 
         with (
@@ -201,16 +204,16 @@ class Starts:
             yield
 
     def begin(self, test: str) -> None:
-        """From now on the starts are those of `test`, a node id without its parameters."""
-        self._test = test.partition("[")[0]
+        """From now on the starts are those of the file of `test`, a node id."""
+        self._file = test.partition("::")[0]
 
     def excess(self) -> str:
-        """What is wrong if the present test has started Python more often than the list says; else empty."""
-        file, _, test = self._test.partition("::")
-        number, most = self.by_test[self._test], REAL_STARTS.get(file, {}).get(test, (0, ""))[0]
+        """What is wrong if the present file has started Python more often than the list says; else empty."""
+        number = self.by_file[self._file]
+        most = sum(allowed for allowed, _ in REAL_STARTS.get(self._file, {}).values())
         if number <= most:
             return ""
         return (
-            f"started Python {number} times, and tests/processes/real_starts.py allows {most}: fork it "
-            "(tests/processes/forked.py), or say there what only a real start shows"
+            f"its file has started Python {number} times, and tests/processes/real_starts.py allows {most}: "
+            "fork it (tests/processes/forked.py), or say there what only a real start shows"
         )
