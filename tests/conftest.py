@@ -47,7 +47,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    item.config.stash[STARTS].begin(item.nodeid)
+    is_sweep = item.get_closest_marker("sweep") is not None
+    item.config.stash[STARTS].begin("" if is_sweep else item.nodeid)
     return (yield)
 
 
