@@ -99,7 +99,8 @@ class Settings(BaseModel):
         """
         for name in type(self).model_fields:
             value = getattr(self, name)
-            for item in value if isinstance(value, tuple) else (value,):
+            several = value.values() if isinstance(value, Mapping) else value
+            for item in several if isinstance(value, Mapping | list | tuple) else (value,):
                 settings = item.settings if isinstance(item, Chosen) else item
                 if isinstance(settings, Settings):
                     settings.find_files(locate)

@@ -25,6 +25,7 @@ class Aggregator(Part):
         Returns:
             (M, n) the argument of the one `updates.weighted_sum` that `aggregate` calls if all updates are
             finite; None (the default) if it does something else, or if the weights depend on the updates.
+            Of very many models, `aggregate` may sum some at a time.
         """
         return None
 
