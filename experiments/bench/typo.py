@@ -7,6 +7,7 @@ in turns, the three libraries without which no configuration is read.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -17,7 +18,9 @@ from emulator.errors import InputError, RunError
 from experiments.bench.figures import Figure, Reference, Target, figure
 from experiments.bench.jobs import frozen_digits
 from experiments.bench.measure import Measured, Say, interleaved
+from experiments.own_packages import OUR_PACKAGES
 
+ROOT = Path(__file__).resolve().parents[2]
 KEY = "round.roundz=4"
 LIBRARIES = "import numpy, pydantic, typer; pydantic.BaseModel"
 MOST_TIMES = 2.4
@@ -28,11 +31,15 @@ STRETCH_TIMES = 2.0
 
 def measure_typo(repeats: int, say: Say) -> list[Figure]:
     """CPU seconds until a misspelt key is reported, with cached bytecode and without, against libraries."""
-    with TemporaryDirectory() as cache:
+    with TemporaryDirectory() as cache, TemporaryDirectory() as copy:
+        for package in OUR_PACKAGES:
+            shutil.copytree(
+                ROOT / package, Path(copy) / package, ignore=shutil.ignore_patterns("__pycache__")
+            )
         samples = interleaved(
             {
                 "cached": reported(KEY, {"PYTHONPYCACHEPREFIX": cache}),
-                "compiled": reported(KEY, {"PYTHONDONTWRITEBYTECODE": "1"}),
+                "compiled": reported(KEY, {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": copy}),
                 "libraries": libraries_imported(),
             },
             repeats,
@@ -97,13 +104,12 @@ def libraries_imported() -> Measured:
 
 def _started(arguments: list[str], environment: Mapping[str, str]) -> tuple[int, float]:
     """Exit code and CPU seconds of Python with these arguments and further variables."""
-    root = Path(__file__).resolve().parents[2]
     unset = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
     kept = {name: value for name, value in os.environ.items() if name not in unset}
     before_s = _cpu_of_children_s()
     ended = subprocess.run(
         [sys.executable, "-P", *arguments],
-        env={**kept, "PYTHONPATH": str(root), **environment},
+        env={**kept, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         check=False,
     )
