@@ -77,7 +77,7 @@ class Comparison:
 
     def _text(self) -> tuple[list[str], list[list[str]]]:
         """The headings and the cells of the table that `driftscale compare` prints."""
-        from experiments.results.report.runs_section import runs_table
+        from experiments.results.many_runs.runs_table import runs_table
 
         table = runs_table(self.section, in_terminal=True)
         rows = [[arm, *(" ".join(cell.lines) for cell in cells)] for arm, cells in table.rows]

@@ -10,7 +10,7 @@ from typing import Any
 
 from emulator.errors import ConfigurationError, InputError
 from experiments.cli.paths import data_or_variable, path_for
-from experiments.results.recorded import MOST_RUNS
+from experiments.results.reading.recorded import MOST_RUNS
 
 AnyPath = str | os.PathLike[str]
 Paths = AnyPath | Sequence[AnyPath]

@@ -14,26 +14,26 @@ from markupsafe import Markup, escape
 from emulator.errors import InputError
 from experiments.cli.tables import print_section, print_summary
 from experiments.naming import abbreviated
-from experiments.results.accuracy_tables import TargetTable
+from experiments.results.figures import figures
+from experiments.results.figures.difference import can_be_compared, difference_figure
+from experiments.results.figures.every_target import every_target
+from experiments.results.figures.figures import Arm
+from experiments.results.figures.timeline import TimelineRound, timeline_figure
 from experiments.results.frames.result_frames import (
     NotRecordedError,
     RecordedExperiment,
     ResultFrames,
 )
+from experiments.results.many_runs.folder_table import build_sections
 from experiments.results.many_runs.rows import Section
-from experiments.results.report import figures
-from experiments.results.report.answers.every_target import every_target
-from experiments.results.report.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
-from experiments.results.report.difference import can_be_compared, difference_figure
-from experiments.results.report.figures import Arm
-from experiments.results.report.for_whom.section import for_whom
-from experiments.results.report.notes import as_warning, horizon_note
-from experiments.results.report.runs_section import runs_horizon, runs_table, runs_warnings
-from experiments.results.report.section_plots import section_plots
-from experiments.results.report.why.section import read_columns, why_plots
-from experiments.results.report.why.timeline import TimelineRound, timeline_figure
-from experiments.results.summary import Summary
-from experiments.results.table import build_sections
+from experiments.results.many_runs.runs_table import runs_horizon, runs_table, runs_warnings
+from experiments.results.many_runs.section_plots import section_plots
+from experiments.results.pages.why_section import read_columns, why_plots
+from experiments.results.tables.accuracy_tables import TargetTable
+from experiments.results.tables.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
+from experiments.results.tables.for_whom_section import for_whom
+from experiments.results.tables.notes import as_warning, horizon_note
+from experiments.results.tables.summary import Summary
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

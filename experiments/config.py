@@ -38,7 +38,7 @@ from emulator.plugins import ChoiceOf, Chosen, Settings, alone_is_a_list
 from executor.models import MODELS
 from executor.rules import RULES
 from executor.settings import Batches, ExecutorSettings
-from experiments.results.recorded import (
+from experiments.results.reading.recorded import (
     MOST_EXPERIMENT_BYTES,
     MOST_NAME_BYTES,
     MOST_TARGETS,

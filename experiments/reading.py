@@ -17,7 +17,7 @@ from emulator.storage.bounded import is_file, read_toml, toml_document
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import DataFolders, Locate, OutsideError, locator
 from experiments.naming import naming
-from experiments.results.recorded import EXPERIMENT_FILE, up_to_date
+from experiments.results.reading.recorded import EXPERIMENT_FILE, up_to_date
 from traces.sources import SOURCES
 
 SWEEP = "sweep"

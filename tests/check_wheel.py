@@ -27,7 +27,7 @@ DATA = {
     "experiments/configs/feddrift/sine-2.toml",
     "experiments/configs/fielding/hear.toml",
     "experiments/configs/digits.toml",
-    "experiments/results/report/report_page.html",
+    "experiments/results/pages/report_page.html",
     "traces/availability/diurnal_curve.csv",
     "experiments/bench/digits_15_runs.toml",
     *(f"{package}/py.typed" for package in PACKAGES),

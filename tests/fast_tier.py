@@ -359,7 +359,7 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_the_facts_of_a_drawn_world_are_plain_values_as_a_manifest_records_them",
         "test_the_most_runs_that_were_beside_it_stand_in_its_timing",
     ),
-    "tests/experiments/results/clusters/test_cluster_changes.py": (
+    "tests/experiments/results/tables/test_cluster_changes.py": (
         "test_the_page_has_the_table_with_its_note",
     ),
     "tests/experiments/results/drawing/test_plotly_js.py": (
@@ -378,42 +378,44 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_sweeps_have_sections_of_their_own",
         "test_the_same_trace_by_its_hashes_is_the_same_whatever_the_configurations_say",
     ),
-    "tests/experiments/results/many_runs/test_significance.py": (
+    "tests/experiments/results/statistics/test_significance.py": (
         "test_equal_arms_differ_at_most_in_the_nominal_share_of_experiments",
         "test_without_correction_some_of_six_equal_arms_differ_far_too_often",
     ),
-    "tests/experiments/results/report/answers/test_per_seed.py": (
+    "tests/experiments/results/tables/test_seeds.py": (
         "test_the_csv_in_the_page_has_the_unrounded_numbers_of_the_table",
     ),
-    "tests/experiments/results/report/for_whom/test_for_whom.py": (
+    "tests/experiments/results/tables/test_for_whom.py": (
         "test_figures_stay_small_with_many_arms_and_clusters",
         "test_intervals_and_lines_are_named_as_what_they_are",
         "test_the_page_shows_the_tables_and_plots",
         "test_without_logged_accuracies_the_page_names_the_option",
     ),
-    "tests/experiments/results/report/test_faults_section.py": (
+    "tests/experiments/results/tables/test_faults.py": (
         "test_the_page_has_the_section_only_if_there_were_faults",
     ),
-    "tests/experiments/results/report/test_hostile_names.py": (),
-    "tests/experiments/results/report/test_page.py": (),
-    "tests/experiments/results/report/test_section_plots.py": ("test_more_panels_than_fit_are_a_sentence",),
-    "tests/experiments/results/report/test_serving_map.py": (
+    "tests/experiments/results/pages/test_hostile_names.py": (),
+    "tests/experiments/results/pages/test_report_page.py": (),
+    "tests/experiments/results/many_runs/test_section_plots.py": (
+        "test_more_panels_than_fit_are_a_sentence",
+    ),
+    "tests/experiments/results/figures/test_serving_map.py": (
         "test_a_report_of_a_trace_without_concepts_has_no_sections_on_them",
         "test_maps_that_cannot_be_read_are_left_out_with_a_note",
         "test_the_report_has_the_figures_beside_the_published_ones_and_a_map_for_each_arm",
     ),
-    "tests/experiments/results/report/why/test_why_figures.py": (
+    "tests/experiments/results/figures/test_why_figures.py": (
         "test_the_timelines_of_22_arms_of_a_thousand_participants_stay_small",
     ),
-    "tests/experiments/results/test_intervals.py": (
+    "tests/experiments/results/statistics/test_intervals.py": (
         "test_t_intervals_of_gains_miss_about_one_time_in_twenty",
     ),
-    "tests/experiments/results/test_medians.py": (
+    "tests/experiments/results/statistics/test_medians.py": (
         "test_intervals_miss_the_true_median_no_more_often_than_their_level_allows",
         "test_ranks_of_thousands_of_seeds_are_found_at_once",
     ),
-    "tests/experiments/results/test_table.py": (),
-    "tests/experiments/results/test_time_to_accuracy.py": (
+    "tests/experiments/results/many_runs/test_folder_table.py": (),
+    "tests/experiments/results/statistics/test_time_to_accuracy.py": (
         "test_mean_accuracy_is_the_share_of_time_at_a_target_averaged_over_all_targets",
     ),
     "tests/experiments/running/test_command_facts.py": (),

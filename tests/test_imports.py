@@ -143,7 +143,7 @@ def test_a_trace_is_inspected_without_torch(tmp_path: Path) -> None:
 
 def test_a_configuration_is_read_without_the_analysis_libraries() -> None:
     done = run(
-        "import sys, experiments.results.run_directory, device_profiles, emulator.storage.tables\n"
+        "import sys, experiments.results.reading.run_directory, device_profiles, emulator.storage.tables\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     assert done.stdout.strip() == "[]", done.stderr

@@ -17,7 +17,7 @@ from experiments.cli import main
 from experiments.locating import locator
 from experiments.own_packages import OUR_PACKAGES
 from experiments.reading import load_experiment
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.leftovers import clear
 from tests.experiments.small import DEVICES, write_idx_folder, write_small
 from tests.experiments.synthetic_runs import a_directory, a_run, store

@@ -24,7 +24,7 @@ from emulator.errors import RunError
 from experiments.bench.figures import Figure, Reference, Target, figure
 from experiments.bench.measure import Measured, Say, interleaved
 from experiments.bench.memory import BYTES_PER_MB, in_a_process
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 
 JOBS = 2
 ONE_AFTER_ANOTHER = "the same command with --jobs 1"

@@ -171,7 +171,7 @@ def report(
 ) -> None:
     """Summarise a run directory, or a folder of them, again."""
     from experiments.cli.reports import report_all_of, report_one
-    from experiments.results.table import run_directories
+    from experiments.results.many_runs.folder_table import run_directories
 
     directories = run_directories(directory)
     if directories:
@@ -326,7 +326,7 @@ def _parse_seeds(text: str | None) -> list[int] | None:
     None if `text` is None. Raises ConfigurationError if it has another form, or more than `MOST_RUNS` seeds.
     """
     from emulator.errors import ConfigurationError
-    from experiments.results.recorded import MOST_RUNS
+    from experiments.results.reading.recorded import MOST_RUNS
 
     if text is None:
         return None

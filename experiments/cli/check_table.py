@@ -15,7 +15,7 @@ from experiments.running.sweep import short_keys
 if TYPE_CHECKING:
     from experiments.build import World
     from experiments.config import Experiment
-    from experiments.results.json_files import SweepCell
+    from experiments.results.reading.json_files import SweepCell
     from experiments.running.members import Member
 
 Facts = dict[str, object]

@@ -16,7 +16,7 @@ from experiments.cli.reports import note, report_one, report_table, write_result
 from experiments.cli.signals import EXIT_CODE, stop_on_signals
 from experiments.locating import locator
 from experiments.playing.command import RunCommand
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.plan import PlannedRun
 from experiments.running.replicas import follow, joined
 

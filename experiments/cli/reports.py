@@ -18,11 +18,7 @@ from experiments.cli.tables import (
     print_unfinished,
 )
 from experiments.results.many_runs.compared import compared
-from experiments.results.report import write_plotly, write_results
-from experiments.results.report.cells import run_counts
-from experiments.results.run_directory import RunDirectory
-from experiments.results.summary import Summary
-from experiments.results.table import (
+from experiments.results.many_runs.folder_table import (
     TABLE_VERSION,
     build_sections,
     build_table,
@@ -30,6 +26,10 @@ from experiments.results.table import (
     recorded_name,
     write_table,
 )
+from experiments.results.pages import write_plotly, write_results
+from experiments.results.reading.run_directory import RunDirectory
+from experiments.results.tables.cells import run_counts
+from experiments.results.tables.summary import Summary
 
 
 def report_one(path: Path, output: OutputFormat) -> None:

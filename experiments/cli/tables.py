@@ -14,8 +14,27 @@ from rich.text import Text
 
 from experiments.cli.output import wide_console
 from experiments.results.many_runs.rows import Section
-from experiments.results.report.cells import NOTHING, OUTSIDE, printable, scored_steps
-from experiments.results.report.columns import (
+from experiments.results.many_runs.runs_table import (
+    runs_horizon,
+    runs_notes,
+    runs_table,
+    runs_warnings,
+    section_heard_note,
+)
+from experiments.results.pages.folder_page import (
+    TITLES,
+    accuracy_cell,
+    agreement_notes,
+    columns_with_drift,
+    has_published,
+    is_in_matrices,
+    marked_notes,
+    models_cell,
+    names_alone,
+    unfinished,
+)
+from experiments.results.tables.cells import NOTHING, OUTSIDE, printable, scored_steps
+from experiments.results.tables.columns import (
     ACCURACY,
     CLIENTS,
     CLUSTER_CHANGES,
@@ -26,7 +45,7 @@ from experiments.results.report.columns import (
     target_name,
     text_table,
 )
-from experiments.results.report.notes import (
+from experiments.results.tables.notes import (
     COST_NOTE,
     HOW_TO_SET_A_TARGET,
     accuracy_note,
@@ -40,26 +59,7 @@ from experiments.results.report.notes import (
     horizon_note,
     target_note,
 )
-from experiments.results.report.runs_section import (
-    runs_horizon,
-    runs_notes,
-    runs_table,
-    runs_warnings,
-    section_heard_note,
-)
-from experiments.results.report.table_page import (
-    TITLES,
-    accuracy_cell,
-    agreement_notes,
-    columns_with_drift,
-    has_published,
-    is_in_matrices,
-    marked_notes,
-    models_cell,
-    names_alone,
-    unfinished,
-)
-from experiments.results.summary import Summary
+from experiments.results.tables.summary import Summary
 
 GAP = 3  # between columns: two of padding, and one of the box
 

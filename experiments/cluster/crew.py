@@ -26,7 +26,7 @@ from experiments.cluster.installation import source_digest
 from experiments.jobs.crew import Ended, Facts, Met, Told
 from experiments.jobs.workplace import Job, described
 from experiments.locating import DataFolders
-from experiments.results.json_files import Identity
+from experiments.results.reading.json_files import Identity
 from experiments.running.locking import lock_content
 from experiments.running.plan import Plan
 

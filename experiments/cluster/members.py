@@ -18,8 +18,8 @@ from experiments.cluster import child_signals
 from experiments.cluster.installation import rounding, source_digest
 from experiments.cluster.settings import OWN_DATA
 from experiments.jobs.workplace import Job, JobResult, Workplace
-from experiments.results.json_files import Identity
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.json_files import Identity
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.locking import why_not_excluded
 from experiments.running.machine import available_bytes, host_name
 

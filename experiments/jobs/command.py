@@ -18,7 +18,7 @@ from experiments.jobs.crew import MOST_LOST, Crew, Ended, Facts, Met, Told
 from experiments.jobs.order import RunQueue, World, world_of
 from experiments.jobs.roster import MEET_AGAIN_S, Roster, Seat
 from experiments.jobs.workplace import Job, JobResult
-from experiments.results.json_files import Identity
+from experiments.results.reading.json_files import Identity
 from experiments.running.manifest import Drawn, recorded_files, write_manifest
 from experiments.running.plan import Plan, PlannedRun, Reached
 from experiments.running.runner import Outcomes, Progress, failed_runs, tidy

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from experiments.jobs.workplace import Job, JobResult
-from experiments.results.json_files import Identity
+from experiments.results.reading.json_files import Identity
 
 MOST_LOST = 3
 """Number of workers lost over one run at which the command ends."""

@@ -18,8 +18,8 @@ from executor.failures import packed_error
 from experiments.build import World
 from experiments.config import parse_experiment
 from experiments.locating import DataFolders, folders_of, locator
-from experiments.results.json_files import Identity
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.json_files import Identity
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.locking import RunAtWorkError, lock_content
 from experiments.running.manifest import Drawn
 from experiments.running.plan import Plan, PlannedRun, Reached

@@ -101,7 +101,9 @@ def experiment_of(command: RunCommand, configuration: Configuration) -> Experime
     not there, unless some of its runs are finished: if all are, it is needed no more.
     """
     refuse_unknown_arms(command.arms, [arm["name"] for arm in configuration.table["arm"]])
-    from experiments.results.run_directory import RunDirectory  # after the mistakes that are found without
+    from experiments.results.reading.run_directory import (
+        RunDirectory,  # after the mistakes that are found without
+    )
 
     directory = RunDirectory(command.folder_of(configuration.table["name"]))
     if not (directory.experiment_path.is_file() and directory.finished_pairs()):

@@ -17,8 +17,8 @@ from experiments.jobs.command import run_in_parallel
 from experiments.locating import locator
 from experiments.playing.command import RunCommand, Several
 from experiments.playing.scale import scaled_out
-from experiments.results.report import plotly_path, write_plotly
-from experiments.results.run_directory import RunDirectory
+from experiments.results.pages import plotly_path, write_plotly
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.command_facts import command_facts
 from experiments.running.folder import plan_folder, refuse_failed, run_folder
 from experiments.running.locking import locked

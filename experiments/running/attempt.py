@@ -28,7 +28,7 @@ from emulator.storage.visit_log import VisitLog, write_visits
 from executor.capability import cpu_capability
 from executor.ranks import Spent
 from experiments.config import Checkpoint
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.machine import host_name
 from experiments.running.usage import Usage
 from experiments.stopwatch import Stopwatch

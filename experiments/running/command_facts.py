@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from experiments.results.json_files import (
+from experiments.results.reading.json_files import (
     MOST_ARGUMENTS,
     MOST_COMMAND_LETTERS,
     TIME_FORMAT,

@@ -15,7 +15,7 @@ from emulator.storage.own_files import path_below
 from experiments.build import World
 from experiments.locating import Locate
 from experiments.naming import abbreviated
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.members import Member
 from experiments.running.plan import Checker, Plan, plan_run, world_key
 from experiments.running.runner import FailedRunsError, Outcomes, Progress, run_plan

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from emulator.errors import InputError
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.locking import RunAtWorkError, seed_locked
 
 

@@ -17,7 +17,7 @@ from uuid import uuid4
 from emulator.errors import ForeignFileError, InputError, ResumableError, RunError
 from emulator.storage.checkpoints import make_folder
 from emulator.storage.own_files import open_file
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.machine import host_name
 
 if TYPE_CHECKING:

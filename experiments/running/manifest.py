@@ -14,7 +14,7 @@ from emulator.errors import ConfigurationError
 from emulator.seeding import SCHEME
 from emulator.storage.checkpoints import write_durably
 from experiments.build import World
-from experiments.results.json_files import (
+from experiments.results.reading.json_files import (
     MOST_COMMANDS,
     Command,
     Identity,
@@ -22,7 +22,7 @@ from experiments.results.json_files import (
     Manifest,
     SweepCell,
 )
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 
 PACKAGES = ("driftscale", "torch", "numpy", "scikit-learn", "scipy", "pyarrow", "pydantic")
 

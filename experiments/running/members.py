@@ -24,8 +24,8 @@ from experiments.reading import (
     set_key,
     take_first_look,
 )
-from experiments.results.deciding import run_identities
-from experiments.results.json_files import SweepCell
+from experiments.results.reading.deciding import run_identities
+from experiments.results.reading.json_files import SweepCell
 from experiments.running.sweep import (
     Axis,
     cell_name,

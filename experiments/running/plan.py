@@ -14,9 +14,9 @@ from experiments.build import World, build_world, refuse_unfit_rounds, world_set
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import Locate
 from experiments.naming import abbreviated, naming
-from experiments.results.deciding import deciding, differences
-from experiments.results.json_files import Command, SweepCell, Timing
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.deciding import deciding, differences
+from experiments.results.reading.json_files import Command, SweepCell, Timing
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.leftovers import at_work, clear
 from experiments.running.manifest import recorded_files
 from experiments.running.members import refuse_unknown_arms

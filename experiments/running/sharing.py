@@ -1,8 +1,8 @@
 """Runs that several plans of a command have: one plan plays them, and the others adopt copies.
 
-Two runs are the same if their seeds and all settings that decide their results are (`results/deciding.py`),
-as those of an arm that no swept key touches. Each run directory is complete once it has its copies, and
-nothing in it refers to another one.
+Two runs are the same if their seeds and all settings that decide their results are
+(`results/reading/deciding.py`), as those of an arm that no swept key touches. Each run directory is complete
+once it has its copies, and nothing in it refers to another one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from emulator.errors import EmulatorError, InputError, RunError
 from experiments.naming import abbreviated
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.locking import seed_locked
 from experiments.running.manifest import adopt_world, record_order
 from experiments.running.plan import Plan

@@ -11,7 +11,7 @@ from pathlib import Path
 from emulator.errors import DataFileError
 from emulator.own_parts import module_file
 from experiments.locating import Locate, entries_below
-from experiments.results.json_files import Identity
+from experiments.results.reading.json_files import Identity
 from traces.files import ARRIVALS, FACTS, FEATURES, data_facts, file_facts, read_facts
 from traces.idx import idx_files
 

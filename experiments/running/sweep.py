@@ -18,9 +18,9 @@ from typing import Any
 from emulator.errors import ConfigurationError
 from emulator.storage.bounded import toml_document
 from experiments.reading import SWEEP, parse_value
-from experiments.results.many_runs.differing_keys import short_names
-from experiments.results.many_runs.swept_values import canonical, may_be_recorded, numbers_alike
-from experiments.results.recorded import MOST_NAME_BYTES
+from experiments.results.reading.differing_keys import short_names
+from experiments.results.reading.recorded import MOST_NAME_BYTES
+from experiments.results.reading.swept_values import canonical, may_be_recorded, numbers_alike
 
 MOST_CELLS = 10_000
 """Most cells of a command without --yes."""

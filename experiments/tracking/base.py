@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from emulator.storage.runlog import RoundRecord
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 
 Setting = bool | int | float | str
 

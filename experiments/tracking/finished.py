@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from emulator.errors import EmulatorError, RunError
-from experiments.results.run_directory import FinishedRun, RunDirectory
-from experiments.results.summary import summarise_directory
+from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.tables.summary import summarise_directory
 from experiments.tracking.base import Point, RunFacts, Tracker
 
 

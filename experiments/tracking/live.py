@@ -8,7 +8,7 @@ from types import TracebackType
 
 from emulator.errors import EmulatorError
 from emulator.storage.runlog import RoundRecord, read_log
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.tracking.base import Point, RunFacts, Tracker
 from experiments.tracking.guarded import GuardedTracker
 from experiments.tracking.registry import FOLDERS, make_tracker

@@ -26,8 +26,8 @@ from experiments.config import Experiment, parse_experiment
 from experiments.contracts import check_numbers
 from experiments.contracts.numbers import configured_numbers, extreme_tables
 from experiments.locating import locator
-from experiments.results.report import write_results
-from experiments.results.run_directory import RunDirectory
+from experiments.results.pages import write_results
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan
 from tests.contracts.registries import REGISTRIES, REQUIRED

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from experiments.reading import load_experiment
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from tests.experiments.cli.conftest import Driftscale, driftscale  # noqa: F401  (a fixture)
 from tests.experiments.small import write_small
 

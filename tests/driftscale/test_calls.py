@@ -16,7 +16,7 @@ import pytest
 
 import driftscale
 from emulator.errors import ConfigurationError, InputError, RunError
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.runner import FailedRunsError
 from tests.experiments.small import SMALL, write_small
 

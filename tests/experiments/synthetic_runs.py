@@ -10,8 +10,8 @@ import numpy as np
 import tomli_w
 
 from emulator.storage.runlog import RoundRecord, RunLog
-from experiments.results.json_files import Timing
-from experiments.results.run_directory import FinishedRun, RunDirectory
+from experiments.results.reading.json_files import Timing
+from experiments.results.reading.run_directory import FinishedRun, RunDirectory
 
 TIMING = Timing(wall_s=2.0, train_s=1.0, evaluate_s=0.5, cluster_s=0.1, peak_memory_bytes=1e8)
 

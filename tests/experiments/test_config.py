@@ -13,7 +13,7 @@ from coordinator.clusterers import CLUSTERERS
 from emulator.errors import ConfigurationError
 from experiments.config import Experiment, parse_experiment
 from experiments.reading import load_experiment
-from experiments.results.deciding import run_identities
+from experiments.results.reading.deciding import run_identities
 from tests.experiments.small import MINIMAL, merged, small, small_table
 
 SHIPPED = sorted((Path(experiments.__file__).parent / "configs").rglob("*.toml"))

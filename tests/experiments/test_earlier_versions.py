@@ -13,8 +13,8 @@ import pytest
 from emulator.errors import CheckpointError, ConfigurationError
 from experiments.config import Experiment, parse_experiment
 from experiments.reading import load_experiment
-from experiments.results.report import write_results
-from experiments.results.run_directory import RunDirectory
+from experiments.results.pages import write_results
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.plan import check, plan_run
 from experiments.running.runner import run_plan
 from tests.experiments.small import Story, small, small_table, write_drifting

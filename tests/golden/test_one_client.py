@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from experiments.results.medians import Bounds, exactly
-from experiments.results.run_directory import FinishedRun
-from experiments.results.time_to_accuracy import accuracy_curve
+from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.statistics.medians import Bounds, exactly
+from experiments.results.statistics.time_to_accuracy import accuracy_curve
 from tests.fakes import FakeExecutor, Population, a_fleet
 
 # 250 parameters are 1000 bytes. A visit:

@@ -28,8 +28,13 @@ from uuid import uuid4
 IMPORTED = (
     "torch",
     *("executor.executor", "executor.models.linear", "executor.models.mlp", "executor.rules.sgd"),
-    *("experiments.build", "experiments.cli.app", "experiments.playing.command", "experiments.results.table"),
-    *("experiments.results.report.page", "plotly.io", "pyarrow.parquet"),
+    *(
+        "experiments.build",
+        "experiments.cli.app",
+        "experiments.playing.command",
+        "experiments.results.many_runs.folder_table",
+    ),
+    *("experiments.results.pages.report_page", "plotly.io", "pyarrow.parquet"),
 )
 """What a command that plays runs imports; neither dask, which starts threads, nor any test."""
 

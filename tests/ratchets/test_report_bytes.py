@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from experiments.results.report.page import write_report
+from experiments.results.pages.report_page import write_report
 from tests.experiments.synthetic_runs import realistic_directory
 from tests.ratchets.pinned import pinned
 

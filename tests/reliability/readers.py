@@ -530,14 +530,14 @@ def in_a_directory(name: str) -> Callable[[Path, Path, int], None]:
     """Reads a whole run directory in which the input is the file `name`, a relative path."""
 
     def read(folder: Path, file: Path, number: int) -> None:
-        from experiments.results.report import write_report
-        from experiments.results.report.drift_section import drift_section
-        from experiments.results.report.page import lead, settings_of_run
-        from experiments.results.report.runs_section import runs_notes, runs_table
-        from experiments.results.rounds_table import rounds_table
-        from experiments.results.run_directory import RunDirectory
-        from experiments.results.summary import summarise_directory
-        from experiments.results.table import build_sections, build_table
+        from experiments.results.frames.rounds_table import rounds_table
+        from experiments.results.many_runs.folder_table import build_sections, build_table
+        from experiments.results.many_runs.runs_table import runs_notes, runs_table
+        from experiments.results.pages import write_report
+        from experiments.results.pages.report_page import lead, settings_of_run
+        from experiments.results.reading.run_directory import RunDirectory
+        from experiments.results.tables.drift_section import drift_section
+        from experiments.results.tables.summary import summarise_directory
 
         directory = RunDirectory(folder / "run")
         (directory.path / name).write_bytes(file.read_bytes())

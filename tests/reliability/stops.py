@@ -15,7 +15,7 @@ from experiments.build import World, build_emulation, build_executor, run_header
 from experiments.config import Experiment
 from experiments.own_packages import OUR_PACKAGES
 from experiments.reference import build_reference
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.attempt import Attempt
 
 END = object()

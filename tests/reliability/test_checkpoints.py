@@ -21,7 +21,7 @@ from emulator.storage.state_tree import to_bytes
 from executor.capability import cpu_capability
 from experiments.config import Experiment
 from experiments.locating import locator
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.attempt import FORMAT, ROUNDING, rounding_versions
 from experiments.running.machine import host_name
 from experiments.running.plan import plan_run

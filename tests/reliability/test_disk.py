@@ -15,7 +15,7 @@ import pytest
 from emulator.errors import InputError, ResumableError
 from experiments.config import Experiment
 from experiments.locating import locator
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.locking import locked
 from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan

@@ -11,7 +11,7 @@ import pytest
 from emulator.errors import InputError
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import locator
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan
 from experiments.running.stop import Stop

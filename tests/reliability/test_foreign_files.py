@@ -19,7 +19,7 @@ from emulator.errors import CheckpointError, ForeignFileError
 from emulator.storage.checkpoints import read_checkpoint
 from emulator.storage.state_tree import to_bytes
 from experiments.locating import locator
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan
 from experiments.running.stop import Stop

@@ -18,7 +18,7 @@ import numpy as np
 import psutil
 import pytest
 
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.locking import seed_locked
 from tests.experiments.small import WINDOWS, write_small
 from tests.reliability.commands import POLL_S, ROOT, Command, wait_until, write_part

@@ -11,7 +11,7 @@ import tomli_w
 
 from experiments.locating import locator
 from experiments.reading import load_experiment
-from experiments.results.report import write_results
+from experiments.results.pages import write_results
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan
 from tests.experiments.small import Story

@@ -14,7 +14,7 @@ from emulator.errors import ResumableError
 from executor.training.dense import DenseStrategy
 from experiments.config import Experiment
 from experiments.locating import locator
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan
 from tests.experiments.small import Story, small, write_small

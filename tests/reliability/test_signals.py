@@ -10,7 +10,7 @@ import pytest
 
 from experiments.locating import locator
 from experiments.reading import load_experiment
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan
 from tests.experiments.small import Story, write_small

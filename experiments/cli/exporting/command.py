@@ -12,9 +12,9 @@ from emulator.errors import InputError, UnknownNameError
 from emulator.storage.own_files import path_below
 from experiments.cli.output import OutputFormat, print_json
 from experiments.cli.tables import print_path
-from experiments.results.recorded import EXPERIMENT_FILE
-from experiments.results.run_directory import RunDirectory
-from experiments.results.table import run_directories
+from experiments.results.many_runs.folder_table import run_directories
+from experiments.results.reading.recorded import EXPERIMENT_FILE
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.tracking.registry import FOLDERS, TRACKERS, make_tracker, require_trackers
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _refuse_run_directory(command: ExportCommand) -> None:
 
 
 def _export_frames(command: ExportCommand) -> None:
-    from experiments.results.export.frame_files import write_frames
+    from experiments.results.frames.frame_files import write_frames
 
     frames, left_out = _recorded_frames(command)
     if command.out is None:

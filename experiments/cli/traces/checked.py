@@ -7,7 +7,7 @@ from pathlib import Path
 
 from emulator.errors import InputError
 from experiments.cli.output import OutputFormat, print_json
-from experiments.results.report.cells import printable
+from experiments.results.tables.cells import printable
 from traces.files.checking import Finding, check_folder
 
 

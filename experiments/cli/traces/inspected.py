@@ -14,7 +14,7 @@ from emulator.seeding import RandomStreams
 from experiments.cli.output import OutputFormat, print_json, print_table
 from experiments.naming import naming, shorten
 from experiments.reading import load_without_torch
-from experiments.results.trace_page.facts import TraceFacts
+from experiments.results.pages.trace_facts import TraceFacts
 from traces.arrivals import SPLITS
 from traces.calendar import CalendarWidth
 from traces.files import ARRIVALS, ArrivalRows, open_folder

@@ -50,7 +50,7 @@ def inspect_trace(request: Request) -> None:
         raise InputError(f"--html {request.html}: must be a file that ends in .html")
     inspected = _inspected(request)
     if request.html is not None:
-        from experiments.results.trace_page.page import write_trace_page
+        from experiments.results.pages.trace_page import write_trace_page
 
         names = [name.strip() for name in (request.clients or "").split(",") if name.strip()]
         counts = next(iter(inspected.counts.values()))

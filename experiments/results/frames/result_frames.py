@@ -21,12 +21,12 @@ from experiments.results.frames.client_frames import clients_frame, visits_frame
 from experiments.results.frames.round_frames import rounds_frame, triggers_frame
 from experiments.results.frames.summary_frames import summary_frame, table_frame
 from experiments.results.frames.typed_columns import below_each_other, kind_of, with_keys, with_run
-from experiments.results.many_runs.differing_keys import differing_keys, key_values, short_names
-from experiments.results.recorded import squared_distances
-from experiments.results.report.cells import run_counts
-from experiments.results.run_directory import FinishedRun, RunDirectory
-from experiments.results.summary import Summary, summarise_directory
-from experiments.results.table import column_names, how_many_runs, run_directories
+from experiments.results.many_runs.folder_table import column_names, how_many_runs, run_directories
+from experiments.results.reading.differing_keys import differing_keys, key_values, short_names
+from experiments.results.reading.recorded import squared_distances
+from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.tables.cells import run_counts
+from experiments.results.tables.summary import Summary, summarise_directory
 
 FRAMES = ("summary", "rounds", "clients", "visits", "triggers")
 """The names of the frames."""

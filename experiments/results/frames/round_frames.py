@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from emulator.storage.runlog import RoundRecord
-from experiments.results.clusters.trigger_limits import limit
+from experiments.results.frames.rounds_table import rounds_table
 from experiments.results.frames.typed_columns import as_arms, typed_frame
-from experiments.results.rounds_table import rounds_table
-from experiments.results.run_directory import FinishedRun
+from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.statistics.trigger_limits import limit
 
 MAY_MISS = (
     *("kmeans_clients", "silhouette_clients", "scored_clients", "drift_cells", "holding"),

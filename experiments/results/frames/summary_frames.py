@@ -12,15 +12,15 @@ from dataclasses import fields
 
 import pandas as pd
 
-from experiments.results.accuracy_tables import AccuracyRow, Comparison, TargetRow
-from experiments.results.clients.client_rows import ClientRow
-from experiments.results.clusters.cluster_changes import ClusterChangeRow
-from experiments.results.clusters.honest_clients import HonestRow
 from experiments.results.frames.typed_columns import as_arms
-from experiments.results.intervals import Estimate
-from experiments.results.medians import Bounds, MedianEstimate
-from experiments.results.recorded import Target
-from experiments.results.summary import CostRow, Summary
+from experiments.results.reading.recorded import Target
+from experiments.results.statistics.intervals import Estimate
+from experiments.results.statistics.medians import Bounds, MedianEstimate
+from experiments.results.tables.accuracy_tables import AccuracyRow, Comparison, TargetRow
+from experiments.results.tables.clients import ClientRow
+from experiments.results.tables.cluster_changes import ClusterChangeRow
+from experiments.results.tables.honest import HonestRow
+from experiments.results.tables.summary import CostRow, Summary
 
 STATUSES = ("=", ">=", "<=", "range", "undetermined", "not measured")
 """How well a figure is known: those of `Bounds.status`, and a figure that a run does not have."""

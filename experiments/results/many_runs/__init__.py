@@ -1,1 +1,1 @@
-"""One table for the runs of many run directories: which are compared, how, and the tests of differences."""
+"""Tables over many run directories: `driftscale compare`, and `report` of a folder."""

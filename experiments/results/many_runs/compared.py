@@ -8,11 +8,11 @@ from pathlib import Path
 
 from emulator.errors import InputError
 from experiments.naming import abbreviated
+from experiments.results.many_runs.folder_table import run_directories
 from experiments.results.many_runs.measured_directory import MeasuredDirectory, RunReader
 from experiments.results.many_runs.rows import Section
 from experiments.results.many_runs.sections import compare, in_order
-from experiments.results.run_directory import RunDirectory
-from experiments.results.table import run_directories
+from experiments.results.reading.run_directory import RunDirectory
 
 
 def compared(paths: Sequence[Path]) -> Section:

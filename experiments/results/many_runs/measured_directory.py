@@ -16,17 +16,17 @@ import numpy as np
 from emulator.arrays import Floats, Ints
 from emulator.storage.own_files import open_file
 from experiments.naming import naming
-from experiments.results.accuracy_tables import MeasuredRun
-from experiments.results.clusters.adjusted_rand import NO_AGREEMENT, Agreement, agreement_with_concepts
-from experiments.results.clusters.honest_clients import NOT_APART, ApartCurves, apart_curves
-from experiments.results.deciding import run_identities
-from experiments.results.drift_accuracy import drift_accuracies
-from experiments.results.horizon import event_rounds
-from experiments.results.json_files import Timing
-from experiments.results.many_runs.differing_keys import Path as KeyPath
-from experiments.results.many_runs.differing_keys import key_values, leaves
-from experiments.results.run_directory import FinishedRun, RunDirectory
-from experiments.results.time_to_accuracy import AccuracyCurve, accuracy_curve, smooth
+from experiments.results.reading.deciding import run_identities
+from experiments.results.reading.differing_keys import Path as KeyPath
+from experiments.results.reading.differing_keys import key_values, leaves
+from experiments.results.reading.json_files import Timing
+from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.statistics.adjusted_rand import NO_AGREEMENT, Agreement, agreement_with_concepts
+from experiments.results.statistics.drift_accuracy import drift_accuracies
+from experiments.results.statistics.horizon import event_rounds
+from experiments.results.statistics.time_to_accuracy import AccuracyCurve, accuracy_curve, smooth
+from experiments.results.tables.accuracy_tables import MeasuredRun
+from experiments.results.tables.honest import NOT_APART, ApartCurves, apart_curves
 
 
 @dataclass(frozen=True)

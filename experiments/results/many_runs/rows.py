@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from experiments.results.accuracy_tables import TargetRow
-from experiments.results.horizon import Horizon
-from experiments.results.intervals import Estimate, Gain
-from experiments.results.many_runs.differing_keys import Path as KeyPath
 from experiments.results.many_runs.measured_directory import PlayedRun
-from experiments.results.many_runs.significance import Difference
-from experiments.results.recorded import Target, is_finite
-from experiments.results.summary import row_figures
+from experiments.results.reading.differing_keys import Path as KeyPath
+from experiments.results.reading.recorded import Target, is_finite
+from experiments.results.statistics.horizon import Horizon
+from experiments.results.statistics.intervals import Estimate, Gain
+from experiments.results.statistics.significance import Difference
+from experiments.results.tables.accuracy_tables import TargetRow
+from experiments.results.tables.summary import row_figures
 
 
 @dataclass(frozen=True)

@@ -16,34 +16,34 @@ import numpy as np
 
 from emulator.errors import InputError
 from experiments.naming import abbreviated
-from experiments.results.accuracy_tables import (
-    TargetRow,
-    comparisons,
-    target_table,
-)
-from experiments.results.formats import time_scale
-from experiments.results.horizon import Horizon, common_horizon, is_static
-from experiments.results.intervals import (
+from experiments.results.many_runs.measured_directory import MeasuredDirectory, PlayedRun
+from experiments.results.many_runs.rows import Row, Section, SectionMember
+from experiments.results.reading.differing_keys import Path as KeyPath
+from experiments.results.reading.differing_keys import differing_keys, differing_values, key_values
+from experiments.results.reading.recorded import MOST_TARGETS, Target, recorded_targets
+from experiments.results.reading.swept_values import canonical, given_ranks
+from experiments.results.statistics.horizon import Horizon, common_horizon, is_static
+from experiments.results.statistics.intervals import (
     FEWEST_SEEDS,
     amount_estimate,
     gain_estimate,
     mean_estimate,
     share_estimate,
 )
-from experiments.results.many_runs.differing_keys import Path as KeyPath
-from experiments.results.many_runs.differing_keys import differing_keys, differing_values, key_values
-from experiments.results.many_runs.measured_directory import MeasuredDirectory, PlayedRun
-from experiments.results.many_runs.rows import Row, Section, SectionMember
-from experiments.results.many_runs.significance import (
+from experiments.results.statistics.published import COMPARED, beside_published
+from experiments.results.statistics.significance import (
     Difference,
     Pairing,
     corrected,
     paired_difference,
     unpaired_difference,
 )
-from experiments.results.many_runs.swept_values import canonical, given_ranks
-from experiments.results.published import COMPARED, beside_published
-from experiments.results.recorded import MOST_TARGETS, Target, recorded_targets
+from experiments.results.tables.accuracy_tables import (
+    TargetRow,
+    comparisons,
+    target_table,
+)
+from experiments.results.tables.formats import time_scale
 
 
 def compare(directories: Sequence[MeasuredDirectory]) -> Section:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import (
     DEVICES,

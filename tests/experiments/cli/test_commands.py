@@ -15,10 +15,10 @@ from rich.console import Console
 from coordinator.clusterers.fielding import Fielding
 from coordinator.view import View
 from experiments.cli import tables
-from experiments.results.json_files import Command
-from experiments.results.run_directory import RunDirectory
-from experiments.results.summary import Summary, summarise, write_summary
-from experiments.results.table import build_sections, build_table
+from experiments.results.many_runs.folder_table import build_sections, build_table
+from experiments.results.reading.json_files import Command
+from experiments.results.reading.run_directory import RunDirectory
+from experiments.results.tables.summary import Summary, summarise, write_summary
 from experiments.running.locking import locked
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_idx_folder, write_label_trace, write_replay, write_small

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_drifting
 

@@ -17,7 +17,7 @@ from emulator.errors import ConfigurationError
 from experiments.jobs.workplace import described
 from experiments.locating import locator
 from experiments.reading import load_experiment
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.plan import plan_run
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_small

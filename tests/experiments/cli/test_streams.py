@@ -16,7 +16,7 @@ import pytest
 
 from emulator.errors import LostOutputError
 from experiments.cli.streams import Notes, Output
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_small
 from tests.processes import forked

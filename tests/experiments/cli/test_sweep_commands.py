@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from emulator.errors import InputError
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.machine import allow_open_files
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_drifting, write_small

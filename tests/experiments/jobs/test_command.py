@@ -25,7 +25,7 @@ from experiments.jobs.command import MEET_AGAIN_S, MET_S, run_in_parallel
 from experiments.jobs.crew import Ended, Facts, Met, Told
 from experiments.jobs.order import world_of
 from experiments.jobs.workplace import Job
-from experiments.results.json_files import Command
+from experiments.results.reading.json_files import Command
 from experiments.running.plan import Plan
 from experiments.running.runner import FailedRunsError, Outcomes
 from experiments.running.stop import Stop

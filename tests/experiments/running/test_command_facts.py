@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.results.json_files import MOST_ARGUMENTS, MOST_COMMAND_LETTERS, Command
+from experiments.results.reading.json_files import MOST_ARGUMENTS, MOST_COMMAND_LETTERS, Command
 from experiments.running.command_facts import command_facts, git_commit
 
 STARTED = datetime(2026, 1, 31, 12, 0, 5, 999_999, tzinfo=UTC)

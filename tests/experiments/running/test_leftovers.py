@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from emulator.errors import InputError
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.leftovers import clear, delete_leftovers
 from experiments.running.locking import seed_locked
 from tests.experiments.synthetic_runs import a_directory, a_run, store

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from emulator.errors import ForeignFileError, InputError, ResumableError
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.leftovers import clear
 from experiments.running.locking import (
     PROCESS,
@@ -114,7 +114,7 @@ HOLD_SEED = """
 import sys
 from pathlib import Path
 from experiments.running.locking import seed_locked
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 with seed_locked(RunDirectory(Path(sys.argv[1])), "global", 0):
     print("held", flush=True)
     sys.stdin.read()
@@ -124,7 +124,7 @@ TAKE_TURNS = """
 import sys
 from pathlib import Path
 from experiments.running.locking import RunAtWorkError, seed_locked
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 directory, counter, turns = RunDirectory(Path(sys.argv[1])), Path(sys.argv[2]), int(sys.argv[3])
 while turns:
     try:

@@ -9,9 +9,9 @@ import pytest
 from emulator.errors import ConfigurationError, InputError
 from emulator.storage.bounded import MOST_JSON_BYTES
 from experiments.config import parse_experiment
-from experiments.results.json_files import MOST_COMMAND_LETTERS, MOST_COMMANDS, Command, Identity
-from experiments.results.report.what_was_run import settings_of_run
-from experiments.results.run_directory import RunDirectory
+from experiments.results.pages.what_was_run import settings_of_run
+from experiments.results.reading.json_files import MOST_COMMAND_LETTERS, MOST_COMMANDS, Command, Identity
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.locking import seed_locked
 from experiments.running.manifest import Drawn, write_manifest
 from tests.experiments.running.played import play

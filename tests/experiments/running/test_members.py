@@ -7,7 +7,7 @@ import pytest
 
 from emulator.errors import ConfigurationError, InputError, UnknownNameError
 from experiments.reading import load_experiment
-from experiments.results.json_files import SweepCell
+from experiments.results.reading.json_files import SweepCell
 from experiments.running.members import Member, load_folder, load_members, read_configuration
 from tests.experiments.small import write_drifting, write_small
 

@@ -9,8 +9,8 @@ import pytest
 from emulator.errors import ConfigurationError, InputError, RunError
 from experiments.config import Experiment
 from experiments.locating import locator
-from experiments.results.recorded import MOST_EXPERIMENT_BYTES, MOST_RUNS
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.recorded import MOST_EXPERIMENT_BYTES, MOST_RUNS
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.leftovers import clear
 from experiments.running.locking import seed_locked
 from experiments.running.plan import check, plan_run

@@ -15,7 +15,7 @@ from executor.executor import LocalExecutor
 from executor.ranks import Ranks
 from experiments.build import World, build_world
 from experiments.config import Experiment
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running import replicas
 from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.replicas import follow

@@ -20,7 +20,7 @@ from experiments.build import World, build_world
 from experiments.config import Arm, Experiment, parse_experiment
 from experiments.locating import locator
 from experiments.reading import load_experiment
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running import runner
 from experiments.running.locking import RunAtWorkError, seed_locked
 from experiments.running.machine import host_name

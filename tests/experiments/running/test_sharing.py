@@ -14,8 +14,8 @@ import pytest
 
 from emulator.errors import RunError
 from experiments.reading import load_experiment
-from experiments.results import run_directory
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading import run_directory
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.folder import plan_folder, run_folder
 from experiments.running.locking import seed_locked
 from experiments.running.members import Member, load_members, read_configuration

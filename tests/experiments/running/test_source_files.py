@@ -8,7 +8,7 @@ import pytest
 
 from emulator.errors import DataFileError
 from experiments.locating import locator
-from experiments.results.json_files import Identity
+from experiments.results.reading.json_files import Identity
 from experiments.running.source_files import SourceFiles
 from tests.experiments.small import write_idx_folder
 from tests.traces.files.written import write_trace

@@ -13,7 +13,7 @@ from emulator.storage.recorded_tables import CLIENTS, OUTCOMES, PHASES, VISITS
 from experiments.build import build_world
 from experiments.config import Experiment
 from experiments.locating import locator
-from experiments.results.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory
 from tests.experiments.running.played import play
 from tests.experiments.small import DEVICES, WINDOWS, small
 from tests.reliability.stops import Stopped

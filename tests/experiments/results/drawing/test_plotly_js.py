@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from emulator.errors import ForeignFileError
-from experiments.results.report import plotly_path, write_plotly
+from experiments.results.pages import plotly_path, write_plotly
 
 
 def test_the_file_is_written_where_its_content_differs_only(tmp_path: Path) -> None:

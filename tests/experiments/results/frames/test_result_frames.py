@@ -15,7 +15,7 @@ from emulator.errors import InputError
 from emulator.messages import PairwiseTrigger, Trigger
 from emulator.storage.recorded_tables import CLIENTS, VISITS
 from experiments.results.frames.result_frames import FRAMES, NotRecordedError, ResultFrames
-from experiments.results.rounds_table import rounds_table
+from experiments.results.frames.rounds_table import rounds_table
 from tests.experiments.synthetic_runs import a_directory, a_run, store
 
 CLIENTS_OF_FOUR = {

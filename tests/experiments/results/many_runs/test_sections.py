@@ -11,8 +11,8 @@ from emulator.errors import InputError
 from experiments.results.many_runs.measured_directory import MeasuredDirectory, PlayedRun, RunReader
 from experiments.results.many_runs.rows import Section
 from experiments.results.many_runs.sections import compare, in_order, sections
-from experiments.results.run_directory import RunDirectory
-from experiments.results.time_to_accuracy import AccuracyCurve
+from experiments.results.reading.run_directory import RunDirectory
+from experiments.results.statistics.time_to_accuracy import AccuracyCurve
 from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store
 
 Accuracies = dict[str, dict[int, Sequence[float]]]

@@ -1,1 +1,0 @@
-"""Frames of results as files for other programs."""

@@ -1,0 +1,195 @@
+"""The plot of differences over time: an arm's accuracy minus that of a base arm at the same virtual time.
+
+The reference arm is the base; if there are few arms, a list below the plot chooses any other one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+
+from emulator.arrays import Floats
+from experiments.results.drawing.menus import add_list
+from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
+from experiments.results.figures.figures import (
+    INK,
+    MAX_POINTS,
+    Arm,
+    Span,
+    blank_figure,
+    mark_events,
+    thinned,
+    translucent,
+)
+from experiments.results.statistics.horizon import Horizon
+from experiments.results.statistics.intervals import FEWEST_SEEDS, pointwise_estimates
+from experiments.results.statistics.time_to_accuracy import AccuracyCurve
+from experiments.results.tables.formats import time_unit
+
+MOST_BASES = 8
+"""With more arms than these, the reference arm is the only base: the figure grows with their square."""
+
+
+@dataclass(frozen=True)
+class DifferenceCurve:
+    """An arm's smoothed accuracy minus that of a base arm: the mean over the seeds that both have.
+
+    Attributes:
+        times_s: (n,) virtual times at which the difference changes, and the horizon, ascending and thinned.
+        mean_pp: (n,) the mean difference at each of these times, in percentage points.
+        half_pp: (n,) half the 95 % t interval at each time by itself; None with under three shared seeds.
+    """
+
+    times_s: Floats
+    mean_pp: Floats
+    half_pp: Floats | None
+
+
+def difference_curve(
+    arm: Arm, base: Arm, horizon: Horizon, most_points: int = MAX_POINTS
+) -> DifferenceCurve | None:
+    """The difference from `base` from the start of the comparison to the horizon, paired by seed.
+
+    Each evaluation holds until the next one. At most `most_points` times, evenly spaced among those of all
+    evaluations, are kept. None if the arms share no seed, or if the comparison has no stretch of time.
+    """
+    bases = {run.seed: curve for run, curve in zip(base.runs, base.curves, strict=True)}
+    pairs = [
+        (curve, bases[run.seed]) for run, curve in zip(arm.runs, arm.curves, strict=True) if run.seed in bases
+    ]
+    if not pairs or horizon.start_s >= horizon.horizon_s:
+        return None
+    evaluated_s = np.concatenate([curve.times_s for pair in pairs for curve in pair])
+    inside_s = evaluated_s[(evaluated_s > horizon.start_s) & (evaluated_s < horizon.horizon_s)]
+    times_s = np.unique([horizon.start_s, *inside_s, horizon.horizon_s])
+    times_s = times_s[thinned(len(times_s), most_points)]
+    differences = np.stack([_held(curve, times_s) - _held(beside, times_s) for curve, beside in pairs])
+    return DifferenceCurve(times_s, *pointwise_estimates(100 * differences))
+
+
+def can_be_compared(arms: Sequence[Arm], horizon: Horizon) -> bool:
+    """Whether there are two arms, and a stretch of time over which they can be compared."""
+    return len(arms) > 1 and horizon.start_s < horizon.horizon_s
+
+
+def has_menu(arms: Sequence[Arm]) -> bool:
+    """Whether the base can be chosen: if there is a choice, and few enough arms."""
+    return 2 < len(arms) <= MOST_BASES
+
+
+def difference_caption(arms: Sequence[Arm], window: int, *, may_choose: bool = True) -> str:
+    """The caption of `difference_figure` over curves that are smoothed over `window` evaluations."""
+    chosen = "; the list below the plot chooses another base" if may_choose and has_menu(arms) else ""
+    # Two arms share at most the seeds that each of them shares with the reference arm.
+    has_band = max(len(arm.runs) for arm in arms[1:]) >= FEWEST_SEEDS
+    band = (
+        "bands are 95 % intervals at each instant by itself (Student's t, paired by seed)"
+        if has_band
+        else f"with under {FEWEST_SEEDS} seeds there are no bands"
+    )
+    return (
+        f"Accuracy of an arm minus that of {arms[0].name} at the same virtual time, up to the horizon, in "
+        f"percentage points{chosen}. Accuracies are averaged over the last {window} evaluations, and hold "
+        f"until the next one. Lines are means over the seeds that both arms have; {band}."
+    )
+
+
+def difference_figure(
+    arms: Sequence[Arm],
+    horizon: Horizon,
+    events: Sequence[Span],
+    *,
+    height: int = 460,
+    most_points: int = MAX_POINTS,
+    may_choose: bool = True,
+) -> PlainFigure:
+    """Accuracy minus that of the base arm (percentage points) against virtual time, with 95 % bands.
+
+    Args:
+        arms: The arms, the reference arm first.
+        horizon: The stretch of virtual time.
+        events: The first and last virtual time at which each mass event began.
+        height: Height in pixels, without the list of bases.
+        most_points: Most points of a line.
+        may_choose: Whether the figure has the list of bases, if `has_menu`.
+    """
+    seconds, unit = time_unit(horizon.longest_s)
+    figure = blank_figure(height, x_title=f"virtual time ({unit})", y_title="difference in accuracy (pp)")
+    chooses = may_choose and has_menu(arms)
+    drawn_for: list[str] = []
+    lines: list[Trace] = []
+    for base, arm in permutations(arms, 2) if chooses else ((arms[0], arm) for arm in arms[1:]):
+        curve = difference_curve(arm, base, horizon, most_points)
+        if curve is not None:
+            drawn = _lines(arm, base, curve, seconds, unit, is_shown=base is arms[0])
+            lines += drawn
+            drawn_for += [base.name] * len(drawn)
+    figure.add_traces(lines)
+    figure.update_xaxes(range=[0, horizon.horizon_s / seconds])
+    figure.update_yaxes(rangemode="tozero", zeroline=True, zerolinecolor=INK, zerolinewidth=1.2)
+    before = [(first_s, last_s) for first_s, last_s in events if first_s < horizon.horizon_s]
+    mark_events(figure, [(first_s / seconds, last_s / seconds) for first_s, last_s in before])
+    if chooses:
+        add_menu(figure, arms, drawn_for)
+    return figure
+
+
+def add_menu(figure: PlainFigure, bases: Sequence[Arm], drawn_for: Sequence[str]) -> None:
+    """Add a list below the figure that shows the lines of one base, and hides the others.
+
+    Args:
+        figure: The figure, which gets higher by `MENU_PX`.
+        bases: The arms to choose from; the lines of the first one are shown at first.
+        drawn_for: For each line of the figure, the name of its base.
+    """
+    buttons = [
+        {
+            "label": f"base: {base.label}",
+            "method": "restyle",
+            "args": [{"visible": [name == base.name for name in drawn_for]}],
+        }
+        for base in bases
+    ]
+    add_list(figure, buttons)
+
+
+def _held(curve: AccuracyCurve, times_s: Floats) -> Floats:
+    """The smoothed accuracy at these times, none of which is before the first evaluation."""
+    return curve.smoothed[np.searchsorted(curve.times_s, times_s, side="right") - 1]
+
+
+def _lines(
+    arm: Arm, base: Arm, curve: DifferenceCurve, seconds: float, unit: str, *, is_shown: bool
+) -> list[Trace]:
+    """The band, if there is one, and the line of a difference."""
+    # In single precision, which halves the page.
+    x, y = (curve.times_s / seconds).astype(np.float32), curve.mean_pp.astype(np.float32)
+    shared = {"mode": "lines", "legendgroup": arm.name, "visible": is_shown}
+    line = trace(
+        "scatter",
+        x=x,
+        y=y,
+        name=arm.label,
+        line=arm.line,
+        hovertemplate=f"{arm.label} - {base.label}: %{{y:+.2f}} pp at %{{x:.4g}} {unit}<extra></extra>",
+        showlegend=True,
+        **shared,
+    )
+    if curve.half_pp is None:
+        return [line]
+    edges = np.concatenate([curve.mean_pp - curve.half_pp, (curve.mean_pp + curve.half_pp)[::-1]])
+    band = trace(
+        "scatter",
+        x=np.concatenate([x, x[::-1]]),
+        y=edges.astype(np.float32),
+        fill="toself",
+        fillcolor=translucent(arm.colour),
+        line={"width": 0},
+        hoverinfo="skip",
+        showlegend=False,
+        **shared,
+    )
+    return [band, line]

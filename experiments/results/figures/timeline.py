@@ -1,0 +1,291 @@
+"""Timelines of single rounds: a row per visit, with bars for its phases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from emulator.arrays import Bools, Ints
+from emulator.storage.runlog import RoundRecord
+from experiments.results.drawing.menus import ROW_PX, add_list
+from experiments.results.drawing.plain_figure import PlainFigure
+from experiments.results.figures.figures import INK, blank_figure, thinned, verbatim
+from experiments.results.figures.waiting import PATTERN, STYLES
+from experiments.results.statistics.visit_columns import NO_DEVICE, PHASES, VisitColumns, cut_phases
+from experiments.results.tables.formats import time_scale, time_unit
+
+MOST_SLOWEST, MOST_OTHERS = 30, 10
+"""Of a round with more visits, that many end last, and that many are spread evenly over the others."""
+
+MOST_CHOICES, FEWEST_PER_ARM, MOST_PER_ARM = 72, 3, 9
+"""Rounds to choose from, over all arms and for each of them."""
+
+TITLE_PX = 36
+"""Height of the two lines of the title of the time axis, beyond those of an axis with one."""
+
+LINE = "#7b8794"
+OUTCOMES = (
+    ("completed", "circle", "#009E73"),
+    ("abandoned", "x", "#7b8794"),
+    ("dropped out", "triangle-down", "#D55E00"),
+    ("crashed", "diamond", "#882255"),
+)
+
+
+@dataclass(frozen=True)
+class TimelineRound:
+    """A round to draw: its record, its visits, and a word on why it was chosen, which may be empty."""
+
+    arm: str
+    seed: int
+    record: RoundRecord
+    visits: VisitColumns
+    reason: str = ""
+
+
+def chosen_rounds(records: Sequence[RoundRecord], num_arms: int) -> list[tuple[RoundRecord, str]]:
+    """The rounds of a run that a page lets its reader choose from, in order, each with the reason.
+
+    These are the slowest and the median round and, as far as `MOST_CHOICES` allows, rounds that are evenly
+    spread over the run.
+    """
+    if not records:
+        return []
+    lengths_s = np.array([record.closed_s - record.opened_s for record in records])
+    order = np.argsort(lengths_s, kind="stable")
+    reasons = {int(order[(len(order) - 1) // 2]): "median", int(np.argmax(lengths_s)): "slowest"}
+    count = min(MOST_PER_ARM, max(FEWEST_PER_ARM, MOST_CHOICES // num_arms))
+    for index in thinned(len(records), max(1, count - len(reasons))).tolist():
+        reasons.setdefault(index, "")
+    return [(records[index], reasons[index]) for index in sorted(reasons)]
+
+
+def drawn_visits(visits: VisitColumns) -> Ints:
+    """The rows of the visits of a round that are drawn, by end: the last ones, and a sample of the others."""
+    order = np.lexsort((visits.visit, visits.end_s))
+    if len(order) <= MOST_SLOWEST + MOST_OTHERS:
+        return order
+    others = order[:-MOST_SLOWEST]
+    return np.concatenate([others[thinned(len(others), MOST_OTHERS)], order[-MOST_SLOWEST:]])
+
+
+def timeline_figure(rounds: Sequence[TimelineRound]) -> PlainFigure:
+    """The visits of a round as rows of bars, from its opening to its end; times are since the dispatch.
+
+    The first round is shown at first, unless a round of its arm is the "slowest". A slider chooses the round
+    of an arm, and a list the arm, if there is more than one. Visits are sorted by their end, the last one at
+    the bottom; symbols at their ends are outcomes. Vertical lines are the opening, the dispatch and the end
+    of the round.
+
+    Args:
+        rounds: At least one; those of an arm follow each other.
+    """
+    views: dict[str, list[_View]] = {}
+    for item in rounds:
+        views.setdefault(item.arm, []).append(_view(item))
+    figure = blank_figure(560, x_title="", y_title="client")
+    first_arm = next(iter(views.values()))
+    start = _first_shown(first_arm)
+    shown = first_arm[start]
+    for index, phase in enumerate(PHASES):
+        colour, pattern = STYLES[phase]
+        figure.add_bar(
+            x=shown.x[index],
+            y=shown.y[index],
+            name=phase,
+            orientation="h",
+            width=0.72,
+            marker={
+                "color": colour,
+                "line": {"width": 0},
+                "pattern": {"shape": pattern, **PATTERN},
+            },
+            hovertemplate=f"{phase}: %{{x:.3g}}<extra></extra>",
+        )
+    for index, (outcome, symbol, colour) in enumerate(OUTCOMES, start=len(PHASES)):
+        figure.add_scatter(
+            x=shown.x[index],
+            y=shown.y[index],
+            text=shown.text[index],
+            name=outcome,
+            mode="markers",
+            marker={"symbol": symbol, "size": 9, "color": colour, "line": {"color": INK, "width": 0.8}},
+            hovertemplate="%{text}<extra></extra>",
+        )
+    figure.update_layout(barmode="stack", legend={"traceorder": "normal"})
+    figure.relayout(shown.layout)
+    figure.update_yaxes(showgrid=False, zeroline=False, tickfont={"size": 10})
+    rows = 0
+    if len(rounds) > 1:
+        sliders = {arm: _slider(items) for arm, items in views.items()}
+        rows = 2 * ROW_PX + TITLE_PX
+        bottom = figure.layout["margin"]["b"] + rows
+        figure.update_layout(
+            sliders=[sliders[rounds[0].arm]],
+            margin={"b": bottom},
+            height=figure.layout["height"] + rows,
+        )
+    if len(views) > 1:
+        buttons = []
+        for arm, items in views.items():
+            view = items[_first_shown(items)]
+            buttons.append(
+                {
+                    "label": verbatim(arm),
+                    "method": "update",
+                    "args": [view.restyled, {**view.layout, "sliders": [sliders[arm]]}],
+                }
+            )
+        add_list(figure, buttons, rows_above=rows)
+    return figure
+
+
+def timeline_text(rounds: Sequence[TimelineRound]) -> str:
+    """What the round shown at first consists of, for readers who do not see the figure."""
+    of_arm = [item for item in rounds if item.arm == rounds[0].arm]
+    item = next((item for item in of_arm if item.reason == "slowest"), of_arm[0])
+    visits = item.visits
+    counts = [
+        f"{int(np.count_nonzero(mask)):,} {name}"
+        for (name, _, _), mask in zip(OUTCOMES, _by_outcome(visits), strict=True)
+        if mask.any()
+    ]
+    length_s = ends_at(item.record)
+    last = (
+        f" The last visit to end is of client {visits.client[drawn_visits(visits)[-1]]}."
+        if len(visits)
+        else ""
+    )
+    which = f"round {item.record.round}{f' ({item.reason})' if item.reason else ''}"
+    return (
+        f"At first {item.arm}, seed {item.seed}, {which}: {len(visits):,} visits, {', '.join(counts)}, "
+        f"{time_scale(length_s)(length_s)} from the dispatch to the end of the round.{last}"
+    )
+
+
+def _by_outcome(visits: VisitColumns) -> tuple[Bools, Bools, Bools, Bools]:
+    """Which visits have each of `OUTCOMES`, in their order."""
+    abandoned = ~(visits.completed | visits.dropped)
+    return visits.completed, abandoned, visits.dropped & ~visits.crashed, visits.dropped & visits.crashed
+
+
+@dataclass(frozen=True)
+class _View:
+    """The data of all traces for one round, and the layout for it, with keys as in plotly's relayout."""
+
+    label: str
+    reason: str
+    x: list[list[float]]
+    y: list[list[int]]
+    text: list[list[str]]
+    layout: dict[str, Any]
+
+    @property
+    def restyled(self) -> dict[str, Any]:
+        return {"x": self.x, "y": self.y, "text": self.text}
+
+
+def _view(item: TimelineRound) -> _View:
+    record = item.record
+    visits = item.visits.take(drawn_visits(item.visits))
+    length_s = record.closed_s - record.opened_s
+    divisor, unit = time_unit(length_s)
+    spent = cut_phases(visits) / divisor
+    ends = (visits.end_s - record.dispatched_s) / divisor
+    rows = np.arange(len(visits))
+    masks = _by_outcome(visits)
+    x = [_short(column) for column in spent.T]
+    y = [rows.tolist()] * len(PHASES)
+    text: list[list[str]] = [[]] * len(PHASES)
+    for (outcome, _, _), mask in zip(OUTCOMES, masks, strict=True):
+        marked = np.flatnonzero(mask)
+        x.append(_short(ends[marked]))
+        y.append(marked.tolist())
+        text.append(
+            [
+                f"client {visits.client[row]}{_device(int(visits.device[row]))}: {outcome}, "
+                f"{ends[row]:.3g} {unit}"
+                for row in marked.tolist()
+            ]
+        )
+    opened, closed = -(record.dispatched_s - record.opened_s) / divisor, (ends_at(record) / divisor)
+    span = max(closed - opened, 1e-9)
+    lines = [(opened, "opened", "right"), (0.0, "dispatched", "right"), (closed, "closed", "left")]
+    if -opened < 0.04 * span:
+        lines = [(opened, "", "right"), (0.0, "opened, dispatched", "right"), lines[2]]
+    seen = f"{len(visits)} of {len(item.visits)} visits" if len(visits) < len(item.visits) else ""
+    title = f"{item.arm}, seed {item.seed}, round {record.round}"
+    about = "; ".join(part for part in (f"time since dispatch ({unit})", seen) if part)
+    layout = {
+        "xaxis.title.text": f"{verbatim(title)}<br>{about}",
+        "xaxis.range": [opened - 0.06 * span, closed + 0.06 * span],
+        "yaxis.range": [len(visits) - 0.5, -0.5],
+        "yaxis.tickmode": "array",
+        "yaxis.tickvals": rows.tolist(),
+        "yaxis.ticktext": [str(client) for client in visits.client.tolist()],
+        "shapes": [
+            {
+                "type": "line",
+                "x0": at,
+                "x1": at,
+                "y0": 0,
+                "y1": 1,
+                "yref": "paper",
+                "line": {"color": LINE, "width": 1.2, "dash": "dot"},
+            }
+            for at, _, _ in lines
+        ],
+        "annotations": [
+            {
+                "x": at,
+                "y": 0.5,
+                "yref": "paper",
+                "text": name,
+                "textangle": -90,
+                "showarrow": False,
+                "xanchor": anchor,
+                "font": {"size": 12},
+            }
+            for at, name, anchor in lines
+            if name
+        ],
+    }
+    return _View(f"{record.round}", item.reason, x, y, text, layout)
+
+
+def ends_at(record: RoundRecord) -> float:
+    """Virtual seconds from the dispatch of a round to its end."""
+    return record.closed_s - record.dispatched_s
+
+
+def _first_shown(views: Sequence[_View]) -> int:
+    """The index of the slowest round, or of the first."""
+    return next((index for index, view in enumerate(views) if view.reason == "slowest"), 0)
+
+
+def _slider(views: Sequence[_View]) -> dict[str, Any]:
+    return {
+        "active": _first_shown(views),
+        "currentvalue": {"prefix": "round ", "font": {"size": 13}},
+        "pad": {"t": 64 + TITLE_PX, "l": 8, "r": 8},
+        "steps": [
+            {
+                "label": f"{view.label} ({view.reason})" if view.reason else view.label,
+                "method": "update",
+                "args": [view.restyled, view.layout],
+            }
+            for view in views
+        ],
+    }
+
+
+def _device(row: int) -> str:
+    return "" if row == NO_DEVICE else f", device {row}"
+
+
+def _short(values: Any) -> list[float]:
+    """The numbers with four significant digits, which makes the page smaller."""
+    return [float(f"{value:.4g}") for value in values.tolist()]

@@ -1,0 +1,353 @@
+"""The text of a table of many runs: its columns and the notes beside it, for the terminal and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from experiments.naming import shorten
+from experiments.results.many_runs.rows import Row, Section
+from experiments.results.pages.what_was_run import written
+from experiments.results.reading.differing_keys import short_names
+from experiments.results.reading.recorded import REFERENCE, Target
+from experiments.results.statistics.intervals import FEWEST_SEEDS
+from experiments.results.statistics.published import COMPARED
+from experiments.results.statistics.significance import Difference, num_tests
+from experiments.results.tables.accuracy_tables import TargetRow
+from experiments.results.tables.cells import NOTHING, OUTSIDE, compared
+from experiments.results.tables.columns import REFERENCE_CELL, Column, Tally, TextTable, is_measured
+from experiments.results.tables.formats import (
+    Cell,
+    bytes_scale,
+    count_scale,
+    factor_scale,
+    index_scale,
+    percent_scale,
+    points_scale,
+    show_difference,
+    time_scale,
+)
+from experiments.results.tables.notes import (
+    ADJUSTED_RAND_INDEX,
+    BOUNDS,
+    CLIENT_DISTANCE,
+    DOTS,
+    FEW_SEEDS,
+    GLOBAL_RECLUSTERINGS,
+    HONEST_APART,
+    MEAN_ACCURACY,
+    MOVES,
+    OFFLINE_CLIENTS_HEARD,
+    as_warning,
+)
+
+TARGET = (
+    Column("held_from_s", "held from", time_scale),
+    Column("speedup", "speed-up", factor_scale),
+    Tally(),
+)
+"""The columns of each target."""
+
+MEASURED = (
+    Column("adjusted_rand_index", "adjusted Rand index", index_scale),
+    Column("honest_accuracy", "honest clients", percent_scale),
+    Column("byzantine_accuracy", "byzantine clients", percent_scale),
+    Column("global_reclusterings", "global re-clusterings", count_scale),
+    Column("mean_client_distance", "client distance", index_scale, in_terminal=False),
+)
+"""The columns of figures that are left out if they are not known in any row, or nothing was re-clustered."""
+
+MEASURED_NOTES = {
+    "adjusted_rand_index": ADJUSTED_RAND_INDEX,
+    "honest_accuracy": HONEST_APART,
+    "byzantine_accuracy": HONEST_APART,
+    "global_reclusterings": GLOBAL_RECLUSTERINGS,
+    "mean_client_distance": CLIENT_DISTANCE,
+}
+"""The note on each of these columns."""
+
+DRIFT_HEADINGS = {
+    "accuracy_omitting_drift": "accuracy (%) omitting drift cells",
+    "accuracy_including_drift": "accuracy (%) including drift cells",
+}
+
+MOST_KEY_LETTERS = 40
+"""Most letters of a value in a table."""
+
+MOST_SEEDS = 10
+"""Most seeds that a note lists."""
+
+NamedCells = tuple[str, Sequence[Cell]]
+"""A column: its heading, and a cell for each row."""
+
+
+def runs_table(section: Section, *, in_terminal: bool = False) -> TextTable:
+    """The section as text: the differing keys of each row, its accuracies, times to each target and bytes.
+
+    Left out are columns that would say nothing: the run directory if the keys tell all rows apart, the
+    difference if there is a single directory, offline clients if none are heard, global re-clusterings if
+    there are none, and figures that are not known in any row: agreement with concepts, honest and byzantine
+    clients, client distance, accuracies with and without drift cells. With `in_terminal`, so are columns that
+    only the page shows.
+    """
+    rows = section.rows
+    keys = _keys(section)
+    columns = [
+        *keys,
+        ("mean accuracy", Column("mean_accuracy", "", percent_scale).cells(rows)),
+        ("gain", [_difference_cell(row.gain_pp, row, absent=REFERENCE_CELL) for row in rows]),
+        *_difference(section),
+        *_identical(rows),
+        *_heard(rows),
+        *((column.heading, column.cells(rows)) for column in _measured(rows, in_terminal=in_terminal)),
+        *(column for index, target in enumerate(section.targets) for column in _times(rows, index, target)),
+        ("bytes sent", Column("total_bytes", "", bytes_scale).cells(rows)),
+        *(column for figure in COMPARED for column in _drift(rows, figure)),
+    ]
+    return TextTable(
+        headings=[heading for heading, _ in columns],
+        rows=[(row.arm, [cells[index] for _, cells in columns]) for index, row in enumerate(rows)],
+        num_keys=len(keys),
+    )
+
+
+def runs_notes(section: Section, *, in_terminal: bool = False) -> list[str]:
+    """Notes that explain the section's table, which has all columns, or those of the terminal."""
+    rows = section.rows
+    gains, differences = (
+        [item for item in column if item is not None]
+        for column in ([row.gain_pp for row in rows], [row.difference_pp for row in rows])
+    )
+    reference = section.reference_arms[0] if len(section.reference_arms) == 1 else "the first arm"
+    has_intervals = any(len(row.seed_ids) >= FEWEST_SEEDS for row in rows)
+    interval = ", with a 95 % interval (Student's t)" if has_intervals else ""
+    notes = [
+        f"Mean over {_seeds(rows)}{interval}. Gain is over {reference} of the same run directory, paired by "
+        f"seed.{_tests(gains)} {MEAN_ACCURACY} Bytes are those sent up to the horizon."
+    ]
+    if differences:
+        notes.append(
+            f"Difference is from the same arm of the first run directory, {section.directories[0]}, in whose "
+            f"rows it is marked reference{_other_arms(rows)}. "
+            f"{_pairings(rows)}{_tests(differences)}"
+        )
+    if any(len(row.directories) > 1 for row in rows):
+        notes.append("A run that several run directories share stands in one row.")
+    if heard := section_heard_note(section):
+        notes.append(heard)
+    notes += dict.fromkeys(MEASURED_NOTES[column.key] for column in _measured(rows, in_terminal=in_terminal))
+    if section.targets:
+        moves = MOVES if REFERENCE in section.targets else ""
+        notes.append(
+            f"Times to a target and speed-ups over {reference} are medians over seeds, with intervals of "
+            f"order statistics{_levels(rows)} and without a test; held is the number of seeds that hold the "
+            f"target up to the horizon. {BOUNDS}{moves}".strip()
+        )
+    if any(len(row.seed_ids) < FEWEST_SEEDS for row in rows):
+        notes.append(FEW_SEEDS.format(DOTS if any(len(row.seed_ids) == 2 for row in rows) else ""))
+    if any(any(row.drift.values()) for row in rows):
+        has_published = any(cell and cell["published"] for row in rows for cell in row.drift.values())
+        published = (
+            f"; below it the published value, and our mean minus it; {OUTSIDE}" if has_published else ""
+        )
+        notes.append(
+            "Accuracies with and without drift cells are of whole runs, by data step: mean ± sample "
+            f"standard deviation over seeds{published}."
+        )
+    return notes
+
+
+def section_heard_note(section: Section) -> str | None:
+    """A note on the rows in which offline clients are heard; None if there are none."""
+    arms = dict.fromkeys(row.arm for row in section.rows if row.offline_clients_heard)
+    return f"Offline clients heard: in rows of {', '.join(arms)}. {OFFLINE_CLIENTS_HEARD}" if arms else None
+
+
+def runs_horizon(section: Section) -> str:
+    """A note on the stretch of virtual time that the section compares."""
+    horizon = section.horizon
+    set_by = horizon.ended_first() or "report.horizon_s"
+    return (
+        f"Compared up to {_time(horizon.horizon_s)} of virtual time ({set_by}), from "
+        f"{_time(horizon.start_s)}, by which every run has been evaluated."
+    )
+
+
+def runs_warnings(section: Section) -> list[str]:
+    """The limits of the section's comparison."""
+    return [as_warning(text) for text in (*section.notes, *section.horizon.warnings())]
+
+
+def _keys(section: Section) -> list[NamedCells]:
+    """The columns that tell the rows apart: their number, the run directory where it is needed, the keys.
+
+    The number is there if a row is identical to an earlier one, the number of seeds if it is not the same
+    everywhere.
+    """
+    rows = section.rows
+    columns: list[NamedCells] = [
+        (name, _key_cells([row.keys[index] for row in rows]))
+        for index, name in enumerate(short_names(section.paths))
+    ]
+    shown = {(row.arm, *(cells[index] for _, cells in columns)) for index, row in enumerate(rows)}
+    if len(shown) < len(rows):
+        columns.insert(0, ("run directory", [Cell(_directories(row.directories)) for row in rows]))
+    if _identical(rows):
+        columns.insert(0, ("row", [Cell(str(number)) for number in range(1, len(rows) + 1)]))
+    if len({len(row.seed_ids) for row in rows}) > 1:
+        columns.append(("seeds", [Cell(str(len(row.seed_ids))) for row in rows]))
+    return columns
+
+
+def _key_cells(values: Sequence[Any]) -> list[Cell]:
+    """The values as text: floats with six digits, unless two different ones would look the same."""
+    floats = {value for value in values if isinstance(value, float)}
+    is_short = len({f"{value:g}" for value in floats}) == len(floats)
+
+    def text(value: Any) -> str:
+        if value is None:
+            return NOTHING
+        return f"{value:g}" if isinstance(value, float) and is_short else written(value)
+
+    return [Cell(shorten(text(value), MOST_KEY_LETTERS)) for value in values]
+
+
+def _directories(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def _difference_cell(difference: Difference | None, row: Row, *, absent: Cell) -> Cell:
+    """The cell of a difference; it states over how many seeds, if they are not all of the row's."""
+    if difference is None:
+        return absent
+    shown = show_difference(difference, points_scale(0.0))
+    num_seeds = len(difference.seed_ids)
+    if num_seeds in (0, len(row.seed_ids)):
+        return shown
+    return _with_note(shown, f"over {num_seeds} seed{'s' if num_seeds > 1 else ''}")
+
+
+def _with_note(cell: Cell, note: str) -> Cell:
+    return replace(cell, note=f"{cell.note}\n{note}".strip())
+
+
+def _difference(section: Section) -> list[NamedCells]:
+    """The column of differences from the first directory; none if there is no difference."""
+    if all(row.difference_pp is None for row in section.rows):
+        return []
+    cells = []
+    for row in section.rows:
+        is_first = section.directories[0] in row.directories
+        cell = _difference_cell(row.difference_pp, row, absent=REFERENCE_CELL if is_first else Cell(NOTHING))
+        if row.difference_pp is not None and row.base_arm != row.arm:
+            cell = _with_note(cell, f"from {row.base_arm}")
+        cells.append(cell)
+    return [("difference", cells)]
+
+
+def _other_arms(rows: Sequence[Row]) -> str:
+    """A clause on the rows that are compared with another arm than their own; empty without them."""
+    bases = dict.fromkeys(
+        row.base_arm for row in rows if row.difference_pp is not None and row.base_arm != row.arm
+    )
+    return f"; if that has no arm of the name, from its {', '.join(bases)}" if bases else ""
+
+
+def _levels(rows: Sequence[Row]) -> str:
+    """The levels of the intervals of times, as a clause; empty if there are none."""
+    levels = {times.held_from_s.level for row in rows for times in row.targets}
+    shown = sorted({f"{100 * level:.1f} %" for level in levels if level is not None})
+    return f" at {' or '.join(shown)}" if shown else ""
+
+
+def _identical(rows: Sequence[Row]) -> list[NamedCells]:
+    """The column that names an earlier row with the same results; none if there is no such row."""
+    if all(row.identical_to is None for row in rows):
+        return []
+    cells = [Cell(NOTHING if row.identical_to is None else f"row {row.identical_to + 1}") for row in rows]
+    return [("identical to", cells)]
+
+
+def _heard(rows: Sequence[Row]) -> list[NamedCells]:
+    """The column that marks rows in which offline clients are heard; none if there is no such row."""
+    if not any(row.offline_clients_heard for row in rows):
+        return []
+    cells = [Cell("heard" if row.offline_clients_heard else NOTHING) for row in rows]
+    return [("offline clients", cells)]
+
+
+def _measured(rows: Sequence[Row], *, in_terminal: bool) -> list[Column]:
+    """The columns of `MEASURED` that say something of some row, and are shown there."""
+    return [
+        column
+        for column in MEASURED
+        if (column.in_terminal or not in_terminal) and any(_is_worth_showing(column, row) for row in rows)
+    ]
+
+
+def _is_worth_showing(column: Column, row: Row) -> bool:
+    if column.key == "global_reclusterings":
+        return any(row.global_reclusterings.per_seed)
+    return is_measured(getattr(row, column.key))
+
+
+def _times(rows: Sequence[Row], index: int, target: Target) -> list[NamedCells]:
+    of_target: list[TargetRow] = [row.targets[index] for row in rows]
+    name = "reference's accuracy" if target == REFERENCE else f"{100 * float(target):g}\u00a0%"
+    return [(f"{name}: {column.heading}", column.cells(of_target)) for column in TARGET]
+
+
+def _drift(rows: Sequence[Row], figure: str) -> list[NamedCells]:
+    cells = [row.drift[figure] for row in rows]
+    return [] if not any(cells) else [(DRIFT_HEADINGS[figure], [_drift_cell(cell) for cell in cells])]
+
+
+def _drift_cell(cell: Mapping[str, Any] | None) -> Cell:
+    if cell is None:
+        return Cell(NOTHING)
+    ours, published, difference = compared(cell)
+    return Cell(ours, f"{published}, {difference}" if published else "")
+
+
+def _seeds(rows: Sequence[Row]) -> str:
+    """The seeds of all rows, or their number if there are many; only "seeds" if rows have different ones."""
+    seeds = {tuple(row.seed_ids) for row in rows}
+    if len(seeds) != 1:
+        return "seeds"
+    (ids,) = seeds
+    shown = f" ({', '.join(map(str, ids))})" if len(ids) <= MOST_SEEDS else ""
+    return f"{len(ids)} seed{'s' if len(ids) > 1 else ''}{shown}"
+
+
+def _tests(differences: Sequence[Difference]) -> str:
+    """How p-values were computed; empty if there are none."""
+    count = num_tests(differences)
+    if count < 2:
+        return " p is the p-value of a t test." if count else ""
+    return (
+        f" p is the p-value of a t test, corrected by Holm over all {count} tests of the column; intervals "
+        f"are not corrected."
+    )
+
+
+def _pairings(rows: Sequence[Row]) -> str:
+    """How the differences are paired."""
+    sentences = {
+        "seed": "It is paired by seed: trace, fleet and availability of each seed are the same.",
+        "seed, other trace": "Same seed, other trace: it is paired by the number of the seed, since a key of "
+        "the trace was swept.",
+        "none": "Unpaired: the runs have other worlds, worlds that are not recorded, or other seeds, and the "
+        "test is Welch's.",
+        "identical": "Identical: every evaluation of every seed up to the horizon is the same.",
+    }
+    differences = [(row, row.difference_pp) for row in rows if row.difference_pp is not None]
+    present = {difference.pairing for _, difference in differences}
+    parts = [sentence for pairing, sentence in sentences.items() if pairing in present]
+    if any(0 < len(difference.seed_ids) < len(row.seed_ids) for row, difference in differences):
+        parts.append("A paired difference is over the seeds that both have.")
+    return " ".join(parts)
+
+
+def _time(time_s: float) -> str:
+    return time_scale(time_s)(time_s)

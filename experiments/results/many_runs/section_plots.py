@@ -1,0 +1,367 @@
+"""The plots of a section of `table.html`.
+
+Of a sweep: gains against the swept keys. Of other run directories: accuracy and differences over time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
+from experiments.results.figures.difference import (
+    add_menu,
+    can_be_compared,
+    difference_caption,
+    difference_figure,
+    has_menu,
+)
+from experiments.results.figures.figures import (
+    GRID,
+    INK,
+    Arm,
+    Span,
+    blank_figure,
+    event_spans,
+    mark_events,
+    spread,
+    verbatim,
+)
+from experiments.results.many_runs.rows import Row, Section
+from experiments.results.many_runs.sweep_panels import MOST_PANELS, SweepLayout, sweep_layout
+from experiments.results.pages.scripted_page import Plot
+from experiments.results.statistics.intervals import FEWEST_SEEDS, gain_estimate
+from experiments.results.tables.formats import time_unit
+
+MOST_DRAWN_DIRECTORIES = 12
+"""Most run directories of a section without a sweep that are drawn."""
+
+SMALL_POINTS = 150
+SMALL_PX = 340
+PANEL_PX = 170
+NARROWEST_PANEL_PX = 180
+ROW_GAP_PX = 84
+DODGE = 0.05
+"""Largest sideways distance of neighbouring arms, as a share of the distance between two values."""
+
+WIDEST_DODGE = 0.6
+"""Largest such distance of the first arm from the last."""
+
+
+@dataclass(frozen=True)
+class SectionPlots:
+    """What is drawn of a section.
+
+    Attributes:
+        plots: The plots; those of a run directory follow each other.
+        least_px: The width below which the plots are scrolled sideways, in pixels; 0 if they fit anywhere.
+        absence: A sentence that says why nothing is drawn; None if something is.
+    """
+
+    plots: list[Plot]
+    least_px: int = 0
+    absence: str | None = None
+
+
+def section_plots(section: Section, prefix: str) -> SectionPlots:
+    """The plots of a section, whose ids begin with `prefix`."""
+    if len(section.members) > 1 and all(member.swept for member in section.members):
+        return _sweep_plots(section, f"{prefix}-gain")
+    if len(section.members) > MOST_DRAWN_DIRECTORIES:
+        return SectionPlots(
+            [],
+            absence=f"No figure is drawn: the section has {len(section.members)} run directories, and those "
+            f"of at most {MOST_DRAWN_DIRECTORIES} are drawn. Their reports have them.",
+        )
+    return SectionPlots(
+        [
+            plot
+            for index, member in enumerate(section.members)
+            for plot in _directory_plots(section, member.name, f"{prefix}-{index}")
+        ]
+    )
+
+
+def _directory_plots(section: Section, name: str, prefix: str) -> list[Plot]:
+    """Accuracy over time of the arms of a run directory, and their differences from its reference arm."""
+    rows = _rows_of(section, name)
+    arms = [
+        Arm(row.arm, [run.measured().run for run in row.runs], [run.curve for run in row.runs], position)
+        for position, row in rows
+    ]
+    if not arms:
+        return []
+    events = event_spans([run.events_s for _, row in rows for run in row.runs])
+    beside = "" if len(section.members) == 1 else f": {name}"
+    seeds = max(len(arm.runs) for arm in arms)
+    plots = [
+        Plot(
+            f"{prefix}-accuracy",
+            f"Accuracy over virtual time{beside}",
+            f"Averaged over clients and the last {section.window} evaluations; lines are means over "
+            f"{seeds} seed{'s' if seeds > 1 else ''}. The dotted line is the horizon, orange bands are mass "
+            "events.",
+            _accuracy_figure(arms, section, events),
+        )
+    ]
+    if can_be_compared(arms, section.horizon):
+        plots.append(
+            Plot(
+                f"{prefix}-difference",
+                f"Difference from {arms[0].name}{beside}",
+                difference_caption(arms, section.window, may_choose=False),
+                difference_figure(
+                    arms,
+                    section.horizon,
+                    events,
+                    height=SMALL_PX,
+                    most_points=SMALL_POINTS,
+                    may_choose=False,
+                ),
+            )
+        )
+    return plots
+
+
+def _rows_of(section: Section, name: str) -> list[tuple[int, Row]]:
+    """(position of the arm in the configuration, row) of a run directory, the reference arm first."""
+    order = next(member.arms for member in section.members if member.name == name)
+    rows = [(order.index(row.arm), row) for row in section.rows if name in row.directories]
+    return sorted(rows, key=lambda item: item[0])
+
+
+def _accuracy_figure(arms: Sequence[Arm], section: Section, events: Sequence[Span]) -> PlainFigure:
+    """The mean over seeds of each arm's smoothed accuracy (%) against virtual time."""
+    horizon_s = section.horizon.horizon_s
+    seconds, unit = time_unit(section.horizon.longest_s)
+    figure = blank_figure(SMALL_PX, x_title=f"virtual time ({unit})", y_title="mean client accuracy (%)")
+    for arm in arms:
+        curves = [(curve.times_s / seconds, 100 * curve.smoothed) for curve in arm.curves]
+        grid, mean, _, _ = spread(curves, SMALL_POINTS)
+        figure.add_scatter(
+            x=grid.astype(np.float32),
+            y=mean.astype(np.float32),
+            mode="lines",
+            name=arm.label,
+            line=arm.line,
+            showlegend=True,
+        )
+    figure.update_xaxes(rangemode="tozero")
+    mark_events(figure, [(first_s / seconds, last_s / seconds) for first_s, last_s in events])
+    figure.add_vline(x=horizon_s / seconds, line={"color": INK, "width": 1.2, "dash": "dot"})
+    return figure
+
+
+def _sweep_plots(section: Section, plot_id: str) -> SectionPlots:
+    """The gains of a sweep's arms against the swept keys."""
+    layout = sweep_layout(section.members)
+    if len(layout.panels) > MOST_PANELS:
+        return SectionPlots(
+            [],
+            absence=f"No figure is drawn: {' x '.join(layout.others)} has {len(layout.panels)} "
+            f"{'combinations' if len(layout.others) > 1 else 'values'}, and at most {MOST_PANELS} panels are "
+            "drawn.",
+        )
+    named = dict.fromkeys(arm for member in section.members for arm in member.arms)
+    present = {row.arm for row in section.rows}
+    arms = [Arm(name, [], [], position) for position, name in enumerate(named) if name in present]
+    if len(arms) < 2:
+        return SectionPlots([], absence="No figure is drawn: there is a single arm, and so no gain.")
+    plot = Plot(
+        plot_id,
+        f"Gain against {layout.key}",
+        _gain_caption(section, arms, layout),
+        gain_figure(section.rows, arms, layout),
+    )
+    return SectionPlots([plot], least_px=NARROWEST_PANEL_PX * layout.columns if layout.columns > 1 else 0)
+
+
+def _gain_caption(section: Section, arms: Sequence[Arm], layout: SweepLayout) -> str:
+    chosen = "; the list below the plot chooses another base" if has_menu(arms) else ""
+    panels = f" A panel has one combination of {', '.join(layout.others)}." if layout.others else ""
+    # Two arms share at most the seeds that each of them shares with the reference arm.
+    has_bars = any(row.gain_pp is not None and len(row.seed_ids) >= FEWEST_SEEDS for row in section.rows)
+    bars = (
+        "bars 95 % intervals of each by itself (Student's t)"
+        if has_bars
+        else f"with under {FEWEST_SEEDS} seeds there are no bars"
+    )
+    return (
+        f"Mean accuracy of an arm minus that of {arms[0].name} in the same run directory, paired by seed, in "
+        f"percentage points, against {layout.key}{chosen}.{panels} Points are means over seeds, {bars}; arms "
+        "stand a little beside each other."
+    )
+
+
+def gain_figure(rows: Sequence[Row], arms: Sequence[Arm], layout: SweepLayout) -> PlainFigure:
+    """Gains in mean accuracy (percentage points) over a base arm, against a swept key.
+
+    There is a panel for each combination of the other swept keys.
+
+    Args:
+        rows: The rows of the section.
+        arms: The arms, the reference arm first; their runs are not used.
+        layout: Where each run directory stands.
+    """
+    accuracies = {
+        (name, row.arm): dict(zip(row.seed_ids, row.mean_accuracy.per_seed, strict=True))
+        for row in rows
+        for name in row.directories
+    }
+    figure = _panelled(layout)
+    drawn_for: list[str] = []
+    lines: list[Trace] = []
+    pairs = permutations(arms, 2) if has_menu(arms) else ((arms[0], arm) for arm in arms[1:])
+    for base, arm in pairs:
+        shift = min(DODGE, WIDEST_DODGE / len(arms)) * (arms.index(arm) - (len(arms) - 1) / 2)
+        is_named = False
+        for index, panel in enumerate(layout.panels):
+            gains = {
+                position: _gain(accuracies.get((name, arm.name), {}), accuracies.get((name, base.name), {}))
+                for position, name in sorted(panel.members.items())
+            }
+            line = _gain_line(arm, base, gains, layout, shift, index)
+            if line is not None:
+                line |= {"visible": base is arms[0], "showlegend": not is_named}
+                lines.append(line)
+                drawn_for.append(base.name)
+                is_named = True
+    figure.add_traces(lines)
+    if has_menu(arms):
+        add_menu(figure, arms, drawn_for)
+    return figure
+
+
+def _gain(
+    accuracies: Mapping[int, float | None], base: Mapping[int, float | None]
+) -> tuple[float, float] | None:
+    """(mean, half the 95 % interval) of the difference over the seeds that both have, in percentage points.
+
+    The half is NaN with under three seeds. None if there is no difference.
+    """
+    seeds = [seed for seed in accuracies if seed in base]
+    gain = gain_estimate([accuracies[seed] for seed in seeds], [base[seed] for seed in seeds], scale=100.0)
+    if gain.mean is None:
+        return None
+    return gain.mean, math.nan if gain.ci95 is None else gain.ci95[1] - gain.mean
+
+
+def _gain_line(
+    arm: Arm,
+    base: Arm,
+    gains: Mapping[int, tuple[float, float] | None],
+    layout: SweepLayout,
+    shift: float,
+    panel: int,
+) -> Trace | None:
+    """The line of an arm in a panel; None if it has no gain there."""
+    known = {position: gain for position, gain in gains.items() if gain is not None}
+    if not known:
+        return None
+    halves = np.array([half for _, half in known.values()])
+    bars = {"error_y": {"array": halves, "thickness": 1.2, "width": 3}} if np.isfinite(halves).any() else {}
+    return trace(
+        "scatter",
+        x=[position + shift for position in known],
+        y=[mean for mean, _ in known.values()],
+        customdata=[verbatim(layout.values[position]) for position in known],
+        mode="lines+markers",
+        name=arm.label,
+        legendgroup=arm.name,
+        line={**arm.line, "width": 1.8},
+        marker={"size": 6},
+        hovertemplate=f"{arm.label} - {base.label}: %{{y:+.2f}} pp at %{{customdata}}<extra></extra>",
+        xaxis=_axis("x", panel),
+        yaxis=_axis("y", panel),
+        **bars,
+    )
+
+
+def _panelled(layout: SweepLayout) -> PlainFigure:
+    """An empty figure with an x and a y axis for each panel; all panels show the same ranges."""
+    columns = layout.columns
+    num_rows = math.ceil(len(layout.panels) / columns)
+    panel_px = PANEL_PX if len(layout.panels) > 1 else SMALL_PX - ROW_GAP_PX
+    inner_px = num_rows * panel_px + (num_rows - 1) * ROW_GAP_PX
+    margin = {"l": 60, "r": 20, "t": 90, "b": 64}
+    figure = blank_figure(inner_px + margin["t"] + margin["b"], x_title="", y_title="")
+    gap = 0.03 if columns > 1 else 0.0
+    width = (1 - gap * (columns - 1)) / columns
+    axes: dict[str, Any] = {}
+    titles = []
+    for index, panel in enumerate(layout.panels):
+        row, column = divmod(index, columns)
+        left = column * (width + gap)
+        top = 1 - row * (panel_px + ROW_GAP_PX) / inner_px
+        is_last = index + columns >= len(layout.panels)
+        axes[_axis("xaxis", index)] = _x_axis(layout, (left, min(left + width, 1.0)), index, is_last)
+        bottom = max(top - panel_px / inner_px, 0.0)
+        axes[_axis("yaxis", index)] = _y_axis((bottom, top), index, column == 0)
+        titles.append(_title(panel.title, left + width / 2, top))
+    figure.update_layout(
+        **axes,
+        annotations=titles,
+        margin=margin,
+        legend={"yref": "container", "y": 1, "yanchor": "top"},
+    )
+    return figure
+
+
+def _x_axis(layout: SweepLayout, domain: tuple[float, float], panel: int, has_title: bool) -> dict[str, Any]:
+    count = len(layout.values)
+    return {
+        "domain": domain,
+        "anchor": _axis("y", panel),
+        "range": [-0.5, count - 0.5],
+        "tickvals": list(range(count)),
+        "ticktext": [verbatim(value) for value in layout.values],
+        "tickfont": {"size": 12},
+        "title": {"text": verbatim(layout.key) if has_title else "", "font": {"size": 13}},
+        "gridcolor": GRID,
+        "linecolor": "#9aa5b1",
+        "zeroline": False,
+    }
+
+
+def _y_axis(domain: tuple[float, float], panel: int, is_first: bool) -> dict[str, Any]:
+    return {
+        "domain": domain,
+        "anchor": _axis("x", panel),
+        "matches": "y" if panel else None,
+        "rangemode": "tozero",
+        "showticklabels": is_first,
+        "tickfont": {"size": 12},
+        "title": {"text": "gain (pp)" if is_first else "", "font": {"size": 13}},
+        "gridcolor": GRID,
+        "linecolor": "#9aa5b1",
+        "zeroline": True,
+        "zerolinecolor": INK,
+        "zerolinewidth": 1.2,
+    }
+
+
+def _title(text: str, x: float, y: float) -> dict[str, Any]:
+    """The title of a panel, above its middle, with a line for each two keys."""
+    parts = text.split(", ")
+    lines = [", ".join(parts[at : at + 2]) for at in range(0, len(parts), 2)]
+    return {
+        "text": "<br>".join(map(verbatim, lines)),
+        "x": x,
+        "y": y,
+        "xref": "paper",
+        "yref": "paper",
+        "xanchor": "center",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"size": 12},
+    }
+
+
+def _axis(letter: str, panel: int) -> str:
+    """Plotly's name of an axis of a panel: x, x2, x3, ...; or of its layout: xaxis, xaxis2, ..."""
+    return letter if panel == 0 else f"{letter}{panel + 1}"

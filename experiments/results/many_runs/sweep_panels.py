@@ -1,0 +1,126 @@
+"""The layout of a sweep as small multiples: a key on the x axis, a panel for each combination of the others.
+
+Pure: it knows the swept keys and values of a section, and nothing of accuracies or of plotly.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.naming import shorten
+from experiments.results.many_runs.rows import SectionMember
+from experiments.results.pages.what_was_run import written
+from experiments.results.reading.differing_keys import short_names
+from experiments.results.reading.swept_values import canonical, given_ranks
+
+MOST_PANELS = 48
+MOST_COLUMNS = 6
+USUAL_COLUMNS = 4
+
+MOST_VALUE_LETTERS = 24
+"""Most letters of a value on the axis and in a title."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The cells of a sweep that differ in the key of the x axis only.
+
+    Attributes:
+        title: The values of the other keys that have several, as "mixes 4, hear online"; empty without them.
+        members: The run directory at each position on the axis; positions without one are absent.
+    """
+
+    title: str
+    members: Mapping[int, str]
+
+
+@dataclass(frozen=True)
+class SweepLayout:
+    """The layout of the cells of a sweep.
+
+    Attributes:
+        key: Short name of the key of the x axis.
+        values: Its values as text, in the order of the axis.
+        others: Short names of the other keys that have several values.
+        panels: The panels, ordered by the values of `others`, those of the last key changing fastest.
+        columns: Number of panels side by side.
+    """
+
+    key: str
+    values: list[str]
+    others: list[str]
+    panels: list[Panel]
+    columns: int
+
+
+def sweep_layout(members: Sequence[SectionMember]) -> SweepLayout:
+    """The layout of the cells `members`, at least one, of one sweep.
+
+    The x axis is the first swept key with several values, or the first one if no key has them. Values are in
+    the order given, as far as it was recorded (`given_ranks`); numbers follow, ascending, and then other
+    values, sorted by their text. A cell without a key is treated as if the key had the value None. Of two
+    cells with the same values, the first has the place.
+    """
+    keys = list(dict.fromkeys(key for member in members for key in member.swept))
+    values = {
+        key: _ordered(
+            [member.swept.get(key) for member in members],
+            given_ranks([member.order[key] for member in members if key in member.order]),
+        )
+        for key in keys
+    }
+    names = dict(zip(keys, short_names([tuple(key.split(".")) for key in keys]), strict=True))
+    varied = [key for key in keys if len(values[key]) > 1]
+    axis = varied[0] if varied else keys[0]
+    others = [key for key in varied if key != axis]
+    cells: dict[tuple[int, ...], dict[int, str]] = {}
+    for member in members:
+        position = {key: values[key].index(canonical(member.swept.get(key))) for key in keys}
+        panel = cells.setdefault(tuple(position[key] for key in others), {})
+        panel.setdefault(position[axis], member.name)
+    texts = {key: [_text(json.loads(value)) for value in values[key]] for key in keys}
+    return SweepLayout(
+        key=names[axis],
+        values=texts[axis],
+        others=[names[key] for key in others],
+        panels=[
+            Panel(
+                ", ".join(f"{names[key]} {texts[key][at]}" for key, at in zip(others, place, strict=True)),
+                cells[place],
+            )
+            for place in sorted(cells)
+        ],
+        columns=_columns(len(cells), len(values[others[-1]]) if others else 1),
+    )
+
+
+def _columns(num_panels: int, period: int) -> int:
+    """The number of columns; a multiple of `period`, the number of values of the last key, if it is small.
+
+    >>> _columns(18, 2), _columns(18, 5), _columns(18, 9), _columns(2, 2)
+    (6, 5, 4, 2)
+    """
+    aligned = MOST_COLUMNS // period * period
+    return min(num_panels, aligned or USUAL_COLUMNS)
+
+
+def _ordered(values: Sequence[Any], ranks: Mapping[str, int]) -> list[str]:
+    """The distinct values as canonical JSON: by rank, then numbers, ascending, then others by their text."""
+
+    def position(text: str) -> tuple[int, float, str]:
+        if text in ranks:
+            return 0, ranks[text], ""
+        value = json.loads(text)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return (1, float(value), "") if is_number else (2, 0.0, _text(value))
+
+    return sorted(dict.fromkeys(map(canonical, values)), key=position)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "not swept"
+    return shorten(f"{value:g}" if isinstance(value, float) else written(value), MOST_VALUE_LETTERS)

@@ -1,0 +1,189 @@
+"""`table.html`: the figures and tables over the experiments of a folder, as a page that contacts no host."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from experiments.naming import abbreviated
+from experiments.results.drawing.plotly_js import PLOTLY_FILE
+from experiments.results.many_runs.rows import Section
+from experiments.results.many_runs.runs_table import runs_horizon, runs_notes, runs_table, runs_warnings
+from experiments.results.many_runs.section_plots import section_plots
+from experiments.results.pages.scripted_page import page_with_nonce
+from experiments.results.statistics.marked_seeds import marked_clause
+from experiments.results.tables.cells import (
+    NOTHING,
+    OUTSIDE,
+    agreement_sentence,
+    compared,
+    models,
+    run_counts,
+    scored_steps,
+    unmarked,
+)
+from experiments.results.tables.notes import as_warning
+
+TITLES = {
+    "accuracy_omitting_drift": "Accuracy (%), omitting drift cells",
+    "accuracy_including_drift": "Accuracy (%), including drift cells",
+}
+
+MOST_OPEN_ROWS = 40
+"""Most rows of a table that is not folded up."""
+
+
+def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> str:
+    """The HTML page of a table as in `table.json`, with its sections; the same table gives the same bytes."""
+    columns = {
+        column["name"]: {
+            "name": column["name"],
+            "link": None if column["report"] is None else quote(column["report"]),
+            "steps": scored_steps(column["steps"], column["scored_steps"]),
+        }
+        for column in table["experiments"]
+    }
+    alone = names_alone(table, sections)
+    scored, arms = columns_with_drift(table, alone), arms_with_runs(table)
+    drawn = [section_plots(section, f"section-{number}") for number, section in enumerate(sections, 1)]
+    return page_with_nonce(
+        "folder_page.html",
+        name=table["name"],
+        plotly_file=PLOTLY_FILE,
+        num_plots=sum(len(item.plots) for item in drawn),
+        unfinished=unfinished(table),
+        has_published=has_published(table),
+        outside=OUTSIDE,
+        scored=[columns[name] for name in scored],
+        accuracies=[
+            (
+                title,
+                [
+                    (arm, [accuracy_cell(table, figure, arm, column) for column in scored])
+                    for arm in arms
+                    if not table["figures"]["models_sent"][arm].keys().isdisjoint(scored)
+                ],
+                agreement_notes(table, figure, scored),
+            )
+            for figure, title in TITLES.items()
+        ]
+        if scored
+        else [],
+        marked=marked_notes(table, scored),
+        columns=[columns[name] for name in alone] if scored else [],
+        models=[(arm, [models_cell(table, arm, column) for column in alone]) for arm in arms],
+        sections=[
+            {
+                "name": section.name,
+                "table": runs_table(section),
+                "horizon": runs_horizon(section),
+                "warnings": runs_warnings(section),
+                "notes": runs_notes(section),
+                "reports": [columns[name] for name in section.directories],
+                "is_open": not is_in_matrices(section, scored) and len(section.rows) <= MOST_OPEN_ROWS,
+                "commands": _commands(section),
+                "drawn": item,
+            }
+            for section, item in zip(sections, drawn, strict=True)
+        ],
+        without_runs=[arm for arm in table["arms"] if arm not in arms],
+    )
+
+
+def _commands(section: Section) -> str:
+    """The commands that began the section's runs, without duplicates; empty if none was recorded."""
+    commands = dict.fromkeys(member.command for member in section.members if member.command is not None)
+    return abbreviated(list(commands))
+
+
+def unfinished(table: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(names, counts of runs) of the experiments with unfinished runs; those with the same counts are one."""
+    names: dict[str, list[str]] = {}
+    for column in table["experiments"]:
+        if column["finished"] < column["planned"]:
+            names.setdefault(run_counts(column), []).append(column["name"])
+    return [
+        (abbreviated(same, ", ") if len(same) == 1 else f"{abbreviated(same, ', ')}, each", counts)
+        for counts, same in names.items()
+    ]
+
+
+def arms_with_runs(table: Mapping[str, Any]) -> Sequence[str]:
+    """The arms that have a finished run in any experiment."""
+    return [arm for arm in table["arms"] if arm in table["figures"]["models_sent"]]
+
+
+def names_alone(table: Mapping[str, Any], sections: Sequence[Section]) -> list[str]:
+    """The names of the experiments that share no section with another: they are columns of the matrices."""
+    together = {name for section in sections if len(section.directories) > 1 for name in section.directories}
+    return [column["name"] for column in table["experiments"] if column["name"] not in together]
+
+
+def columns_with_drift(table: Mapping[str, Any], names: Collection[str]) -> Sequence[str]:
+    """Those of the experiments `names` that are in the matrices of accuracy with and without drift cells.
+
+    They are those with known concepts, and those without a finished run, of which it is unknown. Empty if no
+    experiment has known concepts.
+    """
+    experiments = [column for column in table["experiments"] if column["name"] in names]
+    if all(column["scored_steps"] is None for column in experiments):
+        return []
+    return [
+        column["name"]
+        for column in experiments
+        if column["scored_steps"] is not None or column["finished"] == 0
+    ]
+
+
+def has_published(table: Mapping[str, Any]) -> bool:
+    """Whether a published value stands beside any figure."""
+    return any(
+        cell["published"]
+        for figure in TITLES
+        for by_experiment in table["figures"][figure].values()
+        for cell in by_experiment.values()
+    )
+
+
+def is_in_matrices(section: Section, scored: Collection[str]) -> bool:
+    """Whether the figures of a section are in the matrices of the experiments `scored` too."""
+    return len(scored) > 1 and all(name in scored for name in section.directories)
+
+
+def accuracy_cell(table: Mapping[str, Any], figure: str, arm: str, column: str) -> list[str]:
+    """The lines of a cell: ours, ours without marked seeds, and published with the difference, if known.
+
+    A dash if the arm was not measured in that experiment.
+    """
+    cell = table["figures"][figure].get(arm, {}).get(column)
+    if cell is None:
+        return [NOTHING]
+    ours, published, difference = compared(cell)
+    beside = f"{published}, {difference}" if published else ""
+    return [line for line in (ours, unmarked(cell), beside) if line]
+
+
+def agreement_notes(table: Mapping[str, Any], figure: str, columns: Sequence[str]) -> list[str]:
+    """Notes below a matrix: how each column agrees with published values."""
+    found = table["agreement"][figure]
+    notes = [agreement_sentence(f"In {column}", found[column]) for column in columns if column in found]
+    return [note for note in notes if note]
+
+
+def marked_notes(table: Mapping[str, Any], columns: Collection[str]) -> list[str]:
+    """Warnings about the marked seeds of these experiments."""
+    clauses = {
+        column["name"]: marked_clause(column["marked_seeds"])
+        for column in table["experiments"]
+        if column["name"] in columns
+    }
+    return [as_warning(f"{name}: {clause}") for name, clause in clauses.items() if clause]
+
+
+def models_cell(table: Mapping[str, Any], arm: str, column: str) -> str:
+    sent, relative = (
+        table["figures"][figure].get(arm, {}).get(column)
+        for figure in ("models_sent", "relative_models_sent")
+    )
+    return NOTHING if sent is None else models(sent, relative)

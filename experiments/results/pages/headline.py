@@ -1,0 +1,101 @@
+"""The report's headline: the results in sentences, which call a gain measurable only if its interval does.
+
+A gain whose interval contains 0 is neither above nor below; one without an interval is stated as such. The
+sentence on drift names the arm with the highest mean, whatever the spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.results.reading.json_files import Finished
+from experiments.results.statistics.intervals import Gain
+from experiments.results.statistics.published import beside_published
+from experiments.results.tables.accuracy_tables import AccuracyRow
+from experiments.results.tables.cells import mean_and_std, scored_steps
+from experiments.results.tables.formats import percent_scale, points_scale, show_estimate
+from experiments.results.tables.summary import Summary
+
+OMITTING = "accuracy_omitting_drift"
+OTHER_DATA = (
+    "By the horizon, arms have reached different data, so that gains are not due to the methods alone."
+)
+
+
+def drift_sentence(finished: Finished, reference_arm: str, report: Mapping[str, Any]) -> str | None:
+    """A sentence on the arm with the highest accuracy omitting drift, beside the reference arm.
+
+    Their published accuracies are added. `finished` is that of the summary, `report` the table `[report]` of
+    the configuration. None if no arm has such an accuracy.
+    """
+    arms = finished.arms
+    cells = {
+        name: beside_published(arm[OMITTING].per_seed, OMITTING, name, report) for name, arm in arms.items()
+    }
+    written = {name: _beside_published(cell) for name, cell in cells.items() if cell is not None}
+    if not written:
+        return None
+    best = max(written, key=lambda name: arms[name][OMITTING].mean or 0.0)
+    first = ", the first arm," if best == reference_arm else ""
+    reference = ""
+    if reference_arm != best and reference_arm in written:
+        reference = f"; {reference_arm}, the first arm, has {written[reference_arm]}"
+    steps = scored_steps(finished.steps, finished.scored_steps)
+    return (
+        f"{best}{first} has the highest accuracy omitting drift, {written[best]}{reference}."
+        f"{f' {steps} were scored.' if steps else ''}"
+    )
+
+
+def _beside_published(cell: Mapping[str, Any]) -> str:
+    published = f" (published: {mean_and_std(cell['published'])} %)" if cell["published"] else ""
+    return f"{mean_and_std(cell)} %{published}"
+
+
+def sentences(summary: Summary) -> list[str]:
+    """A sentence for each arm but the reference arm, which must be the first, by descending gain.
+
+    A warning precedes them if the arms have reached different data. If there is no other arm, or no time in
+    which all runs can be compared, a single sentence states that.
+    """
+    reference, *rows = summary.accuracy
+    if not rows:
+        final = show_estimate(reference.final_accuracy, percent_scale(0.0)).figure
+        return [f"{reference.arm} ends at {final}; no other arm has finished a seed to compare with it."]
+    if any(row.gain_pp is None or row.gain_pp.mean is None for row in rows):
+        return ["The runs have no stretch of virtual time in common: nothing can be compared."]
+    gains = [_gain_sentence(row, reference.arm) for row in sorted(rows, key=_gain, reverse=True)]
+    return [OTHER_DATA, *gains] if summary.horizon.is_of_different_data else gains
+
+
+def _gain(row: AccuracyRow) -> float:
+    assert row.gain_pp is not None
+    assert row.gain_pp.mean is not None
+    return row.gain_pp.mean
+
+
+def _gain_sentence(row: AccuracyRow, reference_arm: str) -> str:
+    assert row.gain_pp is not None
+    mean = show_estimate(row.mean_accuracy, percent_scale(0.0)).figure
+    sentence = f"{row.arm} has a mean accuracy of {mean}, {_beside(row.gain_pp)} {reference_arm}"
+    after = row.gain_after_drift_pp
+    return (
+        f"{sentence}, and {_beside(after)} it after the mass event." if after is not None else f"{sentence}."
+    )
+
+
+def _beside(gain: Gain) -> str:
+    """The gain in words, such as "2.1 pp above"; the caller appends the name of the reference arm."""
+    assert gain.mean is not None
+    scale = points_scale(gain.mean)
+    if gain.ci95 is not None and gain.ci95[0] <= 0 <= gain.ci95[1]:
+        shown = show_estimate(gain, scale)
+        return f"neither measurably above nor below ({shown.figure} {shown.interval})"
+    if round(gain.mean, 1) == 0:
+        return "level with"
+    direction = "above" if gain.mean > 0 else "below"
+    if gain.ci95 is None:
+        return f"{abs(gain.mean):.1f} pp (no interval: under three seeds) {direction}"
+    near, far = sorted(map(abs, gain.ci95))
+    return f"{abs(gain.mean):.1f} pp [{near:.1f}, {far:.1f}] {direction}"

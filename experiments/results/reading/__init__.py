@@ -1,0 +1,1 @@
+"""What is on disk: run directories, logs and other files of them, and recorded configurations."""

@@ -1,0 +1,470 @@
+"""The layout of a run directory: all paths into it are made here, except those of single checkpoints.
+
+    experiment.toml            the configuration, every default written out
+    manifest.json              versions of the first attempt and any later ones, commands with their dates and
+                               git commits, hashes of trace and profile, files that were read, seed streams
+    <arm>/seed-<n>/log.jsonl   the log of a run: virtual quantities only
+    <arm>/seed-<n>/clients.parquet the device of each client
+    <arm>/seed-<n>/visits.parquet  its visits, with `round.log_visits`; visits.arrow while it is unfinished
+    <arm>/seed-<n>/timing.json wall times and memory, and the machine they were measured on
+    <arm>/seed-<n>/checkpoint/ the checkpoints from which an unfinished run resumes
+    <arm>/seed-<n>/DONE        or FAILED, with the reason; neither while a run is unfinished
+    <arm>/.seed-<n>.lock       held by the process that is at work on this run, and deleted at its end
+    rounds.parquet, summary.json, report.html
+    .lock                      held by the process that runs into the directory
+
+DONE is written last: a run that has it has all its files. Its checkpoints are deleted only after that.
+
+A run directory may come from somebody else. If an entry with one of these names is of another kind, such as a
+link or a pipe, every operation refuses it with an error that names it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from emulator.errors import DataFileError, InputError
+from emulator.storage import recorded_tables
+from emulator.storage.bounded import read_text, read_toml
+from emulator.storage.checkpoints import (
+    ASIDE,
+    CheckpointFolder,
+    copy_durably,
+    make_folder,
+    sync_folder,
+    write_durably,
+)
+from emulator.storage.own_files import path_below
+from emulator.storage.runlog import RoundRecord, read_log
+from experiments.results.reading.json_files import Manifest, Timing
+from experiments.results.reading.recorded import (
+    EXPERIMENT_FILE,
+    MOST_EXPERIMENT_BYTES,
+    refuse_unreadable,
+    up_to_date,
+)
+
+MOST_REASON_BYTES = 2**16
+"""Largest FAILED that is read."""
+
+SHARED_FILES = ("manifest.json", "rounds.parquet", "summary.json", "report.html", EXPERIMENT_FILE)
+"""The files that all runs share, except the lock, in the order in which they are deleted."""
+
+RUN_FILES = (
+    *("log.jsonl", "visits.arrow", "visits.parquet", "clients.parquet", "timing.json", "DONE", "FAILED"),
+)
+"""The files of one run, in its folder."""
+
+RUN_NAME = re.compile(r"seed-(?P<folder>0|[1-9][0-9]{0,18})|\.seed-(?P<lock>0|[1-9][0-9]{0,18})\.lock")
+"""Matches the names of the folder and of the lock of a run."""
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run with all its rounds done: its log (`header`, `records`) and its timing."""
+
+    arm: str
+    seed: int
+    header: dict[str, Any]
+    records: list[RoundRecord]
+    timing: Timing
+
+    @property
+    def offline_clients_heard(self) -> bool:
+        """Whether offline clients could report after the first round, in which all clients register.
+
+        By its log: `round.hear` was "everyone", and clients checked their data for drift.
+        """
+        return self.header.get("hear") == "everyone" and any(record.changed for record in self.records[1:])
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """The files below `path`, and the runs whose folders are there.
+
+    Every path that it returns is that of a regular file (or of a folder), or does not exist yet; an entry of
+    another kind raises ForeignFileError. `path` itself is trusted, and may be a link.
+    """
+
+    path: Path
+
+    @property
+    def experiment_path(self) -> Path:
+        """The configuration, with all defaults written out."""
+        return path_below(self.path, EXPERIMENT_FILE)
+
+    @property
+    def manifest_path(self) -> Path:
+        """Versions, hashes and files that the runs were made with."""
+        return path_below(self.path, "manifest.json")
+
+    @property
+    def lock_path(self) -> Path:
+        """The lock of the process that runs into the directory."""
+        return path_below(self.path, ".lock")
+
+    @property
+    def rounds_path(self) -> Path:
+        """The rounds of all finished runs as a table."""
+        return path_below(self.path, "rounds.parquet")
+
+    @property
+    def summary_path(self) -> Path:
+        """The figures of all arms."""
+        return path_below(self.path, "summary.json")
+
+    @property
+    def report_path(self) -> Path:
+        """The report, a web page."""
+        return path_below(self.path, "report.html")
+
+    def seed_path(self, arm: str, seed: int) -> Path:
+        """The folder of one run.
+
+        Raises:
+            InputError: The arm's name cannot be the name of a folder in the run directory, as with "..". All
+                methods with an arm raise it.
+        """
+        return path_below(self.path, *_folders(arm, seed), is_folder=True)
+
+    def seed_lock_path(self, arm: str, seed: int) -> Path:
+        """The lock of one run: beside its folder, because `start` deletes the folder."""
+        folder, name = _folders(arm, seed)
+        return path_below(self.path, folder, f".{name}.lock")
+
+    def log_path(self, arm: str, seed: int) -> Path:
+        """The log of one run."""
+        return path_below(self.path, *_folders(arm, seed), "log.jsonl")
+
+    def visit_log_path(self, arm: str, seed: int) -> Path:
+        """The visits of an unfinished run that logs them, as they are appended."""
+        return path_below(self.path, *_folders(arm, seed), "visits.arrow")
+
+    def visits_path(self, arm: str, seed: int) -> Path:
+        """The visits of a finished run that logged them."""
+        return path_below(self.path, *_folders(arm, seed), "visits.parquet")
+
+    def clients_path(self, arm: str, seed: int) -> Path:
+        """The devices of the clients of a finished run."""
+        return path_below(self.path, *_folders(arm, seed), "clients.parquet")
+
+    def timing_path(self, arm: str, seed: int) -> Path:
+        """The wall times of one run."""
+        return path_below(self.path, *_folders(arm, seed), "timing.json")
+
+    def done_path(self, arm: str, seed: int) -> Path:
+        """The file that marks a run as finished."""
+        return path_below(self.path, *_folders(arm, seed), "DONE")
+
+    def failed_path(self, arm: str, seed: int) -> Path:
+        """The file that marks a run as failed, with the reason."""
+        return path_below(self.path, *_folders(arm, seed), "FAILED")
+
+    def checkpoints(self, arm: str, seed: int) -> CheckpointFolder:
+        """The checkpoints of one run."""
+        return CheckpointFolder(path_below(self.path, *_folders(arm, seed), "checkpoint", is_folder=True))
+
+    def refuse_foreign(self, planned: Iterable[tuple[str, int]] = ()) -> None:
+        """Refuse links and other entries of the wrong kind before any work is done, rather than half-way.
+
+        Checks the shared files, all files of the runs that exist, and the folders of those that are planned.
+
+        Args:
+            planned: (arm, seed) of the runs that are going to be played.
+
+        Raises:
+            ForeignFileError: One of them is of another kind, such as a link.
+        """
+        self._shared_files()
+        for arm, seed in planned:
+            self.seed_path(arm, seed)
+            self.seed_lock_path(arm, seed)
+        for arm, seed in self.existing_runs():
+            folder = self.seed_path(arm, seed)
+            self.seed_lock_path(arm, seed)
+            for name in RUN_FILES:
+                path_below(folder, name)
+            checkpoints = self.checkpoints(arm, seed)
+            checkpoints.files()
+            checkpoints.torn()
+
+    # -- reading -----------------------------------------------------------------------------------------
+
+    def experiment(self) -> dict[str, Any]:
+        """The configuration as it was recorded, without retired settings.
+
+        Returns:
+            The content of `experiment.toml`. The keys that a report uses are checked (`recorded.py`).
+
+        Raises:
+            InputError: There is no such directory, or it has no `experiment.toml`.
+            DataFileError: `experiment.toml` cannot be read, or breaks a rule.
+        """
+        if not self.path.is_dir():
+            raise InputError(f"{self.path}: no such run directory")
+        if not self.experiment_path.is_file():
+            raise InputError(f"{self.path}: not a run directory, it has no {self.experiment_path.name}")
+        try:
+            experiment = up_to_date(read_toml(self.experiment_path, MOST_EXPERIMENT_BYTES))
+        except (OSError, ValueError) as error:
+            raise DataFileError(self.experiment_path, f"cannot be read as TOML ({error})") from error
+        for key in ("name", "seeds", "arm", "report"):
+            if key not in experiment:
+                raise DataFileError(self.experiment_path, f"key {key!r} is missing")
+        if not _is_list_of(int, experiment["seeds"]):
+            raise DataFileError(self.experiment_path, "seeds must be a list of whole numbers")
+        arms = experiment["arm"]
+        if not _is_list_of(dict, arms) or not _is_list_of(str, [arm.get("name") for arm in arms]):
+            raise DataFileError(self.experiment_path, "arm must be a list of tables that have a name")
+        if not isinstance(experiment["report"], dict) or "window" not in experiment["report"]:
+            raise DataFileError(self.experiment_path, "report must be a table that has a window")
+        try:
+            refuse_unreadable(experiment)
+        except ValueError as error:
+            raise DataFileError(self.experiment_path, str(error)) from error
+        return experiment
+
+    def manifest(self) -> Manifest | None:
+        """The manifest, or None if there is none yet; DataFileError if it cannot be read or breaks a rule."""
+        return Manifest.read(self.manifest_path) if self.manifest_path.is_file() else None
+
+    def arms(self) -> list[str]:
+        """The names of the arms in the configured order; the first is the reference arm."""
+        return [str(arm["name"]) for arm in self.experiment()["arm"]]
+
+    def seeds(self) -> list[int]:
+        """The seeds in the configured order."""
+        return [int(seed) for seed in self.experiment()["seeds"]]
+
+    def is_done(self, arm: str, seed: int) -> bool:
+        """Whether the run is finished."""
+        return self.done_path(arm, seed).is_file()
+
+    def failure(self, arm: str, seed: int) -> str | None:
+        """The reason for which the run failed; None if it did not fail.
+
+        Raises DataFileError if FAILED cannot be read.
+        """
+        path = self.failed_path(arm, seed)
+        try:
+            return read_text(path, MOST_REASON_BYTES).strip() if path.is_file() else None
+        except (OSError, ValueError) as error:
+            raise DataFileError(path, f"cannot be read ({error})") from error
+
+    def read_run(self, arm: str, seed: int) -> FinishedRun:
+        """The log and timing of a finished run.
+
+        Raises:
+            InputError: The run is not finished, or one of its files is damaged.
+        """
+        if not self.is_done(arm, seed):
+            raise InputError(f"{self.path}: arm {arm!r}, seed {seed} is not finished")
+        header, records = read_log(self.log_path(arm, seed))
+        return FinishedRun(arm, seed, header, records, self.read_timing(arm, seed))
+
+    def read_timing(self, arm: str, seed: int) -> Timing:
+        """The timing of a finished run; DataFileError if it cannot be read or breaks a rule."""
+        return Timing.read(self.timing_path(arm, seed))
+
+    def read_visits(self, arm: str, seed: int) -> pa.Table | None:
+        """The visits of a run, with the columns `recorded_tables.VISITS`; None if they were not logged.
+
+        Raises DataFileError if the file is damaged.
+        """
+        path = self.visits_path(arm, seed)
+        return recorded_tables.read_visits(path) if path.exists() else None
+
+    def read_clients(self, arm: str, seed: int) -> pa.Table | None:
+        """The devices of the clients of a run, with the columns `recorded_tables.CLIENTS`.
+
+        None if the run is of an earlier version, which did not write them. Raises DataFileError if the file
+        is damaged.
+        """
+        path = self.clients_path(arm, seed)
+        return recorded_tables.read_clients(path) if path.exists() else None
+
+    def finished_pairs(self) -> list[tuple[str, int]]:
+        """(arm, seed) of all finished runs, by arm and then by seed, in the configured order."""
+        return [(arm, seed) for arm, seed in self._configured_pairs() if self.is_done(arm, seed)]
+
+    def holds_runs(self) -> bool:
+        """Whether any run, in the configuration or not, is finished or has a checkpoint."""
+        return any(
+            self.done_path(arm, seed).exists() or any(self.seed_path(arm, seed).glob("checkpoint/round-*"))
+            for arm, seed in self.existing_runs()
+        )
+
+    def holds_run_directories(self) -> bool:
+        """Whether any folder directly below is a run directory, as of the cells of a sweep."""
+        return any(True for _ in self.path.glob(f"*/{EXPERIMENT_FILE}"))
+
+    def existing_runs(self) -> list[tuple[str, int]]:
+        """(arm, seed) of all runs with a folder or a lock, in the configuration or not; sorted."""
+        runs = set()
+        for path in (*self.path.glob("*/seed-*"), *self.path.glob("*/.seed-*.lock")):
+            match = RUN_NAME.fullmatch(path.name)
+            if match is not None and _can_name_a_folder(path.parent.name):
+                runs.add((path.parent.name, int(match["folder"] or match["lock"])))
+        return sorted(runs)
+
+    def has_leftovers(self, arm: str, seed: int) -> bool:
+        """Whether there may be leftovers of a killed process in the files of the run.
+
+        These are its lock (which is also there while a process is at work on the run), temporary files, and
+        the checkpoints and the visit log of a finished run.
+        """
+        return (
+            self.seed_lock_path(arm, seed).exists()
+            or bool(_torn(self.seed_path(arm, seed), RUN_FILES))
+            or (
+                self.is_done(arm, seed)
+                and (self.checkpoints(arm, seed).path.exists() or self.visit_log_path(arm, seed).exists())
+            )
+        )
+
+    def resumable_pairs(self) -> list[tuple[str, int]]:
+        """(arm, seed) of the configured runs that are finished, or have a checkpoint and have not failed."""
+        return [
+            (arm, seed)
+            for arm, seed in self._configured_pairs()
+            if self.is_done(arm, seed)
+            or (not self.failed_path(arm, seed).is_file() and self.checkpoints(arm, seed).files())
+        ]
+
+    def finished_runs(self) -> list[FinishedRun]:
+        """All finished runs, in the order of `finished_pairs`.
+
+        Raises:
+            InputError: A file of one of them is damaged.
+        """
+        return [self.read_run(arm, seed) for arm, seed in self.finished_pairs()]
+
+    # -- writing -----------------------------------------------------------------------------------------
+
+    def delete_run(self, arm: str, seed: int) -> None:
+        """Delete the folder of the run, its DONE first."""
+        folder, done = self.seed_path(arm, seed), self.done_path(arm, seed)
+        if done.exists():  # first: a run with DONE must have all its files
+            done.unlink()
+            sync_folder(folder)
+        if folder.exists():
+            shutil.rmtree(folder)
+
+    def delete_shared_files(self) -> None:
+        """Delete the files that all runs share, the configuration last."""
+        for file in self._shared_files():
+            file.unlink(missing_ok=True)
+
+    def delete_torn_files(self) -> None:
+        """Delete the temporary files of processes that were killed while they wrote a shared file."""
+        for file in _torn(self.path, SHARED_FILES):
+            file.unlink(missing_ok=True)
+
+    def delete_leftovers(self, arm: str, seed: int) -> None:
+        """Delete the temporary files of killed processes that wrote files of the run.
+
+        If the run is finished, its checkpoints and its visit log are deleted too.
+        """
+        for file in _torn(self.seed_path(arm, seed), RUN_FILES):
+            file.unlink(missing_ok=True)
+        if self.is_done(arm, seed):
+            self._delete_resumable(arm, seed)
+
+    def start(self, arm: str, seed: int) -> Path:
+        """Make an empty folder for the run, and return its path; files of an earlier attempt are deleted."""
+        folder = self.seed_path(arm, seed)
+        if folder.exists():
+            shutil.rmtree(folder)
+        make_folder(folder)
+        return folder
+
+    def mark_done(self, arm: str, seed: int, timing: Mapping[str, float | str]) -> None:
+        """Write `timing`, the values of a `Timing` by key, then DONE, then delete what a run resumes from.
+
+        Raises:
+            ValueError: A number of `timing` is not finite.
+        """
+        write_durably(self.timing_path(arm, seed), json.dumps(dict(timing), allow_nan=False, indent=2) + "\n")
+        write_durably(self.done_path(arm, seed), "")
+        self._delete_resumable(arm, seed)
+
+    def copy_run(self, source: RunDirectory, arm: str, seed: int) -> None:
+        """Copy a finished run from `source`, in place of all that there is of it here; DONE is written last.
+
+        Raises:
+            OSError: A file cannot be read or written; the error has its name.
+        """
+        folder = self.start(arm, seed)
+        tables = (source.clients_path(arm, seed), source.visits_path(arm, seed))
+        recorded = [table for table in tables if table.exists()]
+        copied = (source.log_path(arm, seed), *recorded, source.timing_path(arm, seed))
+        for file in (*copied, source.done_path(arm, seed)):
+            copy_durably(file, folder / file.name)
+
+    def mark_failed(self, arm: str, seed: int, reason: str) -> None:
+        """Delete the checkpoints, then write FAILED with `reason`: the next attempt starts the run over."""
+        make_folder(self.seed_path(arm, seed))  # the run may have failed before it had a folder
+        self.checkpoints(arm, seed).delete()
+        write_durably(self.failed_path(arm, seed), reason + "\n")
+
+    # -- names ---------------------------------------------------------------------------------------
+
+    def _configured_pairs(self) -> list[tuple[str, int]]:
+        experiment = self.experiment()  # NOTE: read once, since parsing TOML takes milliseconds
+        return [(str(arm["name"]), int(seed)) for arm in experiment["arm"] for seed in experiment["seeds"]]
+
+    def _delete_resumable(self, arm: str, seed: int) -> None:
+        """Delete what an unfinished run resumes from, and a finished one needs no more."""
+        self.checkpoints(arm, seed).delete()
+        self.visit_log_path(arm, seed).unlink(missing_ok=True)
+
+    def _shared_files(self) -> list[Path]:
+        return [path_below(self.path, name) for name in SHARED_FILES]
+
+
+def _folders(arm: str, seed: int) -> tuple[str, str]:
+    """The names of the folders from the run directory down to the run: (arm, "seed-<n>").
+
+    Raises InputError if `arm` cannot be the name of a folder.
+    """
+    if not _can_name_a_folder(arm):
+        raise InputError(f"arm {arm!r}: its name must serve as the name of a folder")
+    return arm, f"seed-{seed}"
+
+
+def _can_name_a_folder(arm: str) -> bool:
+    return arm not in ("", ".", "..") and not set(arm) & set("/\\\0")
+
+
+def _torn(folder: Path, names: Collection[str]) -> list[Path]:
+    """The temporary files of processes that were killed while they wrote one of `names` in `folder`."""
+    return [
+        path_below(folder, file.name)
+        for file in folder.glob(".*")
+        if (torn := ASIDE.fullmatch(file.name)) is not None
+        and torn["name"] in names
+        and not _is_alive(int(torn["pid"]))
+    ]
+
+
+def _is_list_of(kind: type, value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, kind) for item in value)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # a process of another user
+        return True
+    return True

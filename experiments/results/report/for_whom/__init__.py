@@ -1,1 +1,0 @@
-"""The report's answer to "For whom?": accuracies of clients, alone and in groups."""

@@ -1,0 +1,1 @@
+"""Figures of one run, and of an arm over its seeds; nothing here knows how they are shown."""

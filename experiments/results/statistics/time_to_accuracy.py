@@ -1,0 +1,121 @@
+"""Accuracy and time-to-accuracy of one run up to a horizon of virtual time.
+
+Defines these figures; knows nothing of files, of intervals or of comparisons between arms. Nothing after the
+horizon counts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from emulator.arrays import Floats
+from emulator.errors import InputError
+from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.statistics.medians import Bounds
+
+
+def smooth(accuracy: Floats, window: int) -> Floats:
+    """(n,) the trailing mean of `accuracy` (n,): at each evaluation, the mean of the last `window`.
+
+    Near the start, where there are fewer, it is the mean of all so far. Raises ValueError if `window` is
+    below 1.
+
+    >>> smooth(np.array([0.0, 1.0, 0.5, 0.0]), window=2).tolist()
+    [0.0, 0.5, 0.75, 0.25]
+    """
+    if window < 1:
+        raise ValueError(f"window ({window}) must be at least 1")
+    spans = (accuracy[max(0, end - window) : end] for end in range(1, len(accuracy) + 1))
+    # fsum, not a running sum: equal evaluations must give equal means anywhere in the run.
+    return np.array([math.fsum(span) / len(span) for span in spans])
+
+
+@dataclass(frozen=True)
+class AccuracyCurve:
+    """The evaluations of a run in order of time: arrays of shape (n_evaluations,), with at least one entry.
+
+    Between two evaluations, the accuracy is that of the earlier one; before the first, it is unknown.
+    """
+
+    times_s: Floats
+    accuracy: Floats
+    smoothed: Floats
+
+    def mean_accuracy(self, from_s: float, horizon_s: float) -> float | None:
+        """The accuracy averaged over virtual time, from `from_s` to the horizon.
+
+        It equals the share of that time at or above a target, averaged over all targets from 0 to 1. None if
+        that time is empty or starts before the first evaluation.
+        """
+        if not self.times_s[0] <= from_s < horizon_s:
+            return None
+        durations_s = self._durations_s(from_s, horizon_s)
+        return math.fsum(durations_s * self.accuracy) / (horizon_s - from_s)
+
+    def time_below_s(self, target: float, horizon_s: float, from_s: float = 0.0) -> float:
+        """How long the accuracy is below `target`, in virtual seconds from `from_s` to the horizon.
+
+        The time before the first evaluation counts as below. If no evaluation by the horizon is at or above
+        `target`, the result is exactly `horizon_s - from_s`.
+        """
+        durations_s = self._durations_s(from_s, horizon_s)
+        return (horizon_s - from_s) - math.fsum(durations_s[self.accuracy >= target])
+
+    def final(self, horizon_s: float) -> float | None:
+        """The smoothed accuracy at the horizon; None without an evaluation by then."""
+        count = self._count(horizon_s)
+        return float(self.smoothed[count - 1]) if count else None
+
+    def held_from(self, target: float, horizon_s: float) -> Bounds:
+        """The time from which the smoothed accuracy stays at or above `target` up to the horizon.
+
+        If it is below `target` or unknown at the horizon, the bounds are [horizon, inf). If it is at or above
+        from the first evaluation on, they are [0, time of that evaluation]. Source: Fielding's "consistently
+        surpasses" (section 6); here an accuracy equal to the target counts too, so that a run holds its own
+        final accuracy.
+        """
+        reached = self.smoothed[: self._count(horizon_s)] >= target
+        missed = np.flatnonzero(~reached)
+        return self._instant(int(missed[-1]) + 1 if len(missed) else 0, len(reached), horizon_s)
+
+    def first_reached(self, target: float, horizon_s: float) -> Bounds:
+        """The time at which the smoothed accuracy is first at or above `target`; bounds as in `held_from`."""
+        reached = self.smoothed[: self._count(horizon_s)] >= target
+        first = int(np.argmax(reached)) if reached.any() else len(reached)
+        return self._instant(first, len(reached), horizon_s)
+
+    def _instant(self, position: int, count: int, horizon_s: float) -> Bounds:
+        """Bounds of the time at which a state begins that is first seen at evaluation `position`.
+
+        `count` is the number of evaluations by the horizon. If `position` is `count`, the time is after the
+        horizon.
+        """
+        if position == count:
+            return Bounds(horizon_s, math.inf)
+        time_s = float(self.times_s[position])
+        return Bounds(0.0 if position == 0 else time_s, time_s)
+
+    def _count(self, horizon_s: float) -> int:
+        return int(np.searchsorted(self.times_s, horizon_s, side="right"))
+
+    def _durations_s(self, from_s: float, until_s: float) -> Floats:
+        """(n_evaluations,) how long each evaluation is the latest one, between these two instants."""
+        edges = np.clip(np.append(self.times_s, np.inf), from_s, until_s)
+        return np.diff(edges)
+
+
+def accuracy_curve(run: FinishedRun, window: int) -> AccuracyCurve:
+    """The accuracy curve of a run; the time of an evaluation is when its round closed.
+
+    Raises InputError if no round was evaluated, or if the rounds in the log are not in order of closing.
+    """
+    evaluated = [(record.closed_s, record.accuracy) for record in run.records if record.accuracy is not None]
+    if not evaluated:
+        raise InputError(f"arm {run.arm!r}, seed {run.seed}: no round was evaluated")
+    times_s, accuracy = np.array(evaluated, dtype=np.float64).T
+    if (np.diff(times_s) < 0).any():
+        raise InputError(f"arm {run.arm!r}, seed {run.seed}: its log is damaged, rounds close out of order")
+    return AccuracyCurve(times_s, accuracy, smooth(accuracy, window))

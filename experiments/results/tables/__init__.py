@@ -1,0 +1,1 @@
+"""The tables of results: a file for each, and how numbers are written as text."""

@@ -1,0 +1,85 @@
+"""The report's section on faults: sentences that describe the faults that were injected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.tables.summary import CostRow
+
+BEHAVIOURS = {
+    "sign_flip": "send -{scale:g} times their update",
+    "noise": "add noise to their update, with {scale:g} times its norm",
+    "label_flip": "train on flipped labels",
+    "misreport": "permute their reports",
+}
+CORRUPTIONS = {
+    "nan": "some of their numbers are NaN, and the updates are dropped",
+    "bits": "a bit is flipped in some of their numbers",
+}
+
+HOW_TO_TELL_APART = (
+    "The accuracy of byzantine clients counts in every mean: with round.log_client_accuracy = true, runs log "
+    "that of each client, and a table has honest and byzantine clients apart."
+)
+
+
+def faults_section(
+    faults: Mapping[str, Any], runs: Sequence[FinishedRun], costs: Sequence[CostRow]
+) -> list[str] | None:
+    """Sentences about the configured faults, the table `faults`; None if there is nothing to report.
+
+    `runs` are of one arm; where they have byzantine clients and no accuracies of clients, a sentence names
+    the key that logs them.
+
+    That is so if no faults are configured and, by the `costs` of the summary, no visit crashed, no update was
+    rejected, and all reports were finite. Updates and reports may be dropped without injected faults; then a
+    sentence states that.
+    """
+    injected = _injected(faults, runs)
+    happened = any(
+        row.crashed_visits.mean or row.rejected_updates.mean or row.nonfinite_reports.mean for row in costs
+    )
+    if not injected and not happened:
+        return None
+    if any(_has_byzantine(run) for run in runs) and not _logs_clients(runs):
+        injected.append(HOW_TO_TELL_APART)
+    return injected or ["No faults were injected: what was dropped was not finite by itself."]
+
+
+def _has_byzantine(run: FinishedRun) -> bool:
+    """Whether some client of the run is byzantine."""
+    return any(len(clients) > 0 for clients in run.header.get("byzantine", {}).values())
+
+
+def _logs_clients(runs: Sequence[FinishedRun]) -> bool:
+    """Whether some run has the accuracy of each client."""
+    return any(record.client_accuracy is not None for run in runs for record in run.records)
+
+
+def _injected(faults: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[str]:
+    sentences = []
+    num_clients = runs[0].header.get("num_clients") if runs else None
+    for table in (table for table in faults.get("byzantine", ()) if table["share"] > 0):
+        clients = "the clients" if num_clients is None else f"the {num_clients:,} clients"
+        behaviour = BEHAVIOURS[table["kind"]].format(scale=table.get("scale", 1.0))
+        sentences.append(f"{_percent(table['share'])} of {clients} {behaviour}.")
+    if faults.get("crash"):
+        sentences.append(
+            f"In {_percent(faults['crash'])} of the visits the client crashes, at any instant of the visit, "
+            f"and sends nothing back."
+        )
+    if faults.get("corrupt"):
+        corruption = CORRUPTIONS[faults.get("corruption", "nan")]
+        sentences.append(f"{_percent(faults['corrupt'])} of the updates arrive corrupted: {corruption}.")
+    if faults.get("loss"):
+        sentences.append(
+            f"Links lose {_percent(faults['loss'])} of their packets, which are sent again and cost their "
+            f"bytes and time again."
+        )
+    return sentences
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

@@ -1,0 +1,121 @@
+"""The table per arm and seed, and the same as CSV inside the page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from experiments.results.statistics.intervals import Estimate
+from experiments.results.tables.summary import Summary
+
+COSTS = (
+    *("rounds", "global_reclusterings", "clusters", "moves", "dropouts", "abandoned", "crashed_visits"),
+    *("download_bytes", "upload_bytes", "control_bytes", "models_sent", "waiting_for_responses_s"),
+    *("mean_client_distance", "virtual_time_s", "wall_s"),
+)
+"""The fields of `CostRow` that have a column."""
+
+MOST_OPEN_ROWS = 20
+"""Most rows of the table that is not folded up."""
+
+Value = str | int | float | None
+
+
+@dataclass(frozen=True)
+class SeedTable:
+    """A row for each arm and seed; numbers are unrounded, and None stands for what was not measured.
+
+    Names of columns end in the unit. Accuracies are shares in [0, 1]; `time_below` and `held_from` are of a
+    target, the n-th of the page; the latter has a lower and an upper bound, without an upper one if the
+    target was not held by the horizon.
+    """
+
+    columns: list[str]
+    rows: list[list[Value]]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the table is short enough to be shown without being unfolded."""
+        return len(self.rows) <= MOST_OPEN_ROWS
+
+    def shown(self) -> list[list[str]]:
+        """The cells as text, with at most six significant digits; "-" where nothing was measured."""
+        return [[_shown(value) for value in row] for row in self.rows]
+
+    def as_csv(self) -> str:
+        """The table as CSV, with the shortest digits that give the same numbers; None is an empty field."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(self.rows)
+        return text.getvalue()
+
+    def data_url(self) -> str:
+        """The CSV as the target of a link, for which no file or host is needed."""
+        return f"data:text/csv;charset=utf-8,{quote(self.as_csv())}"
+
+
+def per_seed_table(summary: Summary) -> SeedTable:
+    """The table of the arms that are compared, in their order, and of their seeds."""
+    columns: list[str] = [
+        *("arm", "seed", "mean_accuracy", "gain_pp", "gain_after_drift_pp", "final_accuracy"),
+        *(
+            f"{figure}_target_{number}{unit}"
+            for number, _ in enumerate(summary.targets, 1)
+            for figure, unit in (
+                ("accuracy", ""),
+                ("time_below", "_s"),
+                ("held_from", "_at_least_s"),
+                ("held_from", "_at_most_s"),
+            )
+        ),
+        *COSTS,
+    ]
+    rows: list[list[Value]] = []
+    for position, arm in enumerate(summary.compared):
+        accuracy, costs = summary.accuracy[position], summary.costs[position]
+        for index, seed in enumerate(arm.seed_ids):
+            row: list[Value] = [arm.arm, seed]
+            row += [
+                _of(figure, index)
+                for figure in (
+                    *(accuracy.mean_accuracy, accuracy.gain_pp),
+                    *(accuracy.gain_after_drift_pp, accuracy.final_accuracy),
+                )
+            ]
+            for table in summary.targets:
+                target = table.rows[position]
+                held = target.held_from_s.per_seed[index]
+                row += [
+                    _goal(table.accuracy.per_seed, summary.compared[0].seed_ids, seed),
+                    _finite(target.time_below_s.per_seed[index].low),
+                    _finite(held.low),
+                    _finite(held.high),
+                ]
+            rows.append(row + [_of(getattr(costs, field), index) for field in COSTS])
+    return SeedTable(columns, rows)
+
+
+def _of(figure: Estimate | None, index: int) -> Value:
+    return None if figure is None else figure.per_seed[index]
+
+
+def _goal(goals: Sequence[float | None], seeds: Sequence[int], seed: int) -> Value:
+    """The accuracy that the target stands for in that seed; `goals` are in the order of `seeds`."""
+    return goals[seeds.index(seed)] if seed in seeds and len(goals) == len(seeds) else None
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _shown(value: Value) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1e6 or value == round(value) else f"{value:.6g}"
+    return str(value)

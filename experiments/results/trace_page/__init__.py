@@ -1,1 +1,0 @@
-"""The page that shows a trace before it is played."""

@@ -1,0 +1,119 @@
+from experiments.results.pages.headline import drift_sentence, sentences
+from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.tables.summary import summarise
+from tests.experiments.synthetic_runs import TIMING, a_drifting_run, a_record, a_run
+
+
+def headline(runs, **settings):
+    """The sentences for runs of "global" and other arms, without smoothing."""
+    return sentences(summarise(runs, name="x", window=1, reference_arm="global", **settings))
+
+
+def an_arm(name, *ends, start=0.25):
+    """A run for each of `ends`; its accuracy is `start` for half of the time, then the end."""
+    return [a_run(name, seed, [start, end, end]) for seed, end in enumerate(ends)]
+
+
+GLOBAL = an_arm("global", 0.5, 0.5, 0.5)
+
+
+def test_a_clear_gain_is_stated_plainly():
+    assert headline(GLOBAL + an_arm("fielding", 0.7, 0.7, 0.7)) == [
+        "fielding has a mean accuracy of 47.5 %, 10.0 pp [10.0, 10.0] above global."
+    ]
+
+
+def test_a_loss_is_stated_as_plainly():
+    assert headline(GLOBAL + an_arm("slow", 0.4, 0.4, 0.4)) == [
+        "slow has a mean accuracy of 32.5 %, 5.0 pp [5.0, 5.0] below global."
+    ]
+
+
+def test_an_interval_around_no_difference_claims_none():
+    # Gains of 5, 0 and -4 pp: 0.33, and 4.303 * 4.509 / sqrt(3) = 11.2 either way.
+    assert headline(GLOBAL + an_arm("other", 0.6, 0.5, 0.42)) == [
+        "other has a mean accuracy of 37.8 %, "
+        "neither measurably above nor below (+0.3 pp [-10.9, +11.5]) global."
+    ]
+
+
+def test_the_gain_after_a_mass_event_is_stated_beside_the_whole_gain():
+    runs = [a_run("global", seed, [0.5, 0.5, 0.25, 0.25, 0.25]) for seed in range(3)]
+    runs += [a_run("fielding", seed, [0.5, 0.5, 0.25, 0.75, 0.75]) for seed in range(3)]
+    assert headline(runs, event_rounds=[2]) == [
+        "fielding has a mean accuracy of 50.0 %, 12.5 pp [12.5, 12.5] above global, "
+        "and 16.7 pp [16.7, 16.7] above it after the mass event."
+    ]
+
+
+def test_under_three_seeds_the_sentence_states_that_there_is_no_interval():
+    assert headline(GLOBAL[:2] + an_arm("other", 0.7, 0.7)) == [
+        "other has a mean accuracy of 47.5 %, 10.0 pp (no interval: under three seeds) above global."
+    ]
+
+
+def test_two_seeds_without_a_difference_are_level():
+    assert headline(GLOBAL[:2] + an_arm("other", 0.5, 0.5)) == [
+        "other has a mean accuracy of 37.5 %, level with global."
+    ]
+
+
+def test_the_largest_gain_comes_first():
+    runs = GLOBAL + an_arm("low", 0.55, 0.55, 0.55) + an_arm("high", 0.6, 0.6, 0.6)
+    assert [sentence.split()[0] for sentence in headline(runs)] == ["high", "low"]
+
+
+def test_a_reference_arm_alone_is_compared_with_nothing():
+    assert headline(GLOBAL) == ["global ends at 50.0 %; no other arm has finished a seed to compare with it."]
+
+
+def test_gains_on_different_data_come_with_a_warning():
+    fast = [a_record(number, step=number) for number in range(10)]
+    slow = [a_record(number, step=number // 2) for number in range(10)]
+    runs = [FinishedRun("global", 0, {}, fast, TIMING), FinishedRun("slow", 0, {}, slow, TIMING)]
+    assert headline(runs) == [
+        "By the horizon, arms have reached different data, so that gains are not due to the methods alone.",
+        "slow has a mean accuracy of 50.0 %, level with global.",
+    ]
+
+
+def test_runs_with_no_time_in_common_are_not_compared():
+    runs = [a_run("global", 0, [0.5]), a_run("late", 0, [None, None, 0.5])]
+    assert headline(runs) == ["The runs have no stretch of virtual time in common: nothing can be compared."]
+
+
+# -- where the trace knows its concepts ---------------------------------------------------------------------
+
+
+def drift_headline(runs, published=None, reference_arm="global"):
+    summary = summarise(runs, name="x", window=1, reference_arm=reference_arm)
+    report = {"published": {"accuracy_omitting_drift": published or {}}}
+    return drift_sentence(summary.finished, reference_arm, report)
+
+
+def drifting_arm(name, *shares):
+    return [a_drifting_run(name, seed, [share] * 2, [[0, 0]] * 2) for seed, share in enumerate(shares)]
+
+
+def test_the_best_arm_omitting_drift_stands_beside_the_first_and_beside_what_is_published():
+    runs = (
+        drifting_arm("global", 0.5, 0.5) + drifting_arm("good", 0.75, 0.75) + drifting_arm("fair", 0.7, 0.7)
+    )
+    assert drift_headline(runs, {"good": [80.0, 1.5], "global": [50.0]}) == (
+        "good has the highest accuracy omitting drift, 75.00 ± 0.00 % (published: 80.00 ± 1.50 %); "
+        "global, the first arm, has 50.00 ± 0.00 % (published: 50.00 %)."
+    )
+
+
+def test_a_first_arm_that_is_the_best_is_named_as_the_first():
+    runs = drifting_arm("global", 0.75) + drifting_arm("poor", 0.5)
+    assert drift_headline(runs) == "global, the first arm, has the highest accuracy omitting drift, 75.00 %."
+
+
+def test_a_run_that_is_too_short_is_reported_with_its_scored_steps():
+    runs = [a_drifting_run("global", 0, [0.75], [[0, 0]])]
+    assert drift_headline(runs).endswith(" 1 of 2 data steps were scored.")
+
+
+def test_without_concepts_there_is_no_such_sentence():
+    assert drift_headline(GLOBAL) is None

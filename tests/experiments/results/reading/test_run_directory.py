@@ -1,0 +1,120 @@
+import json
+
+import pytest
+
+from emulator.errors import InputError
+from experiments.results.reading.json_files import Timing
+from experiments.results.reading.run_directory import RunDirectory
+from tests.experiments.synthetic_runs import a_directory, a_run, store
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return a_directory(tmp_path / "run", ["global", "fielding"], [2, 0])
+
+
+def test_a_stored_run_is_read_back_whole(directory):
+    run = a_run("fielding", 2, [0.25, 0.5])
+    store(directory, run)
+    assert directory.is_done("fielding", 2)
+    read = directory.read_run("fielding", 2)
+    assert (read.records, read.timing) == (run.records, run.timing)
+    assert read.header == {"arm": "fielding", "seed": 2}
+
+
+def test_a_timing_names_its_machine_and_what_is_left_out_is_0(directory):
+    directory.start("global", 0)
+    directory.mark_done(
+        "global", 0, {"host": "node3", "cpu_capability": "AVX2", "wall_s": 2.0, "runs_beside": 1}
+    )
+    assert json.loads(directory.timing_path("global", 0).read_text())["host"] == "node3"
+    timing = directory.read_timing("global", 0)
+    assert timing == Timing(host="node3", cpu_capability="AVX2", wall_s=2.0, runs_beside=1)
+    assert (timing.train_s, timing.resumed) == (0.0, 0)
+    assert timing.peak_memory_bytes is timing.cpu_s is None
+
+
+@pytest.mark.parametrize("key", ["host", "cpu_capability"])
+@pytest.mark.parametrize("value", [3, None, ["node3"], "a\x1b[31m", "two\nlines", "x" * 256])
+def test_a_text_of_a_timing_that_cannot_be_printed_is_refused(directory, key, value):
+    directory.start("global", 0)
+    directory.timing_path("global", 0).write_text(json.dumps({"wall_s": 2.0, key: value}))
+    with pytest.raises(InputError, match=rf"timing.json: {key}(:| = )"):
+        directory.read_timing("global", 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ('{"wall_s": "AVX2"}', "wall_s = 'AVX2': input should be a valid number"),
+        ('{"wall_s": 2.0, "train_s": "node3"}', "train_s = 'node3': input should be a valid number"),
+        ('{"host": "node3"}', "wall_s: field required"),
+        ('{"wall_s": null}', "wall_s: input should be a valid number"),
+        ('{"wall_s": true}', "wall_s = True: input should be a valid number"),
+        ('{"wall_s": 1e999}', "wall_s = inf: input should be a finite number"),
+        ('{"wall_s": -2.0}', "wall_s = -2.0: input should be greater than or equal to 0"),
+        ('{"wall_s": 2.0, "cpu_s": null}', "cpu_s: must be a number, or left out"),
+        ('{"wall_s": 2.0, "resumed": 0.5}', "resumed = 0.5: input should be a valid integer"),
+        ('{"wall_s": 2.0, "trian_s": 1.0}', "unknown key 'trian_s'; choices: host, cpu_capability, wall_s, "),
+    ],
+)
+def test_a_number_of_a_timing_that_cannot_be_is_named(directory, content, problem):
+    directory.start("global", 0)
+    directory.timing_path("global", 0).write_text(content)
+    with pytest.raises(InputError, match=rf"timing.json: {problem}"):
+        directory.read_timing("global", 0)
+
+
+def test_runs_come_in_the_configured_order(directory):
+    for arm, seed in [("fielding", 0), ("fielding", 2), ("global", 0), ("global", 2)]:
+        store(directory, a_run(arm, seed, [0.5]))
+    order = [(run.arm, run.seed) for run in directory.finished_runs()]
+    assert order == [("global", 2), ("global", 0), ("fielding", 2), ("fielding", 0)]
+
+
+def test_an_unfinished_run_is_not_read(directory):
+    directory.start("global", 0)
+    assert directory.finished_runs() == []
+    with pytest.raises(InputError, match="arm 'global', seed 0 is not finished"):
+        directory.read_run("global", 0)
+
+
+def test_a_failed_run_keeps_its_reason_until_it_is_started_again(directory):
+    directory.start("global", 0)
+    directory.mark_failed("global", 0, "nobody was ever online")
+    assert directory.failure("global", 0) == "nobody was ever online"
+    assert not directory.is_done("global", 0)
+    directory.start("global", 0)
+    assert directory.failure("global", 0) is None
+
+
+def test_starting_clears_what_an_earlier_attempt_left(directory):
+    store(directory, a_run("global", 0, [0.5]))
+    folder = directory.start("global", 0)
+    assert list(folder.iterdir()) == []
+
+
+def test_no_directory_no_experiment_and_damaged_files_are_one_line_each(directory, tmp_path):
+    with pytest.raises(InputError, match="no such run directory"):
+        RunDirectory(tmp_path / "absent").arms()
+    with pytest.raises(InputError, match="not a run directory"):
+        RunDirectory(tmp_path).arms()
+    store(directory, a_run("global", 0, [0.5]))
+    directory.timing_path("global", 0).write_text("{")
+    with pytest.raises(InputError, match=r"timing.json: cannot be read as JSON"):
+        directory.read_run("global", 0)
+    directory.timing_path("global", 0).write_text("[]")
+    with pytest.raises(InputError, match=r"timing.json: must hold a JSON object"):
+        directory.read_run("global", 0)
+    directory.experiment_path.write_text("name = 'x'")
+    with pytest.raises(InputError, match="key 'seeds' is missing"):
+        directory.arms()
+    directory.experiment_path.write_text("name = ")
+    with pytest.raises(InputError, match="cannot be read as TOML"):
+        directory.arms()
+
+
+@pytest.mark.parametrize("arm", ["", ".", "..", "../elsewhere", "a/b", "a\\b", "a\0b"])
+def test_an_arm_cannot_lead_out_of_the_directory(directory, arm):
+    with pytest.raises(InputError, match="must serve as the name of a folder"):
+        directory.start(arm, 0)
