@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,31 +15,25 @@ from markupsafe import Markup, escape
 from emulator.errors import InputError
 from experiments.cli.tables import print_section, print_summary
 from experiments.naming import abbreviated
-from experiments.results.figures import figures
-from experiments.results.figures.difference import can_be_compared, difference_figure
-from experiments.results.figures.every_target import every_target
-from experiments.results.figures.figures import Arm
+from experiments.results.drawing.plot import Plot
+from experiments.results.figures import all_figures
+from experiments.results.figures.clusters import clustered_run, membership_figure
 from experiments.results.figures.timeline import TimelineRound, timeline_figure
-from experiments.results.frames.result_frames import (
-    NotRecordedError,
-    RecordedExperiment,
-    ResultFrames,
-)
+from experiments.results.frames.result_frames import RecordedExperiment, ResultFrames
 from experiments.results.many_runs.folder_table import build_sections
 from experiments.results.many_runs.rows import Section
 from experiments.results.many_runs.runs_table import runs_horizon, runs_table, runs_warnings
 from experiments.results.many_runs.section_plots import section_plots
-from experiments.results.pages.why_section import read_columns, why_plots
-from experiments.results.tables.accuracy_tables import TargetTable
-from experiments.results.tables.columns import ACCURACY, COSTS, TARGET, TextTable, target_name, text_table
-from experiments.results.tables.for_whom_section import for_whom
+from experiments.results.reading.not_recorded import LOG_VISITS, NotRecordedError
+from experiments.results.tables import all_tables
 from experiments.results.tables.notes import as_warning, horizon_note
+from experiments.results.tables.report import Report
+from experiments.results.tables.round_lengths import read_columns
 from experiments.results.tables.summary import Summary
+from experiments.results.tables.table import TextTable
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from experiments.results.drawing.plain_figure import PlainFigure
 
 GROUPS = ("device", "network", "label", "cluster")
 """The groups of clients by which the report shows accuracies."""
@@ -174,28 +169,23 @@ class Results:
 
     def plot_accuracy(self) -> go.Figure:
         """Smoothed accuracy (%) of each arm against virtual time, with every seed as a thin line."""
-        goals = [goal for table in self._summary.targets if (goal := table.accuracy.mean)]
-        return figures.accuracy_figure(self._arms, self._summary.horizon, goals).validated()
+        return self._drawn("accuracy")
 
     def plot_difference(self) -> go.Figure:
         """Accuracy minus that of the reference arm at the same virtual time, in percentage points."""
-        arms, horizon = self._arms, self._summary.horizon
-        if not can_be_compared(arms, horizon):
-            raise self._cannot("no other arm has a stretch of virtual time in common with the reference arm")
-        events = figures.event_spans([horizon.events_s(run) for arm in arms for run in arm.runs])
-        return difference_figure(arms, horizon, events).validated()
+        return self._drawn("difference")
 
     def plot_below(self) -> go.Figure:
         """How long the accuracy was below a target, for every target: medians over seeds."""
-        return figures.below_figure(self._arms, self._every_target(), self._summary.horizon).validated()
+        return self._drawn("below")
 
     def plot_speedups(self) -> go.Figure:
         """How many times sooner than the reference arm a target is held, for every target."""
-        return figures.speedup_figure(self._arms, self._every_target()).validated()
+        return self._drawn("speedups")
 
     def plot_client_distance(self) -> go.Figure:
         """Mean distance between clients that share a model, over rounds, and that of all clients."""
-        return figures.heterogeneity_figure(self._arms).validated()
+        return self._drawn("client_distance")
 
     def plot_clusters(self, arm: str | None = None, seed: int | None = None) -> go.Figure:
         """The cluster of each client over the rounds of one run.
@@ -204,24 +194,26 @@ class Results:
             arm: The arm; by default the first that ever has several clusters.
             seed: The seed; by default the first of the arm that has several clusters.
         """
-        arms = [known for known in self._arms if arm in (None, known.name)]
+        arms = [known for known in self._report.arms if arm in (None, known.name)]
         if not arms:
-            raise self._cannot(f"no arm {arm!r}; choices: {', '.join(known.name for known in self._arms)}")
+            raise self._cannot(
+                f"no arm {arm!r}; choices: {', '.join(known.name for known in self._report.arms)}"
+            )
         if seed is not None:
-            return figures.membership_figure(self._one.run(arms[0].name, seed)).validated()
-        found = (figures.clustered_run(known) for known in arms)
+            return membership_figure(self._one.run(arms[0].name, seed)).validated()
+        found = (clustered_run(known) for known in arms)
         run = next((run for run in found if run is not None), None)
         if run is None:
             raise self._cannot(f"{'no arm' if arm is None else f'arm {arm!r}'} ever has several clusters")
-        return figures.membership_figure(run).validated()
+        return membership_figure(run).validated()
 
     def plot_durations(self) -> go.Figure:
         """Durations of rounds in virtual time, over all rounds and seeds of an arm."""
-        return figures.durations_figure(self._arms).validated()
+        return self._drawn("durations")
 
     def plot_outcomes(self) -> go.Figure:
         """Participants per round that completed, were abandoned, or dropped out."""
-        return figures.outcomes_figure(self._arms).validated()
+        return self._drawn("outcomes")
 
     def plot_client_accuracy(self) -> go.Figure:
         """Deciles of the accuracy of clients at the horizon, for each arm.
@@ -229,7 +221,7 @@ class Results:
         Raises:
             NotRecordedError: The runs did not log it (round.log_client_accuracy = true).
         """
-        return self._of_clients("client-accuracy")
+        return self._drawn("client_accuracy")
 
     def plot_client_gain(self) -> go.Figure:
         """How much better or worse off clients are than under the reference arm, paired by client and seed.
@@ -237,7 +229,7 @@ class Results:
         Raises:
             NotRecordedError: The runs did not log it (round.log_client_accuracy = true).
         """
-        return self._of_clients("client-gain")
+        return self._drawn("client_gain")
 
     def plot_clients_by(self, group: str) -> go.Figure:
         """Accuracy of clients at the horizon by group.
@@ -252,19 +244,24 @@ class Results:
         """
         if group not in GROUPS:
             raise InputError(f"plot_clients_by: {group!r} must be one of {', '.join(GROUPS)}")
-        return self._of_clients(f"clients-by-{group}")
+        plots = {plot.id: plot for plot in self._plots("clients_by")}
+        if (plot := plots.get(f"clients-by-{group}")) is None:
+            raise self._cannot(
+                f"no figure clients-by-{group}: the runs do not say which client is in which group"
+            )
+        return plot.figure.validated()
 
     def plot_trigger(self) -> go.Figure:
         """What each arm's trigger measured, against its limit, over rounds."""
-        return self._of_reasons("trigger", "no trigger compared anything")
+        return self._drawn("trigger")
 
     def plot_silhouettes(self) -> go.Figure:
         """The number of clusters over rounds, and the silhouette of each number tried."""
-        return self._of_reasons("silhouettes", "no arm chose a number of clusters by silhouettes")
+        return self._drawn("silhouettes")
 
     def plot_waiting(self) -> go.Figure:
         """What rounds that have closed were waiting for, in virtual time; phases with round.log_visits."""
-        return self._of_reasons("waiting", "no round closed by the horizon")
+        return self._drawn("waiting")
 
     def plot_timeline(self, arm: str, seed: int, round: int) -> go.Figure:  # noqa: A002
         """The visits of one round as bars: requests, download, compute and upload.
@@ -283,7 +280,7 @@ class Results:
             raise self._cannot(f"no round {round}; {arm}, seed {seed} has rounds 0 to {len(run.records) - 1}")
         visits = read_columns(self._one.directory, arm, seed)
         if visits is None:
-            raise NotRecordedError(str(self.path), "visits", "round.log_visits")
+            raise NotRecordedError(str(self.path), "visits", LOG_VISITS)
         shown = TimelineRound(arm, seed, run.records[round], visits.of_round(round))
         return timeline_figure([shown]).validated()
 
@@ -309,7 +306,7 @@ class Results:
             if self._frames.is_folder:
                 for section in self._sections:
                     print_section(section)
-            elif self._summary.accuracy:
+            elif self._summary.rows:
                 print_summary(self._summary)
         return "\n".join([text.getvalue().rstrip(), *self._notes()]).lstrip("\n")
 
@@ -324,25 +321,22 @@ class Results:
                 notes = (runs_horizon(section), *runs_warnings(section))
                 parts += [_paragraph(note) for note in notes]
                 parts.append(_html_table(section.name, runs_table(section)))
-        elif self._summary.accuracy:
+        elif self._summary.rows:
             summary = self._summary
             notes = (horizon_note(summary), *map(as_warning, summary.warnings()))
             parts += [_paragraph(note) for note in notes]
-            parts.append(_html_table("Accuracy over virtual time", text_table(ACCURACY, summary.accuracy)))
             parts += [
-                _html_table(
-                    f"Time to {target_name(table, summary.reference_arm)}", text_table(TARGET, table.rows)
-                )
-                for table in summary.targets
+                _html_table(caption[0].upper() + caption[1:], shown)
+                for table in all_tables()
+                if table.in_terminal is not None and table.in_terminal.in_notebook
+                for caption, shown in table.with_captions(summary, as_printed=False)
             ]
-            costs = text_table(COSTS, summary.costs, in_terminal=True).without_intervals()
-            parts.append(_html_table("Cost, mean over seeds", costs))
         return [*parts, *(_paragraph(note) for note in self._notes())]
 
     def _notes(self) -> list[str]:
         """What is left out of the results, and which option records what they lack, as lines."""
         notes = [] if self._frames.missing_columns is None else [self._frames.missing_columns]
-        if not self._frames.is_folder and not self._summary.accuracy:
+        if not self._frames.is_folder and not self._summary.rows:
             reference = self._summary.reference_arm
             notes.insert(0, f"no run of the reference arm {reference!r} is finished: nothing is compared")
         if self.unfinished:
@@ -366,42 +360,29 @@ class Results:
         return self._one.summary
 
     @cached_property
-    def _arms(self) -> list[Arm]:
-        summary, order = self._summary, self._one.arms
+    def _report(self) -> Report:
+        """What the figures are made of; InputError if no arm is compared."""
+        summary = self._summary
         if not summary.compared:
             raise self._cannot(f"the reference arm {summary.reference_arm!r} has no finished run")
-        return [Arm(arm.arm, arm.runs, arm.curves, order.index(arm.arm)) for arm in summary.compared]
+        return Report(self._one.directory, self._one.runs, summary)
 
     @cached_property
     def _sections(self) -> list[Section]:
         return build_sections([item.directory for item in self._frames.experiments])
 
-    @cached_property
-    def _clients_plots(self) -> dict[str, PlainFigure]:
-        section = for_whom(self._one.directory, self._arms, self._summary)
-        if section is None:
-            raise NotRecordedError(str(self.path), "accuracy of clients", "round.log_client_accuracy")
-        return {plot.id: plot.figure for plot in section.plots}
+    def _plots(self, name: str) -> list[Plot]:
+        """What a figure of the report draws, by its name; InputError if it was not recorded."""
+        figure = all_figures()[name]
+        figure.refuse(self._report)
+        return figure.plots(self._report)
 
-    @cached_property
-    def _reasons(self) -> dict[str, PlainFigure]:
-        return {plot.id: plot.figure for plot in why_plots(self._one.directory, self._arms, self._summary)}
-
-    def _of_clients(self, name: str) -> go.Figure:
-        if name not in self._clients_plots:
-            raise self._cannot(f"no figure {name}: the runs do not say which client is in which group")
-        return self._clients_plots[name].validated()
-
-    def _of_reasons(self, name: str, absence: str) -> go.Figure:
-        if name not in self._reasons:
-            raise self._cannot(absence)
-        return self._reasons[name].validated()
-
-    def _every_target(self) -> list[TargetTable]:
-        tables = every_target(self._summary)
-        if not tables or len(self._arms) < 2:
-            raise self._cannot("there are not two arms with an evaluation by the horizon")
-        return tables
+    def _drawn(self, name: str) -> go.Figure:
+        """The figure of that name; InputError if it would show nothing."""
+        plots = self._plots(name)
+        if not plots:
+            raise self._cannot(all_figures()[name].absence)
+        return plots[0].figure.validated()
 
     def _cannot(self, why: str) -> InputError:
         return InputError(f"{self.path}: cannot be drawn: {why}")
@@ -430,3 +411,16 @@ def _html_table(title: str, shown: TextTable) -> Markup:
     return Markup("<table><caption>{}</caption><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(
         escape(title), headings, rows
     )
+
+
+def _method(name: str) -> Callable[[Results], go.Figure]:
+    def plot(results: Results) -> go.Figure:
+        return results._drawn(name)
+
+    plot.__name__, plot.__doc__ = f"plot_{name}", f"The figure {name} of the report."
+    return plot
+
+
+for _name in all_figures():
+    if not hasattr(Results, f"plot_{_name}"):
+        setattr(Results, f"plot_{_name}", _method(_name))

@@ -399,7 +399,7 @@ SLOW: Mapping[str, Collection[str]] = {
     "tests/experiments/results/many_runs/test_section_plots.py": (
         "test_more_panels_than_fit_are_a_sentence",
     ),
-    "tests/experiments/results/figures/test_serving_map.py": (
+    "tests/experiments/results/tables/test_serving_maps.py": (
         "test_a_report_of_a_trace_without_concepts_has_no_sections_on_them",
         "test_maps_that_cannot_be_read_are_left_out_with_a_note",
         "test_the_report_has_the_figures_beside_the_published_ones_and_a_map_for_each_arm",

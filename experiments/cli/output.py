@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from emulator.storage.bounded import has_controls
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -50,6 +52,15 @@ def wide_console() -> Console:
 
     console = Console()
     return console if console.is_terminal else Console(width=WIDTH_WITHOUT_TERMINAL)
+
+
+def printable(text: str) -> str:
+    """The text, with its characters as escapes if it has control characters that a terminal acts on.
+
+    >>> printable("0.5"), printable(chr(27) + "[2J")
+    ('0.5', '\\\\x1b[2J')
+    """
+    return ascii(text)[1:-1] if has_controls(text) else text
 
 
 def as_text(value: object) -> str:

@@ -17,7 +17,7 @@ from rich.table import Column
 from rich.text import Text
 
 from experiments.cli.streams import Notes
-from experiments.results.tables.formats import time_scale
+from experiments.results.statistics.scales import time_scale
 from experiments.running.plan import PlannedRun, Reached
 from experiments.running.time_left import TimeLeft
 

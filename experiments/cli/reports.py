@@ -24,11 +24,11 @@ from experiments.results.many_runs.folder_table import (
     build_table,
     how_many_runs,
     recorded_name,
+    run_counts,
     write_table,
 )
 from experiments.results.pages import write_plotly, write_results
 from experiments.results.reading.run_directory import RunDirectory
-from experiments.results.tables.cells import run_counts
 from experiments.results.tables.summary import Summary
 
 
@@ -44,12 +44,12 @@ def report_one(path: Path, output: OutputFormat) -> None:
     table = build_table(summary.name, [directory])
     if summary.finished.scored_steps is not None:
         print_drift(table, [column["name"] for column in table["experiments"]])
-    if summary.accuracy:
+    if summary.rows:
         print_summary(summary)
     else:
         print_marked(table, [column["name"] for column in table["experiments"]])
     print_unfinished(table)
-    if summary.accuracy:
+    if summary.rows:
         print_path("report", directory.report_path)
 
 
@@ -93,7 +93,7 @@ def write_results_of(directory: RunDirectory, *, shared_plotly: bool = False) ->
     `shared_plotly`: see `write_report`.
     """
     summary = write_results(directory, shared_plotly=shared_plotly)
-    if not summary.accuracy:
+    if not summary.rows:
         reference = summary.reference_arm
         note(f"no report: {directory.path} has no finished run of the reference arm {reference!r}")
     return summary

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from experiments.cli.output import wide_console
+from experiments.cli.output import printable, wide_console
 from experiments.results.many_runs.rows import Section
 from experiments.results.many_runs.runs_table import (
     runs_horizon,
@@ -33,70 +33,36 @@ from experiments.results.pages.folder_page import (
     names_alone,
     unfinished,
 )
-from experiments.results.tables.cells import NOTHING, OUTSIDE, printable, scored_steps
-from experiments.results.tables.columns import (
-    ACCURACY,
-    CLIENTS,
-    CLUSTER_CHANGES,
-    COSTS,
-    HONEST,
-    TARGET,
-    TextTable,
-    target_name,
-    text_table,
-)
+from experiments.results.tables import all_tables
+from experiments.results.tables.cells import NOTHING
 from experiments.results.tables.notes import (
-    COST_NOTE,
-    HOW_TO_SET_A_TARGET,
-    accuracy_note,
     as_warning,
-    client_note,
-    cluster_change_note,
     come_and_go_note,
     few_seeds_note,
     heard_note,
-    honest_note,
     horizon_note,
-    target_note,
 )
+from experiments.results.tables.published_cells import OUTSIDE, scored_steps
 from experiments.results.tables.summary import Summary
+from experiments.results.tables.table import TextTable
 
 GAP = 3  # between columns: two of padding, and one of the box
 
 
 def print_summary(summary: Summary) -> None:
-    """Print a table of the arms' accuracy, one of times for each target, one of costs, and further ones.
-
-    Those are left out where they would say nothing.
-    """
-    console, reference_arm = wide_console(), summary.reference_arm
+    """Print all tables that say something, each with its note."""
+    console = wide_console()
     for note in (horizon_note(summary), *map(as_warning, summary.warnings())):
         _note(console, note)
     for remark in (heard_note(summary), come_and_go_note(summary)):
         if remark:
             _note(console, remark)
-    title = f"{summary.name}: accuracy over virtual time, against {reference_arm}"
-    _print_figures(console, title, text_table(ACCURACY, summary.accuracy, in_terminal=True))
-    _note(console, accuracy_note(summary))
-    for table in summary.targets:
-        title = f"{summary.name}: time to {target_name(table, reference_arm)}, against {reference_arm}"
-        _print_figures(console, title, text_table(TARGET, table.rows, in_terminal=True))
-    _note(console, target_note(summary) if summary.targets else HOW_TO_SET_A_TARGET)
-    costs = text_table(COSTS, summary.costs, in_terminal=True)
-    _print_figures(console, f"{summary.name}: cost, mean over seeds", costs.without_intervals())
-    _note(console, COST_NOTE)
-    if summary.shows_cluster_changes:
-        changes = text_table(CLUSTER_CHANGES, summary.cluster_changes, in_terminal=True)
-        _print_figures(console, f"{summary.name}: changes of clusters", changes)
-        _note(console, cluster_change_note(summary))
-    if summary.shows_honest_clients:
-        honest = text_table(HONEST, summary.honest, in_terminal=True)
-        _print_figures(console, f"{summary.name}: honest and byzantine clients", honest)
-        _note(console, honest_note(summary))
-    if summary.shows_clients:
-        clients = text_table(CLIENTS, summary.clients, in_terminal=True)
-        _print_figures(console, f"{summary.name}: clients at the horizon", clients)
-        _note(console, client_note(summary))
+    for table in all_tables():
+        if (how := table.in_terminal) is not None and table.says_something(summary):
+            against = f", against {summary.reference_arm}" if how.is_against_reference else ""
+            for caption, shown in table.with_captions(summary, as_printed=True):
+                _print_figures(console, f"{summary.name}: {caption}{against}", shown)
+            _note(console, how.note or table.note(summary))
     if few_seeds := few_seeds_note(summary):
         _note(console, few_seeds)
 

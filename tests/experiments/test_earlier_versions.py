@@ -59,7 +59,7 @@ def test_a_recorded_configuration_has_retired_settings(recorded: Path) -> None:
 
 def test_a_recorded_run_is_reported(recorded: Path) -> None:
     summary = write_results(RunDirectory(recorded))
-    assert [row.arm for row in summary.accuracy] == ["global"]
+    assert [row.arm for row in summary.rows] == ["global"]
     assert (recorded / "report.html").is_file()
 
 

@@ -554,7 +554,7 @@ def in_a_directory(name: str) -> Callable[[Path, Path, int], None]:
             json.dumps(section.as_json(), allow_nan=False)
             runs_table(section)
             runs_notes(section)
-        if number % 40 == 0 and summary.accuracy:
+        if number % 40 == 0 and summary.rows:
             write_report(directory, runs)
 
     return read

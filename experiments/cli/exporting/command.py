@@ -98,7 +98,8 @@ def _recorded_frames(command: ExportCommand) -> tuple[dict[str, pd.DataFrame], d
         UnknownNameError: --frames names something else.
         NotRecordedError: --frames names a frame that was not recorded.
     """
-    from experiments.results.frames.result_frames import FRAMES, NotRecordedError, ResultFrames
+    from experiments.results.frames.result_frames import FRAMES, ResultFrames
+    from experiments.results.reading.not_recorded import NotRecordedError
 
     for name in command.frames or ():
         if name not in FRAMES:

@@ -172,7 +172,7 @@ def _print_help(context: typer.Context, kind: str | None) -> None:
 
 def _print_built(built: Built, out: Path, seconds: float, output: OutputFormat) -> None:
     """Print what has been made, and the lines of a configuration that play it."""
-    from experiments.results.tables.formats import BYTE_UNITS
+    from experiments.results.statistics.scales import BYTE_UNITS
 
     facts: dict[str, object] = {
         "folder": str(out),

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from emulator.errors import InputError
-from experiments.cli.output import OutputFormat, print_json
-from experiments.results.tables.cells import printable
+from experiments.cli.output import OutputFormat, print_json, printable
 from traces.files.checking import Finding, check_folder
 
 

@@ -12,22 +12,26 @@ from itertools import permutations
 import numpy as np
 
 from emulator.arrays import Floats
+from experiments.results.drawing.arms import Arm
 from experiments.results.drawing.menus import add_list
 from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
-from experiments.results.figures.figures import (
+from experiments.results.drawing.plot import Plot
+from experiments.results.drawing.style import (
     INK,
     MAX_POINTS,
-    Arm,
     Span,
     blank_figure,
+    event_spans,
     mark_events,
     thinned,
     translucent,
 )
+from experiments.results.figures.figure import Figure
 from experiments.results.statistics.horizon import Horizon
 from experiments.results.statistics.intervals import FEWEST_SEEDS, pointwise_estimates
+from experiments.results.statistics.scales import time_unit
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
-from experiments.results.tables.formats import time_unit
+from experiments.results.tables.report import Report
 
 MOST_BASES = 8
 """With more arms than these, the reference arm is the only base: the figure grows with their square."""
@@ -193,3 +197,21 @@ def _lines(
         **shared,
     )
     return [band, line]
+
+
+def _plots(report: Report) -> list[Plot]:
+    arms, summary = report.arms, report.summary
+    if not can_be_compared(arms, summary.horizon):
+        return []
+    events = event_spans([summary.horizon.events_s(run) for arm in arms for run in arm.runs])
+    return [
+        Plot(
+            "difference",
+            "Difference in accuracy over time",
+            difference_caption(arms, summary.window),
+            difference_figure(arms, summary.horizon, events),
+        )
+    ]
+
+
+FIGURE = Figure("pays", _plots, "no other arm has a stretch of virtual time in common with the reference arm")

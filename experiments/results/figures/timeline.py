@@ -11,11 +11,15 @@ import numpy as np
 from emulator.arrays import Bools, Ints
 from emulator.storage.runlog import RoundRecord
 from experiments.results.drawing.menus import ROW_PX, add_list
+from experiments.results.drawing.phases import PATTERN, STYLES
 from experiments.results.drawing.plain_figure import PlainFigure
-from experiments.results.figures.figures import INK, blank_figure, thinned, verbatim
-from experiments.results.figures.waiting import PATTERN, STYLES
+from experiments.results.drawing.plot import Plot
+from experiments.results.drawing.style import INK, blank_figure, thinned, verbatim
+from experiments.results.figures.figure import Figure
+from experiments.results.statistics.scales import time_scale, time_unit
 from experiments.results.statistics.visit_columns import NO_DEVICE, PHASES, VisitColumns, cut_phases
-from experiments.results.tables.formats import time_scale, time_unit
+from experiments.results.tables.report import Report
+from experiments.results.tables.round_lengths import read_columns
 
 MOST_SLOWEST, MOST_OTHERS = 30, 10
 """Of a round with more visits, that many end last, and that many are spread evenly over the others."""
@@ -289,3 +293,40 @@ def _device(row: int) -> str:
 def _short(values: Any) -> list[float]:
     """The numbers with four significant digits, which makes the page smaller."""
     return [float(f"{value:.4g}") for value in values.tolist()]
+
+
+def timeline_rounds(report: Report) -> list[TimelineRound]:
+    """The rounds that can be chosen, of the first run of each arm; none of a run without recorded visits."""
+    rounds = []
+    for arm in report.summary.compared:
+        run = arm.measured[0]
+        visits = read_columns(report.directory, arm.arm, run.run.seed)
+        if visits is not None:
+            rounds += [
+                TimelineRound(arm.arm, run.run.seed, record, visits.of_round(record.round), reason)
+                for record, reason in chosen_rounds(run.records, len(report.arms))
+            ]
+    return rounds
+
+
+def _plots(report: Report) -> list[Plot]:
+    rounds, num_arms = timeline_rounds(report), len(report.arms)
+    if not rounds:
+        return []
+    seed = f"seed {rounds[0].seed}" if len({item.seed for item in rounds}) == 1 else "each arm's own"
+    caption = (
+        "A row per visit, sorted by its end: what it spent on requests, download, compute and upload until "
+        "it ended. Its symbol says how: completed, abandoned, dropped out, or crashed. The dotted lines "
+        "are the "
+        "opening of the round, the dispatch, and its end; times are since the dispatch. The slider chooses a "
+        f"round of {seed}: the slowest, the median, and others spread evenly"
+        f"{'; the list chooses the arm' if num_arms > 1 else ''}. Of a round with more than "
+        f"{MOST_SLOWEST + MOST_OTHERS} visits, the {MOST_SLOWEST} that ended last are drawn, and "
+        f"{MOST_OTHERS} evenly spread over the others."
+    )
+    title = "Who is slow: the visits of a round"
+    text = f"{title}. {timeline_text(rounds)}"
+    return [Plot("timeline", title, caption, timeline_figure(rounds), text)]
+
+
+FIGURE = Figure("why", _plots)

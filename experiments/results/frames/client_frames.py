@@ -12,8 +12,8 @@ from emulator.arrays import NO_IDS, Floats, Ints
 from emulator.errors import InputError
 from emulator.storage.runlog import RoundRecord
 from experiments.results.frames.typed_columns import known_ints, typed_frame
+from experiments.results.reading.clusters_in_force import clusters_in_force
 from experiments.results.reading.run_directory import FinishedRun
-from experiments.results.statistics.clusters_in_force import clusters_in_force
 from experiments.results.statistics.horizon import Horizon
 
 DEVICE = ("seconds_per_sample", "download_bytes_per_s", "upload_bytes_per_s", "latency_s")

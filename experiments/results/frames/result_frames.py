@@ -21,29 +21,20 @@ from experiments.results.frames.client_frames import clients_frame, visits_frame
 from experiments.results.frames.round_frames import rounds_frame, triggers_frame
 from experiments.results.frames.summary_frames import summary_frame, table_frame
 from experiments.results.frames.typed_columns import below_each_other, kind_of, with_keys, with_run
-from experiments.results.many_runs.folder_table import column_names, how_many_runs, run_directories
+from experiments.results.many_runs.folder_table import (
+    column_names,
+    how_many_runs,
+    run_counts,
+    run_directories,
+)
 from experiments.results.reading.differing_keys import differing_keys, key_values, short_names
+from experiments.results.reading.not_recorded import LOG_CLIENTS, LOG_VISITS, NotRecordedError
 from experiments.results.reading.recorded import squared_distances
 from experiments.results.reading.run_directory import FinishedRun, RunDirectory
-from experiments.results.tables.cells import run_counts
 from experiments.results.tables.summary import Summary, summarise_directory
 
 FRAMES = ("summary", "rounds", "clients", "visits", "triggers")
 """The names of the frames."""
-
-LOG_VISITS = "round.log_visits"
-LOG_CLIENTS = "round.log_client_accuracy"
-
-
-class NotRecordedError(InputError):
-    """A frame whose runs did not record it; the message names the option that records it."""
-
-    def __init__(self, where: str, what: str, option: str) -> None:
-        """Compose the message: `where` the runs are, `what` they lack, and the option of a configuration."""
-        super().__init__(
-            f"{where}: its runs recorded no {what}; with {option} = true, runs record them (driftscale run "
-            f"… --set {option}=true, into a new directory)"
-        )
 
 
 @dataclass(frozen=True)

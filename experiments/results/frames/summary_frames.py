@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 
 import pandas as pd
 
@@ -16,19 +15,14 @@ from experiments.results.frames.typed_columns import as_arms
 from experiments.results.reading.recorded import Target
 from experiments.results.statistics.intervals import Estimate
 from experiments.results.statistics.medians import Bounds, MedianEstimate
-from experiments.results.tables.accuracy_tables import AccuracyRow, Comparison, TargetRow
-from experiments.results.tables.clients import ClientRow
-from experiments.results.tables.cluster_changes import ClusterChangeRow
-from experiments.results.tables.honest import HonestRow
-from experiments.results.tables.summary import CostRow, Summary
+from experiments.results.tables.summary import Summary
 
 STATUSES = ("=", ">=", "<=", "range", "undetermined", "not measured")
 """How well a figure is known: those of `Bounds.status`, and a figure that a run does not have."""
 
 FINISHED = ("accuracy_omitting_drift", "accuracy_including_drift", "models_sent", "relative_models_sent")
-"""The figures of whole runs, as `drift_figures.py` has them."""
+"""The figures of whole runs, as `concept_drift.py` has them."""
 
-Row = AccuracyRow | TargetRow | CostRow | ClusterChangeRow | HonestRow | ClientRow
 Cell = tuple[str, int, str, Target | None, float, float, float, str]
 
 
@@ -59,9 +53,9 @@ def table_frame(summary: Summary, arms: Sequence[str]) -> pd.DataFrame:
     the interval also with under three seeds. Figures that have no mean in any arm are left out.
     """
     rows: list[dict[str, object]] = []
-    for arm, by_table in _by_arm(summary):
+    for arm, measured in zip(summary.compared, summary.rows, strict=True):
         row: dict[str, object] = {"arm": arm.arm, "seeds": len(arm.runs)}
-        for name, estimate in _estimates(by_table):
+        for name, estimate in measured.estimates():
             if isinstance(estimate, Estimate):
                 low, high = estimate.ci95 or (math.nan, math.nan)
                 row |= {name: _known(estimate.mean), f"{name}_low": low, f"{name}_high": high}
@@ -78,28 +72,14 @@ def table_frame(summary: Summary, arms: Sequence[str]) -> pd.DataFrame:
     return frame.drop(columns=unmeasured)
 
 
-def _by_arm(summary: Summary) -> Iterator[tuple[Comparison, list[Row]]]:
-    """Each compared arm with its rows in the tables without a target."""
-    for arm, accuracy, costs, changes, honest, clients in zip(
-        summary.compared,
-        summary.accuracy,
-        summary.costs,
-        summary.cluster_changes,
-        summary.honest,
-        summary.clients,
-        strict=True,
-    ):
-        yield arm, [accuracy, costs, changes, honest, clients]
-
-
 def _cells(summary: Summary) -> Iterator[Cell]:
-    for arm, by_table in _by_arm(summary):
-        for name, estimate in _estimates(by_table):
+    for arm, measured in zip(summary.compared, summary.rows, strict=True):
+        for name, estimate in measured.estimates():
             yield from _of_seeds(arm.arm, arm.seed_ids, name, None, estimate)
     seeds = {arm.arm: arm.seed_ids for arm in summary.compared}
     for table in summary.targets:
         for row in table.rows:
-            for name, estimate in _estimates([row]):
+            for name, estimate in row.estimates():
                 yield from _of_seeds(row.arm, seeds[row.arm], name, table.target, estimate)
     finished = summary.finished.arms
     paired = finished[summary.reference_arm].seed_ids if summary.reference_arm in finished else []
@@ -109,15 +89,6 @@ def _cells(summary: Summary) -> Iterator[Cell]:
             ids = [seed for seed in ids if seed in paired] if figure == "relative_models_sent" else ids
             for seed, value in zip(ids, figures[figure].per_seed, strict=True):
                 yield _cell(name, seed, f"finished.{figure}", None, value)
-
-
-def _estimates(rows: Sequence[Row]) -> Iterator[tuple[str, Estimate | MedianEstimate]]:
-    """The figures of rows by name; without those of one comparison, and those that are no estimates."""
-    for row in rows:
-        for field in fields(row):
-            value = getattr(row, field.name)
-            if isinstance(value, Estimate | MedianEstimate):
-                yield field.name, value
 
 
 def _of_seeds(

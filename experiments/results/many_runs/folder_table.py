@@ -146,6 +146,20 @@ def how_many_runs(directory: RunDirectory) -> dict[str, int]:
     }
 
 
+def run_counts(column: Mapping[str, Any]) -> str:
+    """The numbers of runs that are finished, failed and not yet played, as text without zeros.
+
+    >>> run_counts({"finished": 1, "failed": 4, "planned": 45})
+    '1 finished, 4 failed, 40 not run'
+    """
+    numbers = {
+        "finished": column["finished"],
+        "failed": column["failed"],
+        "not run": column["planned"] - column["finished"] - column["failed"],
+    }
+    return ", ".join(f"{number} {state}" for state, number in numbers.items() if number)
+
+
 def recorded_name(folder: Path) -> str:
     """The name of the table in `folder`; the name of the folder if it has no readable table.
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,11 @@ from experiments.results.reading.differing_keys import Path as KeyPath
 from experiments.results.reading.differing_keys import key_values, leaves
 from experiments.results.reading.json_files import Timing
 from experiments.results.reading.run_directory import FinishedRun, RunDirectory
-from experiments.results.statistics.adjusted_rand import NO_AGREEMENT, Agreement, agreement_with_concepts
+from experiments.results.statistics.comparisons import MeasuredRun
 from experiments.results.statistics.drift_accuracy import drift_accuracies
-from experiments.results.statistics.horizon import event_rounds
+from experiments.results.statistics.horizon import Horizon, event_rounds
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve, accuracy_curve, smooth
-from experiments.results.tables.accuracy_tables import MeasuredRun
-from experiments.results.tables.honest import NOT_APART, ApartCurves, apart_curves
+from experiments.results.tables import all_tables
 
 
 @dataclass(frozen=True)
@@ -43,11 +41,7 @@ class PlayedRun:
         events_s: Virtual times at which the rounds of its mass events opened, ascending.
         drift: For each figure of `published.COMPARED`, its value over the whole run; None if it is unknown.
         offline_clients_heard: As in `FinishedRun`.
-        agreement: Adjusted Rand index between its clusters and the true concepts.
-        apart: Curves of its honest and of its byzantine clients.
-        reclustered_s: Virtual times at which the rounds with a global re-clustering closed, ascending.
-        client_distances: (n_measured, 2) virtual time at which each round with a measurement of it closed,
-            ascending, and the mean client distance.
+        reduced: What tables need of its records, by the functions `InManyRuns.reductions`.
     """
 
     arm: str
@@ -59,10 +53,7 @@ class PlayedRun:
     events_s: tuple[float, ...]
     drift: Mapping[str, float | None]
     offline_clients_heard: bool = False
-    agreement: Agreement = NO_AGREEMENT
-    apart: ApartCurves = NOT_APART
-    reclustered_s: tuple[float, ...] = ()
-    client_distances: Floats = field(default_factory=partial(np.zeros, (0, 2)))
+    reduced: Mapping[Callable[[FinishedRun], Any], Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, run: FinishedRun, window: int, event_rounds: Collection[int] = ()) -> PlayedRun:
@@ -71,11 +62,6 @@ class PlayedRun:
         Its accuracy is smoothed over `window` evaluations; mass events are in the rounds `event_rounds`.
         """
         records = run.records
-        distances = [
-            (record.closed_s, record.mean_client_distance)
-            for record in records
-            if record.mean_client_distance is not None
-        ]
         sent = [record.download_bytes + record.upload_bytes + record.control_bytes for record in records]
         return cls(
             run.arm,
@@ -87,10 +73,7 @@ class PlayedRun:
             tuple(record.opened_s for record in records if record.round in event_rounds),
             drift_accuracies(records),
             run.offline_clients_heard,
-            agreement_with_concepts(run),
-            apart_curves(run),
-            tuple(record.closed_s for record in records if record.reclustered),
-            np.array(distances, dtype=np.float64).reshape(-1, 2),
+            reduced(run),
         )
 
     @property
@@ -103,25 +86,18 @@ class PlayedRun:
         curve = replace(self.curve, smoothed=smooth(self.curve.accuracy, window))
         return replace(self, curve=curve)
 
-    def measured(self, arm: str | None = None) -> MeasuredRun:
-        """The run as `accuracy_tables` takes it, without its records; `arm` replaces its arm's name."""
-        run = FinishedRun(arm or self.arm, self.seed, {}, [], Timing(wall_s=0.0))
-        return MeasuredRun(run, self.curve, event_s=None)
+    def without_records(self, arm: str | None = None) -> FinishedRun:
+        """The run without its records; `arm` replaces its arm's name."""
+        return FinishedRun(arm or self.arm, self.seed, {}, [], Timing(wall_s=0.0))
+
+    def measured(self, horizon: Horizon) -> MeasuredRun:
+        """The run as tables take it, compared up to this horizon."""
+        return MeasuredRun(self.without_records(), self.curve, horizon, dict(self.reduced))
 
     def bytes_by(self, time_s: float) -> float:
         """Bytes sent in the rounds that closed by `time_s`."""
         count = int(np.searchsorted(self.closed_s, time_s, side="right"))
         return float(self.total_bytes[count - 1]) if count else 0.0
-
-    def reclusterings_by(self, time_s: float) -> int:
-        """Global re-clusterings in the rounds that closed by `time_s`."""
-        return bisect_right(self.reclustered_s, time_s)
-
-    def client_distance_by(self, time_s: float) -> float | None:
-        """Mean client distance, averaged over the measured rounds that closed by `time_s`; None without."""
-        closed_s, distances = self.client_distances.T
-        measured = distances[closed_s <= time_s]
-        return float(measured.mean()) if len(measured) else None
 
     def steps_by(self, time_s: float) -> int:
         """Data steps reached in the rounds that closed by `time_s`."""
@@ -135,6 +111,11 @@ class PlayedRun:
         sent_bytes = np.float64(self.bytes_by(time_s))
         parts = (self.curve.times_s[seen], self.curve.accuracy[seen], sent_bytes)
         return b"".join(part.tobytes() for part in parts)
+
+
+def reduced(run: FinishedRun) -> dict[Callable[[FinishedRun], Any], Any]:
+    """What all tables need of the records of a run, by the functions `InManyRuns.reductions`."""
+    return {reduce: reduce(run) for table in all_tables() for reduce in table.in_many_runs.reductions}
 
 
 class RunReader:

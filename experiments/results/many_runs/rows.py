@@ -10,10 +10,9 @@ from experiments.results.many_runs.measured_directory import PlayedRun
 from experiments.results.reading.differing_keys import Path as KeyPath
 from experiments.results.reading.recorded import Target, is_finite
 from experiments.results.statistics.horizon import Horizon
-from experiments.results.statistics.intervals import Estimate, Gain
+from experiments.results.statistics.intervals import Estimate
 from experiments.results.statistics.significance import Difference
-from experiments.results.tables.accuracy_tables import TargetRow
-from experiments.results.tables.summary import row_figures
+from experiments.results.tables.table import Row as TableRow
 
 
 @dataclass(frozen=True)
@@ -32,14 +31,10 @@ class Row:
             itself, and if none of its runs of `base_arm` is finished.
         base_arm: The arm of the same name, or the reference arm if the first directory has none of that name.
         identical_to: Index of the first earlier row with the same seeds and the same results; None without.
-        targets: Times to each of the section's targets.
-        adjusted_rand_index: As in `AccuracyRow`.
-        honest_accuracy: As in `HonestRow`, over the section's stretch of virtual time.
-        byzantine_accuracy: The same of the byzantine clients.
-        honest_gain_pp: Difference of `honest_accuracy` from that of the reference arm of the same directory,
-            in percentage points and without a test; None for that arm itself.
-        global_reclusterings: Global re-clusterings up to the horizon.
-        mean_client_distance: Mean client distance, averaged over the rounds up to the horizon that have it.
+        targets: Times to each of the section's targets. measured: What all tables measure of an arm in tables
+        of many runs (`InManyRuns.keys`), over the section's
+            stretch of virtual time; differences are from the reference arm of the same directory, without a
+            test.
         total_bytes: Bytes sent up to the horizon, both ways, for training and control.
         drift: For each figure of `published.COMPARED`, ours beside the published value; None where it was
             not measured.
@@ -56,13 +51,8 @@ class Row:
     difference_pp: Difference | None
     base_arm: str
     identical_to: int | None
-    targets: list[TargetRow]
-    adjusted_rand_index: Estimate
-    honest_accuracy: Estimate
-    byzantine_accuracy: Estimate
-    honest_gain_pp: Gain | None
-    global_reclusterings: Estimate
-    mean_client_distance: Estimate
+    targets: list[TableRow]
+    measured: TableRow
     total_bytes: Estimate
     drift: Mapping[str, Mapping[str, Any] | None]
     offline_clients_heard: bool
@@ -80,13 +70,8 @@ class Row:
             "difference_pp": None if self.difference_pp is None else self.difference_pp.as_json(),
             "base_arm": self.base_arm,
             "identical_to": self.identical_to,
-            "targets": [row_figures(row) for row in self.targets],
-            "adjusted_rand_index": self.adjusted_rand_index.as_json(),
-            "honest_accuracy": self.honest_accuracy.as_json(),
-            "byzantine_accuracy": self.byzantine_accuracy.as_json(),
-            "honest_gain_pp": None if self.honest_gain_pp is None else self.honest_gain_pp.as_json(),
-            "global_reclusterings": self.global_reclusterings.as_json(),
-            "mean_client_distance": self.mean_client_distance.as_json(),
+            "targets": [row.as_json() for row in self.targets],
+            **self.measured.as_json(),
             "total_bytes": self.total_bytes.as_json(),
             **self.drift,
             "offline_clients_heard": self.offline_clients_heard,

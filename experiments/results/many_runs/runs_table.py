@@ -8,64 +8,29 @@ from typing import Any
 
 from experiments.naming import shorten
 from experiments.results.many_runs.rows import Row, Section
-from experiments.results.pages.what_was_run import written
 from experiments.results.reading.differing_keys import short_names
-from experiments.results.reading.recorded import REFERENCE, Target
+from experiments.results.reading.recorded import REFERENCE, Target, written
 from experiments.results.statistics.intervals import FEWEST_SEEDS
 from experiments.results.statistics.published import COMPARED
+from experiments.results.statistics.scales import bytes_scale, percent_scale, points_scale, time_scale
 from experiments.results.statistics.significance import Difference, num_tests
-from experiments.results.tables.accuracy_tables import TargetRow
-from experiments.results.tables.cells import NOTHING, OUTSIDE, compared
-from experiments.results.tables.columns import REFERENCE_CELL, Column, Tally, TextTable, is_measured
-from experiments.results.tables.formats import (
-    Cell,
-    bytes_scale,
-    count_scale,
-    factor_scale,
-    index_scale,
-    percent_scale,
-    points_scale,
-    show_difference,
-    time_scale,
-)
+from experiments.results.tables import all_tables
+from experiments.results.tables.accuracy import MEAN_ACCURACY
+from experiments.results.tables.cells import NOTHING, Cell, show_difference
 from experiments.results.tables.notes import (
-    ADJUSTED_RAND_INDEX,
     BOUNDS,
-    CLIENT_DISTANCE,
     DOTS,
     FEW_SEEDS,
-    GLOBAL_RECLUSTERINGS,
-    HONEST_APART,
-    MEAN_ACCURACY,
     MOVES,
     OFFLINE_CLIENTS_HEARD,
     as_warning,
 )
+from experiments.results.tables.published_cells import OUTSIDE, compared
+from experiments.results.tables.table import REFERENCE_CELL, Column, TextTable, any_measured, column_cells
+from experiments.results.tables.targets import HELD, HELD_FROM, SPEEDUP
 
-TARGET = (
-    Column("held_from_s", "held from", time_scale),
-    Column("speedup", "speed-up", factor_scale),
-    Tally(),
-)
+TARGET = (HELD_FROM, SPEEDUP, HELD)
 """The columns of each target."""
-
-MEASURED = (
-    Column("adjusted_rand_index", "adjusted Rand index", index_scale),
-    Column("honest_accuracy", "honest clients", percent_scale),
-    Column("byzantine_accuracy", "byzantine clients", percent_scale),
-    Column("global_reclusterings", "global re-clusterings", count_scale),
-    Column("mean_client_distance", "client distance", index_scale, in_terminal=False),
-)
-"""The columns of figures that are left out if they are not known in any row, or nothing was re-clustered."""
-
-MEASURED_NOTES = {
-    "adjusted_rand_index": ADJUSTED_RAND_INDEX,
-    "honest_accuracy": HONEST_APART,
-    "byzantine_accuracy": HONEST_APART,
-    "global_reclusterings": GLOBAL_RECLUSTERINGS,
-    "mean_client_distance": CLIENT_DISTANCE,
-}
-"""The note on each of these columns."""
 
 DRIFT_HEADINGS = {
     "accuracy_omitting_drift": "accuracy (%) omitting drift cells",
@@ -86,23 +51,25 @@ def runs_table(section: Section, *, in_terminal: bool = False) -> TextTable:
     """The section as text: the differing keys of each row, its accuracies, times to each target and bytes.
 
     Left out are columns that would say nothing: the run directory if the keys tell all rows apart, the
-    difference if there is a single directory, offline clients if none are heard, global re-clusterings if
-    there are none, and figures that are not known in any row: agreement with concepts, honest and byzantine
-    clients, client distance, accuracies with and without drift cells. With `in_terminal`, so are columns that
-    only the page shows.
+    difference if there is a single directory, offline clients if none are heard, accuracies with and without
+    drift cells and what single tables measure (`InManyRuns`) if they are not known in any row. With
+    `in_terminal`, so are columns that only the page shows.
     """
     rows = section.rows
     keys = _keys(section)
     columns = [
         *keys,
-        ("mean accuracy", Column("mean_accuracy", "", percent_scale).cells(rows)),
+        ("mean accuracy", column_cells(percent_scale, [row.mean_accuracy for row in rows])),
         ("gain", [_difference_cell(row.gain_pp, row, absent=REFERENCE_CELL) for row in rows]),
         *_difference(section),
         *_identical(rows),
         *_heard(rows),
-        *((column.heading, column.cells(rows)) for column in _measured(rows, in_terminal=in_terminal)),
+        *(
+            (column.heading, column.cells([row.measured for row in rows]))
+            for column, _ in _measured(rows, in_terminal=in_terminal)
+        ),
         *(column for index, target in enumerate(section.targets) for column in _times(rows, index, target)),
-        ("bytes sent", Column("total_bytes", "", bytes_scale).cells(rows)),
+        ("bytes sent", column_cells(bytes_scale, [row.total_bytes for row in rows])),
         *(column for figure in COMPARED for column in _drift(rows, figure)),
     ]
     return TextTable(
@@ -115,47 +82,74 @@ def runs_table(section: Section, *, in_terminal: bool = False) -> TextTable:
 def runs_notes(section: Section, *, in_terminal: bool = False) -> list[str]:
     """Notes that explain the section's table, which has all columns, or those of the terminal."""
     rows = section.rows
-    gains, differences = (
-        [item for item in column if item is not None]
-        for column in ([row.gain_pp for row in rows], [row.difference_pp for row in rows])
-    )
     reference = section.reference_arms[0] if len(section.reference_arms) == 1 else "the first arm"
+    notes = [
+        _gain_note(rows, reference),
+        _difference_note(section),
+        _shared_note(rows),
+        section_heard_note(section) or "",
+        *dict.fromkeys(note for _, note in _measured(rows, in_terminal=in_terminal)),
+        _target_note(section, reference),
+        _few_seeds_note(rows),
+        _drift_note(rows),
+    ]
+    return [note for note in notes if note]
+
+
+def _gain_note(rows: Sequence[Row], reference: str) -> str:
+    gains = [row.gain_pp for row in rows if row.gain_pp is not None]
     has_intervals = any(len(row.seed_ids) >= FEWEST_SEEDS for row in rows)
     interval = ", with a 95 % interval (Student's t)" if has_intervals else ""
-    notes = [
+    return (
         f"Mean over {_seeds(rows)}{interval}. Gain is over {reference} of the same run directory, paired by "
         f"seed.{_tests(gains)} {MEAN_ACCURACY} Bytes are those sent up to the horizon."
-    ]
-    if differences:
-        notes.append(
-            f"Difference is from the same arm of the first run directory, {section.directories[0]}, in whose "
-            f"rows it is marked reference{_other_arms(rows)}. "
-            f"{_pairings(rows)}{_tests(differences)}"
-        )
-    if any(len(row.directories) > 1 for row in rows):
-        notes.append("A run that several run directories share stands in one row.")
-    if heard := section_heard_note(section):
-        notes.append(heard)
-    notes += dict.fromkeys(MEASURED_NOTES[column.key] for column in _measured(rows, in_terminal=in_terminal))
-    if section.targets:
-        moves = MOVES if REFERENCE in section.targets else ""
-        notes.append(
-            f"Times to a target and speed-ups over {reference} are medians over seeds, with intervals of "
-            f"order statistics{_levels(rows)} and without a test; held is the number of seeds that hold the "
-            f"target up to the horizon. {BOUNDS}{moves}".strip()
-        )
-    if any(len(row.seed_ids) < FEWEST_SEEDS for row in rows):
-        notes.append(FEW_SEEDS.format(DOTS if any(len(row.seed_ids) == 2 for row in rows) else ""))
-    if any(any(row.drift.values()) for row in rows):
-        has_published = any(cell and cell["published"] for row in rows for cell in row.drift.values())
-        published = (
-            f"; below it the published value, and our mean minus it; {OUTSIDE}" if has_published else ""
-        )
-        notes.append(
-            "Accuracies with and without drift cells are of whole runs, by data step: mean ± sample "
-            f"standard deviation over seeds{published}."
-        )
-    return notes
+    )
+
+
+def _difference_note(section: Section) -> str:
+    rows = section.rows
+    differences = [row.difference_pp for row in rows if row.difference_pp is not None]
+    if not differences:
+        return ""
+    return (
+        f"Difference is from the same arm of the first run directory, {section.directories[0]}, in whose "
+        f"rows it is marked reference{_other_arms(rows)}. "
+        f"{_pairings(rows)}{_tests(differences)}"
+    )
+
+
+def _shared_note(rows: Sequence[Row]) -> str:
+    is_shared = any(len(row.directories) > 1 for row in rows)
+    return "A run that several run directories share stands in one row." if is_shared else ""
+
+
+def _target_note(section: Section, reference: str) -> str:
+    if not section.targets:
+        return ""
+    moves = MOVES if REFERENCE in section.targets else ""
+    return (
+        f"Times to a target and speed-ups over {reference} are medians over seeds, with intervals of order "
+        f"statistics{_levels(section.rows)} and without a test; held is the number of seeds that hold the "
+        f"target up to the horizon. {BOUNDS}{moves}".strip()
+    )
+
+
+def _few_seeds_note(rows: Sequence[Row]) -> str:
+    if all(len(row.seed_ids) >= FEWEST_SEEDS for row in rows):
+        return ""
+    return FEW_SEEDS.format(DOTS if any(len(row.seed_ids) == 2 for row in rows) else "")
+
+
+def _drift_note(rows: Sequence[Row]) -> str:
+    cells = [cell for row in rows for cell in row.drift.values() if cell]
+    if not cells:
+        return ""
+    beside = f"; below it the published value, and our mean minus it; {OUTSIDE}"
+    published = beside if any(cell["published"] for cell in cells) else ""
+    return (
+        "Accuracies with and without drift cells are of whole runs, by data step: mean ± sample "
+        f"standard deviation over seeds{published}."
+    )
 
 
 def section_heard_note(section: Section) -> str | None:
@@ -256,7 +250,7 @@ def _other_arms(rows: Sequence[Row]) -> str:
 
 def _levels(rows: Sequence[Row]) -> str:
     """The levels of the intervals of times, as a clause; empty if there are none."""
-    levels = {times.held_from_s.level for row in rows for times in row.targets}
+    levels = {times["held_from_s"].level for row in rows for times in row.targets}
     shown = sorted({f"{100 * level:.1f} %" for level in levels if level is not None})
     return f" at {' or '.join(shown)}" if shown else ""
 
@@ -277,23 +271,20 @@ def _heard(rows: Sequence[Row]) -> list[NamedCells]:
     return [("offline clients", cells)]
 
 
-def _measured(rows: Sequence[Row], *, in_terminal: bool) -> list[Column]:
-    """The columns of `MEASURED` that say something of some row, and are shown there."""
+def _measured(rows: Sequence[Row], *, in_terminal: bool) -> list[tuple[Column, str]]:
+    """The columns of what single tables measure that say something of some row, each with its note."""
     return [
-        column
-        for column in MEASURED
-        if (column.in_terminal or not in_terminal) and any(_is_worth_showing(column, row) for row in rows)
+        (column, table.in_many_runs.notes[column.key])
+        for table in all_tables()
+        for column in table.in_many_runs.columns
+        if (column.in_terminal or not in_terminal)
+        and any_measured(found := [row.measured[column.key] for row in rows])
+        and column.only_if(found)
     ]
 
 
-def _is_worth_showing(column: Column, row: Row) -> bool:
-    if column.key == "global_reclusterings":
-        return any(row.global_reclusterings.per_seed)
-    return is_measured(getattr(row, column.key))
-
-
 def _times(rows: Sequence[Row], index: int, target: Target) -> list[NamedCells]:
-    of_target: list[TargetRow] = [row.targets[index] for row in rows]
+    of_target = [row.targets[index] for row in rows]
     name = "reference's accuracy" if target == REFERENCE else f"{100 * float(target):g}\u00a0%"
     return [(f"{name}: {column.heading}", column.cells(of_target)) for column in TARGET]
 

@@ -13,18 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from experiments.results.drawing.arms import Arm
 from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
-from experiments.results.figures.difference import (
-    add_menu,
-    can_be_compared,
-    difference_caption,
-    difference_figure,
-    has_menu,
-)
-from experiments.results.figures.figures import (
+from experiments.results.drawing.plot import Plot
+from experiments.results.drawing.style import (
     GRID,
     INK,
-    Arm,
     Span,
     blank_figure,
     event_spans,
@@ -32,11 +26,17 @@ from experiments.results.figures.figures import (
     spread,
     verbatim,
 )
+from experiments.results.figures.difference import (
+    add_menu,
+    can_be_compared,
+    difference_caption,
+    difference_figure,
+    has_menu,
+)
 from experiments.results.many_runs.rows import Row, Section
 from experiments.results.many_runs.sweep_panels import MOST_PANELS, SweepLayout, sweep_layout
-from experiments.results.pages.scripted_page import Plot
 from experiments.results.statistics.intervals import FEWEST_SEEDS, gain_estimate
-from experiments.results.tables.formats import time_unit
+from experiments.results.statistics.scales import time_unit
 
 MOST_DRAWN_DIRECTORIES = 12
 """Most run directories of a section without a sweep that are drawn."""
@@ -91,7 +91,7 @@ def _directory_plots(section: Section, name: str, prefix: str) -> list[Plot]:
     """Accuracy over time of the arms of a run directory, and their differences from its reference arm."""
     rows = _rows_of(section, name)
     arms = [
-        Arm(row.arm, [run.measured().run for run in row.runs], [run.curve for run in row.runs], position)
+        Arm(row.arm, [run.without_records() for run in row.runs], [run.curve for run in row.runs], position)
         for position, row in rows
     ]
     if not arms:

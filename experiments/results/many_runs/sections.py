@@ -22,15 +22,11 @@ from experiments.results.reading.differing_keys import Path as KeyPath
 from experiments.results.reading.differing_keys import differing_keys, differing_values, key_values
 from experiments.results.reading.recorded import MOST_TARGETS, Target, recorded_targets
 from experiments.results.reading.swept_values import canonical, given_ranks
+from experiments.results.statistics.comparisons import Compared, Comparison, comparisons
 from experiments.results.statistics.horizon import Horizon, common_horizon, is_static
-from experiments.results.statistics.intervals import (
-    FEWEST_SEEDS,
-    amount_estimate,
-    gain_estimate,
-    mean_estimate,
-    share_estimate,
-)
+from experiments.results.statistics.intervals import FEWEST_SEEDS, amount_estimate, share_estimate
 from experiments.results.statistics.published import COMPARED, beside_published
+from experiments.results.statistics.scales import time_scale
 from experiments.results.statistics.significance import (
     Difference,
     Pairing,
@@ -38,12 +34,9 @@ from experiments.results.statistics.significance import (
     paired_difference,
     unpaired_difference,
 )
-from experiments.results.tables.accuracy_tables import (
-    TargetRow,
-    comparisons,
-    target_table,
-)
-from experiments.results.tables.formats import time_scale
+from experiments.results.tables import all_quantities, all_tables
+from experiments.results.tables.table import Row as TableRow
+from experiments.results.tables.targets import target_table
 
 
 def compare(directories: Sequence[MeasuredDirectory]) -> Section:
@@ -149,7 +142,8 @@ class _Entry:
     keys: list[Any]
     runs: list[PlayedRun]
     reference: list[PlayedRun]
-    targets: list[TargetRow]
+    targets: list[TableRow]
+    compared: Comparison
     horizon: Horizon
 
     @property
@@ -195,10 +189,6 @@ class _Entry:
         base_arm: str,
         identical_to: int | None,
     ) -> Row:
-        honest, byzantine = _apart(self.runs, self.horizon)
-        honest_gain = None
-        if self.arm != self.directory.arms[0]:
-            honest_gain = gain_estimate(honest, _apart(self.reference, self.horizon)[0], scale=100.0)
         return Row(
             directories=self.directories,
             arm=self.arm,
@@ -210,18 +200,7 @@ class _Entry:
             base_arm=base_arm,
             identical_to=identical_to,
             targets=self.targets,
-            adjusted_rand_index=mean_estimate(
-                [run.agreement.mean(self.horizon.horizon_s) for run in self.runs]
-            ),
-            honest_accuracy=share_estimate(honest),
-            byzantine_accuracy=share_estimate(byzantine),
-            honest_gain_pp=honest_gain,
-            global_reclusterings=amount_estimate(
-                [float(run.reclusterings_by(self.horizon.horizon_s)) for run in self.runs]
-            ),
-            mean_client_distance=amount_estimate(
-                [run.client_distance_by(self.horizon.horizon_s) for run in self.runs]
-            ),
+            measured=_measured(self.compared, self.horizon),
             total_bytes=amount_estimate([run.bytes_by(self.horizon.horizon_s) for run in self.runs]),
             drift=self.drift,
             offline_clients_heard=any(run.offline_clients_heard for run in self.runs),
@@ -239,10 +218,12 @@ def _entries(
 ) -> Iterator[_Entry]:
     """An entry for each arm of the directory that shares a seed with the reference arm."""
     runs = {(run.arm, run.seed): run.smoothed(window) for run in directory.runs}
-    compared = comparisons([run.measured() for run in runs.values()], directory.arms[0])
-    tables = [target_table(target, compared, horizon) for target in targets]
+    compared = Compared(
+        comparisons([run.measured(horizon) for run in runs.values()], directory.arms[0]), horizon
+    )
+    tables = [target_table(target, compared) for target in targets]
     keys = key_values(directory.experiment, paths)
-    for position, arm in enumerate(compared):
+    for position, arm in enumerate(compared.arms):
         yield _Entry(
             directories=[directory.name],
             directory=directory,
@@ -251,6 +232,7 @@ def _entries(
             runs=[runs[arm.arm, seed] for seed in arm.seed_ids],
             reference=[runs[directory.arms[0], seed] for seed in arm.seed_ids],
             targets=[table.rows[position] for table in tables],
+            compared=arm,
             horizon=horizon,
         )
 
@@ -339,10 +321,11 @@ def _mean_accuracies(runs: Sequence[PlayedRun], horizon: Horizon) -> list[float 
     return [run.curve.mean_accuracy(horizon.start_s, horizon.horizon_s) for run in runs]
 
 
-def _apart(runs: Sequence[PlayedRun], horizon: Horizon) -> tuple[list[float | None], list[float | None]]:
-    """The mean accuracies of honest clients, and those of byzantine clients, in the order of `runs`."""
-    means = [run.apart.mean_accuracies(horizon.start_s, horizon.horizon_s) for run in runs]
-    return [honest for honest, _ in means], [byzantine for _, byzantine in means]
+def _measured(arm: Comparison, horizon: Horizon) -> TableRow:
+    """What the tables measure of an arm, each difference by itself."""
+    alone, quantities = Compared([arm], horizon), all_quantities()
+    keys = [key for table in all_tables() for key in table.in_many_runs.keys]
+    return TableRow(arm.arm, {key: quantities[key](arm, alone) for key in keys})
 
 
 def _results(runs: Sequence[PlayedRun], horizon: Horizon) -> tuple[bytes | None, ...]:
@@ -392,7 +375,7 @@ def _horizon(directories: Sequence[MeasuredDirectory]) -> Horizon:
     ]
     asked_s = [directory.experiment["report"].get("horizon_s") for directory in directories]
     return common_horizon(
-        [run.measured(arm).run for arm, run in runs],
+        [run.without_records(arm) for arm, run in runs],
         [run.curve for _, run in runs],
         asked_s=min((time_s for time_s in asked_s if time_s is not None), default=None),
         is_static=all(is_static(directory.experiment) for directory in directories),

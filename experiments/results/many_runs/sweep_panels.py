@@ -12,8 +12,8 @@ from typing import Any
 
 from experiments.naming import shorten
 from experiments.results.many_runs.rows import SectionMember
-from experiments.results.pages.what_was_run import written
 from experiments.results.reading.differing_keys import short_names
+from experiments.results.reading.recorded import written
 from experiments.results.reading.swept_values import canonical, given_ranks
 
 MOST_PANELS = 48

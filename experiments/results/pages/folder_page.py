@@ -8,22 +8,22 @@ from urllib.parse import quote
 
 from experiments.naming import abbreviated
 from experiments.results.drawing.plotly_js import PLOTLY_FILE
+from experiments.results.many_runs.folder_table import run_counts
 from experiments.results.many_runs.rows import Section
 from experiments.results.many_runs.runs_table import runs_horizon, runs_notes, runs_table, runs_warnings
 from experiments.results.many_runs.section_plots import section_plots
 from experiments.results.pages.scripted_page import page_with_nonce
 from experiments.results.statistics.marked_seeds import marked_clause
-from experiments.results.tables.cells import (
-    NOTHING,
+from experiments.results.tables.cells import NOTHING
+from experiments.results.tables.notes import as_warning
+from experiments.results.tables.published_cells import (
     OUTSIDE,
     agreement_sentence,
     compared,
     models,
-    run_counts,
     scored_steps,
     unmarked,
 )
-from experiments.results.tables.notes import as_warning
 
 TITLES = {
     "accuracy_omitting_drift": "Accuracy (%), omitting drift cells",

@@ -12,10 +12,11 @@ from typing import Any
 from experiments.results.reading.json_files import Finished
 from experiments.results.statistics.intervals import Gain
 from experiments.results.statistics.published import beside_published
-from experiments.results.tables.accuracy_tables import AccuracyRow
-from experiments.results.tables.cells import mean_and_std, scored_steps
-from experiments.results.tables.formats import percent_scale, points_scale, show_estimate
+from experiments.results.statistics.scales import percent_scale, points_scale
+from experiments.results.tables.cells import show_estimate
+from experiments.results.tables.published_cells import mean_and_std, scored_steps
 from experiments.results.tables.summary import Summary
+from experiments.results.tables.table import Row
 
 OMITTING = "accuracy_omitting_drift"
 OTHER_DATA = (
@@ -59,27 +60,25 @@ def sentences(summary: Summary) -> list[str]:
     A warning precedes them if the arms have reached different data. If there is no other arm, or no time in
     which all runs can be compared, a single sentence states that.
     """
-    reference, *rows = summary.accuracy
+    reference, *rows = summary.rows
     if not rows:
-        final = show_estimate(reference.final_accuracy, percent_scale(0.0)).figure
+        final = show_estimate(reference["final_accuracy"], percent_scale(0.0)).figure
         return [f"{reference.arm} ends at {final}; no other arm has finished a seed to compare with it."]
-    if any(row.gain_pp is None or row.gain_pp.mean is None for row in rows):
+    if any(row["gain_pp"] is None or row["gain_pp"].mean is None for row in rows):
         return ["The runs have no stretch of virtual time in common: nothing can be compared."]
     gains = [_gain_sentence(row, reference.arm) for row in sorted(rows, key=_gain, reverse=True)]
     return [OTHER_DATA, *gains] if summary.horizon.is_of_different_data else gains
 
 
-def _gain(row: AccuracyRow) -> float:
-    assert row.gain_pp is not None
-    assert row.gain_pp.mean is not None
-    return row.gain_pp.mean
+def _gain(row: Row) -> float:
+    mean: float = row["gain_pp"].mean
+    return mean
 
 
-def _gain_sentence(row: AccuracyRow, reference_arm: str) -> str:
-    assert row.gain_pp is not None
-    mean = show_estimate(row.mean_accuracy, percent_scale(0.0)).figure
-    sentence = f"{row.arm} has a mean accuracy of {mean}, {_beside(row.gain_pp)} {reference_arm}"
-    after = row.gain_after_drift_pp
+def _gain_sentence(row: Row, reference_arm: str) -> str:
+    mean = show_estimate(row["mean_accuracy"], percent_scale(0.0)).figure
+    sentence = f"{row.arm} has a mean accuracy of {mean}, {_beside(row['gain_pp'])} {reference_arm}"
+    after = row["gain_after_drift_pp"]
     return (
         f"{sentence}, and {_beside(after)} it after the mass event." if after is not None else f"{sentence}."
     )

@@ -1,13 +1,14 @@
-"""Assembles `report.html`: tables and captions come from here, the page itself from `report_page.html`.
+"""Assembles `report.html`: the tables and figures of each question, in the order of their lists.
 
-`write_results` writes everything that is made from finished runs.
+`write_results` writes everything that is made from finished runs. Nothing here knows a table or a figure by
+name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
@@ -15,52 +16,112 @@ from plotly.offline import get_plotlyjs
 from emulator.errors import InputError
 from emulator.storage.bounded import read_text
 from emulator.storage.checkpoints import write_durably
+from experiments.results.drawing.arms import arm_colour
+from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.plotly_js import PLOTLY_FILE
-from experiments.results.figures.figures import Arm
-from experiments.results.figures.plots import membership_plots, pays_plots, round_plots
+from experiments.results.figures import all_figures
 from experiments.results.frames.rounds_table import write_rounds_table
 from experiments.results.pages.headline import drift_sentence, sentences
 from experiments.results.pages.scripted_page import page_with_nonce
 from experiments.results.pages.what_was_run import hashes_of_inputs, lead, missing_runs, settings_of_run
-from experiments.results.pages.why_section import why
 from experiments.results.reading.recorded import MOST_EXPERIMENT_BYTES
 from experiments.results.reading.run_directory import FinishedRun, RunDirectory
-from experiments.results.tables.columns import (
-    ACCURACY,
-    CLUSTER_CHANGES,
-    COSTS,
-    FAULTS,
-    HONEST,
-    TARGET,
-    target_name,
-    text_table,
-)
-from experiments.results.tables.drift_section import drift_section
-from experiments.results.tables.faults import faults_section
-from experiments.results.tables.for_whom_section import HOW_TO_LOG_CLIENTS, for_whom
-from experiments.results.tables.formats import points_scale
+from experiments.results.tables import all_tables
 from experiments.results.tables.notes import (
-    HOW_TO_SET_A_TARGET,
-    accuracy_note,
     as_warning,
-    cluster_change_note,
     come_and_go_note,
     few_seeds_note,
     heard_note,
-    honest_note,
     horizon_note,
-    target_note,
 )
-from experiments.results.tables.seeds import per_seed_table
+from experiments.results.tables.report import Report
 from experiments.results.tables.summary import Summary, summarise_directory, write_summary
+from experiments.results.tables.table import NotedTable, Shown
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question that the page answers; `before` and `after` are templates of what frames its sections."""
+
+    id: str
+    title: str
+    before: str = ""
+    after: str = ""
+
 
 QUESTIONS = (
-    ("pays", "Does it pay?"),
-    ("for-whom", "For whom?"),
-    ("why", "Why?"),
-    ("repeat", "Can I trust and repeat it?"),
+    Question("pays", "Does it pay?", before="headline.html"),
+    Question("for-whom", "For whom?"),
+    Question("why", "Why?"),
+    Question("repeat", "Can I trust and repeat it?", after="what_was_run.html"),
 )
-"""The ids and titles of the questions that the page answers, in its order."""
+"""The questions in the order of the page."""
+
+
+@dataclass(frozen=True)
+class PageSection:
+    """A section with what its tables show; without any table, it has the remark `absence`."""
+
+    title: str
+    id: str = ""
+    absence: str = ""
+    parts: list[Shown] = field(default_factory=list)
+
+    @property
+    def lead(self) -> str:
+        return next((part.lead for part in self.parts if part.lead), "")
+
+    @property
+    def sentences(self) -> list[str]:
+        return [sentence for part in self.parts for sentence in part.sentences]
+
+    @property
+    def tables(self) -> list[NotedTable]:
+        return [table for part in self.parts for table in part.tables]
+
+    @property
+    def remarks(self) -> list[str]:
+        remarks = [remark for part in self.parts for remark in part.remarks]
+        return [self.absence] if self.absence and not self.parts else remarks
+
+    @property
+    def templates(self) -> list[tuple[str, object]]:
+        return [(part.template, part.content) for part in self.parts if part.template]
+
+
+HOW_TO_LOG_CLIENTS = (
+    "Not recorded: round.log_client_accuracy = true, in the configuration or by --set, logs the accuracy of "
+    "each client, and this section then shows deciles, the worst tenth, and who is worse off."
+)
+
+
+def page_sections(report: Report) -> dict[tuple[str, bool], list[PageSection]]:
+    """By question and by whether they come after its figures, the sections in the order of the page.
+
+    Sections of several tables come before those of one.
+    """
+    found: dict[tuple[str, bool], dict[str, PageSection]] = {
+        (question.id, after): {} for question in QUESTIONS for after in (False, True)
+    }
+    found["for-whom", False]["clients"] = PageSection(
+        "Accuracy of clients", "for-whom-tables", HOW_TO_LOG_CLIENTS
+    )
+    found["why", False]["rounds"] = PageSection("Rounds, and what they waited for", "why-tables")
+    for table in all_tables():
+        place, shown = table.place, table.shown_on_page(report)
+        if place is not None and shown is not None:
+            sections = found[place.question, place.after_figures]
+            section = sections.setdefault(place.group or table.title, PageSection(table.title, place.id))
+            section.parts.append(shown)
+    return {where: list(sections.values()) for where, sections in found.items()}
+
+
+def plots(report: Report) -> dict[str, list[Plot]]:
+    """By question, the figures that show something."""
+    found: dict[str, list[Plot]] = {question.id: [] for question in QUESTIONS}
+    for figure in all_figures().values():
+        found[figure.question] += figure.plots(report)
+    return found
 
 
 def write_results(directory: RunDirectory, *, shared_plotly: bool = False) -> Summary:
@@ -74,7 +135,7 @@ def write_results(directory: RunDirectory, *, shared_plotly: bool = False) -> Su
     runs = directory.finished_runs()
     summary = write_summary(directory, runs)
     write_rounds_table(directory.rounds_path, runs)
-    if summary.accuracy:
+    if summary.rows:
         write_report(directory, runs, summary, shared_plotly=shared_plotly)
     return summary
 
@@ -100,92 +161,33 @@ def write_report(
     """
     runs = directory.finished_runs() if runs is None else runs
     summary = summarise_directory(directory, runs) if summary is None else summary
-    if not summary.accuracy:
+    if not summary.rows:
         raise InputError(f"{directory.path}: the reference arm {summary.reference_arm!r} has no finished run")
-    experiment, order = directory.experiment(), directory.arms()
-    arms = [Arm(arm.arm, arm.runs, arm.curves, order.index(arm.arm)) for arm in summary.compared]
-    colours = {arm.name: arm.colour for arm in arms}
-    scored = experiment.get("round", {}).get("evaluate_clients")
-    clients = for_whom(directory, arms, summary)
-    reasons = why(directory, arms, summary)
-    plots = {
-        "pays": pays_plots(arms, summary, scored),
-        "for-whom": [*([] if clients is None else clients.plots), *membership_plots(arms)],
-        "why": [*reasons.plots, *round_plots(arms, scored)],
-    }
+    report = Report(directory, runs, summary)
+    settings = report.experiment["report"]
+    drawn = plots(report)
     page = page_with_nonce(
         "report_page.html",
         name=summary.name,
-        reference_arm=summary.reference_arm,
-        lead=lead(experiment),
-        drift_sentence=drift_sentence(summary.finished, summary.reference_arm, experiment["report"]),
+        lead=lead(report.experiment),
+        missing=missing_runs(directory, {(run.arm, run.seed) for arm in report.arms for run in arm.runs}),
+        questions=QUESTIONS,
+        sections=page_sections(report),
+        plots=drawn,
+        num_plots=sum(map(len, drawn.values())),
+        colours={name: arm_colour(position) for position, name in enumerate(report.order)},
+        drift_sentence=drift_sentence(summary.finished, summary.reference_arm, settings),
         sentences=sentences(summary),
         horizon_note=horizon_note(summary),
         warnings=[as_warning(text) for text in summary.warnings()],
         heard_note=heard_note(summary),
         come_and_go_note=come_and_go_note(summary),
-        facts=settings_of_run(directory),
-        experiment_text=read_text(directory.experiment_path, MOST_EXPERIMENT_BYTES),
-        colours=colours,
-        accuracy=text_table(ACCURACY, summary.accuracy),
-        accuracy_note=accuracy_note(summary),
-        joint_note=_joint_note(summary),
-        targets=[
-            (target_name(table, summary.reference_arm), text_table(TARGET, table.rows))
-            for table in summary.targets
-        ],
-        target_note=target_note(summary) if summary.targets else HOW_TO_SET_A_TARGET,
         few_seeds_note=few_seeds_note(summary),
-        costs=text_table(COSTS, summary.costs),
-        cluster_changes=(
-            text_table(CLUSTER_CHANGES, summary.cluster_changes) if summary.shows_cluster_changes else None
-        ),
-        cluster_change_note=cluster_change_note(summary),
-        faults=faults_section(experiment.get("faults", {}), arms[0].runs, summary.costs),
-        fault_counts=text_table(FAULTS, summary.costs),
-        honest=text_table(HONEST, summary.honest) if summary.shows_honest_clients else None,
-        honest_note=honest_note(summary),
-        missing=missing_runs(directory, {(run.arm, run.seed) for arm in arms for run in arm.runs}),
-        drift=drift_section(order, summary.finished, runs, experiment["report"]),
-        questions=QUESTIONS,
-        seed_table=_seed_table(summary),
+        facts=settings_of_run(directory),
         hashes=hashes_of_inputs(directory),
-        plots=plots,
-        num_plots=sum(map(len, plots.values())),
-        for_whom=clients,
-        how_to_log_clients=HOW_TO_LOG_CLIENTS,
-        why=reasons,
+        experiment_text=read_text(directory.experiment_path, MOST_EXPERIMENT_BYTES),
         plotly_js=None if shared_plotly else Markup(get_plotlyjs()),
         plotly_file=PLOTLY_FILE,
     )
     write_durably(directory.report_path, page)
     return directory.report_path
-
-
-def _joint_note(summary: Summary) -> str:
-    """A note with the intervals of gains that hold for all arms at once; empty for a single comparison."""
-    scale = points_scale(0.0)
-    shown = [
-        f"{row.arm} [{scale.bare(row.gain_pp.ci95_joint[0])}, {scale.bare(row.gain_pp.ci95_joint[1])}]"
-        for row in summary.accuracy
-        if row.gain_pp is not None and row.gain_pp.ci95_joint is not None
-    ]
-    if len(shown) < 2:
-        return ""
-    return f"Intervals of gains that hold for all arms at once (Bonferroni, 95 %): {', '.join(shown)}."
-
-
-def _seed_table(summary: Summary) -> dict[str, Any]:
-    """The values of the table per seed and of its CSV."""
-    table = per_seed_table(summary)
-    return {
-        "columns": table.columns,
-        "rows": table.shown(),
-        "is_open": table.is_open,
-        "url": Markup(table.data_url()),  # percent-encoded
-        "file": f"{summary.name}-seeds.csv",
-        "targets": ", ".join(
-            f"target {number} is {target_name(target, summary.reference_arm)}"
-            for number, target in enumerate(summary.targets, 1)
-        ),
-    }

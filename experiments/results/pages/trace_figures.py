@@ -11,7 +11,7 @@ from plotly.colors import get_colorscale
 from emulator.arrays import Floats, Ints
 from emulator.seeding import RandomStreams
 from experiments.results.drawing.plain_figure import PlainFigure
-from experiments.results.figures.figures import CLUSTER_COLOURS, MAX_POINTS, blank_figure, verbatim
+from experiments.results.drawing.style import CLUSTER_COLOURS, MAX_POINTS, blank_figure, verbatim
 from traces.inspection.over_time import ClientShares
 
 MOST_CLIENTS = 500

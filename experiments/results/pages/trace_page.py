@@ -11,7 +11,8 @@ from plotly.offline import get_plotlyjs
 
 from emulator.errors import InputError
 from emulator.storage.checkpoints import write_durably
-from experiments.results.pages.scripted_page import Plot, page_with_nonce
+from experiments.results.drawing.plot import Plot
+from experiments.results.pages.scripted_page import page_with_nonce
 from experiments.results.pages.trace_facts import TraceFacts
 from experiments.results.pages.trace_figures import (
     DrawnLabel,

@@ -7,6 +7,7 @@ from shlex import join
 from typing import Any
 
 from experiments.results.reading.json_files import Command
+from experiments.results.reading.recorded import written
 from experiments.results.reading.run_directory import RunDirectory
 
 LEAD = (
@@ -122,17 +123,3 @@ def _command(command: Command) -> str:
     """A command as a shell takes it, when it was started and, if known, the git commit."""
     commit = "" if command.git_commit is None else f" · git commit {command.git_commit}"
     return f"{join(command.arguments)} · {command.started}{commit}"
-
-
-def written(value: Any) -> str:
-    """A configured value as readable text; a part is its kind, followed by its settings in brackets."""
-    if isinstance(value, Mapping):
-        inner = ", ".join(f"{key} {written(item)}" for key, item in value.items() if key != "kind")
-        if "kind" not in value:
-            return inner or "none"
-        return f"{value['kind']} ({inner})" if inner else str(value["kind"])
-    if isinstance(value, list):
-        return ", ".join(written(item) for item in value) or "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)

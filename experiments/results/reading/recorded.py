@@ -212,3 +212,17 @@ def squared_distances(experiment: Mapping[str, Any]) -> dict[str, bool]:
         and arm["clusterer"].get("distance") == "squared_euclidean"
         for arm in experiment["arm"]
     }
+
+
+def written(value: Any) -> str:
+    """A configured value as readable text; a part is its kind, followed by its settings in brackets."""
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{key} {written(item)}" for key, item in value.items() if key != "kind")
+        if "kind" not in value:
+            return inner or "none"
+        return f"{value['kind']} ({inner})" if inner else str(value["kind"])
+    if isinstance(value, list):
+        return ", ".join(written(item) for item in value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from emulator.arrays import Floats, Ints
+from experiments.results.reading.clusters_in_force import clusters_in_force
 from experiments.results.reading.run_directory import FinishedRun
-from experiments.results.statistics.clusters_in_force import clusters_in_force
 
 
 def adjusted_rand_index(one: Ints, other: Ints) -> float:

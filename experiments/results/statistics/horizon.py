@@ -15,8 +15,8 @@ import numpy as np
 
 from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.statistics.scales import time_scale
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
-from experiments.results.tables.formats import time_scale
 
 SHORTEST_SHARE = 0.9
 """Share of the longest run. A horizon before it causes a warning: it leaves out much of what was run."""

@@ -1,112 +1,135 @@
-"""The text of cells with counts, with accuracies beside published ones, and with numbers of models."""
+"""Figures as the text of cells; an interval has the unit of its mean."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from emulator.storage.bounded import has_controls
-from experiments.results.tables.formats import NOT_MEASURED
+from experiments.results.statistics.intervals import Estimate
+from experiments.results.statistics.medians import Bounds, MedianEstimate
+from experiments.results.statistics.scales import Scale
+from experiments.results.statistics.significance import Difference
 
 NOTHING = "-"
-OUTSIDE = "outside is by more than two published standard deviations"
+NOT_MEASURED = "n/a"
+UNDETERMINED = "undetermined"
 
 
-def mean_and_std(cell: Mapping[str, Any]) -> str:
-    """The mean ± the standard deviation, or the mean alone if there is none.
+@dataclass(frozen=True)
+class Cell:
+    """The text of a figure in a table, of its interval, and a note in lines; the last two may be empty."""
 
-    >>> mean_and_std({"mean": 97.5312, "std": 0.128}), mean_and_std({"mean": 86.1, "std": None})
-    ('97.53 ± 0.13', '86.10')
+    figure: str
+    interval: str = ""
+    note: str = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines that are not empty, from top to bottom; at least the figure."""
+        return [self.figure, *(line for text in (self.interval, self.note) for line in text.splitlines())]
+
+
+def show_estimate(estimate: Estimate, scale: Scale) -> Cell:
+    """The text of a mean and its interval; of two seeds, the value of each after a dot instead.
+
+    >>> from experiments.results.statistics.scales import percent_scale, time_scale
+    >>> show_estimate(Estimate(9_000, (7_200, 10_800), [9_000] * 3), time_scale(9_000))
+    Cell(figure='2.50 h', interval='[2.00, 3.00]', note='')
+    >>> show_estimate(Estimate(0.25, None, [0.2, 0.3]), percent_scale(0.25)).interval
+    '· 20.0 · 30.0'
     """
-    mean = f"{cell['mean']:,.2f}"
-    return mean if cell["std"] is None else f"{mean} ± {cell['std']:,.2f}"
+    if estimate.mean is None:
+        return Cell(NOT_MEASURED)
+    if estimate.ci95 is None:
+        values = [value for value in estimate.per_seed if value is not None]
+        return Cell(scale(estimate.mean), _dots([scale.bare(value) for value in values]))
+    return Cell(scale(estimate.mean), _interval(*estimate.ci95, scale))
 
 
-def compared(cell: Mapping[str, Any] | None) -> tuple[str, str, str]:
-    """(ours, published, difference) as text, of a cell of `published.beside_published`.
+def show_median(estimate: MedianEstimate, scale: Scale) -> Cell:
+    """The text of a median, exact or as bounds, and its interval; of two seeds, each after a dot instead.
 
-    The last two are empty if there is no published value; ours is "n/a" if the cell is None. A difference of
-    more than two published standard deviations is marked as outside.
+    An interval from 0 without an upper end states nothing, and is left out.
 
-    >>> published = {"mean": 97.4, "std": 0.1}
-    >>> compared({"mean": 97.7, "std": 0.1, "published": published, "difference": 0.3, "outside": True})
-    ('97.70 ± 0.10', '97.40 ± 0.10', '+0.30 outside')
+    >>> from experiments.results.statistics.medians import median_estimate
+    >>> from experiments.results.statistics.scales import factor_scale
+    >>> show_median(median_estimate([Bounds(2.0, math.inf)] * 3), factor_scale(2.0))
+    Cell(figure='>= 2.00x', interval='[2.00, inf)', note='')
     """
-    if cell is None:
-        return NOT_MEASURED, "", ""
-    if cell["published"] is None:
-        return mean_and_std(cell), "", ""
-    difference = f"{round(cell['difference'], 2) + 0.0:+.2f}"  # no negative zero
-    outside = " outside" if cell["outside"] else ""
-    return mean_and_std(cell), mean_and_std(cell["published"]), difference + outside
+    if estimate.interval is None:
+        return Cell(
+            show_bounds(estimate.median, scale),
+            _dots([show_bounds(seed, scale) for seed in estimate.per_seed]),
+        )
+    low, high = estimate.interval.low, estimate.interval.high
+    if low <= 0 and math.isinf(high):
+        return Cell(show_bounds(estimate.median, scale))
+    return Cell(show_bounds(estimate.median, scale), _interval(low, high, scale))
 
 
-def unmarked(cell: Mapping[str, Any] | None) -> str:
-    """The figures of such a cell without the marked seeds, as text; empty if no seed is marked.
+def show_difference(difference: Difference, scale: Scale) -> Cell:
+    """The text of a mean difference and its interval, with its corrected p-value and how it is not paired.
 
-    >>> unmarked({"mean": 90.0, "std": 8.0, "unmarked": {"mean": 97.5, "std": 0.1}})
-    'without marked seeds 97.50 ± 0.10'
+    >>> from experiments.results.statistics.scales import points_scale
+    >>> show_difference(Difference(2.0, (1.0, 3.0), [2.0] * 3, 0.01, 0.02, "seed"), points_scale(0.0))
+    Cell(figure='+2.0 pp', interval='[+1.0, +3.0]', note='p 0.020')
     """
-    apart = None if cell is None else cell["unmarked"]
-    return "" if apart is None else f"without marked seeds {mean_and_std(apart)}"
+    if difference.pairing == "identical":
+        return Cell("identical")
+    shown = show_estimate(difference, scale)
+    pairing = {"seed": "", "seed, other trace": "same seed,\nother trace", "none": "unpaired"}
+    parts = [part for part in (show_p(difference.p_holm), pairing[difference.pairing]) if part]
+    return replace(shown, note="\n".join(parts))
 
 
-def agreement_sentence(where: str, found: Mapping[str, Any]) -> str:
-    """How the figures of an experiment agree with published ones (`published.agreement`); may be empty.
+def show_p(p: float | None) -> str:
+    """A p-value as text, with three decimals; empty if there is none.
 
-    >>> found = {"methods": 5, "inside": 3, "outside": ["cfl"], "rank_correlation": 0.9}
-    >>> agreement_sentence("In X", found)
-    "In X, within two published standard deviations: 3 of 4 methods; Spearman's rank correlation 0.90 over 5."
+    >>> show_p(0.0123), show_p(0.00004), show_p(None)
+    ('p 0.012', 'p < 0.001', '')
     """
-    judged = found["inside"] + len(found["outside"])
-    parts = []
-    if judged:
-        parts.append(f"within two published standard deviations: {found['inside']} of {judged} methods")
-    if found["rank_correlation"] is not None:
-        parts.append(f"Spearman's rank correlation {found['rank_correlation']:.2f} over {found['methods']}")
-    return f"{where}, {'; '.join(parts)}." if parts else ""
+    if p is None:
+        return ""
+    return "p < 0.001" if p < 0.001 else f"p {p:.3f}"
 
 
-def run_counts(column: Mapping[str, Any]) -> str:
-    """The numbers of runs that are finished, failed and not yet played, as text without zeros.
+def show_bounds(bounds: Bounds, scale: Scale) -> str:
+    """Bounds as text: the number itself if it is known, and otherwise ">=", "<=", a range or "undetermined".
 
-    >>> run_counts({"finished": 1, "failed": 4, "planned": 45})
-    '1 finished, 4 failed, 40 not run'
+    >>> from experiments.results.statistics.scales import factor_scale
+    >>> [show_bounds(Bounds(*b), factor_scale(1)) for b in ((2, 2), (2, math.inf), (0, 2), (0.5, 2))]
+    ['2.00x', '>= 2.00x', '<= 2.00x', '0.50-2.00x']
     """
-    numbers = {
-        "finished": column["finished"],
-        "failed": column["failed"],
-        "not run": column["planned"] - column["finished"] - column["failed"],
-    }
-    return ", ".join(f"{number} {state}" for state, number in numbers.items() if number)
+    match bounds.status:
+        case "=":
+            return scale(bounds.low)
+        case ">=":
+            return f">= {scale(bounds.low)}"
+        case "<=":
+            return f"<= {scale(bounds.high)}"
+        case "range":
+            return f"{scale.bare(bounds.low)}-{scale(bounds.high)}"
+    return UNDETERMINED
 
 
-def printable(text: str) -> str:
-    """The text, with its characters as escapes if it has control characters that a terminal acts on.
+def largest(estimate: Estimate | MedianEstimate) -> float:
+    """The number by which a column picks its unit: an absolute mean, or the larger finite bound of a median.
 
-    >>> printable("0.5"), printable(chr(27) + "[2J")
-    ('0.5', '\\\\x1b[2J')
+    0 if there is no such number. The ends of intervals do not count.
     """
-    return ascii(text)[1:-1] if has_controls(text) else text
+    numbers = (
+        [estimate.mean or 0.0]
+        if isinstance(estimate, Estimate)
+        else [estimate.median.low, estimate.median.high]
+    )
+    return max((abs(number) for number in numbers if math.isfinite(number)), default=0.0)
 
 
-def scored_steps(steps: int | None, scored: int | None) -> str:
-    """Text that only some data steps have an evaluation; empty if all have one, or if that is unknown.
-
-    >>> scored_steps(10, 6), scored_steps(10, 10), scored_steps(10, None)
-    ('6 of 10 data steps', '', '')
-    """
-    is_partial = steps is not None and scored is not None and scored < steps
-    return f"{scored} of {steps} data steps" if is_partial else ""
+def _interval(low: float, high: float, scale: Scale) -> str:
+    return f"[{scale.bare(low)}, {'inf)' if math.isinf(high) else scale.bare(high) + ']'}"
 
 
-def models(sent: Mapping[str, Any] | None, relative: Mapping[str, Any] | None) -> str:
-    """The number of models sent, with the ratio to the reference arm in brackets if there is one.
-
-    >>> models({"mean": 20_000.0, "std": 0.0}, {"mean": 1.0, "std": 0.0}), models(None, None)
-    ('20,000 (1.00x)', 'n/a')
-    """
-    if sent is None:
-        return NOT_MEASURED
-    times = "" if relative is None else f" ({relative['mean']:.2f}x)"
-    return f"{sent['mean']:,.0f}{times}"
+def _dots(values: Sequence[str]) -> str:
+    """The values of two seeds, each after a dot; empty for one seed, whose value is the figure itself."""
+    return " ".join(f"· {value}" for value in values) if len(values) > 1 else ""

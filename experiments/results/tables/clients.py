@@ -1,124 +1,136 @@
-"""The figures of an arm's clients at the horizon: deciles, the worst tenth, and who is worse off.
+"""The clients of an arm at the last evaluation by the horizon: the worst tenth, and who is worse off.
 
-Clients are paired with themselves under the reference arm, seed by seed.
+Each client is paired with itself under the reference arm, seed by seed: shares are of the clients that both
+arms have scored then, and None for the reference arm, as is `worst_tenth_gain_pp`. That gain is of one arm's
+worst tenth over the other's, which may be of different clients. `mean_loss_pp` is the mean loss of the
+clients that are worse off, in percentage points; its mean is None if some seed has none. All are None if the
+accuracies of clients are not logged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from collections.abc import Callable
 
 from experiments.results.statistics.client_accuracy import (
-    DECILES,
-    ClientAccuracy,
-    at_the_horizon,
+    WorseOff,
     gains_since_the_evaluation_before,
     worse_off,
 )
-from experiments.results.statistics.horizon import Horizon
-from experiments.results.statistics.intervals import (
-    Estimate,
-    Gain,
-    amount_estimate,
-    gain_estimate,
-    share_estimate,
+from experiments.results.statistics.comparisons import Comparison, MeasuredRun
+from experiments.results.statistics.intervals import Estimate, amount_estimate, share_estimate
+from experiments.results.statistics.scales import distance_scale, percent_scale, points_scale
+from experiments.results.tables.cells import show_estimate
+from experiments.results.tables.notes import at_their_own_levels
+from experiments.results.tables.summary import Summary
+from experiments.results.tables.table import (
+    Column,
+    Estimator,
+    InTerminal,
+    Place,
+    Quantity,
+    Table,
+    any_measured,
+    beside_reference,
+    gain,
+    over_seeds,
 )
-from experiments.results.tables.accuracy_tables import Comparison
+
+CLIENTS_AT_HORIZON = (
+    "Accuracies of the scored clients at the last evaluation by the horizon, not smoothed. The worst tenth "
+    "is the mean of the tenth of clients (rounded up) with the lowest accuracy: each arm has its own, so its "
+    "gain does not say that the same clients gain."
+)
+BY_CHANCE = (
+    "Worse off is a strictly lower accuracy; who has the same is neither worse nor better off. A client has "
+    "few test samples, so some are worse off by chance: between two arms that are equally good for everyone, "
+    "as many clients are better off as worse off, on average."
+)
 
 
-@dataclass(frozen=True)
-class ClientRow:
-    """An arm's clients at the last evaluation at or before the horizon, in each seed.
-
-    Shares are of the clients that both the arm and the reference arm have scored then, and None for the
-    reference arm, as is `worst_tenth_gain_pp`. That gain is of one arm's worst tenth over the other's, which
-    may be of different clients. `mean_loss_pp` is the mean loss of the clients that are worse off, in
-    percentage points; its mean is None if some seed has none. All figures are None if the accuracies of
-    clients are not logged.
-    """
-
-    arm: str
-    mean_client_accuracy: Estimate
-    worst_tenth: Estimate
-    worst_tenth_gain_pp: Gain | None
-    worse_off: Estimate | None
-    better_off: Estimate | None
-    unchanged: Estimate | None
-    mean_loss_pp: Estimate | None
-
-
-def client_rows(compared: Sequence[Comparison], horizon: Horizon) -> list[ClientRow]:
-    """A row for each comparison, in the same order; `compared` must include the reference arm.
-
-    Raises InputError if the log of a run is damaged.
-    """
-    found = {
-        (run.arm, run.seed): at_the_horizon(run, horizon.horizon_s) for arm in compared for run in arm.runs
-    }
-    num_gains = max(1, len(compared) - 1)
-    return [
-        _row(
-            arm,
-            [found[run.arm, run.seed] for run in arm.runs],
-            [found[item.run.arm, item.run.seed] for item in arm.reference],
-            num_gains,
-        )
-        for arm in compared
-    ]
-
-
-def are_logged(rows: Sequence[ClientRow]) -> bool:
+def are_logged(summary: Summary) -> bool:
     """Whether the accuracies of clients are known at the horizon in some run."""
-    return any(value is not None for row in rows for value in row.worst_tenth.per_seed)
+    return any_measured([row["worst_tenth"] for row in summary.rows])
 
 
-def decile_estimates(by_seed: Sequence[ClientAccuracy | None]) -> list[Estimate]:
-    """The nine deciles of the accuracies of clients: those of each seed, and their means over seeds."""
-    shares = np.array(DECILES)
-    deciles = [None if seed is None else seed.quantiles(shares).tolist() for seed in by_seed]
-    return [
-        share_estimate([None if seed is None else seed[index] for seed in deciles])
-        for index in range(len(DECILES))
-    ]
+def worse_off_than(run: MeasuredRun, base: MeasuredRun) -> WorseOff | None:
+    """How clients are worse or better off than in `base`; None if a run does not log their accuracies."""
+    if run.clients is None or base.clients is None:
+        return None
+    return worse_off(run.clients.gains_over(base.clients))
 
 
-def chance_of_worse(reference: Comparison, horizon: Horizon) -> Estimate:
+def chance_of_worse(reference: Comparison) -> Estimate:
     """The share of clients that became worse between the last two evaluations within the reference arm."""
-    by_seed = [gains_since_the_evaluation_before(run, horizon.horizon_s) for run in reference.runs]
+    by_seed = [
+        gains_since_the_evaluation_before(run.run, run.horizon.horizon_s) for run in reference.measured
+    ]
     found = [None if gains is None else worse_off(gains) for gains in by_seed]
     return share_estimate([None if seed is None else seed.worse for seed in found])
 
 
-def _row(
-    arm: Comparison,
-    ours: Sequence[ClientAccuracy | None],
-    theirs: Sequence[ClientAccuracy | None],
-    num_gains: int,
-) -> ClientRow:
-    means = share_estimate([None if seed is None else seed.mean for seed in ours])
-    tenths = [None if seed is None else seed.worst_tenth for seed in ours]
-    if arm.is_reference:
-        return ClientRow(arm.arm, means, share_estimate(tenths), None, None, None, None, None)
-    found = [
-        None if seed is None or base is None else worse_off(seed.gains_over(base))
-        for seed, base in zip(ours, theirs, strict=True)
-    ]
-    return ClientRow(
-        arm.arm,
-        means,
-        share_estimate(tenths),
-        gain_estimate(
-            tenths,
-            [None if seed is None else seed.worst_tenth for seed in theirs],
-            scale=100.0,
-            comparisons=num_gains,
-        ),
-        worse_off=share_estimate([None if seed is None else seed.worse for seed in found]),
-        better_off=share_estimate([None if seed is None else seed.better for seed in found]),
-        unchanged=share_estimate([None if seed is None else seed.equal for seed in found]),
-        mean_loss_pp=amount_estimate(
-            [None if seed is None or seed.mean_loss is None else 100 * seed.mean_loss for seed in found]
-        ),
+def _mean(run: MeasuredRun) -> float | None:
+    return None if run.clients is None else run.clients.mean
+
+
+def _worst_tenth(run: MeasuredRun) -> float | None:
+    return None if run.clients is None else run.clients.worst_tenth
+
+
+def _pairs(value: Callable[[WorseOff], float | None], estimate: Estimator = share_estimate) -> Quantity:
+    """The quantity that is `estimate` over a value of the clients beside the reference arm's."""
+
+    def of_pair(run: MeasuredRun, base: MeasuredRun) -> float | None:
+        found = run.beside(base, worse_off_than)
+        return None if found is None else value(found)
+
+    return beside_reference(of_pair, estimate)
+
+
+def _note(summary: Summary) -> str:
+    """The note, with a yardstick of what is chance."""
+    if len(summary.rows) < 2:
+        return CLIENTS_AT_HORIZON
+    reference = next(arm for arm in summary.compared if arm.is_reference)
+    chance = chance_of_worse(reference)
+    gains = [row["worst_tenth_gain_pp"] for row in summary.rows]
+    intervals = at_their_own_levels(gain.ci95 for gain in gains if gain is not None)
+    compared = (
+        f" Each client is compared with itself under {reference.arm}, seed by seed. {BY_CHANCE}"
+        f"{f' Gains of the worst tenth are paired by seed: {intervals}'.rstrip() if intervals else ''}"
     )
+    if chance.mean is None:
+        return CLIENTS_AT_HORIZON + compared
+    cell = show_estimate(chance, percent_scale(chance.mean))
+    return (
+        f"{CLIENTS_AT_HORIZON}{compared} Between the last two evaluations by the horizon of {reference.arm} "
+        f"itself, {' '.join(cell.lines)} of its clients lost accuracy."
+    )
+
+
+TABLE = Table(
+    title="Who is worse off",
+    place=Place("for-whom", group="clients"),
+    quantities={
+        "mean_client_accuracy": over_seeds(_mean, share_estimate),
+        "worst_tenth": over_seeds(_worst_tenth, share_estimate),
+        "worst_tenth_gain_pp": gain(_worst_tenth, scale=100.0),
+        "worse_off": _pairs(lambda found: found.worse),
+        "better_off": _pairs(lambda found: found.better),
+        "unchanged": _pairs(lambda found: found.equal),
+        "mean_loss_pp": _pairs(
+            lambda found: None if found.mean_loss is None else 100 * found.mean_loss, amount_estimate
+        ),
+    },
+    columns=(
+        Column("mean_client_accuracy", "mean of clients", percent_scale),
+        Column("worst_tenth", "worst tenth", percent_scale),
+        Column("worst_tenth_gain_pp", "gain of worst tenth", points_scale),
+        Column("worse_off", "worse off", percent_scale),
+        Column("better_off", "better off", percent_scale),
+        Column("unchanged", "unchanged", percent_scale, in_terminal=False),
+        Column("mean_loss_pp", "mean loss of those worse off", distance_scale),
+    ),
+    says_something=are_logged,
+    note=_note,
+    in_terminal=InTerminal("clients at the horizon"),
+)

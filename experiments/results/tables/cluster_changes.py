@@ -1,83 +1,46 @@
-"""What changes of clusters do to the clients of an arm: the price of re-clusterings, and what fewer save.
+"""What changes of clusters do to the clients of an arm, per run: the price of re-clusterings.
 
-Computed from logs and timings up to the horizon. Knows nothing of how the table is shown.
+`clustering_wall_s` is wall time of whole runs; everything else is up to the horizon. Losses are positive
+where accuracy fell; `accuracy_lost_difference_pp` is the loss of the arm minus that of the reference arm, and
+None for the reference arm itself. `changed_cluster` is a share of clients, `models_replaced` a number of
+clients.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from emulator.storage.runlog import RoundRecord
-from experiments.results.statistics.clusters_in_force import clusters_in_force
-from experiments.results.statistics.horizon import Horizon
-from experiments.results.statistics.intervals import (
-    Estimate,
-    Gain,
-    amount_estimate,
-    gain_estimate,
-    mean_estimate,
-    share_estimate,
+from experiments.results.reading.clusters_in_force import clusters_in_force
+from experiments.results.statistics.comparisons import MeasuredRun
+from experiments.results.statistics.intervals import amount_estimate, mean_estimate, share_estimate
+from experiments.results.statistics.scales import count_scale, percent_scale, points_scale, time_scale
+from experiments.results.tables.summary import Summary
+from experiments.results.tables.table import Column, InTerminal, Place, Table, gain, over_seeds
+
+NOTE = (
+    "A re-clustering by itself costs no byte and no virtual second in this emulator: this table shows what "
+    "fewer of them buy. Clients that change cluster: the share of all clients whose cluster at the end of a "
+    "data step is another one than before the step, averaged over the data steps after the first; through a "
+    "re-clustering, clusters are matched by the largest overlap. Accuracy lost is the accuracy at the last "
+    "evaluation before a data step minus that at the first one in it or after it, averaged over data steps; "
+    "the largest loss is the largest of them in a run. Models replaced counts clients whose model was "
+    "replaced by an assignment: each client that moved, and all clients at every global re-clustering, since "
+    "models are mixed and each client needs a new one. Clustering is wall time of the coordinator over whole "
+    "runs."
 )
-from experiments.results.tables.accuracy_tables import Comparison
 
 
-@dataclass(frozen=True)
-class ClusterChangeRow:
-    """How an arm's clients changed cluster, per run, and the accuracy lost as data arrived.
-
-    `clustering_wall_s` is wall time of whole runs; everything else is up to the horizon. Losses are positive
-    where accuracy fell; `accuracy_lost_difference_pp` is the loss of the arm minus that of the reference arm,
-    and None for the reference arm itself.
-    """
-
-    arm: str
-    changed_cluster: Estimate  # share of clients, as in `changed_cluster` below
-    accuracy_lost_pp: Estimate  # mean of `accuracy_losses_pp`
-    accuracy_lost_difference_pp: Gain | None
-    largest_loss_pp: Estimate  # largest of `accuracy_losses_pp`
-    models_replaced: Estimate  # number of clients, as in `models_replaced` below
-    clustering_wall_s: Estimate
-
-
-def cluster_change_rows(compared: Sequence[Comparison], horizon: Horizon) -> list[ClusterChangeRow]:
-    """A row for each comparison, in the same order."""
-    num_gains = max(1, len(compared) - 1)
-    rows = []
-    for arm in compared:
-        by_run = [horizon.records(run) for run in arm.runs]
-        losses = [accuracy_losses_pp(records) for records in by_run]
-        lost = [_mean(of_run) for of_run in losses]
-        difference = None
-        if not arm.is_reference:
-            reference = [_mean(accuracy_losses_pp(horizon.records(item.run))) for item in arm.reference]
-            difference = gain_estimate(lost, reference, comparisons=num_gains)
-        rows.append(
-            ClusterChangeRow(
-                arm=arm.arm,
-                changed_cluster=share_estimate([changed_cluster(records) for records in by_run]),
-                accuracy_lost_pp=mean_estimate(lost),
-                accuracy_lost_difference_pp=difference,
-                largest_loss_pp=mean_estimate([max(of_run, default=None) for of_run in losses]),
-                models_replaced=amount_estimate([models_replaced(records) for records in by_run]),
-                clustering_wall_s=amount_estimate([run.timing.cluster_s for run in arm.runs]),
-            )
-        )
-    return rows
-
-
-def are_worth_a_table(
-    rows: Sequence[ClusterChangeRow], compared: Sequence[Comparison], horizon: Horizon
-) -> bool:
+def says_something(summary: Summary) -> bool:
     """Whether more than one arm had several clusters, and a client of any arm changed cluster."""
     clustered = sum(
-        any(len(record.clusters) > 1 for run in arm.runs for record in horizon.records(run))
-        for arm in compared
+        any(len(record.clusters) > 1 for run in arm.measured for record in run.records)
+        for arm in summary.compared
     )
-    return clustered > 1 and any(share for row in rows for share in row.changed_cluster.per_seed)
+    return clustered > 1 and any(share for row in summary.rows for share in row["changed_cluster"].per_seed)
 
 
 def changed_cluster(records: Sequence[RoundRecord]) -> float | None:
@@ -134,3 +97,39 @@ def models_replaced(records: Sequence[RoundRecord]) -> float | None:
 
 def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if values else None
+
+
+def _accuracy_lost_pp(run: MeasuredRun) -> float | None:
+    return _mean(accuracy_losses_pp(run.records))
+
+
+def _note(summary: Summary) -> str:
+    difference = f" Difference is accuracy lost minus that of {summary.reference_arm}, paired by seed."
+    return f"{NOTE}{difference if len(summary.rows) > 1 else ''}"
+
+
+TABLE = Table(
+    title="Changes of clusters",
+    place=Place("why", after_figures=True, id="cluster-changes"),
+    quantities={
+        "changed_cluster": over_seeds(lambda run: changed_cluster(run.records), share_estimate),
+        "accuracy_lost_pp": over_seeds(_accuracy_lost_pp, mean_estimate),
+        "accuracy_lost_difference_pp": gain(_accuracy_lost_pp),
+        "largest_loss_pp": over_seeds(
+            lambda run: max(accuracy_losses_pp(run.records), default=None), mean_estimate
+        ),
+        "models_replaced": over_seeds(lambda run: models_replaced(run.records), amount_estimate),
+        "clustering_wall_s": over_seeds(lambda run: run.run.timing.cluster_s, amount_estimate),
+    },
+    columns=(
+        Column("changed_cluster", "clients that change cluster per step", percent_scale),
+        Column("accuracy_lost_pp", "accuracy lost", points_scale),
+        Column("accuracy_lost_difference_pp", "difference", points_scale),
+        Column("largest_loss_pp", "largest loss", points_scale),
+        Column("models_replaced", "models replaced", count_scale),
+        Column("clustering_wall_s", "clustering", time_scale),
+    ),
+    says_something=says_something,
+    note=_note,
+    in_terminal=InTerminal("changes of clusters"),
+)

@@ -1,4 +1,7 @@
-"""The report's section on faults: sentences that describe the faults that were injected."""
+"""Faults: sentences that describe those that were injected, and counts of what they did.
+
+What is counted is among the costs of an arm.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.results.reading.run_directory import FinishedRun
-from experiments.results.tables.summary import CostRow
+from experiments.results.statistics.scales import count_scale
+from experiments.results.tables.report import Report
+from experiments.results.tables.table import Column, NotedTable, Place, Row, Shown, Table, text_table
 
 BEHAVIOURS = {
     "sign_flip": "send -{scale:g} times their update",
@@ -19,28 +24,32 @@ CORRUPTIONS = {
     "bits": "a bit is flipped in some of their numbers",
 }
 
+NOTE = (
+    "Per run of one seed. All arms of a seed share the same faults: which clients are byzantine, and whose "
+    "device crashes in which round. The updates dropped had a number that is not finite, and were not "
+    "used. Crashed visits are among the drop-outs."
+)
 HOW_TO_TELL_APART = (
     "The accuracy of byzantine clients counts in every mean: with round.log_client_accuracy = true, runs log "
     "that of each client, and a table has honest and byzantine clients apart."
 )
 
 
-def faults_section(
-    faults: Mapping[str, Any], runs: Sequence[FinishedRun], costs: Sequence[CostRow]
+def fault_sentences(
+    faults: Mapping[str, Any], runs: Sequence[FinishedRun], rows: Sequence[Row]
 ) -> list[str] | None:
     """Sentences about the configured faults, the table `faults`; None if there is nothing to report.
 
     `runs` are of one arm; where they have byzantine clients and no accuracies of clients, a sentence names
     the key that logs them.
 
-    That is so if no faults are configured and, by the `costs` of the summary, no visit crashed, no update was
+    That is so if no faults are configured and, by the `rows` of the summary, no visit crashed, no update was
     rejected, and all reports were finite. Updates and reports may be dropped without injected faults; then a
     sentence states that.
     """
     injected = _injected(faults, runs)
-    happened = any(
-        row.crashed_visits.mean or row.rejected_updates.mean or row.nonfinite_reports.mean for row in costs
-    )
+    counted = ("crashed_visits", "rejected_updates", "nonfinite_reports")
+    happened = any(row[key].mean for row in rows for key in counted)
     if not injected and not happened:
         return None
     if any(_has_byzantine(run) for run in runs) and not _logs_clients(runs):
@@ -83,3 +92,25 @@ def _injected(faults: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[st
 
 def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
+
+
+def _on_page(report: Report) -> Shown | None:
+    sentences = fault_sentences(report.experiment.get("faults", {}), report.arms[0].runs, report.summary.rows)
+    if sentences is None:
+        return None
+    table = text_table(TABLE.columns, report.summary.rows)
+    return Shown([NotedTable("", table, [NOTE])], sentences=sentences)
+
+
+TABLE = Table(
+    title="Faults",
+    place=Place("why", after_figures=True, id="faults"),
+    columns=(
+        Column("crashed_visits", "crashed visits", count_scale),
+        Column("rejected_updates", "updates dropped", count_scale),
+        Column("nonfinite_reports", "reports dropped", count_scale),
+        Column("dropouts", "drop-outs in all", count_scale),
+        Column("abandoned", "abandoned", count_scale),
+    ),
+    on_page=_on_page,
+)

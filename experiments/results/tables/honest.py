@@ -1,11 +1,13 @@
 """Accuracy of honest and of byzantine clients apart, where each client's accuracy is logged.
 
 Byzantine clients are named in the header of a log; `round.log_client_accuracy` logs the accuracies.
+Accuracies are means over virtual time, as `mean_accuracy` is, and `honest_gain_pp` is the gain of the honest
+clients over those of the reference arm, in percentage points. A mean is None if no such client was ever
+scored, if the configuration has no byzantine clients, or if the accuracies of clients are not logged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,25 +15,27 @@ import numpy as np
 from emulator.arrays import NO_IDS, Bools, Floats
 from emulator.errors import InputError
 from experiments.results.reading.run_directory import FinishedRun
-from experiments.results.statistics.horizon import Horizon
-from experiments.results.statistics.intervals import Estimate, Gain, gain_estimate, share_estimate
+from experiments.results.statistics.comparisons import MeasuredRun
+from experiments.results.statistics.intervals import share_estimate
+from experiments.results.statistics.scales import percent_scale, points_scale
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
-from experiments.results.tables.accuracy_tables import Comparison
+from experiments.results.tables.summary import Summary
+from experiments.results.tables.table import (
+    Column,
+    InManyRuns,
+    InTerminal,
+    Place,
+    Table,
+    any_measured,
+    gain,
+    over_seeds,
+)
 
-
-@dataclass(frozen=True)
-class HonestRow:
-    """The mean accuracy of an arm's honest and byzantine clients, over virtual time as in `AccuracyRow`.
-
-    `honest_gain_pp` is the gain of the honest clients over those of the reference arm, in percentage points,
-    and None for the reference arm itself. A mean is None if no such client was ever scored, if the
-    configuration has no byzantine clients, or if the accuracies of clients are not logged.
-    """
-
-    arm: str
-    honest_accuracy: Estimate
-    byzantine_accuracy: Estimate
-    honest_gain_pp: Gain | None
+NOTE = (
+    "Honest clients and byzantine clients: the mean accuracy over virtual time, as that of all clients, of "
+    "the scored clients that are honest, or byzantine. All arms of a seed have the same byzantine clients, "
+    "and the labels that they are tested on are never flipped."
+)
 
 
 @dataclass(frozen=True)
@@ -44,51 +48,9 @@ class ApartCurves:
     honest: AccuracyCurve | None = None
     byzantine: AccuracyCurve | None = None
 
-    def mean_accuracies(self, start_s: float, horizon_s: float) -> tuple[float | None, float | None]:
-        """The mean accuracies of both over virtual time, as `AccuracyCurve.mean_accuracy` has them."""
-        honest, byzantine = (
-            None if curve is None else curve.mean_accuracy(start_s, horizon_s)
-            for curve in (self.honest, self.byzantine)
-        )
-        return honest, byzantine
-
 
 NOT_APART = ApartCurves()
 """Those of a run that does not tell honest from byzantine clients."""
-
-
-def honest_rows(compared: Sequence[Comparison], horizon: Horizon) -> list[HonestRow]:
-    """A row for each comparison, in the same order; `compared` must include the reference arm.
-
-    Raises InputError if the accuracies in a log are of different numbers of clients.
-    """
-    means = {
-        (run.arm, run.seed): apart_curves(run).mean_accuracies(horizon.start_s, horizon.horizon_s)
-        for arm in compared
-        for run in arm.runs
-    }
-    num_gains = max(1, len(compared) - 1)
-    rows = []
-    for arm in compared:
-        honest, byzantine = zip(*(means[run.arm, run.seed] for run in arm.runs), strict=True)
-        reference = [means[item.run.arm, item.run.seed][0] for item in arm.reference]
-        rows.append(
-            HonestRow(
-                arm=arm.arm,
-                honest_accuracy=share_estimate(honest),
-                byzantine_accuracy=share_estimate(byzantine),
-                honest_gain_pp=None
-                if arm.is_reference
-                else gain_estimate(honest, reference, scale=100.0, comparisons=num_gains),
-            )
-        )
-    return rows
-
-
-def are_measured(rows: Sequence[HonestRow]) -> bool:
-    """Whether the accuracy of honest or byzantine clients is known in some run."""
-    figures = [figure for row in rows for figure in (row.honest_accuracy, row.byzantine_accuracy)]
-    return any(value is not None for figure in figures for value in figure.per_seed)
 
 
 def apart_curves(run: FinishedRun) -> ApartCurves:
@@ -133,3 +95,48 @@ def _byzantine(run: FinishedRun, num_scored: int) -> Bools:
     scored = run.header.get("scored_clients")
     ids = np.arange(num_scored) if scored is None else np.asarray(scored)
     return np.isin(ids, np.concatenate([NO_IDS, *map(np.asarray, run.header["byzantine"].values())]))
+
+
+def _mean_accuracy(curve: AccuracyCurve | None, run: MeasuredRun) -> float | None:
+    return None if curve is None else curve.mean_accuracy(run.horizon.start_s, run.horizon.horizon_s)
+
+
+def honest_accuracy(run: MeasuredRun) -> float | None:
+    """The mean accuracy of the honest clients over virtual time."""
+    return _mean_accuracy(run.once(apart_curves).honest, run)
+
+
+def byzantine_accuracy(run: MeasuredRun) -> float | None:
+    """The same of the byzantine clients."""
+    return _mean_accuracy(run.once(apart_curves).byzantine, run)
+
+
+def _note(summary: Summary) -> str:
+    of_gain = f" Gain of honest clients is over those of {summary.reference_arm}, paired by seed."
+    return f"{NOTE}{of_gain if len(summary.rows) > 1 else ''}"
+
+
+HONEST = Column("honest_accuracy", "honest clients", percent_scale)
+BYZANTINE = Column("byzantine_accuracy", "byzantine clients", percent_scale)
+
+TABLE = Table(
+    title="Honest and byzantine clients",
+    place=Place("for-whom", id="honest-clients"),
+    quantities={
+        "honest_accuracy": over_seeds(honest_accuracy, share_estimate),
+        "byzantine_accuracy": over_seeds(byzantine_accuracy, share_estimate),
+        "honest_gain_pp": gain(honest_accuracy, scale=100.0),
+    },
+    columns=(HONEST, Column("honest_gain_pp", "gain of honest clients", points_scale), BYZANTINE),
+    says_something=lambda summary: any_measured(
+        [row[key] for row in summary.rows for key in ("honest_accuracy", "byzantine_accuracy")]
+    ),
+    note=_note,
+    in_terminal=InTerminal("honest and byzantine clients"),
+    in_many_runs=InManyRuns(
+        keys=("honest_accuracy", "byzantine_accuracy", "honest_gain_pp"),
+        columns=(HONEST, BYZANTINE),
+        reductions=(apart_curves,),
+        notes={"honest_accuracy": NOTE, "byzantine_accuracy": NOTE},
+    ),
+)

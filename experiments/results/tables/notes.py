@@ -1,34 +1,20 @@
-"""Notes beside the tables of a summary: how arms were compared, and the limits of the comparison."""
+"""Notes beside the tables of a summary: how arms were compared, and the limits of the comparison.
+
+A note on one table alone is in the module of that table.
+"""
 
 from __future__ import annotations
 
-from experiments.results.reading.recorded import REFERENCE
+from collections.abc import Iterable, Sequence
+
+from experiments.results.drawing.arms import Arm
 from experiments.results.statistics.intervals import FEWEST_SEEDS
-from experiments.results.tables.clients import chance_of_worse
-from experiments.results.tables.formats import percent_scale, show_estimate, time_scale
+from experiments.results.statistics.scales import time_scale
 from experiments.results.tables.summary import Summary
 
-MEAN_ACCURACY = (
-    "Mean accuracy is averaged over virtual time, each evaluation holding until the next; it equals the "
-    "share of that time at or above a target, averaged over all targets from 0 to 100 %."
-)
-AFTER_DRIFT = " Gain after drift is over the time from the first mass event of each run."
-ADJUSTED_RAND_INDEX = (
-    "The adjusted Rand index compares clusters with the true concepts: 1 if they are the same, as one "
-    "cluster is with one concept, and 0 on average if they agree by chance. It is the mean over evaluations "
-    "from the first data step at which not all clients are of the first concept."
-)
-HOW_TO_SET_A_TARGET = (
-    "No target accuracy is set. report.targets = [0.5] in the configuration, or --set 'report.targets=[0.5]' "
-    "with the same run command, adds a table of times to that accuracy without running anything again."
-)
 MOVES = (
     "A target that is the reference arm's own accuracy moves with the horizon: do not compare experiments "
     "by it."
-)
-BELOW_AFTER_DRIFT = (
-    "Below after drift is the share of the time from the first mass event of each run to the horizon that is "
-    "below the target. "
 )
 BOUNDS = (
     "A run that does not hold a target has a time after the horizon; a run that holds it from its first "
@@ -42,60 +28,11 @@ OFFLINE_CLIENTS_HEARD = (
 )
 FEW_SEEDS = "With under three seeds there is no interval, and what is shown may be due to chance{}."
 DOTS = "; dots are the values of single seeds"
-COST_NOTE = (
-    "Costs are per run, up to the horizon; virtual time and wall time are those of whole runs. Download and "
-    "upload are of training; control is reports and client requests with the models that they need, both "
-    "ways. Clusters are those that exist at the horizon, also empty ones. Wall time is longer if other runs "
-    "share the machine, as with --jobs."
-)
-
-
-CLUSTER_CHANGES = (
-    "A re-clustering by itself costs no byte and no virtual second in this emulator: this table shows what "
-    "fewer of them buy. Clients that change cluster: the share of all clients whose cluster at the end of a "
-    "data step is another one than before the step, averaged over the data steps after the first; through a "
-    "re-clustering, clusters are matched by the largest overlap. Accuracy lost is the accuracy at the last "
-    "evaluation before a data step minus that at the first one in it or after it, averaged over data steps; "
-    "the largest loss is the largest of them in a run. Models replaced counts clients whose model was "
-    "replaced by an assignment: each client that moved, and all clients at every global re-clustering, since "
-    "models are mixed and each client needs a new one. Clustering is wall time of the coordinator over whole "
-    "runs."
-)
-
-
 COME_AND_GO = (
     "Clients come and go: between {} and {} of {} hold training samples at a time, and take part; between {} "
     "and {} of them hold test samples too, and are scored. Accuracies are means over those, so they also "
     "change with who is scored, alike in all arms at the same data step. Changes of clusters are those of "
     "clients that hold training samples before and after a data step."
-)
-
-
-HONEST_APART = (
-    "Honest clients and byzantine clients: the mean accuracy over virtual time, as that of all clients, of "
-    "the scored clients that are honest, or byzantine. All arms of a seed have the same byzantine clients, "
-    "and the labels that they are tested on are never flipped."
-)
-
-
-CLIENTS_AT_HORIZON = (
-    "Accuracies of the scored clients at the last evaluation by the horizon, not smoothed. The worst tenth "
-    "is the mean of the tenth of clients (rounded up) with the lowest accuracy: each arm has its own, so its "
-    "gain does not say that the same clients gain."
-)
-BY_CHANCE = (
-    "Worse off is a strictly lower accuracy; who has the same is neither worse nor better off. A client has "
-    "few test samples, so some are worse off by chance: between two arms that are equally good for everyone, "
-    "as many clients are better off as worse off, on average."
-)
-
-
-GLOBAL_RECLUSTERINGS = (
-    "Global re-clusterings are those up to the horizon: rounds in which all clients were clustered anew."
-)
-CLIENT_DISTANCE = (
-    "Client distance is the mean distance of a client's data from those of the other members of its cluster "
-    "(round.client_distance), averaged over clients and over evaluations up to the horizon."
 )
 
 
@@ -124,72 +61,6 @@ def _seeds(summary: Summary) -> str:
         return ""
     counts = ", ".join(f"{arm} {count}" for arm, count in seeds.items())
     return f" Seeds: {counts}; gains, time saved and speed-ups are over the seeds that both arms have."
-
-
-def accuracy_note(summary: Summary) -> str:
-    """A note that explains the table of accuracies."""
-    gains = [gain for row in summary.accuracy for gain in (row.gain_pp, row.gain_after_drift_pp) if gain]
-    intervals = [row.mean_accuracy.ci95 for row in summary.accuracy]
-    agreements = [value is not None for row in summary.accuracy for value in row.adjusted_rand_index.per_seed]
-    statistic = "Mean and 95 % interval over seeds (Student's t)" if any(intervals) else "Mean over seeds"
-    return (
-        f"{statistic}; gains over {summary.reference_arm} are paired by seed. "
-        f"{_comparisons(sum(gain.ci95 is not None for gain in gains))}{MEAN_ACCURACY}"
-        f"{AFTER_DRIFT if any(row.gain_after_drift_pp for row in summary.accuracy) else ''}"
-        f"{' ' + ADJUSTED_RAND_INDEX if any(agreements) else ''}"
-    )
-
-
-def cluster_change_note(summary: Summary) -> str:
-    """A note that explains the table of changes of clusters."""
-    difference = f" Difference is accuracy lost minus that of {summary.reference_arm}, paired by seed."
-    return f"{CLUSTER_CHANGES}{difference if len(summary.cluster_changes) > 1 else ''}"
-
-
-def honest_note(summary: Summary) -> str:
-    """A note that explains the table of honest and byzantine clients."""
-    gain = f" Gain of honest clients is over those of {summary.reference_arm}, paired by seed."
-    return f"{HONEST_APART}{gain if len(summary.honest) > 1 else ''}"
-
-
-def client_note(summary: Summary) -> str:
-    """A note that explains the table of clients, with a yardstick of what is chance."""
-    if len(summary.clients) < 2:
-        return CLIENTS_AT_HORIZON
-    reference = next(arm for arm in summary.compared if arm.is_reference)
-    chance = chance_of_worse(reference, summary.horizon)
-    gains = [row.worst_tenth_gain_pp for row in summary.clients]
-    intervals = _comparisons(sum(gain is not None and gain.ci95 is not None for gain in gains))
-    compared = (
-        f" Each client is compared with itself under {reference.arm}, seed by seed. {BY_CHANCE}"
-        f"{f' Gains of the worst tenth are paired by seed: {intervals}'.rstrip() if intervals else ''}"
-    )
-    if chance.mean is None:
-        return CLIENTS_AT_HORIZON + compared
-    cell = show_estimate(chance, percent_scale(chance.mean))
-    return (
-        f"{CLIENTS_AT_HORIZON}{compared} Between the last two evaluations by the horizon of {reference.arm} "
-        f"itself, {' '.join(cell.lines)} of its clients lost accuracy."
-    )
-
-
-def target_note(summary: Summary) -> str:
-    """A note that explains the tables of targets."""
-    rows = [row for table in summary.targets for row in table.rows]
-    levels = {f"{100 * row.time_below_s.level:.1f} %" for row in rows if row.time_below_s.level is not None}
-    level = f", with an interval of order statistics at {' or '.join(sorted(levels))}" if levels else ""
-    smoothed = "accuracy" if summary.window == 1 else f"the mean of the last {summary.window} evaluations"
-    moves = MOVES if any(table.target == REFERENCE for table in summary.targets) else ""
-    compared = [figure for row in rows for figure in (row.saved_s, row.speedup) if figure is not None]
-    intervals = [figure.interval for figure in compared]
-    return (
-        f"Median over seeds{level}; saved and speed-up are medians of the differences and ratios of single "
-        f"seeds. Time below counts every evaluation, and the time before the first one. "
-        f"{BELOW_AFTER_DRIFT if any(row.below_after_drift for row in rows) else ''}"
-        f"Held from is the first evaluation from which {smoothed} stays at or above the target up to the "
-        f"horizon; held is the number of seeds in which it does. "
-        f"{BOUNDS}{_comparisons(sum(item is not None for item in intervals))}{moves}"
-    ).strip()
 
 
 def few_seeds_note(summary: Summary) -> str | None:
@@ -224,8 +95,23 @@ def come_and_go_note(summary: Summary) -> str | None:
     return COME_AND_GO.format(*(f"{number:,}" for number in numbers))
 
 
-def _comparisons(count: int) -> str:
+def at_their_own_levels(intervals: Iterable[object | None]) -> str:
+    """A sentence with the number of comparisons that have an interval; empty for a single one."""
+    count = sum(interval is not None for interval in intervals)
     return f"{count} comparisons, each interval at its own level. " if count > 1 else ""
+
+
+def intervals_of_single_arms(arms: Sequence[Arm]) -> str:
+    """A sentence on the intervals in a table that compares no arms; empty for a single seed."""
+    most = max(len(arm.runs) for arm in arms)
+    if most == 1:
+        return ""
+    if most < FEWEST_SEEDS:
+        return "Means over seeds; dots are single seeds. "
+    return (
+        "Means and 95 % intervals over seeds (Student's t), each by itself. They are not intervals of "
+        "differences: arms share their seeds, so two arms may differ although their intervals overlap. "
+    )
 
 
 def _time(time_s: float) -> str:

@@ -1,4 +1,4 @@
-"""The table per arm and seed, and the same as CSV inside the page."""
+"""Every seed: the table per arm and seed, and the same as CSV inside the page."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from experiments.results.statistics.intervals import Estimate
+from experiments.results.tables.report import Report
 from experiments.results.tables.summary import Summary
+from experiments.results.tables.table import Place, Shown, Table
+from experiments.results.tables.targets import TargetTable, target_name
 
+ACCURACIES = ("mean_accuracy", "gain_pp", "gain_after_drift_pp", "final_accuracy")
 COSTS = (
     *("rounds", "global_reclusterings", "clusters", "moves", "dropouts", "abandoned", "crashed_visits"),
     *("download_bytes", "upload_bytes", "control_bytes", "models_sent", "waiting_for_responses_s"),
     *("mean_client_distance", "virtual_time_s", "wall_s"),
 )
-"""The fields of `CostRow` that have a column."""
+"""The quantities that have a column."""
 
 MOST_OPEN_ROWS = 20
 """Most rows of the table that is not folded up."""
@@ -61,43 +65,40 @@ class SeedTable:
 
 def per_seed_table(summary: Summary) -> SeedTable:
     """The table of the arms that are compared, in their order, and of their seeds."""
-    columns: list[str] = [
-        *("arm", "seed", "mean_accuracy", "gain_pp", "gain_after_drift_pp", "final_accuracy"),
-        *(
-            f"{figure}_target_{number}{unit}"
-            for number, _ in enumerate(summary.targets, 1)
-            for figure, unit in (
-                ("accuracy", ""),
-                ("time_below", "_s"),
-                ("held_from", "_at_least_s"),
-                ("held_from", "_at_most_s"),
-            )
-        ),
-        *COSTS,
+    targets = [
+        f"{figure}_target_{number}{unit}"
+        for number, _ in enumerate(summary.targets, 1)
+        for figure, unit in (
+            ("accuracy", ""),
+            ("time_below", "_s"),
+            ("held_from", "_at_least_s"),
+            ("held_from", "_at_most_s"),
+        )
     ]
-    rows: list[list[Value]] = []
-    for position, arm in enumerate(summary.compared):
-        accuracy, costs = summary.accuracy[position], summary.costs[position]
-        for index, seed in enumerate(arm.seed_ids):
-            row: list[Value] = [arm.arm, seed]
-            row += [
-                _of(figure, index)
-                for figure in (
-                    *(accuracy.mean_accuracy, accuracy.gain_pp),
-                    *(accuracy.gain_after_drift_pp, accuracy.final_accuracy),
-                )
-            ]
-            for table in summary.targets:
-                target = table.rows[position]
-                held = target.held_from_s.per_seed[index]
-                row += [
-                    _goal(table.accuracy.per_seed, summary.compared[0].seed_ids, seed),
-                    _finite(target.time_below_s.per_seed[index].low),
-                    _finite(held.low),
-                    _finite(held.high),
-                ]
-            rows.append(row + [_of(getattr(costs, field), index) for field in COSTS])
-    return SeedTable(columns, rows)
+    rows = [
+        [
+            arm.arm,
+            seed,
+            *(_of(row[key], index) for key in ACCURACIES),
+            *(value for table in summary.targets for value in _of_target(summary, table, position, index)),
+            *(_of(row[key], index) for key in COSTS),
+        ]
+        for position, (arm, row) in enumerate(zip(summary.compared, summary.rows, strict=True))
+        for index, seed in enumerate(arm.seed_ids)
+    ]
+    return SeedTable(["arm", "seed", *ACCURACIES, *targets, *COSTS], rows)
+
+
+def _of_target(summary: Summary, table: TargetTable, position: int, index: int) -> list[Value]:
+    """The values of a target for the seed at `index` of the arm at `position`."""
+    row, seed = table.rows[position], summary.compared[position].seed_ids[index]
+    held = row["held_from_s"].per_seed[index]
+    return [
+        _goal(table.accuracy.per_seed, summary.compared[0].seed_ids, seed),
+        _finite(row["time_below_s"].per_seed[index].low),
+        _finite(held.low),
+        _finite(held.high),
+    ]
 
 
 def _of(figure: Estimate | None, index: int) -> Value:
@@ -119,3 +120,20 @@ def _shown(value: Value) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1e6 or value == round(value) else f"{value:.6g}"
     return str(value)
+
+
+def _on_page(report: Report) -> Shown:
+    summary = report.summary
+    targets = ", ".join(
+        f"target {number} is {target_name(target, summary.reference_arm)}"
+        for number, target in enumerate(summary.targets, 1)
+    )
+    content = {
+        "table": per_seed_table(summary),
+        "targets": targets,
+        "file": f"{summary.name}-seeds.csv",
+    }
+    return Shown(template="seed_table.html", content=content)
+
+
+TABLE = Table(title="Every seed", place=Place("repeat"), on_page=_on_page)

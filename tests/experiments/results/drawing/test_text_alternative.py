@@ -1,6 +1,6 @@
 from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
+from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.text_alternative import MOST_NAMED, text_alternative
-from experiments.results.pages.scripted_page import Plot
 
 
 def a_figure(*traces: Trace, **layout: object) -> PlainFigure:

@@ -6,6 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from experiments.results.drawing.arms import Arm
+from experiments.results.drawing.style import MAX_POINTS
 from experiments.results.figures.difference import (
     MOST_BASES,
     can_be_compared,
@@ -13,7 +15,6 @@ from experiments.results.figures.difference import (
     difference_curve,
     difference_figure,
 )
-from experiments.results.figures.figures import MAX_POINTS, Arm
 from experiments.results.statistics.intervals import mean_estimate, pointwise_estimates
 from experiments.results.tables.summary import summarise
 from tests.experiments.synthetic_runs import a_run

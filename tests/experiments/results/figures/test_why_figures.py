@@ -5,8 +5,9 @@ import pyarrow as pa
 import pytest
 
 from emulator.messages import PairwiseTrigger, Trigger
-from experiments.results.figures.clustering import silhouettes_figure, trigger_figure
-from experiments.results.figures.figures import Arm
+from experiments.results.drawing.arms import Arm
+from experiments.results.drawing.plot import Plot
+from experiments.results.figures.silhouettes import silhouettes_figure
 from experiments.results.figures.timeline import (
     MOST_OTHERS,
     MOST_SLOWEST,
@@ -16,20 +17,16 @@ from experiments.results.figures.timeline import (
     timeline_figure,
     timeline_text,
 )
-from experiments.results.figures.waiting import (
-    ArmWaiting,
-    closers_table,
-    lengths_sentence,
-    lengths_table,
-    waiting_figure,
-)
-from experiments.results.pages.scripted_page import Plot
+from experiments.results.figures.trigger import trigger_figure
+from experiments.results.figures.waiting import waiting_figure
 from experiments.results.reading.recorded import squared_distances
 from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.statistics.closers import Closer
 from experiments.results.statistics.trigger_limits import limit
 from experiments.results.statistics.visit_columns import VisitColumns
 from experiments.results.statistics.waiting import BETWEEN, COMPONENTS, waiting
-from experiments.results.tables.closers import Closer
+from experiments.results.tables.closers import closers_table
+from experiments.results.tables.round_lengths import ArmWaiting, lengths_sentence, lengths_table
 from tests.experiments.synthetic_runs import TIMING, a_record
 
 pytestmark = pytest.mark.usefixtures("figures_as_drawn")

@@ -299,4 +299,4 @@ def test_a_marked_seed_is_named_in_table_and_report_with_the_means_without_it(tm
     for page in (tmp_path / "all" / "table.html", directory.report_path):
         text = page.read_text(encoding="utf-8")
         assert text.count(clause) == 1
-        assert '<span class="published">without marked seeds 53.00 ± 2.58</span>' in text
+        assert '">without marked seeds 53.00 ± 2.58</span>' in text

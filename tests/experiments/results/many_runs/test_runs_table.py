@@ -6,7 +6,7 @@ import pytest
 from experiments.results.many_runs.measured_directory import MeasuredDirectory
 from experiments.results.many_runs.runs_table import runs_horizon, runs_notes, runs_table, runs_warnings
 from experiments.results.many_runs.sections import compare, sections
-from experiments.results.tables.notes import CLIENT_DISTANCE, GLOBAL_RECLUSTERINGS
+from experiments.results.tables.clusterings import CLIENT_DISTANCE_NOTE, GLOBAL_RECLUSTERINGS_NOTE
 from tests.experiments.results.many_runs.test_sections import ONE, OTHER, WORLD, a_measured, constant
 from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_record, a_run, store
 
@@ -94,7 +94,7 @@ def test_a_section_of_one_directory_has_no_difference(tmp_path):
     table = runs_table(section)
     assert table.headings == ["mean accuracy", "gain", "client distance", "bytes sent"]
     assert table.num_keys == 0
-    assert runs_notes(section)[1:] == [CLIENT_DISTANCE]
+    assert runs_notes(section)[1:] == [CLIENT_DISTANCE_NOTE]
     assert runs_table(section, in_terminal=True).headings == ["mean accuracy", "gain", "bytes sent"]
     assert len(runs_notes(section, in_terminal=True)) == 1
 
@@ -185,7 +185,7 @@ def test_reclusterings_and_client_distance_up_to_the_horizon_stand_in_every_row_
     rows = [row.as_json(section.paths) for row in section.rows]
     assert [row["global_reclusterings"]["per_seed"] for row in rows] == [[0.0, 0.0], [2.0, 1.0], [1.0, 1.0]]
     assert [row["mean_client_distance"]["per_seed"] for row in rows] == [[1.5, 1.5], *[[0.375, 0.875]] * 2]
-    assert {GLOBAL_RECLUSTERINGS, CLIENT_DISTANCE} < set(runs_notes(section))
+    assert {GLOBAL_RECLUSTERINGS_NOTE, CLIENT_DISTANCE_NOTE} < set(runs_notes(section))
     assert "global re-clusterings" in runs_table(section, in_terminal=True).headings
 
 
@@ -197,8 +197,8 @@ def test_reclusterings_and_client_distance_are_left_out_where_there_are_none_by_
         store(directory, a_clustering_run(arm, 0, [None, None, 0.5], [2]))
     (section,) = sections([MeasuredDirectory.read(directory, "a")])
     assert runs_table(section).headings == ["row", "mean accuracy", "gain", "identical to", "bytes sent"]
-    assert section.rows[0].global_reclusterings.per_seed == [0.0]
-    assert section.rows[0].mean_client_distance.per_seed == [None]
+    assert section.rows[0].measured["global_reclusterings"].per_seed == [0.0]
+    assert section.rows[0].measured["mean_client_distance"].per_seed == [None]
 
 
 def test_directories_that_no_key_tells_apart_are_named(tmp_path):

@@ -13,7 +13,7 @@ from experiments.results.many_runs.sections import compare, sections
 from experiments.results.pages.folder_page import MOST_OPEN_ROWS, render_table
 from experiments.results.statistics.published import COMPARED
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
-from tests.experiments.results.many_runs.test_sections import HALF, ONE, OTHER, WORLD, constant
+from tests.experiments.results.many_runs.test_sections import HALF, NOTHING, ONE, OTHER, WORLD, constant
 
 pytestmark = pytest.mark.usefixtures("figures_as_drawn")
 
@@ -23,7 +23,7 @@ TIMES_S = np.array([10.0, 20.0, 30.0])
 def a_run(arm, seed, accuracies, events_s):
     curve = AccuracyCurve(TIMES_S, np.array(accuracies), np.array(accuracies))
     drift = dict.fromkeys(COMPARED)
-    return PlayedRun(arm, seed, curve, TIMES_S, np.zeros(3), np.arange(3), events_s, drift)
+    return PlayedRun(arm, seed, curve, TIMES_S, np.zeros(3), np.arange(3), events_s, drift, False, NOTHING)
 
 
 def a_directory(name, accuracies, *, swept=None, events_s=(), command=None, **changes):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.results.figures.figures import MAX_POINTS
+from experiments.results.drawing.style import MAX_POINTS
 from experiments.results.pages.trace_figures import (
     MOST_CLIENTS,
     MOST_DRAWN_LABELS,

@@ -5,15 +5,15 @@ import pyarrow.parquet as pq
 
 from emulator.messages import Trigger
 from emulator.storage.recorded_tables import VISITS
-from experiments.results.figures.figures import Arm
-from experiments.results.pages.why_section import why, why_plots
+from experiments.results.pages.report_page import page_sections, plots
 from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.tables.report import Report
 from experiments.results.tables.summary import summarise_directory
 from tests.experiments.synthetic_runs import TIMING, a_directory, a_record, store
 
 
 def recorded(path, *, with_visits):
-    """(directory, arms, summary) of three rounds, each closed by client 2, which uploads for 5 s."""
+    """(section, plots) of three rounds, each closed by client 2, which uploads for 5 s."""
     directory = a_directory(path, ["global", "fielding"], [0])
     for arm in directory.arms():
         trigger = Trigger(0.5, 1.0, 0.25, 2, True) if arm == "fielding" else None
@@ -24,12 +24,9 @@ def recorded(path, *, with_visits):
         store(directory, FinishedRun(arm, 0, {}, records, TIMING))
         if with_visits:
             pq.write_table(the_visits(), directory.seed_path(arm, 0) / "visits.parquet")
-    summary = summarise_directory(directory, directory.finished_runs())
-    return (
-        directory,
-        [Arm(arm.arm, arm.runs, arm.curves, place) for place, arm in enumerate(summary.compared)],
-        summary,
-    )
+    runs = directory.finished_runs()
+    report = Report(directory, runs, summarise_directory(directory, runs))
+    return page_sections(report)["why", False][0], plots(report)["why"]
 
 
 def the_visits():
@@ -61,24 +58,23 @@ def the_visits():
 
 
 def test_with_visits_the_page_says_what_rounds_waited_for_and_who_closed_them(tmp_path):
-    directory, arms, summary = recorded(tmp_path, with_visits=True)
-    answer = why(directory, arms, summary)
-    assert [plot.id for plot in answer.plots] == ["trigger", "silhouettes", "waiting", "timeline"]
-    assert "global 10.0 s (upload 50 %, compute 30 %, download 10 %, before dispatch 10 %)" in answer.sentence
-    lengths, closed = answer.tables
+    section, drawn = recorded(tmp_path, with_visits=True)
+    assert [plot.id for plot in drawn][:4] == ["trigger", "silhouettes", "waiting", "timeline"]
+    assert "global 10.0 s (upload 50 %, compute 30 %, download 10 %, before dispatch 10 %)" in section.lead
+    lengths, closed = section.tables
     assert [cell.figure for cell in lengths.table.rows[0][1]] == [
         *("3", "10.0 s", "10.0 %", "10.0 %", "30.0 %", "50.0 %")
     ]
     assert [(arm, [cell.figure for cell in cells][:6]) for arm, cells in closed.table.rows] == [
         (arm, ["0", "2", "7", "3", "100.0 %", "9.00 s"]) for arm in ("global", "fielding")
     ]
-    assert [plot.id for plot in why_plots(directory, arms, summary)] == [plot.id for plot in answer.plots]
 
 
 def test_without_visits_the_page_names_the_option_that_records_them(tmp_path):
-    directory, arms, summary = recorded(tmp_path, with_visits=False)
-    answer = why(directory, arms, summary)
-    assert [plot.id for plot in answer.plots] == ["trigger", "silhouettes", "waiting"]
-    assert "round.log_visits = true" in answer.plots[-1].caption
-    assert "visits 90 %, before dispatch 10 %" in answer.sentence
-    assert [table.title for table in answer.tables] == ["Lengths of rounds"]
+    section, drawn = recorded(tmp_path, with_visits=False)
+    captions = {plot.id: plot.caption for plot in drawn}
+    assert list(captions)[:3] == ["trigger", "silhouettes", "waiting"]
+    assert "timeline" not in captions
+    assert "round.log_visits = true" in captions["waiting"]
+    assert "visits 90 %, before dispatch 10 %" in section.lead
+    assert [table.title for table in section.tables] == ["Lengths of rounds"]

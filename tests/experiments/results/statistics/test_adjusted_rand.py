@@ -6,8 +6,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.statistics.adjusted_rand import adjusted_rand_index, agreement_with_concepts
-from experiments.results.tables.columns import ACCURACY, text_table
+from experiments.results.tables.accuracy import TABLE
 from experiments.results.tables.summary import summarise
+from experiments.results.tables.table import text_table
 from tests.experiments.synthetic_runs import CONCEPTS, TIMING, a_drifting_run, a_record
 
 
@@ -89,7 +90,7 @@ def test_there_is_no_agreement_without_concepts_drift_clusters_or_evaluations():
 
 def accuracy_headings(run):
     summary = summarise([run], name="x", window=1, reference_arm=run.arm)
-    return text_table(ACCURACY, summary.accuracy, in_terminal=True).headings
+    return text_table(TABLE.columns, summary.rows, in_terminal=True).headings
 
 
 def test_the_column_stands_beside_accuracy_where_concepts_are_known():

@@ -34,7 +34,7 @@ def a_run(arm, by_client, seed=0, members=None, labels=None, **header):
 
 def rows(*runs, **settings):
     summary = summarise(runs, name="x", window=3, reference_arm=runs[0].arm, **settings)
-    return {row.arm: row for row in summary.clients}
+    return {row.arm: row for row in summary.rows}
 
 
 def test_the_last_evaluation_at_or_before_the_horizon_counts():
@@ -94,19 +94,19 @@ def test_clients_are_worse_off_than_themselves_under_the_reference_seed_by_seed(
         a_run("fielding", [[0.5, 0.75, 1.0, 1.0, 0.0]], seed=1),
     )
     row = found["fielding"]
-    assert row.worse_off.per_seed == [0.25, 0.4]
-    assert row.better_off.per_seed == [0.5, 0.4]
-    assert row.unchanged.per_seed == [0.25, 0.2]
-    assert row.mean_loss_pp.per_seed == [25.0, 37.5]
-    assert row.worst_tenth.per_seed == [0.25, 0.0]
-    assert row.worst_tenth_gain_pp.per_seed == [-25.0, 0.0]
-    assert (found["global"].worse_off, found["global"].worst_tenth_gain_pp) == (None, None)
+    assert row["worse_off"].per_seed == [0.25, 0.4]
+    assert row["better_off"].per_seed == [0.5, 0.4]
+    assert row["unchanged"].per_seed == [0.25, 0.2]
+    assert row["mean_loss_pp"].per_seed == [25.0, 37.5]
+    assert row["worst_tenth"].per_seed == [0.25, 0.0]
+    assert row["worst_tenth_gain_pp"].per_seed == [-25.0, 0.0]
+    assert (found["global"]["worse_off"], found["global"]["worst_tenth_gain_pp"]) == (None, None)
 
 
 def test_an_arm_that_equals_the_reference_leaves_nobody_worse_off():
     row = rows(a_run("global", [[0.5, 0.25]]), a_run("fielding", [[0.5, 0.25]]))["fielding"]
-    assert (row.worse_off.mean, row.unchanged.mean) == (0.0, 1.0)
-    assert (row.mean_loss_pp.mean, row.mean_loss_pp.per_seed) == (None, [None])
+    assert (row["worse_off"].mean, row["unchanged"].mean) == (0.0, 1.0)
+    assert (row["mean_loss_pp"].mean, row["mean_loss_pp"].per_seed) == (None, [None])
 
 
 def test_clients_are_paired_by_id():
@@ -125,6 +125,5 @@ def test_how_clients_change_within_an_arm_is_between_its_last_two_evaluations():
 
 def test_without_logged_accuracies_every_figure_is_unknown():
     summary = summarise([a_run("global", [None, None])], name="x", window=1, reference_arm="global")
-    assert summary.clients[0].worst_tenth.per_seed == [None]
-    assert not are_logged(summary.clients)
-    assert not summary.shows_clients
+    assert summary.rows[0]["worst_tenth"].per_seed == [None]
+    assert not are_logged(summary)

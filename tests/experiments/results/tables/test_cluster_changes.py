@@ -10,6 +10,7 @@ from experiments.results.tables.cluster_changes import (
     accuracy_losses_pp,
     changed_cluster,
     models_replaced,
+    says_something,
 )
 from experiments.results.tables.summary import summarise
 from tests.experiments.synthetic_runs import TIMING, a_directory, a_record, store
@@ -85,20 +86,24 @@ def a_summary(**arms):
 
 def test_the_row_of_an_arm_has_mean_and_largest_loss_and_the_difference_from_the_reference():
     flat = [a_round(number, [0, 0, 0, 0] if number == 0 else None) for number in range(6)]
-    base, row = a_summary(**{"global": flat, "fielding": two_moves_and_a_reclustering()}).cluster_changes
-    assert (base.changed_cluster.mean, base.accuracy_lost_pp.mean, base.models_replaced.mean) == (0, 0, 0)
-    assert base.accuracy_lost_difference_pp is None
-    assert (row.accuracy_lost_pp.mean, row.largest_loss_pp.mean) == (37.5, 50.0)
-    assert row.accuracy_lost_difference_pp.per_seed == [37.5]
-    assert row.clustering_wall_s.per_seed == [TIMING.cluster_s]
+    base, row = a_summary(**{"global": flat, "fielding": two_moves_and_a_reclustering()}).rows
+    assert (base["changed_cluster"].mean, base["accuracy_lost_pp"].mean, base["models_replaced"].mean) == (
+        0,
+        0,
+        0,
+    )
+    assert base["accuracy_lost_difference_pp"] is None
+    assert (row["accuracy_lost_pp"].mean, row["largest_loss_pp"].mean) == (37.5, 50.0)
+    assert row["accuracy_lost_difference_pp"].per_seed == [37.5]
+    assert row["clustering_wall_s"].per_seed == [TIMING.cluster_s]
 
 
 def test_nothing_after_the_horizon_counts():
     run = FinishedRun("fielding", 0, {}, two_moves_and_a_reclustering(), TIMING)
     summary = summarise([run], name="x", window=1, reference_arm="fielding", horizon_s=40.0)
-    (row,) = summary.cluster_changes
-    assert (row.changed_cluster.mean, row.models_replaced.mean) == (0.25, 2)
-    assert (row.accuracy_lost_pp.mean, row.largest_loss_pp.mean) == (25.0, 25.0)
+    (row,) = summary.rows
+    assert (row["changed_cluster"].mean, row["models_replaced"].mean) == (0.25, 2)
+    assert (row["accuracy_lost_pp"].mean, row["largest_loss_pp"].mean) == (25.0, 25.0)
 
 
 def static():
@@ -121,6 +126,6 @@ def test_the_page_has_the_table_with_its_note(tmp_path):
 def test_the_table_is_shown_where_several_arms_cluster_and_a_client_changes():
     single = [a_round(number, [0, 0, 0, 0] if number == 0 else None) for number in range(6)]
     moving = two_moves_and_a_reclustering(clusters=[0, 1])
-    assert not a_summary(**{"global": single, "fielding": moving}).shows_cluster_changes
-    assert not a_summary(static=static(), other=static()).shows_cluster_changes
-    assert a_summary(static=static(), fielding=moving).shows_cluster_changes
+    assert not says_something(a_summary(**{"global": single, "fielding": moving}))
+    assert not says_something(a_summary(static=static(), other=static()))
+    assert says_something(a_summary(static=static(), fielding=moving))

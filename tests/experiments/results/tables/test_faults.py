@@ -3,7 +3,7 @@ import re
 import numpy as np
 
 from experiments.results.pages import write_report
-from experiments.results.tables.faults import faults_section
+from experiments.results.tables.faults import fault_sentences
 from experiments.results.tables.summary import summarise
 from tests.experiments.synthetic_runs import a_directory, a_record, a_run, store
 
@@ -11,12 +11,12 @@ from tests.experiments.synthetic_runs import a_directory, a_record, a_run, store
 def costs_with(**changes):
     """The costs of a run in whose only round `changes` happened."""
     run = a_run("global", 0, [0.5], **changes)
-    return summarise([run], name="x", window=1, reference_arm="global").costs
+    return summarise([run], name="x", window=1, reference_arm="global").rows
 
 
 def test_without_any_fault_there_is_no_section():
-    assert faults_section({}, [], costs_with()) is None
-    assert faults_section({"crash": 0.0, "loss": 0.0, "byzantine": []}, [], costs_with()) is None
+    assert fault_sentences({}, [], costs_with()) is None
+    assert fault_sentences({"crash": 0.0, "loss": 0.0, "byzantine": []}, [], costs_with()) is None
 
 
 def test_injected_faults_are_described_in_sentences():
@@ -29,7 +29,7 @@ def test_injected_faults_are_described_in_sentences():
     faults = {"crash": 0.02, "corrupt": 0.015, "corruption": "bits", "loss": 0.01, "byzantine": byzantine}
     run = a_run("global", 0, [0.5])
     run.header["num_clients"] = 2000
-    assert faults_section(faults, [run], costs_with()) == [
+    assert fault_sentences(faults, [run], costs_with()) == [
         "20 % of the 2,000 clients send -4 times their update.",
         "10 % of the 2,000 clients add noise to their update, with 2.5 times its norm.",
         "5 % of the 2,000 clients train on flipped labels.",
@@ -44,26 +44,26 @@ def test_byzantine_clients_without_logged_accuracies_name_the_key_that_logs_them
     faults = {"byzantine": [{"kind": "sign_flip", "share": 0.5, "scale": 1.0}]}
     run = a_run("global", 0, [0.5])
     run.header["byzantine"] = {"sign_flip": [1, 3]}
-    *_, last = faults_section(faults, [run], costs_with())
+    *_, last = fault_sentences(faults, [run], costs_with())
     assert "with round.log_client_accuracy = true" in last
     run.records[0] = a_record(0, client_accuracy=np.array([1, 0, 1, 0], dtype=np.float32))
-    assert faults_section(faults, [run], costs_with()) == ["50 % of the clients send -1 times their update."]
+    assert fault_sentences(faults, [run], costs_with()) == ["50 % of the clients send -1 times their update."]
 
 
 def test_a_share_of_0_is_no_fault():
     faults = {"byzantine": [{"kind": "sign_flip", "share": 0.0, "scale": 1.0}]}
     run = a_run("global", 0, [0.5])
     run.header["byzantine"] = {"sign_flip": []}
-    assert faults_section(faults, [run], costs_with()) is None
+    assert fault_sentences(faults, [run], costs_with()) is None
 
 
 def test_updates_dropped_without_an_injected_fault_are_attributed_to_the_training():
-    [sentence] = faults_section({}, [], costs_with(rejected=[1]))
+    [sentence] = fault_sentences({}, [], costs_with(rejected=[1]))
     assert sentence.startswith("No faults were injected")
 
 
 def test_reports_dropped_without_an_injected_fault_are_mentioned():
-    [sentence] = faults_section({}, [], costs_with(nonfinite_reports=1))
+    [sentence] = fault_sentences({}, [], costs_with(nonfinite_reports=1))
     assert sentence.startswith("No faults were injected")
 
 

@@ -7,16 +7,14 @@ import pytest
 
 from emulator.errors import InputError
 from emulator.storage.recorded_tables import write_clients
-from experiments.results.figures.client_figures import (
-    client_accuracy_figure,
-    client_gain_figure,
-    cluster_figure,
-    evaluations,
-)
-from experiments.results.figures.figures import Arm
-from experiments.results.pages.report_page import write_report
+from experiments.results.drawing.arms import Arm
+from experiments.results.figures.client_accuracy import client_accuracy_figure
+from experiments.results.figures.client_gain import client_gain_figure
+from experiments.results.figures.clients_by import cluster_figure
+from experiments.results.pages.report_page import HOW_TO_LOG_CLIENTS, page_sections, plots, write_report
 from experiments.results.reading.run_directory import FinishedRun
-from experiments.results.tables.for_whom_section import for_whom
+from experiments.results.statistics.client_accuracy import at_the_horizon
+from experiments.results.tables.report import Report
 from experiments.results.tables.summary import summarise_directory
 from tests.experiments.synthetic_runs import TIMING, a_directory, a_record, a_run, store
 
@@ -63,14 +61,17 @@ def a_folder(path, arms=("global", "fielding"), seeds=(0, 1, 2), has_clients=Tru
     return directory
 
 
+def a_report(directory):
+    runs = directory.finished_runs()
+    return Report(directory, runs, summarise_directory(directory, runs))
+
+
 def section(directory):
-    summary = summarise_directory(directory, directory.finished_runs())
-    arms = drawn(summary)
-    return for_whom(directory, arms, summary)
+    return page_sections(a_report(directory))["for-whom", False][0]
 
 
-def drawn(summary):
-    return [Arm(arm.arm, arm.runs, arm.curves, index) for index, arm in enumerate(summary.compared)]
+def drawn(directory):
+    return [plot for plot in plots(a_report(directory))["for-whom"] if plot.id.startswith("client")]
 
 
 def cells(found, title):
@@ -79,7 +80,8 @@ def cells(found, title):
 
 
 def test_the_section_answers_for_whom(tmp_path):
-    found = section(a_folder(tmp_path))
+    directory = a_folder(tmp_path)
+    found = section(directory)
     headings, rows = cells(found, "Who is worse off")
     assert headings[:4] == ["mean of clients", "worst tenth", "gain of worst tenth", "worse off"]
     assert rows["fielding"] == ["45.3 %", "39.1 %", "+12.5 pp", "0.0 %", "50.0 %", "50.0 %", "n/a"]
@@ -100,7 +102,7 @@ def test_the_section_answers_for_whom(tmp_path):
         "fielding": ["2.0", "39.1 %", "51.6 %", "12.5 pp"],
     }
     assert found.remarks == []
-    assert [plot.id for plot in found.plots] == [
+    assert [plot.id for plot in drawn(directory)] == [
         *("client-accuracy", "client-gain", "clients-by-device", "clients-by-network"),
         *("clients-by-label", "clients-by-cluster"),
     ]
@@ -108,9 +110,9 @@ def test_the_section_answers_for_whom(tmp_path):
 
 def test_intervals_and_lines_are_named_as_what_they_are(tmp_path):
     def texts(*seeds):
-        found = section(a_folder(tmp_path / str(len(seeds)), seeds=seeds))
-        deciles = next(part.note for part in found.tables if part.title == "Deciles")
-        return deciles, found.plots[0].caption
+        directory = a_folder(tmp_path / str(len(seeds)), seeds=seeds)
+        deciles = next(part.notes[0] for part in section(directory).tables if part.title == "Deciles")
+        return deciles, drawn(directory)[0].caption
 
     note, caption = texts(0, 1, 2)
     assert "Means and 95 % intervals over seeds (Student's t), each by itself." in note
@@ -155,7 +157,8 @@ def test_a_table_of_too_few_clients_is_named(tmp_path):
 def test_without_logged_accuracies_the_page_names_the_option(tmp_path):
     directory = a_directory(tmp_path, ["global"], [0])
     store(directory, a_run("global", 0, [0.5, 0.5]))
-    assert section(directory) is None
+    assert (section(directory).tables, drawn(directory)) == ([], [])
+    assert section(directory).remarks == [HOW_TO_LOG_CLIENTS]
     page = write_report(directory, shared_plotly=True).read_text(encoding="utf-8")
     assert "round.log_client_accuracy = true" in page
 
@@ -169,9 +172,8 @@ def test_the_page_shows_the_tables_and_plots(tmp_path):
 
 def test_quantiles_drawn_are_those_of_numpy_and_means_over_seeds(tmp_path):
     directory = a_folder(tmp_path, seeds=(0, 1))
-    summary = summarise_directory(directory, directory.finished_runs())
-    arms = drawn(summary)
-    found = evaluations(arms, summary.horizon.horizon_s)
+    report = a_report(directory)
+    arms, found = report.arms, report.clients
     lines = {
         trace.name: trace for trace in client_accuracy_figure(arms, found).validated().data if trace.name
     }
@@ -199,7 +201,7 @@ def test_figures_stay_small_with_many_arms_and_clusters(tmp_path):
     ]
     run = FinishedRun("global", 0, {}, records, TIMING)
     arms = [Arm(f"arm {index}", [run], summary.compared[0].curves, index) for index in range(22)]
-    found = evaluations(arms, 1e9)
+    found = {arm.name: [at_the_horizon(run, 1e9)] for arm in arms}
     figure = cluster_figure(arms, found).validated()
     assert [len(trace.x) for trace in figure.data] == [400] * 22
     assert len(client_accuracy_figure(arms, found).validated().to_json()) < 200_000

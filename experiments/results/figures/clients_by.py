@@ -1,7 +1,4 @@
-"""Figures of the accuracies of clients at the horizon; the same evaluations give the same figure.
-
-All take the evaluations of each arm as `evaluations` returns them: by arm, one for each seed.
-"""
+"""The accuracy of clients by group: device and network speed, main label, and cluster."""
 
 from __future__ import annotations
 
@@ -9,52 +6,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from emulator.arrays import Floats
+from experiments.results.drawing.arms import Arm
 from experiments.results.drawing.plain_figure import PlainFigure
-from experiments.results.figures.figures import INK, Arm, blank_figure, thinned, translucent
-from experiments.results.statistics.client_accuracy import ClientAccuracy, at_the_horizon
+from experiments.results.drawing.plot import Plot
+from experiments.results.drawing.style import blank_figure, thinned
+from experiments.results.figures.client_curves import MOST_BANDS, Evaluations, bands, refuse_unlogged
+from experiments.results.figures.figure import Figure
 from experiments.results.statistics.client_groups import GroupMeans, cluster_means
-
-PERCENT: Floats = np.linspace(0, 100, 101)
-MOST_BANDS = 8
-"""Most arms whose range of seeds is drawn: with more, bands and bars hide the means."""
-
-Evaluations = Mapping[str, Sequence[ClientAccuracy | None]]
-
-
-def evaluations(arms: Sequence[Arm], horizon_s: float) -> dict[str, list[ClientAccuracy | None]]:
-    """By arm, the last evaluation of each seed at or before the horizon; None where none is logged.
-
-    Raises InputError if a log is damaged.
-    """
-    return {arm.name: [at_the_horizon(run, horizon_s) for run in arm.runs] for arm in arms}
-
-
-def client_accuracy_figure(arms: Sequence[Arm], found: Evaluations) -> PlainFigure:
-    """The accuracy (%) that a share of clients stays at or below: quantiles, means over seeds."""
-    figure = blank_figure(440, x_title="share of clients (%)", y_title="accuracy at or below (%)")
-    for arm in arms:
-        curves = [100 * seed.quantiles(PERCENT / 100) for seed in found[arm.name] if seed is not None]
-        _add_quantiles(figure, arm, curves, has_band=len(arms) <= MOST_BANDS)
-    figure.update_xaxes(range=[0, 100], dtick=10)
-    return figure
-
-
-def client_gain_figure(arms: Sequence[Arm], found: Evaluations) -> PlainFigure:
-    """Gains (pp) of clients over themselves under the first of `arms`, sorted: quantiles, means over seeds.
-
-    Seeds are paired by their position in the runs of an arm, which must all be runs of the first arm too.
-    """
-    figure = blank_figure(440, x_title="share of clients (%)", y_title="gain at or below (pp)")
-    reference = {run.seed: seed for run, seed in zip(arms[0].runs, found[arms[0].name], strict=True)}
-    for arm in arms[1:]:
-        pairs = [(ours, reference.get(run.seed)) for run, ours in zip(arm.runs, found[arm.name], strict=True)]
-        gains = [ours.gains_over(base) for ours, base in pairs if ours is not None and base is not None]
-        curves = [100 * np.quantile(seed, PERCENT / 100) for seed in gains if len(seed)]
-        _add_quantiles(figure, arm, curves, has_band=len(arms) <= MOST_BANDS)
-    figure.add_hline(y=0, line={"color": INK, "width": 1.2, "dash": "dash"})
-    figure.update_xaxes(range=[0, 100], dtick=10)
-    return figure
+from experiments.results.tables.clients import are_logged
+from experiments.results.tables.clients_by_cluster import extremes_by_arm
+from experiments.results.tables.clients_by_group import groupings
+from experiments.results.tables.report import Report
 
 
 def group_figure(
@@ -103,7 +65,7 @@ def group_figure(
 def cluster_figure(arms: Sequence[Arm], found: Evaluations) -> PlainFigure:
     """The mean accuracy (%) of each cluster: a dot for each cluster of each seed, larger for more clients.
 
-    At most `figures.MAX_POINTS` dots of an arm are drawn, evenly spaced by accuracy.
+    At most `MAX_POINTS` dots of an arm are drawn, evenly spaced by accuracy.
     """
     figure = blank_figure(130 + 48 * len(arms), x_title="mean accuracy of the cluster (%)", y_title="")
     by_arm = {}
@@ -141,28 +103,38 @@ def cluster_figure(arms: Sequence[Arm], found: Evaluations) -> PlainFigure:
     return figure
 
 
-def _add_quantiles(figure: PlainFigure, arm: Arm, curves: Sequence[Floats], *, has_band: bool) -> None:
-    """Draw the mean over seeds of quantiles at `PERCENT`, in a band from the lowest seed to the highest."""
-    if not curves:
-        return
-    values = np.stack(curves)
-    if len(curves) > 1 and has_band:
-        quiet = {"legendgroup": arm.name, "hoverinfo": "skip", "showlegend": False, "line": {"width": 0}}
-        figure.add_scatter(x=PERCENT, y=values.min(axis=0), mode="lines", **quiet)
-        figure.add_scatter(
-            x=PERCENT,
-            y=values.max(axis=0),
-            mode="lines",
-            fill="tonexty",
-            fillcolor=translucent(arm.colour),
-            **quiet,
+def _plots(report: Report) -> list[Plot]:
+    if not are_logged(report.summary):
+        return []
+    by_group = [
+        Plot(
+            f"clients-by-{grouping.id}",
+            f"Accuracy of clients by {grouping.what}",
+            f"Mean accuracy at the horizon of the clients of each group, of each arm. {_dots(report.arms)}",
+            group_figure(report.arms, grouping.names, grouping.groups, grouping.what),
         )
-    figure.add_scatter(
-        x=PERCENT,
-        y=values.mean(axis=0),
-        mode="lines",
-        name=arm.label,
-        legendgroup=arm.name,
-        line=arm.line,
-        hovertemplate=f"{arm.label}: %{{x:.0f}} % of clients, up to %{{y:.1f}}<extra></extra>",
+        for grouping in report.once(groupings)
+        if grouping.names
+    ]
+    if not report.once(extremes_by_arm):
+        return by_group
+    by_cluster = Plot(
+        "clients-by-cluster",
+        "Accuracy of clients by cluster",
+        "Mean accuracy at the horizon of the clients of each cluster, of each seed; a larger dot is of more "
+        "scored clients. Small dots are noisy.",
+        cluster_figure(report.arms, report.clients),
+        "Accuracy of clients by cluster: a dot for each cluster of each seed, in a row for each arm. The "
+        "table by cluster has the lowest and the highest of them.",
     )
+    return [*by_group, by_cluster]
+
+
+def _dots(arms: Sequence[Arm]) -> str:
+    """What the dots of a figure of groups are."""
+    if max(len(arm.runs) for arm in arms) == 1:
+        return "Dots are of a single seed."
+    return f"Dots are means over the seeds that have such clients{bands(arms).replace('bands', 'bars')}."
+
+
+FIGURE = Figure("for-whom", _plots, refuse=refuse_unlogged)

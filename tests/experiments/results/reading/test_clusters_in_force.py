@@ -1,6 +1,6 @@
 import numpy as np
 
-from experiments.results.statistics.clusters_in_force import clusters_in_force
+from experiments.results.reading.clusters_in_force import clusters_in_force
 from tests.experiments.synthetic_runs import a_record
 
 

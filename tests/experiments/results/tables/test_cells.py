@@ -4,19 +4,16 @@ import pytest
 
 from experiments.results.statistics.intervals import Estimate
 from experiments.results.statistics.medians import UNKNOWN, Bounds, exactly, median_estimate
-from experiments.results.tables.formats import (
-    Cell,
+from experiments.results.statistics.scales import (
     bytes_scale,
     count_scale,
     factor_scale,
     percent_scale,
     points_scale,
-    show_bounds,
-    show_estimate,
-    show_median,
     signed_time_scale,
     time_scale,
 )
+from experiments.results.tables.cells import Cell, show_bounds, show_estimate, show_median
 
 INF = math.inf
 

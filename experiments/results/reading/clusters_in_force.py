@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from emulator.arrays import Ints
 from emulator.storage.runlog import RoundRecord
+from experiments.results.reading.run_directory import FinishedRun
 
 
 def clusters_in_force(records: Sequence[RoundRecord]) -> list[Ints | None]:
@@ -16,3 +17,9 @@ def clusters_in_force(records: Sequence[RoundRecord]) -> list[Ints | None]:
         members = members if record.members is None else record.members
         found.append(members)
     return found
+
+
+def num_clients(run: FinishedRun) -> int:
+    """The number of clients of a run, by the memberships in its first record; 0 if it has none."""
+    members = run.records[0].members
+    return 0 if members is None else len(members)

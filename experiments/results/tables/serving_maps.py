@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.statistics.drift_accuracy import last_evaluations
+from experiments.results.tables.concept_drift import is_known
+from experiments.results.tables.report import Report
+from experiments.results.tables.table import Place, Shown, Table
 
 MOST_CLIENTS = 60
 MOST_STEPS = 60
@@ -72,3 +75,29 @@ def serving_map(run: FinishedRun) -> ServingMap | None:
 def too_large(serving: ServingMap) -> bool:
     """Whether the map has too many clients or data steps to be readable."""
     return len(serving.rows) > MOST_STEPS or len(serving.rows[0][1]) > MOST_CLIENTS
+
+
+def _on_page(report: Report) -> Shown | None:
+    """The maps of the first finished run of each arm, as far as they are readable."""
+    if not is_known(report.summary.finished):
+        return None
+    names = [name for name in report.order if name in report.summary.finished.arms]
+    first = [next(run for run in report.runs if run.arm == name) for name in names]
+    maps = [serving for run in first if (serving := serving_map(run)) is not None]
+    if not maps:
+        return None
+    readable = [serving for serving in maps if not too_large(serving)]
+    concepts = {cell.concept for serving in readable for _, cells in serving.rows for cell in cells}
+    content = {
+        "maps": readable,
+        "concepts": [
+            (concept, CONCEPT_COLOURS[concept % len(CONCEPT_COLOURS)]) for concept in sorted(concepts)
+        ],
+        "left_out": len(maps) - len(readable),
+        "most_clients": MOST_CLIENTS,
+        "most_steps": MOST_STEPS,
+    }
+    return Shown(template="serving_maps.html", content=content)
+
+
+TABLE = Table(title="Which model served each client", place=Place("pays", id="maps"), on_page=_on_page)

@@ -3,8 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.results.figures.serving_map import NO_MODEL, serving_map, too_large
 from experiments.results.pages import write_report
+from experiments.results.tables.serving_maps import NO_MODEL, serving_map, too_large
 from tests.experiments.synthetic_runs import CONCEPTS, a_directory, a_drifting_run, a_run, store
 
 

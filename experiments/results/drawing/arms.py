@@ -1,0 +1,92 @@
+"""How arms are drawn: their colours, dashes and symbols, and their curves over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from emulator.arrays import Floats
+from emulator.storage.runlog import RoundRecord
+from experiments.results.drawing.plain_figure import PlainFigure
+from experiments.results.drawing.style import Curve, spread, translucent, verbatim
+from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.statistics.time_to_accuracy import AccuracyCurve
+
+# The colours of Okabe and Ito, which colour-blind readers can tell apart; the reference arm is grey.
+REFERENCE_COLOUR = "#555555"
+ARM_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+SYMBOLS = ("circle", "diamond", "square", "cross")  # of dots, as the dashes of lines
+DASHES = ("solid", "dash", "dot", "dashdot")  # the next one after every sixth arm
+
+
+@dataclass(frozen=True)
+class Arm:
+    """An arm to draw: the runs that are compared, their curves, and its index in the configuration."""
+
+    name: str
+    runs: Sequence[FinishedRun]
+    curves: Sequence[AccuracyCurve]
+    position: int
+
+    @property
+    def label(self) -> str:
+        """The arm's name, escaped so that plotly shows it verbatim."""
+        return verbatim(self.name)
+
+    @property
+    def colour(self) -> str:
+        return arm_colour(self.position)
+
+    @property
+    def line(self) -> dict[str, Any]:
+        return {"color": self.colour, "width": 2.5, "dash": DASHES[self._turn % len(DASHES)]}
+
+    @property
+    def symbol(self) -> str:
+        """The symbol of the arm's dots, which tells it from another arm of its colour."""
+        return SYMBOLS[self._turn % len(SYMBOLS)]
+
+    @property
+    def _turn(self) -> int:
+        """How many times the colours were all used up by the arms before this one."""
+        return max(self.position - 1, 0) // len(ARM_COLOURS)
+
+
+def arm_colour(position: int) -> str:
+    """The colour of the arm at that position in the configuration; the first, the reference, is grey."""
+    return REFERENCE_COLOUR if position == 0 else ARM_COLOURS[(position - 1) % len(ARM_COLOURS)]
+
+
+def quiet(arm: Arm) -> dict[str, Any]:
+    """The properties of a trace that belongs to the arm's line: no legend entry, and no text on hovering."""
+    return {"legendgroup": arm.name, "hoverinfo": "skip", "showlegend": False}
+
+
+def add_spread(figure: PlainFigure, arm: Arm, curves: Sequence[Curve]) -> tuple[Floats, Floats]:
+    """Draw the mean of an arm's curves in a band from the lowest seed to the highest; return (grid, mean)."""
+    grid, mean, low, high = spread(curves)
+    shared = {"legendgroup": arm.name, "hoverinfo": "skip", "showlegend": False, "line": {"width": 0}}
+    if len(curves) > 1:
+        figure.add_scatter(x=grid, y=low, mode="lines", **shared)
+        figure.add_scatter(
+            x=grid, y=high, mode="lines", fill="tonexty", fillcolor=translucent(arm.colour), **shared
+        )
+    figure.add_scatter(x=grid, y=mean, mode="lines", name=arm.label, legendgroup=arm.name, line=arm.line)
+    return grid, mean
+
+
+def by_round(runs: Sequence[FinishedRun], value: Callable[[RoundRecord], float | None]) -> list[Curve]:
+    """(rounds, values) of each run, over the rounds in which `value` is not None.
+
+    A run without such a round has no curve.
+    """
+    curves = []
+    for run in runs:
+        measured = [(record.round, value(record)) for record in run.records if value(record) is not None]
+        if measured:
+            rounds, values = np.array(measured, dtype=np.float64).T
+            curves.append((rounds, values))
+    return curves

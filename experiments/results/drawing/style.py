@@ -1,0 +1,111 @@
+"""The style that all figures share: colours, blank figures, marks of mass events, thinning and bands.
+
+Every line and row is thinned evenly to at most `MAX_POINTS` points, so that the report of a long run or of
+many clients stays small. Nothing here is random: the same rounds give the same figure.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+import numpy as np
+
+from emulator.arrays import Floats, Ints
+from experiments.results.drawing.plain_figure import PlainFigure
+
+MAX_POINTS = 400
+MAX_SEED_POINTS = 150  # of the thin line of a single seed
+
+# For clusters: the colours of Okabe and Ito, then the muted ones of Tol.
+CLUSTER_COLOURS = (
+    *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#332288"),
+    *("#999933", "#882255", "#44AA99", "#AA4499", "#117733", "#DDCC77", "#661100", "#BBBBBB"),
+)
+NO_CLUSTER_COLOUR = "#FFFFFF"
+INK = "#1f2933"
+GRID = "#e4e7eb"
+EVENT_COLOUR = "#E69F00"
+TRANSPARENT = "rgba(0,0,0,0)"
+"""The ground of every figure: that of the page, in light and in dark mode."""
+
+Curve = tuple[Floats, Floats]
+Span = tuple[float, float]
+
+
+def verbatim(text: str) -> str:
+    """The text, escaped so that plotly shows it as it is: plotly's texts are pseudo-HTML or templates."""
+    # Quotes stay: plotly does not know their entities, and outside a tag they need no escape.
+    return html.escape(text, quote=False).replace("%{", "%&#123;")
+
+
+def mark_events(figure: PlainFigure, spans: Sequence[Span]) -> None:
+    """Mark each mass event by a band from the first to the last x at which it began."""
+    for first, last in spans:
+        figure.add_vrect(
+            x0=first,
+            x1=last,
+            line={"color": EVENT_COLOUR, "width": 1},
+            fillcolor=EVENT_COLOUR,
+            opacity=0.35,
+            note={"text": "mass event", "textangle": -90, "font": {"size": 12}},
+        )
+
+
+def blank_figure(height: int, *, x_title: str, y_title: str) -> PlainFigure:
+    """A figure without data, in the style of the report, `height` pixels high."""
+    axis = {"gridcolor": GRID, "linecolor": "#9aa5b1", "zeroline": False, "automargin": True}
+    return PlainFigure(
+        paper_bgcolor=TRANSPARENT,
+        plot_bgcolor=TRANSPARENT,
+        modebar={
+            "orientation": "v",
+            "bgcolor": TRANSPARENT,
+            "color": "#7b8794",
+            "activecolor": INK,
+        },  # in the right margin, and so never over the legend
+        height=height,
+        margin={"l": 70, "r": 44, "t": 48, "b": 60},
+        font={"family": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", "size": 14, "color": INK},
+        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        hoverlabel={"font": {"size": 13}},
+        xaxis={"title": {"text": x_title}, **axis},
+        yaxis={"title": {"text": y_title}, **axis},
+    )
+
+
+def spread(curves: Sequence[Curve], most_points: int = MAX_POINTS) -> tuple[Floats, Floats, Floats, Floats]:
+    """(grid, mean, lowest, highest) of curves (x, y) over the range of x that all of them cover.
+
+    A value of y holds until the next x. The grid is thinned to at most `most_points`.
+    """
+    grid = np.unique(np.concatenate([x for x, _ in curves]))
+    grid = grid[(grid >= max(x[0] for x, _ in curves)) & (grid <= min(x[-1] for x, _ in curves))]
+    if not len(grid):  # one curve ends before another begins
+        grid = np.array([max(x[0] for x, _ in curves)])
+    grid = grid[thinned(len(grid), most_points)]
+    held = np.stack([y[np.searchsorted(x, grid, side="right") - 1] for x, y in curves])
+    return grid, held.mean(axis=0), held.min(axis=0), held.max(axis=0)
+
+
+def event_spans(by_run: Sequence[Sequence[float]]) -> list[Span]:
+    """(first, last) virtual time at which the round of each mass event opened, over all runs.
+
+    `by_run` has the virtual times of each run's events, ascending.
+    """
+    num_events = max((len(events_s) for events_s in by_run), default=0)
+    by_event = [
+        [events_s[event] for events_s in by_run if event < len(events_s)] for event in range(num_events)
+    ]
+    return [(min(openings_s), max(openings_s)) for openings_s in by_event]
+
+
+def thinned(count: int, most: int = MAX_POINTS) -> Ints:
+    """At most `most` indices in [0, count), ascending and evenly spread, with the first and the last."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
+
+
+def translucent(colour: str) -> str:
+    """The colour of a band in the colour `colour`, such as "#0072B2"."""
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.16)"

@@ -1,0 +1,44 @@
+"""What the figures of global clusterings share: which arm is shown at first, and small arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from emulator.arrays import Floats, Ints
+from emulator.storage.runlog import RoundRecord
+from experiments.results.drawing.arms import Arm
+from experiments.results.drawing.style import thinned
+
+VALUE_COLOUR = "#0072B2"
+
+
+def list_clause(arms: Sequence[Arm]) -> str:
+    """What the caption says of the list of arms, if there is one."""
+    return "; the list below the plot chooses the arm" if len(arms) > 1 else ""
+
+
+def shown_at_first(arms: Sequence[Arm], has: Callable[[RoundRecord], bool]) -> int:
+    """The index of the last arm with a record of which `has` is true; 0 if there is none."""
+    found = [
+        index for index, arm in enumerate(arms) if any(has(item) for run in arm.runs for item in run.records)
+    ]
+    return found[-1] if found else 0
+
+
+def drawn(count: int, most: int) -> list[int]:
+    """At most `most` indices in [0, count), evenly spread; none if `count` is 0."""
+    return thinned(count, most).tolist() if count else []
+
+
+def floats(values: Sequence[float | None]) -> Floats:
+    """The values, NaN for None."""
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def small(values: Ints) -> Ints:
+    """The whole numbers in the smallest type that holds them, which makes the page smaller."""
+    most = int(values.max(initial=0))
+    small: Ints = values.astype(np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.int32)
+    return small

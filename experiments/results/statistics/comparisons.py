@@ -1,0 +1,129 @@
+"""Arms compared with the reference arm seed by seed, on the seeds that both have, up to one horizon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from emulator.storage.runlog import RoundRecord
+from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.statistics.client_accuracy import ClientAccuracy, at_the_horizon
+from experiments.results.statistics.horizon import Horizon
+from experiments.results.statistics.time_to_accuracy import AccuracyCurve
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredRun:
+    """A finished run, with its accuracy curve and the horizon up to which it is compared.
+
+    In tables of many runs, `run` has no records, and `known` what is left of them: the results of `once`.
+    """
+
+    run: FinishedRun
+    curve: AccuracyCurve
+    horizon: Horizon
+    known: dict[Callable[..., Any], Any] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def event_s(self) -> float | None:
+        """When its first mass event opened; None if there is no mass event before the horizon."""
+        return self.horizon.event_s(self.run)
+
+    @cached_property
+    def records(self) -> list[RoundRecord]:
+        """Its rounds that closed by the horizon."""
+        return self.horizon.records(self.run)
+
+    @cached_property
+    def clients(self) -> ClientAccuracy | None:
+        """The last evaluation of its clients by the horizon; None if their accuracies are not logged.
+
+        Raises InputError if the log is damaged.
+        """
+        return at_the_horizon(self.run, self.horizon.horizon_s)
+
+    def once(self, reduce: Callable[[FinishedRun], T]) -> T:
+        """`reduce(self.run)`, computed at the first call; `reduce` is a function of a module."""
+        if reduce not in self.known:
+            assert self.run.records, f"{reduce} is not one of the table's `reductions`: there are no records"
+            self.known[reduce] = reduce(self.run)
+        found: T = self.known[reduce]
+        return found
+
+    def beside(self, base: MeasuredRun, find: Callable[[MeasuredRun, MeasuredRun], T]) -> T:
+        """`find(self, base)`, computed at the first call; `base` is the reference arm's run of its seed."""
+        if find not in self.known:
+            self.known[find] = find(self, base)
+        found: T = self.known[find]
+        return found
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The runs of an arm, and those of the reference arm with the same seeds, in the same order."""
+
+    arm: str
+    measured: list[MeasuredRun]
+    reference: list[MeasuredRun]
+    is_reference: bool
+
+    @property
+    def runs(self) -> list[FinishedRun]:
+        return [item.run for item in self.measured]
+
+    @property
+    def curves(self) -> list[AccuracyCurve]:
+        return [item.curve for item in self.measured]
+
+    @property
+    def seed_ids(self) -> list[int]:
+        return [run.seed for run in self.runs]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Arms that are compared up to one horizon; the reference arm is among them."""
+
+    arms: Sequence[Comparison]
+    horizon: Horizon
+
+    @property
+    def num_gains(self) -> int:
+        """The number of comparisons for which joint intervals hold at once."""
+        return max(1, len(self.arms) - 1)
+
+    @cached_property
+    def has_event(self) -> bool:
+        """Whether every run has a mass event before the horizon."""
+        return all(item.event_s is not None for arm in self.arms for item in arm.measured)
+
+    @property
+    def reference(self) -> Comparison:
+        """The reference arm, beside itself."""
+        return next(arm for arm in self.arms if arm.is_reference)
+
+
+def comparisons(measured: Sequence[MeasuredRun], reference_arm: str) -> list[Comparison]:
+    """A comparison for each arm that shares a seed with the reference arm.
+
+    They are in the order of the arms' first runs in `measured`.
+    """
+    by_arm: dict[str, dict[int, MeasuredRun]] = {}
+    for item in measured:
+        by_arm.setdefault(item.run.arm, {})[item.run.seed] = item
+    reference = by_arm.get(reference_arm, {})
+    shared = {arm: [seed for seed in runs if seed in reference] for arm, runs in by_arm.items()}
+    return [
+        Comparison(
+            arm,
+            [by_arm[arm][seed] for seed in seeds],
+            [reference[seed] for seed in seeds],
+            is_reference=arm == reference_arm,
+        )
+        for arm, seeds in shared.items()
+        if seeds
+    ]

@@ -1,0 +1,125 @@
+"""The accuracy of arms, and their gains over the reference arm; needs no target.
+
+`mean_accuracy` is over virtual time from `Horizon.start_s` to the horizon; `gain_pp` is the difference of
+these means, in percentage points. `gain_after_drift_pp` is the same from the first mass event of each run, if
+that is later than `Horizon.start_s`; it is None unless every run has a mass event before the horizon.
+`final_accuracy` is the smoothed accuracy at the horizon. `adjusted_rand_index` is the mean of `Agreement` up
+to the horizon, where concepts are known.
+"""
+
+from __future__ import annotations
+
+from experiments.results.statistics.adjusted_rand import agreement_with_concepts
+from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
+from experiments.results.statistics.intervals import Gain, mean_estimate, share_estimate
+from experiments.results.statistics.scales import index_scale, percent_scale, points_scale
+from experiments.results.tables.notes import at_their_own_levels
+from experiments.results.tables.summary import Summary
+from experiments.results.tables.table import (
+    Column,
+    InManyRuns,
+    InTerminal,
+    Place,
+    Table,
+    any_measured,
+    gain,
+    over_seeds,
+)
+
+MEAN_ACCURACY = (
+    "Mean accuracy is averaged over virtual time, each evaluation holding until the next; it equals the "
+    "share of that time at or above a target, averaged over all targets from 0 to 100 %."
+)
+AFTER_DRIFT = " Gain after drift is over the time from the first mass event of each run."
+ADJUSTED_RAND_INDEX = (
+    "The adjusted Rand index compares clusters with the true concepts: 1 if they are the same, as one "
+    "cluster is with one concept, and 0 on average if they agree by chance. It is the mean over evaluations "
+    "from the first data step at which not all clients are of the first concept."
+)
+
+
+def mean_accuracy(run: MeasuredRun) -> float | None:
+    """The accuracy averaged over virtual time, in [0, 1]; None without such time."""
+    return run.curve.mean_accuracy(run.horizon.start_s, run.horizon.horizon_s)
+
+
+def mean_accuracy_after_drift(run: MeasuredRun) -> float | None:
+    """The same from the first mass event, if that is later; None without one before the horizon."""
+    if run.event_s is None:
+        return None
+    return run.curve.mean_accuracy(max(run.horizon.start_s, run.event_s), run.horizon.horizon_s)
+
+
+def gain_after_drift(arm: Comparison, compared: Compared) -> Gain | None:
+    """The gain after drift; None for the reference arm, and where not every run has a mass event."""
+    if not compared.has_event or compared.horizon.start_s >= compared.horizon.horizon_s:
+        return None
+    found: Gain | None = gain(mean_accuracy_after_drift, scale=100.0)(arm, compared)
+    return found
+
+
+def final_accuracy(run: MeasuredRun) -> float | None:
+    """The smoothed accuracy at the horizon; None without an evaluation by then."""
+    return run.curve.final(run.horizon.horizon_s)
+
+
+def adjusted_rand_index(run: MeasuredRun) -> float | None:
+    """The mean agreement of clusters with concepts up to the horizon; None where concepts are not known."""
+    return run.once(agreement_with_concepts).mean(run.horizon.horizon_s)
+
+
+def _note(summary: Summary) -> str:
+    gains = [gain for row in summary.rows for gain in (row["gain_pp"], row["gain_after_drift_pp"]) if gain]
+    has_intervals = any(row["mean_accuracy"].ci95 for row in summary.rows)
+    statistic = "Mean and 95 % interval over seeds (Student's t)" if has_intervals else "Mean over seeds"
+    after_drift = AFTER_DRIFT if any(row["gain_after_drift_pp"] for row in summary.rows) else ""
+    knows_concepts = any_measured([row["adjusted_rand_index"] for row in summary.rows])
+    return (
+        f"{statistic}; gains over {summary.reference_arm} are paired by seed. "
+        f"{at_their_own_levels(gain.ci95 for gain in gains)}{MEAN_ACCURACY}{after_drift}"
+        f"{' ' + ADJUSTED_RAND_INDEX if knows_concepts else ''}"
+    )
+
+
+def _joint_note(summary: Summary) -> list[str]:
+    """A note with the intervals of gains that hold for all arms at once; none for a single comparison."""
+    scale = points_scale(0.0)
+    shown = [
+        f"{row.arm} [{scale.bare(gain.ci95_joint[0])}, {scale.bare(gain.ci95_joint[1])}]"
+        for row in summary.rows
+        if (gain := row["gain_pp"]) is not None and gain.ci95_joint is not None
+    ]
+    if len(shown) < 2:
+        return []
+    return [f"Intervals of gains that hold for all arms at once (Bonferroni, 95 %): {', '.join(shown)}."]
+
+
+INDEX = Column("adjusted_rand_index", "adjusted Rand index", index_scale, only_if=any_measured)
+
+TABLE = Table(
+    title="Accuracy over time",
+    place=Place("pays"),
+    quantities={
+        "mean_accuracy": over_seeds(mean_accuracy, share_estimate),
+        "gain_pp": gain(mean_accuracy, scale=100.0),
+        "gain_after_drift_pp": gain_after_drift,
+        "final_accuracy": over_seeds(final_accuracy, share_estimate),
+        "adjusted_rand_index": over_seeds(adjusted_rand_index, mean_estimate),
+    },
+    columns=(
+        Column("mean_accuracy", "mean accuracy", percent_scale),
+        Column("gain_pp", "gain", points_scale),
+        Column("gain_after_drift_pp", "gain after drift", points_scale, only_if=any_measured),
+        Column("final_accuracy", "final accuracy", percent_scale),
+        INDEX,
+    ),
+    note=_note,
+    notes_on_page=_joint_note,
+    in_terminal=InTerminal("accuracy over virtual time", is_against_reference=True, in_notebook=True),
+    in_many_runs=InManyRuns(
+        keys=("adjusted_rand_index",),
+        columns=(INDEX,),
+        reductions=(agreement_with_concepts,),
+        notes={"adjusted_rand_index": ADJUSTED_RAND_INDEX},
+    ),
+)

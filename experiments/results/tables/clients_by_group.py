@@ -1,0 +1,201 @@
+"""The accuracy of groups of clients at the horizon: quarters of the fleet by speed, and main labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from emulator.arrays import Floats, Ints
+from emulator.errors import InputError
+from experiments.results.drawing.arms import Arm
+from experiments.results.statistics.client_accuracy import ClientAccuracy
+from experiments.results.statistics.client_groups import (
+    MOST_LABELS,
+    QUARTERS,
+    GroupMeans,
+    group_means,
+    label_groups,
+    quarters,
+    shown_labels,
+)
+from experiments.results.statistics.intervals import share_estimate
+from experiments.results.statistics.scales import percent_scale
+from experiments.results.tables.cells import Cell, show_estimate
+from experiments.results.tables.clients import are_logged
+from experiments.results.tables.notes import intervals_of_single_arms
+from experiments.results.tables.report import Report
+from experiments.results.tables.table import NotedTable, Place, Shown, Table, TextTable
+
+BY_CHANCE = (
+    "The mean of a group of few clients is noisy; n is the mean number of its scored clients per seed in the "
+    "reference arm. "
+)
+OF_FLEET = (
+    "Quarters are those of all clients of a seed, the same for all arms; clients of one speed are in one "
+    "quarter, so that quarters may differ in size. "
+)
+NOT_RECORDED = "not recorded by the version that made these runs."
+
+Groups = dict[str, list[GroupMeans | None]]
+"""By arm, the groups of each seed; None where they are not known."""
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """A way to group clients.
+
+    Attributes:
+        id: The last part of the id of its figure.
+        what: What the groups are of, such as "device speed".
+        names: The names of the groups; none if clients are not in groups.
+        groups: The groups.
+        note: What is particular to its table; without groups, why there are none.
+    """
+
+    id: str
+    what: str
+    names: Sequence[str]
+    groups: Groups
+    note: str
+
+
+def groupings(report: Report) -> list[Grouping]:
+    """The groupings, in the order of the page.
+
+    Raises InputError if a table of clients is damaged, or is not of the clients in the log.
+    """
+    return [
+        _by_quarter(
+            report,
+            "device",
+            "device speed",
+            ["seconds_per_sample"],
+            "By the time that a device takes for one sample. ",
+        ),
+        _by_quarter(
+            report,
+            "network",
+            "network speed",
+            ["download_bytes_per_s", "upload_bytes_per_s"],
+            "By the time that a byte takes to the device and back; the latency does not count. ",
+        ),
+        _by_label(report),
+    ]
+
+
+def _by_quarter(report: Report, id_: str, what: str, columns: Sequence[str], note: str) -> Grouping:
+    """Quarters of the fleet by the sum of these columns of a client's device, per sample or per byte."""
+    by_seed = _quarters_by_seed(report, columns)
+    if not by_seed:
+        return Grouping(id_, what, [], {}, NOT_RECORDED)
+    if all(groups.max(initial=0) == 0 for groups in by_seed.values()):
+        return Grouping(id_, what, [], {}, "all clients are alike.")
+    groups = {
+        arm.name: [
+            None
+            if seed is None or run.seed not in by_seed
+            else _in_quarters(arm, run.seed, seed, by_seed[run.seed])
+            for run, seed in zip(arm.runs, report.clients[arm.name], strict=True)
+        ]
+        for arm in report.arms
+    }
+    return Grouping(id_, what, QUARTERS, groups, f"{note}{OF_FLEET}{BY_CHANCE}")
+
+
+def _in_quarters(arm: Arm, seed: int, scored: ClientAccuracy, fleet: Ints) -> GroupMeans:
+    if scored.clients.max() >= len(fleet):
+        raise InputError(
+            f"arm {arm.name!r}, seed {seed}: clients.parquet has {len(fleet)} clients, and "
+            f"the log scores client {scored.clients.max()}"
+        )
+    return group_means(scored.accuracy, fleet[scored.clients], len(QUARTERS))
+
+
+def _quarters_by_seed(report: Report, columns: Sequence[str]) -> dict[int, Ints]:
+    """By seed, the quarter of each client of the fleet, by the sum of its seconds per sample or per byte.
+
+    Arms of a seed share the fleet: the first arm with a table of clients gives it. Seeds without one are left
+    out.
+    """
+    found: dict[int, Ints] = {}
+    for arm in report.arms:
+        for run in arm.runs:
+            if run.seed in found or (table := report.directory.read_clients(arm.name, run.seed)) is None:
+                continue
+            values = [np.asarray(table[name].to_numpy(), dtype=np.float64) for name in columns]
+            found[run.seed] = quarters(_cost(values, columns))
+    return found
+
+
+def _cost(values: Sequence[Floats], columns: Sequence[str]) -> Floats:
+    cost: Floats = np.zeros(len(values[0]))
+    for column, name in zip(values, columns, strict=True):
+        if name.endswith("_per_s"):
+            with np.errstate(divide="ignore"):
+                cost = cost + 1 / column
+        else:
+            cost = cost + column
+    return cost
+
+
+def _by_label(report: Report) -> Grouping:
+    """Groups by the main label of each client."""
+    seeds = [seed for of_arm in report.clients.values() for seed in of_arm if seed is not None]
+    shown = shown_labels(seeds)
+    if not shown:
+        return Grouping("label", "label mix", [], {}, NOT_RECORDED)
+    labels = [seed.labels for seed in seeds if seed.labels is not None]
+    folds = any((label_groups(found, shown) == len(shown)).any() for found in labels)
+    names = [*(f"label {label}" for label in shown), *(["other labels"] if folds else [])]
+    groups: Groups = {
+        name: [
+            None
+            if seed is None or seed.labels is None
+            else group_means(seed.accuracy, label_groups(seed.labels, shown), len(names))
+            for seed in of_arm
+        ]
+        for name, of_arm in report.clients.items()
+    }
+    folded = f"The {MOST_LABELS} labels of most clients are shown by themselves. " if folds else ""
+    note = (
+        "By the label of which a client held most training samples when it was scored, the lowest of ties. "
+        f"{folded}Clients may have other labels in arms that reach other data by the horizon. {BY_CHANCE}"
+        "A mean over seeds needs clients of that label in every seed."
+    )
+    return Grouping("label", "label mix", names, groups, note)
+
+
+def _table(report: Report, grouping: Grouping) -> NotedTable:
+    """The mean accuracy of each group by arm."""
+    reference = [seed.counts for seed in grouping.groups[report.arms[0].name] if seed is not None]
+    counts = np.mean(reference, axis=0) if reference else np.zeros(len(grouping.names))
+    headings = [
+        f"{name} (n {count:,.0f})" for name, count in zip(grouping.names, counts.tolist(), strict=True)
+    ]
+    rows = [(arm.name, _cells(grouping.groups[arm.name], len(headings))) for arm in report.arms]
+    note = f"{intervals_of_single_arms(report.arms)}{grouping.note}".strip()
+    return NotedTable(f"By {grouping.what}", TextTable(headings, rows), [note])
+
+
+def _cells(seeds: Sequence[GroupMeans | None], num_groups: int) -> list[Cell]:
+    """A cell for each group: the mean over seeds, of which each must have clients in it."""
+    by_seed = [np.full(num_groups, np.nan) if seed is None else seed.accuracy for seed in seeds]
+    by_group = [
+        [None if np.isnan(value) else float(value) for value in group] for group in np.transpose(by_seed)
+    ]
+    return [show_estimate(share_estimate(group), percent_scale(0.0)) for group in by_group]
+
+
+def _on_page(report: Report) -> Shown:
+    found = report.once(groupings)
+    return Shown(
+        [_table(report, grouping) for grouping in found if grouping.names],
+        remarks=[f"By {grouping.what}: {grouping.note}" for grouping in found if not grouping.names],
+    )
+
+
+TABLE = Table(
+    title="By group", place=Place("for-whom", group="clients"), says_something=are_logged, on_page=_on_page
+)

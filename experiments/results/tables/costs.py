@@ -1,0 +1,173 @@
+"""Costs and counts of events of an arm up to the horizon, per run.
+
+Amounts of data are in bytes, times in seconds; `virtual_time_s` and `wall_s` are of whole runs.
+`models_trained_per_client` is what was uploaded for training, in models, per completed visit: exact if no
+packet is lost and every visit completes. Packets that are sent again count, and so does what a visit had
+uploaded when it was abandoned or dropped out: then it is an upper bound. `final_client_distance` is the last
+client distance that was measured by the horizon. `waiting_for_responses_s` is the virtual time before
+dispatch, in which no visit is out: a round waits for reports, for responses to client requests, and until
+enough clients are online. `clusters` is the number of clusters at the horizon, also empty ones: what splits,
+merges and re-clusterings have left. `reclustering_rounds` has a list of rounds for each seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from emulator.arrays import Floats
+from emulator.messages import BYTES_PER_PARAMETER
+from emulator.storage.runlog import RoundRecord
+from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.statistics.comparisons import MeasuredRun
+from experiments.results.statistics.intervals import amount_estimate
+from experiments.results.statistics.scales import bytes_scale, count_scale, index_scale, time_scale
+from experiments.results.tables.table import Column, InTerminal, OfRun, Place, Quantity, Table, over_seeds
+
+NOTE = (
+    "Per run of one seed, up to the horizon; virtual time and wall time are those of whole runs. Download "
+    "and upload are training traffic; control is reports and client requests with the models that they "
+    "need, both ways. Wall time is how long the emulation took on its machine. Clusters are those that "
+    "exist at the horizon, also empty ones: what splits, merges and re-clusterings have left. Moves are "
+    "clients that changed their cluster one by one. Models trained per visit are what clients uploaded for "
+    "training, in models, per completed visit; packets that were sent again and uploads that were cut "
+    "short count too, so that it is an upper bound where there were any. Waiting for responses is the "
+    "virtual time in which no visit was out: rounds waited for reports, for responses to requests, and "
+    "until enough clients were online."
+)
+NOTE_IN_TERMINAL = (
+    "Costs are per run, up to the horizon; virtual time and wall time are those of whole runs. Download and "
+    "upload are of training; control is reports and client requests with the models that they need, both "
+    "ways. Clusters are those that exist at the horizon, also empty ones. Wall time is longer if other runs "
+    "share the machine, as with --jobs."
+)
+
+RECLUSTERINGS = Column("global_reclusterings", "global re-clusterings", count_scale)
+CLIENT_DISTANCE = Column("mean_client_distance", "client distance", index_scale, in_terminal=False)
+
+
+def reclustered_s(run: FinishedRun) -> Floats:
+    """(k,) the virtual times at which the rounds with a global re-clustering closed, ascending."""
+    return np.array([record.closed_s for record in run.records if record.reclustered], dtype=np.float64)
+
+
+def client_distances(run: FinishedRun) -> Floats:
+    """(n, 2) when each round with a measurement closed, in virtual seconds, and its mean client distance."""
+    found = [
+        (record.closed_s, record.mean_client_distance)
+        for record in run.records
+        if record.mean_client_distance is not None
+    ]
+    return np.array(found, dtype=np.float64).reshape(-1, 2)
+
+
+def global_reclusterings(run: MeasuredRun) -> float:
+    """The number of global re-clusterings up to the horizon."""
+    return float(np.count_nonzero(run.once(reclustered_s) <= run.horizon.horizon_s))
+
+
+def mean_client_distance(run: MeasuredRun) -> float | None:
+    """The mean client distance, averaged over the rounds up to the horizon that have it; None without."""
+    distances = _client_distances(run)
+    return float(np.mean(distances)) if len(distances) else None
+
+
+def _final_client_distance(run: MeasuredRun) -> float | None:
+    distances = _client_distances(run)
+    return float(distances[-1]) if len(distances) else None
+
+
+def _client_distances(run: MeasuredRun) -> Floats:
+    closed_s, distances = run.once(client_distances).T
+    found: Floats = distances[closed_s <= run.horizon.horizon_s]
+    return found
+
+
+def _models_trained_per_client(run: MeasuredRun) -> float | None:
+    """Models uploaded for training per completed visit.
+
+    None if no visit completed, or if the header of the log does not have the number of parameters.
+    """
+    completed = sum(len(record.completed) for record in run.records)
+    num_parameters: int | None = run.run.header.get("num_parameters")
+    if not completed or num_parameters is None:
+        return None
+    return run.records[-1].upload_bytes / (BYTES_PER_PARAMETER * num_parameters) / completed
+
+
+def _waiting_s(run: MeasuredRun) -> float:
+    """The virtual seconds from the end of each round to the dispatch of the next one, when no visit is out.
+
+    The first round counts from its opening.
+    """
+    ends = [record.closed_s for record in run.records]
+    starts = [record.opened_s for record in run.records[:1]] + ends
+    return math.fsum(record.dispatched_s - end for record, end in zip(run.records, starts, strict=False))
+
+
+def _amount(of_run: OfRun) -> Quantity:
+    return over_seeds(of_run, amount_estimate)
+
+
+def _total(of_round: Callable[[RoundRecord], int]) -> Quantity:
+    """A number that is counted round by round: its sum over the rounds of each run."""
+    return _amount(lambda run: float(sum(map(of_round, run.records))))
+
+
+def _last(of_round: Callable[[RoundRecord], float]) -> Quantity:
+    """A number that is counted from the start of the run: its value in the last round, or 0."""
+    return _amount(lambda run: of_round(run.records[-1]) if run.records else 0.0)
+
+
+def _reclustering_rounds(run: MeasuredRun) -> list[int]:
+    return [record.round for record in run.records if record.reclustered]
+
+
+TABLE = Table(
+    title="Costs",
+    place=Place("why", after_figures=True),
+    quantities={
+        "rounds": _total(lambda record: 1),
+        "global_reclusterings": _amount(global_reclusterings),
+        "mean_client_distance": _amount(mean_client_distance),
+        "final_client_distance": _amount(_final_client_distance),
+        "download_bytes": _last(lambda record: record.download_bytes),
+        "upload_bytes": _last(lambda record: record.upload_bytes),
+        "control_bytes": _last(lambda record: record.control_bytes),
+        "models_sent": _last(lambda record: record.models_sent),
+        "models_trained_per_client": _amount(_models_trained_per_client),
+        "waiting_for_responses_s": _amount(_waiting_s),
+        "clusters": _last(lambda record: float(len(record.clusters))),
+        "moves": _total(lambda record: record.moved),
+        "dropouts": _total(lambda record: len(record.dropped)),
+        "abandoned": _total(lambda record: record.abandoned),
+        "crashed_visits": _total(lambda record: len(record.crashed)),
+        "rejected_updates": _total(lambda record: len(record.rejected)),
+        "nonfinite_reports": _total(lambda record: record.nonfinite_reports),
+        "virtual_time_s": _amount(lambda run: run.run.records[-1].closed_s),
+        "wall_s": _amount(lambda run: run.run.timing.wall_s),
+        "reclustering_rounds": lambda arm, _: list(map(_reclustering_rounds, arm.measured)),
+    },
+    columns=(
+        Column("rounds", "rounds", count_scale),
+        RECLUSTERINGS,
+        Column("clusters", "clusters", count_scale),
+        Column("moves", "moves", count_scale),
+        Column("dropouts", "drop-outs", count_scale),
+        Column("download_bytes", "download", bytes_scale),
+        Column("upload_bytes", "upload", bytes_scale),
+        Column("control_bytes", "control", bytes_scale),
+        CLIENT_DISTANCE,
+        Column("final_client_distance", "at the horizon", index_scale, in_terminal=False),
+        Column("models_trained_per_client", "models trained per visit", index_scale, in_terminal=False),
+        Column("waiting_for_responses_s", "waiting for responses", time_scale, in_terminal=False),
+        Column("virtual_time_s", "virtual time", time_scale),
+        Column("wall_s", "wall time", time_scale),
+    ),
+    note=lambda summary: NOTE,
+    in_terminal=InTerminal(
+        "cost, mean over seeds", has_intervals=False, in_notebook=True, note=NOTE_IN_TERMINAL
+    ),
+)

@@ -1,0 +1,73 @@
+"""The deciles of the accuracies of clients at the horizon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from experiments.results.statistics.client_accuracy import DECILES, ClientAccuracy
+from experiments.results.statistics.intervals import Estimate, share_estimate
+from experiments.results.statistics.scales import percent_scale
+from experiments.results.tables.cells import Cell, show_estimate
+from experiments.results.tables.clients import are_logged
+from experiments.results.tables.notes import intervals_of_single_arms
+from experiments.results.tables.report import Report
+from experiments.results.tables.table import NotedTable, Place, Shown, Table, TextTable
+
+
+def decile_estimates(by_seed: Sequence[ClientAccuracy | None]) -> list[Estimate]:
+    """The nine deciles of the accuracies of clients: those of each seed, and their means over seeds."""
+    shares = np.array(DECILES)
+    deciles = [None if seed is None else seed.quantiles(shares).tolist() for seed in by_seed]
+    return [
+        share_estimate([None if seed is None else seed[index] for seed in deciles])
+        for index in range(len(DECILES))
+    ]
+
+
+def _on_page(report: Report) -> Shown:
+    scale = percent_scale(0.0)
+    rows = [
+        (
+            arm.name,
+            [show_estimate(estimate, scale) for estimate in decile_estimates(report.clients[arm.name])],
+        )
+        for arm in report.arms
+    ]
+    table = TextTable([f"{100 * share:.0f} %" for share in DECILES], rows)
+    return Shown([NotedTable("Deciles", table, [_note(report, rows)])])
+
+
+def _note(report: Report, rows: Sequence[tuple[str, list[Cell]]]) -> str:
+    scored = [seed for arm in report.arms for seed in report.clients[arm.name] if seed is not None]
+    fewest, most = min(len(seed.clients) for seed in scored), max(len(seed.clients) for seed in scored)
+    count = f"{fewest:,}" if fewest == most else f"between {fewest:,} and {most:,}"
+    left_out = max(seed.left_out for seed in scored)
+    without = (
+        f"Up to {left_out:,} clients of a run had no test samples or no model then, and are left out. "
+        if left_out
+        else ""
+    )
+    few = "With so few, deciles are interpolated between clients." if fewest < 20 else ""
+    return (
+        f"Of the accuracies of {count} clients per run, at the last evaluation by the horizon: the share of "
+        "clients in the heading has that accuracy or a lower one; 50 % is the median client. "
+        f"{intervals_of_single_arms(report.arms)}{_coarse(rows)}{without}{few}"
+    ).strip()
+
+
+def _coarse(rows: Sequence[tuple[str, list[Cell]]]) -> str:
+    """A warning if an interval has no width, as seeds may agree on a decile; otherwise empty."""
+    intervals = [cell.interval.strip("[]").split(", ") for _, cells in rows for cell in cells]
+    if not any(len(ends) == 2 and ends[0] == ends[1] for ends in intervals):
+        return ""
+    return (
+        "Accuracies of clients are multiples of one test sample, so seeds may have the very same decile: an "
+        "interval of no width is no certainty. "
+    )
+
+
+TABLE = Table(
+    title="Deciles", place=Place("for-whom", group="clients"), says_something=are_logged, on_page=_on_page
+)

@@ -1,0 +1,76 @@
+"""What the page of a run directory and the figures of a notebook are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from experiments.results.drawing.arms import Arm
+from experiments.results.reading.clusters_in_force import num_clients
+from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.statistics.client_accuracy import ClientAccuracy
+from experiments.results.tables.summary import Summary
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Report:
+    """The finished runs of a run directory with their summary, in which at least one arm is compared."""
+
+    directory: RunDirectory
+    runs: Sequence[FinishedRun]
+    summary: Summary
+    _found: dict[Callable[[Report], Any], Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def experiment(self) -> dict[str, Any]:
+        """The configuration as it was recorded."""
+        return self.directory.experiment()
+
+    @cached_property
+    def order(self) -> list[str]:
+        """The names of all arms in the configured order."""
+        return [str(arm["name"]) for arm in self.experiment["arm"]]
+
+    @cached_property
+    def arms(self) -> list[Arm]:
+        """The arms that are compared, as they are drawn, the reference arm first."""
+        return [
+            Arm(arm.arm, arm.runs, arm.curves, self.order.index(arm.arm)) for arm in self.summary.compared
+        ]
+
+    @property
+    def most_seeds(self) -> int:
+        """The number of seeds of the arm that has most."""
+        return max(len(arm.runs) for arm in self.arms)
+
+    @property
+    def num_clients(self) -> int:
+        """The number of clients, by the log of the first run; 0 if it does not have them."""
+        return num_clients(self.arms[0].runs[0])
+
+    @property
+    def scored(self) -> int | None:
+        """The configured number of clients that are scored; None for all."""
+        scored: int | None = self.experiment.get("round", {}).get("evaluate_clients")
+        return scored
+
+    @property
+    def scores_a_sample(self) -> bool:
+        """Whether only a sample of the clients is scored."""
+        return self.scored is not None and self.scored < self.num_clients
+
+    @property
+    def clients(self) -> dict[str, list[ClientAccuracy | None]]:
+        """By arm, the last evaluation of the clients of each seed by the horizon (`MeasuredRun.clients`)."""
+        return {arm.arm: [run.clients for run in arm.measured] for arm in self.summary.compared}
+
+    def once(self, find: Callable[[Report], T]) -> T:
+        """`find(self)`, computed at the first call; for what several tables and figures need."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        found: T = self._found[find]
+        return found

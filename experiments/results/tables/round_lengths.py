@@ -1,0 +1,194 @@
+"""How long the rounds of an arm were, and what they waited for, up to the horizon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from experiments.results.reading.run_directory import RunDirectory
+from experiments.results.statistics.closers import Closer, closers, most_often
+from experiments.results.statistics.scales import time_scale
+from experiments.results.statistics.visit_columns import VisitColumns
+from experiments.results.statistics.waiting import BETWEEN, COMPONENTS, VISITS, Waiting, waiting
+from experiments.results.tables.cells import Cell
+from experiments.results.tables.report import Report
+from experiments.results.tables.table import NotedTable, Place, Shown, Table, TextTable
+
+MOST_NAMED_ARMS = 4
+"""With more arms, the sentence names only those with the shortest and the longest rounds."""
+
+MOST_CLOSERS = 30
+"""Rows of the table of clients that closed rounds, as evenly as possible over the arms."""
+
+NOTE = (
+    "Means over seeds, of the rounds that closed by the horizon; percentages are shares of their "
+    "length, from the opening to the end."
+)
+
+
+@dataclass(frozen=True)
+class ArmWaiting:
+    """What the rounds of an arm waited for, in virtual seconds, and how many rounds each of its seeds closed.
+
+    `seconds` has the sums over rounds of each component, a mean over seeds.
+    """
+
+    arm: str
+    rounds: float  # mean over seeds
+    seconds: dict[str, float]
+
+    @classmethod
+    def of_runs(cls, arm: str, runs: Sequence[Waiting]) -> ArmWaiting:
+        """The means over `runs`, one for each seed; at least one."""
+        totals = [run.totals_s for run in runs]
+        return cls(
+            arm,
+            float(np.mean([len(run.round) for run in runs])),
+            {name: float(np.mean([total[name] for total in totals])) for name in (*COMPONENTS, BETWEEN)},
+        )
+
+    @property
+    def length_s(self) -> float:
+        """The mean length of a round, from its opening to its end."""
+        return sum(self.seconds[name] for name in COMPONENTS) / max(self.rounds, 1.0)
+
+    def share(self, component: str) -> float:
+        """The share of a component of the length of rounds."""
+        total_s = sum(self.seconds[name] for name in COMPONENTS)
+        return self.seconds[component] / total_s if total_s else 0.0
+
+
+@dataclass(frozen=True)
+class Waits:
+    """What the rounds of each arm waited for, and the clients of each arm that closed most of them."""
+
+    by_arm: list[ArmWaiting]
+    closed_most: list[tuple[str, Closer]]
+
+
+def waits(report: Report) -> Waits:
+    """Those of all rounds that closed by the horizon; one pass over the visits of all runs.
+
+    Raises:
+        DataFileError: A file of a run is damaged.
+        InputError: The visits of a run are not those of its log.
+    """
+    by_arm: list[ArmWaiting] = []
+    closed_most: list[tuple[str, Closer]] = []
+    fixed = fixed_durations(report.experiment)
+    most = max(2, MOST_CLOSERS // max(1, len(report.arms)))
+    for arm in report.summary.compared:
+        waited: list[Waiting] = []
+        found: list[Closer] = []
+        for run in arm.measured:
+            seed = run.run.seed
+            visits = read_columns(report.directory, arm.arm, seed)
+            waited.append(waiting(run.records, visits, is_fixed=fixed[arm.arm]))
+            if visits is not None:
+                clients = report.directory.read_clients(arm.arm, seed)
+                found += closers(seed, waited[-1], visits, clients)
+        by_arm.append(ArmWaiting.of_runs(arm.arm, waited))
+        closed_most += [(arm.arm, closer) for closer in most_often(found, most)]
+    return Waits(by_arm, closed_most)
+
+
+def read_columns(directory: RunDirectory, arm: str, seed: int) -> VisitColumns | None:
+    """The visits of a run; None if they were not recorded."""
+    table = directory.read_visits(arm, seed)
+    return None if table is None else VisitColumns.from_table(table)
+
+
+def fixed_durations(experiment: dict[str, Any]) -> dict[str, bool]:
+    """Whether the rounds of an arm have a fixed duration, by the arm's name.
+
+    >>> fixed_durations({"arm": [{"name": "global"}, {"name": "timed", "pacing": {"kind": "fixed"}}]})
+    {'global': False, 'timed': True}
+    """
+    return {
+        str(arm["name"]): isinstance(arm.get("pacing"), dict) and arm["pacing"].get("kind") == "fixed"
+        for arm in experiment["arm"]
+    }
+
+
+def lengths_sentence(arms: Sequence[ArmWaiting]) -> str:
+    """How long rounds were and what they consisted of; of many arms, the shortest and the longest rounds.
+
+    >>> seconds = dict.fromkeys((*COMPONENTS, BETWEEN), 0.0) | {"compute": 90.0, "upload": 10.0}
+    >>> lengths_sentence([ArmWaiting("global", 10.0, seconds)])
+    'Mean length of a round: global 10.0 s (compute 90 %, upload 10 %).'
+    """
+    if not arms:
+        return ""
+    named = list(arms)
+    if len(named) > MOST_NAMED_ARMS:
+        named = [_shortest(arms), _longest(arms)]
+    scale = time_scale(max(arm.length_s for arm in named))
+    parts = []
+    for arm in named:
+        shares = sorted(((arm.share(name), name) for name in COMPONENTS), reverse=True)
+        parts.append(
+            f"{arm.arm} {scale(arm.length_s)} ("
+            + ", ".join(f"{name} {100 * share:.0f} %" for share, name in shares if share >= 0.005)
+            + ")"
+        )
+    text = f"Mean length of a round: {'; '.join(parts)}."
+    if len(named) < len(arms):
+        text = f"Shortest and longest mean round of {len(arms)} arms: {'; '.join(parts)}."
+    lengths = [arm.length_s for arm in arms]
+    if max(lengths) > 1.1 * min(lengths):
+        text += (
+            f" Rounds of {_longest(arms).arm} are {max(lengths) / max(min(lengths), 1e-9):.2g} times as "
+            "long as the shortest: in the same virtual time the arm makes fewer server steps, which counts "
+            "in every time to accuracy."
+        )
+    return text
+
+
+def lengths_table(arms: Sequence[ArmWaiting]) -> TextTable:
+    """A row for each arm: its rounds, their mean length, and the share of each component that occurs."""
+    shown = [name for name in shown_components(arms) if name != BETWEEN]
+    scale = time_scale(max((arm.length_s for arm in arms), default=0.0))
+    rows = [
+        (
+            arm.arm,
+            [
+                Cell(f"{arm.rounds:,.4g}"),
+                Cell(scale(arm.length_s)),
+                *(Cell(f"{100 * arm.share(name):.1f} %") for name in shown),
+            ],
+        )
+        for arm in arms
+    ]
+    return TextTable(["rounds", "mean length", *shown], rows)
+
+
+def shown_components(arms: Sequence[ArmWaiting]) -> list[str]:
+    """The components that occur, in order of time; the phases always, unless visits were not recorded."""
+    return [name for name in (*COMPONENTS, BETWEEN) if any(arm.seconds[name] > 0 for arm in arms)]
+
+
+def _shortest(arms: Sequence[ArmWaiting]) -> ArmWaiting:
+    """The arm with the shortest mean round; of equals, the first."""
+    return min(arms, key=lambda arm: arm.length_s)
+
+
+def _longest(arms: Sequence[ArmWaiting]) -> ArmWaiting:
+    """The arm with the longest mean round; of equals, the first."""
+    return max(arms, key=lambda arm: arm.length_s)
+
+
+def are_unrecorded(arms: Sequence[ArmWaiting]) -> bool:
+    """Whether visits of some arm were not recorded."""
+    return any(arm.seconds[VISITS] > 0 for arm in arms)
+
+
+def _on_page(report: Report) -> Shown:
+    arms = report.once(waits).by_arm
+    table = NotedTable("Lengths of rounds", lengths_table(arms), [NOTE])
+    return Shown([table], lead=lengths_sentence(arms))
+
+
+TABLE = Table(title="Lengths of rounds", place=Place("why", group="rounds"), on_page=_on_page)

@@ -1,0 +1,229 @@
+"""How long arms take to reach target accuracies: a table for each target, of medians over seeds.
+
+Times are those of `AccuracyCurve`. `saved_s` is the reference arm's `time_below_s` minus the arm's, `speedup`
+the reference arm's `held_from_s` over the arm's; both are None for the reference arm. `below_after_drift` is
+the share of the time from the first mass event to the horizon that is below the target, and None unless every
+run has a mass event before the horizon. `held` is the number of `seeds` that hold the target at the horizon.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from experiments.results.reading.recorded import REFERENCE, Target
+from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
+from experiments.results.statistics.intervals import Estimate, mean_estimate
+from experiments.results.statistics.medians import (
+    UNKNOWN,
+    Bounds,
+    MedianEstimate,
+    exactly,
+    median_estimate,
+    ratio,
+)
+from experiments.results.statistics.scales import (
+    factor_scale,
+    percent_scale,
+    signed_time_scale,
+    time_scale,
+)
+from experiments.results.tables.notes import BOUNDS, MOVES, at_their_own_levels
+from experiments.results.tables.report import Report
+from experiments.results.tables.summary import Summary
+from experiments.results.tables.table import (
+    Column,
+    InTerminal,
+    NotedTable,
+    Place,
+    Row,
+    Shown,
+    Table,
+    Tally,
+    TextTable,
+    any_measured,
+    text_table,
+)
+
+T = TypeVar("T")
+
+HOW_TO_SET_A_TARGET = (
+    "No target accuracy is set. report.targets = [0.5] in the configuration, or --set 'report.targets=[0.5]' "
+    "with the same run command, adds a table of times to that accuracy without running anything again."
+)
+BELOW_AFTER_DRIFT = (
+    "Below after drift is the share of the time from the first mass event of each run to the horizon that is "
+    "below the target. "
+)
+
+HELD_FROM = Column("held_from_s", "held from", time_scale)
+SPEEDUP = Column("speedup", "speed-up", factor_scale)
+HELD = Tally("held", "held", factor_scale)
+
+
+@dataclass(frozen=True)
+class TargetTable:
+    """The rows of all arms for one target."""
+
+    target: Target
+    accuracy: Estimate  # the accuracy that the target stands for
+    rows: list[Row]
+
+    def as_json(self) -> dict[str, object]:
+        """The entry in `summary.json`."""
+        return {
+            "target": self.target,
+            "accuracy": self.accuracy.as_json(),
+            "arms": {row.arm: row.as_json() for row in self.rows},
+        }
+
+
+def target_table(target: Target, compared: Compared) -> TargetTable:
+    """The table of one target."""
+    goals: dict[int, float | None] = {
+        run.run.seed: run.curve.final(run.horizon.horizon_s) if target == REFERENCE else float(target)
+        for run in compared.reference.measured
+    }
+    # If a reference run was not evaluated by the horizon, its accuracy is unknown: no run of the seed reaches
+    # it.
+    known = {seed: math.inf if goal is None else goal for seed, goal in goals.items()}
+    rows = [_row(arm, [known[seed] for seed in arm.seed_ids], compared) for arm in compared.arms]
+    return TargetTable(target, mean_estimate(list(goals.values())), rows)
+
+
+def _row(arm: Comparison, goals: Sequence[float], compared: Compared) -> Row:
+    """The row of one arm; `goals` are the accuracies of the target, one for each seed of the arm."""
+    end_s = compared.horizon.horizon_s
+
+    def of(runs: Sequence[MeasuredRun], time: Callable[[MeasuredRun, float], T]) -> list[T]:
+        return [time(run, goal) for run, goal in zip(runs, goals, strict=True)]
+
+    below_s, reference_below_s = (of(runs, _below_s) for runs in (arm.measured, arm.reference))
+    held, reference_held = (of(runs, _held_from) for runs in (arm.measured, arm.reference))
+    shares = of(arm.measured, _below_after_drift) if compared.has_event else None
+    return Row(
+        arm.arm,
+        {
+            "time_below_s": median_estimate([exactly(time_s) for time_s in below_s]),
+            "saved_s": None if arm.is_reference else _saved_s(below_s, reference_below_s, end_s),
+            "below_after_drift": None if shares is None else median_estimate(shares),
+            "first_reached_s": median_estimate(of(arm.measured, _first_reached)),
+            "held_from_s": median_estimate(held),
+            "speedup": None
+            if arm.is_reference
+            else median_estimate(list(map(ratio, reference_held, held)), geometric=True),
+            "held": sum(bounds.high < math.inf for bounds in held),
+            "seeds": len(held),
+        },
+    )
+
+
+def _below_s(run: MeasuredRun, goal: float) -> float:
+    return run.curve.time_below_s(goal, run.horizon.horizon_s)
+
+
+def _held_from(run: MeasuredRun, goal: float) -> Bounds:
+    return run.curve.held_from(goal, run.horizon.horizon_s)
+
+
+def _first_reached(run: MeasuredRun, goal: float) -> Bounds:
+    return run.curve.first_reached(goal, run.horizon.horizon_s)
+
+
+def _below_after_drift(run: MeasuredRun, goal: float) -> Bounds:
+    """The share of the time from the first mass event to the horizon; the run must have one before it."""
+    assert run.event_s is not None
+    horizon_s = run.horizon.horizon_s
+    return exactly(run.curve.time_below_s(goal, horizon_s, run.event_s) / (horizon_s - run.event_s))
+
+
+def _saved_s(below_s: Sequence[float], reference_s: Sequence[float], horizon_s: float) -> MedianEstimate:
+    """The median of the time saved: the reference arm's time below the target minus the arm's, seed by seed.
+
+    Undetermined if neither arm reaches the target in any seed: no measurement tells the two apart.
+    """
+    if all(time_s == horizon_s for time_s in (*below_s, *reference_s)):
+        return median_estimate([UNKNOWN] * len(below_s))
+    return median_estimate(
+        [
+            exactly(reference_time_s - arm_time_s)
+            for reference_time_s, arm_time_s in zip(reference_s, below_s, strict=True)
+        ]
+    )
+
+
+def target_name(table: TargetTable, reference_arm: str) -> str:
+    """The heading of a target's table: its accuracy, or whose accuracy it is.
+
+    >>> target_name(TargetTable(0.5, mean_estimate([0.5]), []), "global")
+    '50.0 %'
+    """
+    if table.accuracy.mean is None:
+        return f"{reference_arm}'s accuracy at the horizon"
+    accuracy = percent_scale(0.0)(table.accuracy.mean)
+    if table.target == REFERENCE:
+        return f"{reference_arm}'s accuracy at the horizon ({accuracy})"
+    return accuracy
+
+
+def _note(summary: Summary) -> str:
+    if not summary.targets:
+        return HOW_TO_SET_A_TARGET
+    rows = [row for table in summary.targets for row in table.rows]
+    levels = {
+        f"{100 * row['time_below_s'].level:.1f} %" for row in rows if row["time_below_s"].level is not None
+    }
+    level = f", with an interval of order statistics at {' or '.join(sorted(levels))}" if levels else ""
+    smoothed = "accuracy" if summary.window == 1 else f"the mean of the last {summary.window} evaluations"
+    moves = MOVES if any(table.target == REFERENCE for table in summary.targets) else ""
+    compared = [row[key] for row in rows for key in ("saved_s", "speedup") if row[key] is not None]
+    return (
+        f"Median over seeds{level}; saved and speed-up are medians of the differences and ratios of single "
+        f"seeds. Time below counts every evaluation, and the time before the first one. "
+        f"{BELOW_AFTER_DRIFT if any(row['below_after_drift'] for row in rows) else ''}"
+        f"Held from is the first evaluation from which {smoothed} stays at or above the target up to the "
+        f"horizon; held is the number of seeds in which it does. "
+        f"{BOUNDS}{at_their_own_levels(figure.interval for figure in compared)}{moves}"
+    ).strip()
+
+
+def _captioned(summary: Summary, as_printed: bool) -> list[tuple[str, TextTable]]:
+    return [
+        (
+            f"time to {target_name(table, summary.reference_arm)}",
+            text_table(TABLE.columns, table.rows, in_terminal=as_printed),
+        )
+        for table in summary.targets
+    ]
+
+
+def _on_page(report: Report) -> Shown:
+    summary = report.summary
+    tables = [
+        NotedTable(
+            f"Target: {target_name(table, summary.reference_arm)}", text_table(TABLE.columns, table.rows)
+        )
+        for table in summary.targets
+    ]
+    return Shown(tables, remarks=[_note(summary)])
+
+
+TABLE = Table(
+    title="Time to accuracy",
+    place=Place("pays"),
+    columns=(
+        Column("time_below_s", "time below", time_scale),
+        Column("saved_s", "saved", signed_time_scale),
+        Column("below_after_drift", "below after drift", percent_scale, only_if=any_measured),
+        Column("first_reached_s", "first reached", time_scale, in_terminal=False),
+        HELD_FROM,
+        SPEEDUP,
+        HELD,
+    ),
+    note=_note,
+    in_terminal=InTerminal("", is_against_reference=True, in_notebook=True),
+    captioned=_captioned,
+    on_page=_on_page,
+)
