@@ -53,7 +53,7 @@ def as_csv(frame: pd.DataFrame) -> bytes:
     >>> as_csv(pd.DataFrame({"arm": ["a", "b"], "closed_s": [0.1, None], "models": [[3, 5], []]}))
     b'arm,closed_s,models\\na,0.1,3 5\\nb,,\\n'
     """
-    lists = [name for name in frame.columns if frame[name].map(_is_list).any()]
+    lists = [name for name in frame.columns if any(map(_is_list, frame[name]))]
     flat = frame.assign(**{name: frame[name].map(_joined) for name in lists}) if lists else frame
     text = io.StringIO(newline="")
     flat.to_csv(text, index=False, lineterminator="\n")
@@ -71,7 +71,7 @@ def as_parquet(frame: pd.DataFrame) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    lists = [name for name in frame.columns if frame[name].map(_is_list).any()]
+    lists = [name for name in frame.columns if any(map(_is_list, frame[name]))]
     plain = frame.drop(columns=lists)
     mixed = {name: _as_texts(plain[name]) for name in plain.columns if _is_mixed(plain[name])}
     table = pa.Table.from_pandas(plain.assign(**mixed), preserve_index=False)

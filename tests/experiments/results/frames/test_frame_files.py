@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -40,6 +41,12 @@ def test_csv_is_read_back_exactly() -> None:
     ]
     read = pd.read_csv(io.BytesIO(content))
     assert read["end_s"].tolist()[:2] == [0.1, 1 / 3]
+
+
+@pytest.mark.parametrize("write", [as_csv, as_parquet])
+def test_a_run_directory_of_one_arm_is_written(write: Callable[[pd.DataFrame], bytes]) -> None:
+    """The categories of its arm are mapped one to one, which gives a categorical, not booleans."""
+    assert write(a_frame().iloc[[0, 2]].assign(arm=pd.Categorical(["b", "b"])))
 
 
 def test_parquet_keeps_types_and_the_order_of_arms() -> None:
