@@ -529,6 +529,20 @@ class Trigger:
     clusters: int  # number of centres before any re-clustering
     fired: bool
 
+    def compared(self, *, are_squared: bool) -> dict[str, float | None]:
+        """What was `measured`, and the `limit` from which it fires: None if there is none.
+
+        `are_squared`: whether the clusterer's distances are squared, and so the threshold with them.
+
+        >>> trigger = Trigger(shift=1.0, mean_distance=8.0, threshold=0.5, clusters=2, fired=False)
+        >>> trigger.compared(are_squared=False), trigger.compared(are_squared=True)
+        ({'measured': 1.0, 'limit': 4.0}, {'measured': 1.0, 'limit': 2.0})
+        """
+        if self.threshold is None or self.mean_distance is None:
+            return {"measured": self.shift, "limit": None}
+        share = self.threshold**2 if are_squared else self.threshold
+        return {"measured": self.shift, "limit": share * self.mean_distance}
+
 
 @dataclass(frozen=True)
 class PairwiseTrigger:
@@ -539,5 +553,28 @@ class PairwiseTrigger:
     clusters: int  # number of centres before any re-clustering
     fired: bool
 
+    def compared(self, *, are_squared: bool) -> dict[str, float | None]:
+        """What was `measured`, and the `limit` above which it fires; see `Trigger.compared`."""
+        return {"measured": self.largest_distance, "limit": self.delta}
 
-AnyTrigger = Trigger | PairwiseTrigger
+
+@dataclass(frozen=True)
+class NamedNumbers:
+    """The same, for a trigger with quantities of its own: at most 16 numbers by name.
+
+    A name is of at most 32 lower-case letters, digits and underscores, the first of them a letter. Its number
+    is finite, or a list with a finite one for each of the `clusters`; a quantity that is undefined is left
+    out. The log refuses anything else.
+    """
+
+    numbers: Mapping[str, float | list[float]]
+    clusters: int  # number of centres before any re-clustering
+    fired: bool
+
+    def compared(self, *, are_squared: bool) -> Mapping[str, float | list[float]]:
+        """All numbers, as the trigger named them; see `Trigger.compared`."""
+        return self.numbers
+
+
+AnyTrigger = Trigger | PairwiseTrigger | NamedNumbers
+"""What a trigger logs; each says by `compared` which numbers it compared, by the names of lines to draw."""

@@ -34,30 +34,45 @@ MOST_NAME = 255
 MOST_DIGITS = 9
 """Most digits of a number that is a key of an object."""
 
-OF_SCORED = ("client_accuracy", "client_label")
-"""The arrays of a record that have an entry for each scored client; others have one for each client."""
-
-ROUNDING = 1e-9
-"""How far a mean of ones may exceed one."""
-
 
 @dataclass(frozen=True)
 class Kind:
-    """Which JSON values a field accepts; `name` is the field's type, as errors name it."""
+    """Which JSON values a field accepts: those of `types`, and of others those of which `otherwise` is true.
+
+    `name` is the field's type, as errors name it.
+    """
 
     name: str
-    fits: Callable[[object], bool]
+    types: frozenset[type]
+    otherwise: Callable[[object], bool] = lambda value: False
+
+    def fits(self, value: object) -> bool:
+        return type(value) in self.types or self.otherwise(value)
+
+    @property
+    def bare(self) -> str:
+        """The name without that of null."""
+        return self.name.removesuffix(_OR_NONE)
+
+    @property
+    def may_miss(self) -> bool:
+        """Whether null fits."""
+        return self.name.endswith(_OR_NONE)
+
+
+_OR_NONE = " | None"
 
 
 def or_none(kind: Kind) -> Kind:
     """Values of this kind, and null."""
-    return Kind(f"{kind.name} | None", lambda value: value is None or kind.fits(value))
+    return Kind(f"{kind.name}{_OR_NONE}", kind.types | {type(None)}, kind.otherwise)
 
 
 def object_of(name: str, kinds: Mapping[str, Kind]) -> Kind:
     """Objects with exactly these keys, each with a value of its kind."""
     return Kind(
         name,
+        frozenset(),
         lambda value: (
             isinstance(value, dict)
             and value.keys() == kinds.keys()
@@ -68,13 +83,18 @@ def object_of(name: str, kinds: Mapping[str, Kind]) -> Kind:
 
 def either(first: Kind, second: Kind) -> Kind:
     """Values of one of two kinds."""
-    return Kind(f"{first.name} | {second.name}", lambda value: first.fits(value) or second.fits(value))
+    return Kind(
+        f"{first.name} | {second.name}",
+        first.types | second.types,
+        lambda value: first.otherwise(value) or second.otherwise(value),
+    )
 
 
 def by_number(kind: Kind) -> Kind:
     """Objects whose keys are positive whole numbers, with values of this `kind`."""
     return Kind(
         f"dict[int, {kind.name}]",
+        frozenset(),
         lambda value: (
             isinstance(value, dict)
             and all(_is_whole_number(key) for key in value)
@@ -90,10 +110,12 @@ def _is_number(value: object) -> bool:
     return type(value) is float and math.isfinite(value)
 
 
-FLAG = Kind("bool", lambda value: type(value) is bool)
-WHOLE = Kind("int", lambda value: type(value) is int)
-NUMBER = Kind("float", _is_number)
-WHOLES = Kind("list[int]", lambda value: isinstance(value, list) and set(map(type, value)) <= {int})
+FLAG = Kind("bool", frozenset({bool}))
+WHOLE = Kind("int", frozenset({int}))
+NUMBER = Kind("float", frozenset(), _is_number)
+WHOLES = Kind(
+    "list[int]", frozenset(), lambda value: isinstance(value, list) and set(map(type, value)) <= {int}
+)
 
 
 def refuse_wrong_header(header: Mapping[str, Any]) -> None:
@@ -120,56 +142,6 @@ def refuse_wrong_header(header: Mapping[str, Any]) -> None:
         raise ValueError(
             f"concepts must have a column for each client, and at most {MOST_CONCEPTS} entries in all"
         )
-
-
-def refuse_wrong_record(
-    line: Mapping[str, Any], kinds: Mapping[str, Kind], header: Mapping[str, Any], arrays: Mapping[str, Any]
-) -> None:
-    """Raise ValueError unless all values of a record are of their kind, in their range, and fit the header.
-
-    Args:
-        line: the record, with the names of a log line.
-        kinds: the kind of each field that is not an array.
-        header: the log's header, already checked.
-        arrays: the record's arrays by name, already unpacked, or None; each must have an entry for each
-            client.
-    """
-    for name, value in line.items():
-        if name not in arrays and not kinds[name].fits(value):
-            raise ValueError(f"{name} must be of kind {kinds[name].name}, and finite")
-    _refuse_out_of_range(line)
-    _refuse_other_size(line, header, arrays)
-
-
-def _refuse_out_of_range(line: Mapping[str, Any]) -> None:
-    """Raise ValueError unless the numbers of a record are in their ranges and its times in order."""
-    for name in ("round", "step"):
-        if line[name] < 0:
-            raise ValueError(f"{name} = {line[name]} must be at least 0")
-    if not 0 <= line["opened_s"] <= line["dispatched_s"] <= line["closed_s"]:
-        raise ValueError("opened_s, dispatched_s and closed_s must be at least 0, and in this order")
-    for name in ("accuracy", "accuracy_omitting_drift"):
-        if line[name] is not None and not 0 <= line[name] <= 1 + ROUNDING:
-            raise ValueError(f"{name} = {line[name]} must be from 0 to 1")
-
-
-def _refuse_other_size(line: Mapping[str, Any], header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Raise ValueError unless a record's data step and the lengths of its arrays fit the header."""
-    steps = len(header["concepts"]) - 1 if "concepts" in header else None
-    if steps is not None and line["step"] >= steps:
-        raise ValueError(f"step = {line['step']}: there are {steps} data steps")
-    clients = header.get("num_clients")
-    if clients is None and steps is not None:
-        clients = len(header["concepts"][0])
-    holding = line.get("holding")
-    if holding is not None and (holding < 1 or (clients is not None and holding >= clients)):
-        raise ValueError(
-            f"holding = {holding} must be at least 1, and below the number of clients, {clients}"
-        )
-    for name, values in arrays.items():
-        expected = scored_clients(header, clients) if name in OF_SCORED else clients
-        if values is not None and expected is not None and len(values) != expected:
-            raise ValueError(f"{name} has {len(values)} entries, for {expected} clients")
 
 
 def scored_clients(header: Mapping[str, Any], clients: int | None) -> int | None:

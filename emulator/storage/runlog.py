@@ -11,36 +11,27 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from emulator.arrays import Floats32, Ints
 from emulator.errors import DataFileError
-from emulator.messages import AnyTrigger, PairwiseTrigger, Trigger
+from emulator.messages import AnyTrigger
 from emulator.storage.appended_file import AppendedFile
 from emulator.storage.bounded import json_document
 from emulator.storage.log_lines import (
-    FLAG,
     MOST_CLIENTS,
     MOST_LINE_BYTES,
     MOST_LOG_BYTES,
     MOST_UNPACKED_BYTES,
-    NUMBER,
-    WHOLE,
-    WHOLES,
-    Kind,
-    by_number,
-    either,
-    object_of,
-    or_none,
     refuse_wrong_header,
-    refuse_wrong_record,
 )
 from emulator.storage.packed import packed, unpacked
+from emulator.storage.round_schema import TRIGGERS, Logged, RoundSchema, refuse_wrong_numbers
 from emulator.storage.state_tree import Tree
 
 
@@ -53,15 +44,18 @@ class RoundRecord:
     and everything measured with it are None if the round was not evaluated; `drift_cells`,
     `accuracy_omitting_drift` and `serving` also if the trace does not know its concepts. Arrays read from a
     log may have a narrower dtype than declared.
+
+    This is the table of which the log's reader, `rounds.parquet`, the frames and the trackers' points are
+    made: a new quantity is one line of it, and one where it is measured.
     """
 
-    round: int
-    step: int
-    opened_s: float
-    dispatched_s: float
-    closed_s: float
+    round: Annotated[int, Logged(least=0, tracked=False)]
+    step: Annotated[int, Logged(least=0, tracked=False)]
+    opened_s: Annotated[float, Logged(in_order=True, tracked=False)]
+    dispatched_s: Annotated[float, Logged(in_order=True, tracked=False)]
+    closed_s: Annotated[float, Logged(in_order=True, tracked=False)]
     participants: list[int]
-    completed: list[int]
+    completed: Annotated[list[int], Logged(in_a_line="kept")]
     dropped: list[int]
     changed: int  # how often a client checked new data for drift; 0 if the method takes no reports
     reported: int  # how often a client reported: if it had drifted, was new, or all clients had to
@@ -70,14 +64,15 @@ class RoundRecord:
     clusters: list[int]  # labels of the current clusters
     members: Ints | None  # (N,)
     train_loss: float | None
-    accuracy: float | None
+    accuracy: Annotated[float | None, Logged(least=0, most=1)]
     accuracy_std: float | None
     loss: float | None
     mean_client_distance: float | None
     unclustered_distance: float | None
     scored_clients: int | None  # with test samples and a model: `accuracy` is their mean
     drift_cells: int | None  # of these, those whose test samples have another concept than their newest ones
-    accuracy_omitting_drift: float | None  # mean over the other scored clients; None if there are none
+    # mean over the other scored clients; None if there are none
+    accuracy_omitting_drift: Annotated[float | None, Logged(least=0, most=1, after="accuracy_std")]
     serving: Ints | None  # (N,) label of the model of largest weight for each client, -1 = none
     download_bytes: float
     upload_bytes: float
@@ -85,22 +80,25 @@ class RoundRecord:
     models_sent: float  # as in `Ledger`
     # Of a global clustering: the number of clients whose reports determined its centres, and the number of
     # those whose reports determined how many centres there are.
-    kmeans_clients: int | None = None
-    silhouette_clients: int | None = None
-    rejected: list[int] = field(default_factory=list)  # of the completed, those with a non-finite update
-    crashed: list[int] = field(default_factory=list)  # of the dropped, those whose device crashed
+    kmeans_clients: Annotated[int | None, Logged(since=2, after="moved", tracked=False)] = None
+    silhouette_clients: Annotated[int | None, Logged(since=2, after="kmeans_clients", tracked=False)] = None
+    # of the completed, those with a non-finite update
+    rejected: Annotated[list[int], Logged(since=3, after="dropped")] = field(default_factory=list)
+    # of the dropped, those whose device crashed
+    crashed: Annotated[list[int], Logged(since=3, after="dropped")] = field(default_factory=list)
     # (n,) of each of the header's scored clients, NaN without test samples or model; only if configured
-    client_accuracy: Floats32 | None = None
-    trigger: Trigger | PairwiseTrigger | None = (
-        None  # if the clusterer decided whether to re-cluster all clients
-    )
+    client_accuracy: Annotated[Floats32 | None, Logged(since=2, scored=True)] = None
+    # if the clusterer decided whether to re-cluster all clients
+    trigger: Annotated[AnyTrigger | None, Logged(since=4)] = None
     # Of a global clustering, also the first: the mean silhouette of each k tried, None if undefined.
-    silhouettes: dict[int, float | None] | None = None
-    nonfinite_reports: int = 0  # of `reported`, the clients whose report was not finite, and so not used
-    holding: int | None = None  # clients that hold training samples, and so take part; None: all
+    silhouettes: Annotated[dict[int, float | None] | None, Logged(since=4)] = None
+    # of `reported`, the clients whose report was not finite, and so not used
+    nonfinite_reports: Annotated[int, Logged(since=5, omitted=True, in_table=False)] = 0
+    # clients that hold training samples, and so take part; None: all
+    holding: Annotated[int | None, Logged(since=6, omitted=True)] = None
     # (n,) beside `client_accuracy`, the label of which each client holds most training samples, the lowest of
     # several; -1 for a client without any
-    client_label: Ints | None = None
+    client_label: Annotated[Ints | None, Logged(since=7, scored=True, omitted=True)] = None
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal; arrays entry by entry, NaN equal to NaN."""
@@ -117,78 +115,8 @@ class RoundRecord:
         return len(self.participants) - len(self.completed) - len(self.dropped)
 
 
-PER_CLIENT: dict[str, type[np.int64] | type[np.float32]] = {
-    "members": np.int64,
-    "serving": np.int64,
-    "client_accuracy": np.float32,
-    "client_label": np.int64,
-}
-"""The fields of a record that are arrays."""
-
-TRIGGER: dict[str, Kind] = {
-    "shift": NUMBER,
-    "mean_distance": or_none(NUMBER),
-    "threshold": or_none(NUMBER),
-    "clusters": WHOLE,
-    "fired": FLAG,
-}
-PAIRWISE_TRIGGER: dict[str, Kind] = {
-    "largest_distance": or_none(NUMBER),
-    "delta": NUMBER,
-    "clusters": WHOLE,
-    "fired": FLAG,
-}
-
-KINDS: dict[str, Kind] = {
-    "round": WHOLE,
-    "step": WHOLE,
-    "opened_s": NUMBER,
-    "dispatched_s": NUMBER,
-    "closed_s": NUMBER,
-    "participants": WHOLES,
-    "kept": WHOLES,
-    "dropped": WHOLES,
-    "changed": WHOLE,
-    "reported": WHOLE,
-    "moved": WHOLE,
-    "reclustered": FLAG,
-    "clusters": WHOLES,
-    "train_loss": or_none(NUMBER),
-    "accuracy": or_none(NUMBER),
-    "accuracy_std": or_none(NUMBER),
-    "loss": or_none(NUMBER),
-    "mean_client_distance": or_none(NUMBER),
-    "unclustered_distance": or_none(NUMBER),
-    "scored_clients": or_none(WHOLE),
-    "drift_cells": or_none(WHOLE),
-    "accuracy_omitting_drift": or_none(NUMBER),
-    "download_bytes": NUMBER,
-    "upload_bytes": NUMBER,
-    "control_bytes": NUMBER,
-    "models_sent": NUMBER,
-    "kmeans_clients": or_none(WHOLE),
-    "silhouette_clients": or_none(WHOLE),
-    "rejected": WHOLES,
-    "crashed": WHOLES,
-    "trigger": or_none(either(object_of("Trigger", TRIGGER), object_of("PairwiseTrigger", PAIRWISE_TRIGGER))),
-    "silhouettes": or_none(by_number(or_none(NUMBER))),
-    "nonfinite_reports": WHOLE,
-    "holding": or_none(WHOLE),
-}
-"""The kinds of all other fields, by their names in a line; a test compares both tables with the class."""
-
-IN_A_LINE = {"completed": "kept"}
-"""Fields with another name in a line: names in a log are data and do not change."""
-
-LINE_NAMES = tuple(IN_A_LINE.get(item.name, item.name) for item in fields(RoundRecord))
-"""The names of all fields in a line, in their order."""
-
-NEEDED = {
-    IN_A_LINE.get(item.name, item.name)
-    for item in fields(RoundRecord)
-    if item.default is MISSING and item.default_factory is MISSING
-}
-"""Names that every line must have; the others were added in later versions of the log."""
+SCHEMA = RoundSchema.of(RoundRecord)
+"""What follows from the fields above for the lines of a log."""
 
 LINES = json.JSONEncoder(allow_nan=False, separators=(",", ":"), default=packed)
 
@@ -218,20 +146,21 @@ class RunLog:
         return {**self._file.state(), "members": self._members}
 
     def append(self, record: RoundRecord) -> None:
-        """Write a record; ValueError, with nothing written, if a number outside its arrays is not finite."""
-        line = {"kind": "round", **dict(zip(LINE_NAMES, vars(record).values(), strict=True))}
-        for name in PER_CLIENT:
+        """Write a record.
+
+        ValueError, with nothing written, if a number outside its arrays is not finite, or if a trigger's
+        named numbers are not within their bounds.
+        """
+        line = {"kind": "round", **dict(zip(SCHEMA.names, vars(record).values(), strict=True))}
+        for name in SCHEMA.arrays:
             values = line[name]
             if values is not None:
                 line[name] = packed(values, self._members if name == "members" else None)
         if record.trigger is not None:
-            line["trigger"] = vars(record.trigger)
-        if record.nonfinite_reports == 0:
-            del line["nonfinite_reports"]  # as in most runs
-        if record.holding is None:
-            del line["holding"]  # as in most rounds
-        if record.client_label is None:
-            del line["client_label"]  # as in most runs
+            line["trigger"] = _trigger_line(record.trigger)
+        for name, default in SCHEMA.omitted:
+            if line[name] == default:  # as in most rounds
+                del line[name]
         if record.members is not None:
             self._members = record.members
         self._file.write(_line(line))
@@ -253,6 +182,15 @@ def _line(content: dict[str, Any]) -> bytes:
     return (LINES.encode(content) + "\n").encode()
 
 
+def _trigger_line(trigger: AnyTrigger) -> dict[str, Any]:
+    """A trigger as an object of a line; ValueError if its named numbers could not be read back."""
+    line = vars(trigger)
+    if "numbers" in line:
+        refuse_wrong_numbers(line)
+        return {**line, "numbers": dict(line["numbers"])}
+    return line
+
+
 def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
     """The header and the records of a log; DataFileError names the first invalid line."""
     lines = _lines(path)
@@ -265,12 +203,11 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
         _unpack_header(header, most)
     except ValueError as error:
         raise DataFileError(path, f"damaged: not the header of a run ({error})", row=1) from error
-    known = {*PER_CLIENT, *KINDS}
     records: list[RoundRecord] = []
     members: Ints | None = None  # the last members read
     num_bytes = 0  # of all arrays read so far
     for number, line in lines:
-        if line.pop("kind", None) != "round" or not NEEDED <= set(line) <= known:
+        if line.pop("kind", None) != "round" or not SCHEMA.needed <= line.keys() <= SCHEMA.known:
             raise DataFileError(path, "not a round record of this version", row=number)
         try:
             num_bytes += _unpack_record(line, members, most)
@@ -280,7 +217,7 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
             problem = f"the arrays up to this row have more than {MOST_UNPACKED_BYTES:,} bytes"
             raise DataFileError(path, problem, row=number)
         try:
-            refuse_wrong_record(line, KINDS, header, {name: line.get(name) for name in PER_CLIENT})
+            SCHEMA.refuse_wrong(line, header)
             _refuse_other_length(line["members"], members)
         except ValueError as error:
             raise DataFileError(path, f"damaged: {error}", row=number) from error
@@ -309,7 +246,7 @@ def _unpack_record(line: dict[str, Any], members: Ints | None, most: int) -> int
     `members` are the last ones read. ValueError unless each is an array of at most `most` entries.
     """
     num_bytes = 0
-    for name, kind in PER_CLIENT.items():
+    for name, kind in SCHEMA.arrays.items():
         if line.get(name) is not None:
             try:
                 line[name] = unpacked(line[name], kind, members if name == "members" else None, most)
@@ -328,11 +265,10 @@ def _refuse_other_length(members: Ints | None, last: Ints | None) -> None:
 def _record(line: dict[str, Any]) -> RoundRecord:
     """The record in a line that was checked and whose arrays are unpacked."""
     if line.get("trigger") is not None:
-        trigger: type[AnyTrigger] = PairwiseTrigger if "delta" in line["trigger"] else Trigger
-        line["trigger"] = trigger(**line["trigger"])
+        line["trigger"] = TRIGGERS[frozenset(line["trigger"])](**line["trigger"])
     if line.get("silhouettes") is not None:
         line["silhouettes"] = {int(k): value for k, value in line["silhouettes"].items()}
-    line |= {name: line.pop(in_a_line) for name, in_a_line in IN_A_LINE.items()}
+    line |= {name: line.pop(in_a_line) for name, in_a_line in SCHEMA.renamed.items()}
     return RoundRecord(**line)
 
 

@@ -11,39 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from emulator.storage.runlog import RoundRecord
+from emulator.messages import AnyTrigger, NamedNumbers
+from emulator.storage.runlog import SCHEMA, RoundRecord
 from experiments.results.reading.run_directory import RunDirectory
 
 Setting = bool | int | float | str
 
-MEASURED = (
-    "accuracy",
-    "accuracy_std",
-    "accuracy_omitting_drift",
-    "loss",
-    "train_loss",
-    "mean_client_distance",
-    "unclustered_distance",
-    "scored_clients",
-    "drift_cells",
-    "download_bytes",
-    "upload_bytes",
-    "control_bytes",
-    "models_sent",
-    "changed",
-    "reported",
-    "moved",
-    "reclustered",
-    "nonfinite_reports",
-    "holding",
+MEASURED = tuple(
+    item.name for item in SCHEMA.fields if item.logged.tracked and item.column in ("int", "bool", "float")
 )
 """Fields of `RoundRecord` that are points under their own name, unless they are None."""
 
-COUNTED = ("participants", "completed", "dropped", "crashed", "rejected", "clusters")
+COUNTED = tuple(item.name for item in SCHEMA.columns("list[int]") if item.logged.tracked)
 """Lists of `RoundRecord` whose lengths are points, named `num_<list>`."""
-
-COMPARED = ("shift", "mean_distance", "threshold", "largest_distance", "delta", "fired")
-"""Fields of `RoundRecord.trigger` that are points, named `trigger_<field>`."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +78,8 @@ class Point:
         for name in COUNTED:
             figures[f"num_{name}"] = float(len(getattr(record, name)))
         figures["num_abandoned"] = float(record.abandoned)
-        for name in COMPARED:
-            if (value := getattr(record.trigger, name, None)) is not None:
-                figures[f"trigger_{name}"] = float(value)
+        if record.trigger is not None:
+            figures |= _compared(record.trigger)
         for k, value in (record.silhouettes or {}).items():
             if value is not None:
                 figures[f"silhouette_{k}"] = value
@@ -128,6 +107,26 @@ class Tracker(Protocol):
             summary: Figures of the whole run by name; none while a run is tracked live, since they compare
                 it with other runs.
         """
+
+
+def _compared(trigger: AnyTrigger) -> dict[str, float]:
+    """What a trigger compared: its fields, and of named numbers each one, of a list by cluster.
+
+    >>> _compared(NamedNumbers({"spread": 0.5, "sizes": [3, 4]}, clusters=2, fired=True))
+    {'trigger_fired': 1.0, 'trigger.spread': 0.5, 'trigger.sizes.0': 3.0, 'trigger.sizes.1': 4.0}
+    """
+    figures = {
+        f"trigger_{name}": float(value)
+        for name, value in vars(trigger).items()
+        if name not in ("clusters", "numbers") and value is not None
+    }
+    if isinstance(trigger, NamedNumbers):
+        for name, value in trigger.numbers.items():
+            if isinstance(value, list):
+                figures |= {f"trigger.{name}.{place}": float(item) for place, item in enumerate(value)}
+            else:
+                figures[f"trigger.{name}"] = float(value)
+    return figures
 
 
 def settings_of(experiment: Mapping[str, Any], arm: str, seed: int) -> dict[str, Setting]:

@@ -12,7 +12,7 @@ from coordinator.clusterers import Clusterer
 from coordinator.clusterers.single import Single
 from coordinator.view import ClaimedBy
 from emulator.errors import RunError
-from emulator.messages import InferencePlan, Trigger
+from emulator.messages import InferencePlan, NamedNumbers, Trigger
 from emulator.plugins import NoSettings
 from experiments import contracts
 from tests.fakes import NOTHING, ints
@@ -29,6 +29,10 @@ def called(value) -> str:
         (Trigger(1.0, None, None, 1, np.bool_(False)), "must be a float, an int and a bool"),
         (Trigger(float("nan"), 1.0, 0.5, 2, False), "must be finite"),
         (Trigger(1.0, 1.0, float("inf"), 2, False), "must be finite"),
+        (NamedNumbers({"spread": np.float64(1)}, 2, False), "spread must be a finite number"),
+        (NamedNumbers({"spread": [1.0]}, 2, False), "spread has 1 numbers, for 2 clusters"),
+        (NamedNumbers({"The spread": 1.0}, 2, False), "'The spread' cannot name a number"),
+        (NamedNumbers({}, np.int64(2), False), "clusters must be an int"),
     ],
 )
 def test_triggers_that_a_log_cannot_hold_are_refused(trigger, complaint):

@@ -431,7 +431,7 @@ def log_seeds() -> tuple[bytes, ...]:
     """A log whose arrays are lists, and one whose arrays are packed."""
     import tempfile
 
-    from emulator.messages import Trigger
+    from emulator.messages import NamedNumbers, Trigger
     from emulator.storage.runlog import RunLog
     from tests.experiments.synthetic_runs import CONCEPTS, a_drifting_run, a_record
 
@@ -455,7 +455,11 @@ def log_seeds() -> tuple[bytes, ...]:
                     "client_accuracy": shares,
                 }
                 if number:
-                    changes["trigger"] = Trigger(0.25, 1.5, 1 / number, 3, number == 2)
+                    changes["trigger"] = (
+                        NamedNumbers({"spread": 0.25, "by_cluster": [0.5, 1.0, 1.5]}, 3, False)
+                        if number == 1
+                        else Trigger(0.25, 1.5, 1 / number, 3, True)
+                    )
                     changes["silhouettes"] = {2: 0.5, 3: None}
                 log.append(a_record(number, clusters=[0, 1, 2], **changes))
         logs.append(path.read_bytes())

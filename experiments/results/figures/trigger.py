@@ -1,16 +1,25 @@
-"""What the trigger of a global re-clustering measured, its limit, and when it fired."""
+"""What the trigger of a global re-clustering compared, and when it fired."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.results.drawing.arms import Arm
+from emulator.arrays import Floats
+from emulator.storage.runlog import RoundRecord
+from experiments.results.drawing.arms import DASHES, Arm
 from experiments.results.drawing.menus import add_list_of_arms
 from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.plot import Plot
-from experiments.results.drawing.style import MAX_POINTS, MAX_SEED_POINTS, blank_figure, thinned
+from experiments.results.drawing.style import (
+    CLUSTER_COLOURS,
+    MAX_POINTS,
+    MAX_SEED_POINTS,
+    blank_figure,
+    thinned,
+)
 from experiments.results.figures.figure import Figure
 from experiments.results.figures.over_rounds import (
     VALUE_COLOUR,
@@ -22,10 +31,19 @@ from experiments.results.figures.over_rounds import (
 )
 from experiments.results.reading.recorded import squared_distances
 from experiments.results.reading.run_directory import FinishedRun
-from experiments.results.statistics.trigger_limits import limit, measured
 from experiments.results.tables.report import Report
 
 LIMIT_COLOUR, FIRED_COLOUR = "#D55E00", "#CC79A7"
+STYLES = {"measured": (VALUE_COLOUR, "solid"), "limit": (LIMIT_COLOUR, "dash")}
+"""Colour and dash of the lines that have a colour of their own, by what a trigger calls them."""
+
+OWN_COLOURS = tuple(
+    colour for colour in CLUSTER_COLOURS if colour not in (VALUE_COLOUR, LIMIT_COLOUR, FIRED_COLOUR)
+)
+"""The colours of the lines that a trigger has named itself."""
+
+MOST_OF_A_LIST = 20
+"""Most clusters of which a number that a trigger has for each cluster is drawn, evenly spread."""
 
 
 def has_trigger(run: FinishedRun) -> bool:
@@ -33,50 +51,59 @@ def has_trigger(run: FinishedRun) -> bool:
     return any(record.trigger is not None for record in run.records)
 
 
-def trigger_figure(arms: Sequence[Arm], *, squared: Mapping[str, bool] | None = None) -> PlainFigure:
-    """What the trigger of an arm measured, its limit, and the rounds in which it fired, over rounds.
+def own_numbers(run: FinishedRun) -> list[str]:
+    """The names of what triggers compared, if they are not those of a distance and its limit."""
+    names = dict.fromkeys(name for record in run.records for name in _compared(record, are_squared=False))
+    return [name for name in names if name not in STYLES]
 
-    One arm is shown at a time, at first the last one whose trigger fired; a list below the figure chooses it.
-    Thin lines are single seeds.
+
+def trigger_figure(arms: Sequence[Arm], *, squared: Mapping[str, bool] | None = None) -> PlainFigure:
+    """What the trigger of an arm compared, and the rounds in which it fired, over rounds.
+
+    That is what it measured and its limit, or each number that it named: a line for each cluster if it has
+    one for each. One arm is shown at a time, at first the last one whose trigger fired; a list below the
+    figure chooses it. Thin lines are single seeds.
 
     Args:
         arms: Arms with a trigger; at least one.
         squared: Whether the distances of an arm's clusterer are squared, by the arm's name; by default none
             are.
     """
-    figure = blank_figure(420, x_title="round", y_title="distance")
+    has_own = any(own_numbers(run) for arm in arms for run in arm.runs)
+    figure = blank_figure(420, x_title="round", y_title="value" if has_own else "distance")
     drawn_for: list[str] = []
     shown = shown_at_first(arms, lambda record: record.trigger is not None and record.trigger.fired)
     for arm in arms:
         are_squared = (squared or {}).get(arm.name, False)
         fired: list[tuple[int, float]] = []
+        evaluated = [[record for record in run.records if record.trigger] for run in arm.runs]
+        compared = [
+            [_compared(record, are_squared=are_squared) for record in records] for records in evaluated
+        ]
+        lines = _lines([values for of_run in compared for values in of_run])
         for number, run in enumerate(arm.runs):
-            evaluated = [(record.round, record.trigger) for record in run.records if record.trigger]
-            if not evaluated:
+            records, values = evaluated[number], compared[number]
+            if not records:
                 continue
-            rounds = np.array([round_ for round_, _ in evaluated])
-            values = floats([measured(trigger) for _, trigger in evaluated])
-            limits = floats([limit(trigger, are_squared=are_squared) for _, trigger in evaluated])
-            is_fired = np.array([trigger.fired for _, trigger in evaluated])
-            # A trigger with a single cluster may fire without a distance: its mark is at 0.
-            heights = np.nan_to_num(values)[is_fired].tolist()
-            fired += zip(rounds[is_fired].tolist(), heights, strict=True)
+            fired += [
+                (record.round, _height(found))
+                for record, found in zip(records, values, strict=True)
+                if record.trigger is not None and record.trigger.fired
+            ]
+            rounds = np.array([record.round for record in records])
             kept = thinned(len(rounds), MAX_SEED_POINTS)
-            for name, y, colour, dash in (
-                ("measured", values, VALUE_COLOUR, "solid"),
-                ("limit", limits, LIMIT_COLOUR, "dash"),
-            ):
+            for line in lines:
                 figure.add_scatter(
                     x=small(rounds[kept]),
-                    y=y[kept].astype(np.float32),
-                    name=name,
-                    legendgroup=name,
+                    y=line.over(values)[kept].astype(np.float32),
+                    name=line.label,
+                    legendgroup=line.label,
                     showlegend=number == 0,
                     visible=arm is arms[shown],
                     mode="lines+markers",
-                    line={"color": colour, "width": 1, "dash": dash},
+                    line={"color": line.colour, "width": 1, "dash": line.dash},
                     marker={"size": 3},
-                    hovertemplate=f"seed {run.seed}, round %{{x}}: {name} %{{y:.4g}}<extra></extra>",
+                    hovertemplate=f"seed {run.seed}, round %{{x}}: {line.label} %{{y:.4g}}<extra></extra>",
                 )
                 drawn_for.append(arm.label)
         marked = [fired[index] for index in drawn(len(fired), MAX_POINTS)]
@@ -97,6 +124,63 @@ def trigger_figure(arms: Sequence[Arm], *, squared: Mapping[str, bool] | None = 
     return figure
 
 
+Compared = Mapping[str, float | list[float] | None]
+"""What a trigger compared in a round, by name."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of what a trigger compares: the numbers of a `name`, of lists those at a `place`."""
+
+    name: str
+    place: int | None
+    colour: str
+    dash: str
+
+    @property
+    def label(self) -> str:
+        return self.name if self.place is None else f"{self.name} {self.place}"
+
+    def over(self, rounds: Sequence[Compared]) -> Floats:
+        """(rounds,) its numbers, NaN where there is none; a plain number is at place 0."""
+        return floats([self._at(compared.get(self.name)) for compared in rounds])
+
+    def _at(self, value: float | list[float] | None) -> float | None:
+        items = value if isinstance(value, list) else [value]
+        place = self.place or 0
+        return items[place] if place < len(items) else None
+
+
+def _compared(record: RoundRecord, *, are_squared: bool) -> Compared:
+    return {} if record.trigger is None else record.trigger.compared(are_squared=are_squared)
+
+
+def _lines(rounds: Sequence[Compared]) -> list[_Line]:
+    """The lines of all numbers that were compared in some round, in the order in which names appear."""
+    lines: list[_Line] = []
+    own = 0
+    for name in dict.fromkeys(name for compared in rounds for name in compared):
+        lists = [value for compared in rounds if isinstance(value := compared.get(name), list)]
+        most = max(map(len, lists), default=0)
+        for place in drawn(most, MOST_OF_A_LIST) if lists else [None]:
+            style = STYLES.get(name) if place is None else None
+            if style is None:
+                turn, index = divmod(own, len(OWN_COLOURS))
+                style = OWN_COLOURS[index], DASHES[turn % len(DASHES)]
+                own += 1
+            lines.append(_Line(name, place, *style))
+    return lines
+
+
+def _height(compared: Compared) -> float:
+    """Where a round is marked in which a trigger fired: at what it named first, the largest of a list.
+
+    A trigger with a single cluster may fire without a distance: its mark is at 0.
+    """
+    first = next(iter(compared.values()), None)
+    return float(max(first, default=0.0) if isinstance(first, list) else first or 0.0)
+
+
 def _plots(report: Report) -> list[Plot]:
     arms = [arm for arm in report.arms if any(map(has_trigger, arm.runs))]
     if not arms:
@@ -110,8 +194,14 @@ def _plots(report: Report) -> list[Plot]:
         'rounds in which it fired. With a single cluster or the threshold "never" there is no limit. Lines '
         f"are single seeds{list_clause(arms)}."
     )
+    title = "When all clients were re-clustered: shift against threshold"
+    if own := dict.fromkeys(name for arm in arms for run in arm.runs for name in own_numbers(run)):
+        title = "When all clients were re-clustered: what triggers compared"
+        caption += (
+            f" A trigger with numbers of its own has a line for each, or for each cluster: {', '.join(own)}."
+        )
     figure = trigger_figure(arms, squared=squared_distances(report.experiment))
-    return [Plot("trigger", "When all clients were re-clustered: shift against threshold", caption, figure)]
+    return [Plot("trigger", title, caption, figure)]
 
 
 FIGURE = Figure("why", _plots, "no trigger compared anything")

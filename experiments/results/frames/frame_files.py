@@ -3,9 +3,9 @@
 CSV is UTF-8 with "\\n" at line ends. Floats have as many digits as it takes to read them back exactly;
 missing values are empty; a list is its items with a space between them, as in "3 5".
 
-Parquet keeps the types: lists stay lists (of integers) or maps (from an integer to a float), and an ordered
-categorical is an ordered dictionary. A column of texts and numbers, such as that of the targets 0.5 and
-"reference", is one of texts, as in CSV.
+Parquet keeps the types: lists stay lists (of integers, or of floats if some item is one) or maps (from an
+integer to a float), and an ordered categorical is an ordered dictionary. A column of texts and numbers, such
+as that of the targets 0.5 and "reference", is one of texts, as in CSV.
 """
 
 from __future__ import annotations
@@ -87,14 +87,37 @@ CONTENT: dict[str, Callable[[pd.DataFrame], bytes]] = {"csv": as_csv, "parquet":
 
 
 def _nested(column: pd.Series[Any]) -> pa.Array[Any]:
-    """A column of lists of integers, or of maps from an integer to a float, also where some are missing."""
+    """A column of lists of numbers, or of maps from an integer to a float, also where some are missing.
+
+    A plain number between lists of floats is a list of one.
+
+    >>> import pandas as pd
+    >>> for values in ([[1, 2], None], [[0.5], 2.0, float("nan")]):
+    ...     print(_nested(pd.Series(values, dtype=object)).to_pylist())
+    [[1, 2], None]
+    [[0.5], [2.0], None]
+    """
     import pyarrow as pa
 
     values = [value if _is_list(value) else None for value in column]
     if any(isinstance(value, Mapping) for value in values):
         items = [None if value is None else list(value.items()) for value in values]
         return pa.array(items, pa.map_(pa.int64(), pa.float64()))
-    return pa.array(values, pa.list_(pa.int64()))
+    if not any(map(_has_floats, values)):
+        return pa.array(values, pa.list_(pa.int64()))
+    values = [
+        [value] if isinstance(value, int | float) and value == value else item
+        for value, item in zip(column, values, strict=True)
+    ]
+    return pa.array(values, pa.list_(pa.float64()))
+
+
+def _has_floats(value: Any) -> bool:
+    """Whether a list, or None, has a float."""
+    kind = getattr(value, "dtype", None)
+    if kind is not None:  # NOTE: of an array at once, since a table of visits has millions of lists
+        return bool(kind.kind == "f")
+    return value is not None and any(isinstance(item, float) for item in value)
 
 
 def _is_mixed(column: pd.Series[Any]) -> bool:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
+from emulator.arrays import Floats
 from emulator.storage.runlog import RoundRecord
-from experiments.results.frames.rounds_table import rounds_table
+from experiments.results.frames.rounds_table import MAY_MISS, NAMED, rounds_table
 from experiments.results.frames.typed_columns import as_arms, typed_frame
 from experiments.results.reading.run_directory import FinishedRun
-from experiments.results.statistics.trigger_limits import limit
-
-MAY_MISS = (
-    *("kmeans_clients", "silhouette_clients", "scored_clients", "drift_cells", "holding"),
-    *("trigger_clusters", "trigger_fired"),
-)
-"""The whole numbers and booleans of `rounds_table` that are unknown in some rounds."""
 
 LIMITED = ("arm", "seed", "round", "closed_s", "reclustered", "silhouettes")
 """The columns of the rounds that triggers have too."""
@@ -42,9 +36,11 @@ def triggers_frame(
     trigger never fires, or nothing could be compared); `fired`; `threshold` and `mean_distance` of a trigger
     that compares the shifts of centres; `clusters`, before any re-clustering; `reclustered`; `chosen_k`, the
     number of clusters after the round, where silhouettes were compared; `silhouettes`
-    {number of clusters: mean silhouette}. What a round did not compare is missing.
+    {number of clusters: mean silhouette}; and `trigger.<name>` for each number that a trigger named, as in
+    `rounds_table`. What a round did not compare is missing.
 
-    The limit of a shift is threshold x mean distance, of which a single centre has none.
+    The limit of a shift is threshold x mean distance, of which a single centre has none. Of a trigger with
+    named numbers, `shift` and `limit` are those that it named `measured` and `limit`, if it named such.
 
     Args:
         runs: The runs.
@@ -62,22 +58,28 @@ def triggers_frame(
     known = frame[[*LIMITED, "trigger_fired", "trigger_clusters"]].rename(
         columns={"trigger_fired": "fired", "trigger_clusters": "clusters"}
     )
-    compared = frame["trigger_shift"].fillna(frame["trigger_largest_distance"])
+    compared = [_compared(record, run.arm in squared) for run, record in rows]
     tried = np.array([record.silhouettes is not None for record in records], dtype=np.bool_)
     chosen = np.array([len(record.clusters) for record in records], dtype=np.int64)
-    known.insert(4, "shift", compared)
-    limits = [_limit(record, run.arm in squared) for run, record in rows]
-    known.insert(5, "limit", np.array(limits, dtype=np.float64))
+    known.insert(4, "shift", _numbers([numbers.get("measured") for numbers in compared]))
+    known.insert(5, "limit", _numbers([numbers.get("limit") for numbers in compared]))
     known.insert(6, "fired", known.pop("fired"))
     known.insert(7, "threshold", frame["trigger_threshold"])
     known.insert(8, "mean_distance", frame["trigger_mean_distance"])
     known.insert(9, "clusters", known.pop("clusters"))
     known["chosen_k"] = pd.arrays.IntegerArray(chosen, ~tried)
     known["silhouettes"] = known.pop("silhouettes")
-    return known
+    named = [name for name in frame.columns if name.startswith(NAMED)]
+    return pd.concat([known, frame[named]], axis=1) if named else known
 
 
-def _limit(record: RoundRecord, is_squared: bool) -> float:
-    """The limit with which the trigger of a round compared; NaN if it compared with none."""
-    known = None if record.trigger is None else limit(record.trigger, are_squared=is_squared)
-    return math.nan if known is None else known
+def _compared(record: RoundRecord, are_squared: bool) -> Mapping[str, float | list[float] | None]:
+    """What the trigger of a round compared; nothing if there was none."""
+    return {} if record.trigger is None else record.trigger.compared(are_squared=are_squared)
+
+
+def _numbers(values: Sequence[float | list[float] | None]) -> Floats:
+    """The values, NaN for one that is missing or a list."""
+    return np.array(
+        [value if isinstance(value, int | float) else math.nan for value in values], dtype=np.float64
+    )

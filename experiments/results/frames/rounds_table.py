@@ -9,77 +9,47 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from emulator.messages import NamedNumbers
 from emulator.storage.checkpoints import write_durably
-from emulator.storage.runlog import RoundRecord
+from emulator.storage.round_schema import TRIGGER_KINDS
+from emulator.storage.runlog import SCHEMA, RoundRecord
 from experiments.results.reading.run_directory import FinishedRun
 
-INTEGERS = (
-    "round",
-    "step",
-    "changed",
-    "reported",
-    "moved",
-    "kmeans_clients",
-    "silhouette_clients",
-    "scored_clients",
-    "drift_cells",
-    "holding",
-)
-FLOATS = (
-    "opened_s",
-    "dispatched_s",
-    "closed_s",
-    "train_loss",
-    "accuracy",
-    "accuracy_std",
-    "accuracy_omitting_drift",
-    "loss",
-    "mean_client_distance",
-    "unclustered_distance",
-    "download_bytes",
-    "upload_bytes",
-    "control_bytes",
-    "models_sent",
-)
-TRIGGER = {
-    "shift": pa.float64(),
-    "mean_distance": pa.float64(),
-    "threshold": pa.float64(),
-    "clusters": pa.int64(),
-    "fired": pa.bool_(),
-    "largest_distance": pa.float64(),
-    "delta": pa.float64(),
-}
+TYPES: dict[str, pa.DataType] = {"int": pa.int64(), "bool": pa.bool_(), "float": pa.float64()}
+"""The types of columns of numbers, by that of the field, in the order of the columns."""
+
+SCALARS = tuple((item, kind) for name, kind in TYPES.items() for item in SCHEMA.columns(name))
+LENGTHS = SCHEMA.columns("list[int]")
+
+TRIGGER = {name: TYPES[kind.bare] for kinds in TRIGGER_KINDS.values() for name, kind in kinds.items()}
 """The type of each field of `RoundRecord.trigger`; null where it was not compared."""
 
-COUNTS = {
-    "participants": "participants",
-    "kept": "completed",
-    "dropped": "dropped",
-    "crashed": "crashed",
-    "rejected": "rejected",
-    "clusters": "clusters",
-}
-"""For each column, without its `num_`, the list of RoundRecord whose length it holds."""
+MAY_MISS = (
+    *(item.name for item, _ in SCALARS if item.kind is not None and item.kind.may_miss),
+    *(f"trigger_{name}" for name in TRIGGER),
+)
+"""The columns that are null in some rounds."""
+
+NAMED = "trigger."
+"""Where the name of a column of a trigger's named numbers begins."""
 
 
 def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
     """The table with a row for each run and round, in the order of `runs`.
 
     Columns: arm, seed, the scalars of RoundRecord, `trigger_<field>` for the values that its trigger
-    compared, its silhouettes by the number of clusters, `num_<list>` for the lengths of its lists, and
-    `num_abandoned`. `holding` is null in rounds in which all clients hold training samples.
+    compared, its silhouettes by the number of clusters, `num_<list>` for the lengths of its lists,
+    `num_abandoned`, and `trigger.<name>` for each named number of a trigger, in the order in which they first
+    appear: a list if in some round it has a number for each cluster. `holding` is null in rounds in which all
+    clients hold training samples.
     """
     rows: list[tuple[FinishedRun, RoundRecord]] = [(run, record) for run in runs for record in run.records]
     columns: dict[str, pa.Array[Any]] = {
         "arm": pa.array([run.arm for run, _ in rows], pa.string()),
         "seed": pa.array([run.seed for run, _ in rows], pa.int64()),
     }
-    for name in INTEGERS:
-        columns[name] = pa.array([getattr(record, name) for _, record in rows], pa.int64())
-    columns["reclustered"] = pa.array([record.reclustered for _, record in rows], pa.bool_())
-    for name in FLOATS:
-        columns[name] = pa.array([getattr(record, name) for _, record in rows], pa.float64())
+    for item, kind in SCALARS:
+        columns[item.line_name] = pa.array([getattr(record, item.name) for _, record in rows], kind)
     for name, kind in TRIGGER.items():
         values = [
             None if (trigger := record.trigger) is None else getattr(trigger, name, None)
@@ -88,10 +58,25 @@ def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
         columns[f"trigger_{name}"] = pa.array(values, kind)
     silhouettes = [record.silhouettes and list(record.silhouettes.items()) for _, record in rows]
     columns["silhouettes"] = pa.array(silhouettes, pa.map_(pa.int64(), pa.float64()))
-    for name, field in COUNTS.items():
-        columns[f"num_{name}"] = pa.array([len(getattr(record, field)) for _, record in rows], pa.int64())
+    for item in LENGTHS:
+        lengths = [len(getattr(record, item.name)) for _, record in rows]
+        columns[f"num_{item.line_name}"] = pa.array(lengths, pa.int64())
     columns["num_abandoned"] = pa.array([record.abandoned for _, record in rows], pa.int64())
-    return pa.table(columns)
+    return pa.table({**columns, **_named_numbers([record for _, record in rows])})
+
+
+def _named_numbers(records: Sequence[RoundRecord]) -> dict[str, pa.Array[Any]]:
+    """The columns of the named numbers of triggers, by the names of columns."""
+    found = [record.trigger.numbers if isinstance(record.trigger, NamedNumbers) else {} for record in records]
+    columns: dict[str, pa.Array[Any]] = {}
+    for name in dict.fromkeys(name for numbers in found for name in numbers):
+        values: list[Any] = [numbers.get(name) for numbers in found]
+        kind = TYPES["float"]
+        if any(isinstance(value, list) for value in values):
+            values = [[value] if isinstance(value, int | float) else value for value in values]
+            kind = pa.list_(kind)
+        columns[NAMED + name] = pa.array(values, kind)
+    return columns
 
 
 def write_rounds_table(path: Path, runs: Sequence[FinishedRun]) -> None:

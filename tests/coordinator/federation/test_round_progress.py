@@ -2,7 +2,7 @@ import pytest
 
 from coordinator.assignment import Fit
 from coordinator.federation.round_progress import RoundProgress
-from emulator.messages import Trigger
+from emulator.messages import NamedNumbers, Trigger
 from emulator.storage.state_tree import as_tree, from_bytes, from_tree, to_bytes
 
 SILENT, LATER, FIRED, AGAIN = (
@@ -29,6 +29,7 @@ def test_of_several_triggers_in_a_round_that_waited_the_last_that_fired_is_logge
     assert progress.trigger == logged
 
 
-def test_what_a_round_has_come_to_is_stored_and_put_back():
-    progress = RoundProgress(reclustered=True, fitted=Fit(20, 10, {2: 0.5, 3: None}), trigger=FIRED)
+@pytest.mark.parametrize("trigger", [FIRED, NamedNumbers({"spread": 0.5, "far": [1.0, 2.5]}, 2, True)])
+def test_what_a_round_has_come_to_is_stored_and_put_back(trigger):
+    progress = RoundProgress(reclustered=True, fitted=Fit(20, 10, {2: 0.5, 3: None}), trigger=trigger)
     assert from_tree(RoundProgress, from_bytes(to_bytes(as_tree(progress)))) == progress

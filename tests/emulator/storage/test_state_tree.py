@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from emulator.errors import RunError
-from emulator.messages import TASK_METRICS, PairwiseTrigger, SampleRanges, TrainTasks, Trigger
+from emulator.messages import (
+    TASK_METRICS,
+    AnyTrigger,
+    NamedNumbers,
+    PairwiseTrigger,
+    SampleRanges,
+    TrainTasks,
+    Trigger,
+)
 from emulator.storage.state_tree import ROOT, as_tree, from_bytes, from_tree, to_bytes
 
 NUMBERS = st.sampled_from(["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"])
@@ -166,11 +174,17 @@ def test_dataclasses_become_trees_and_trees_become_dataclasses():
 
 @dataclass(frozen=True)
 class Decided:
-    trigger: Trigger | PairwiseTrigger | None
+    trigger: AnyTrigger | None
 
 
 @pytest.mark.parametrize(
-    "trigger", [Trigger(0.5, None, 0.2, 1, True), PairwiseTrigger(None, 0.2, 2, False), None]
+    "trigger",
+    [
+        Trigger(0.5, None, 0.2, 1, True),
+        PairwiseTrigger(None, 0.2, 2, False),
+        NamedNumbers({"spread": 0.5, "sizes": [3, 4.5]}, 2, False),
+        None,
+    ],
 )
 def test_a_field_of_several_dataclasses_is_read_as_the_one_that_was_stored(trigger):
     stored = to_bytes(as_tree(Decided(trigger)))

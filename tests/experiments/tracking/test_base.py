@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from emulator.messages import Trigger
+from emulator.messages import NamedNumbers, Trigger
 from experiments.tracking.base import Point, settings_of
 from tests.experiments.synthetic_runs import a_record
 
@@ -29,9 +29,27 @@ def test_a_point_has_the_scalars_of_a_record_and_the_lengths_of_its_lists() -> N
         "trigger_shift": 0.25,
         "trigger_threshold": 0.3,
         "trigger_fired": 0.0,
+        "moved": 0.0,
+        "nonfinite_reports": 0.0,
         "silhouette_2": 0.75,
     }
     assert {name: figures[name] for name in expected} == expected
+    assert set(figures) - set(expected) == {
+        *("accuracy_std", "train_loss", "mean_client_distance", "unclustered_distance", "scored_clients"),
+        *("upload_bytes", "control_bytes", "models_sent", "changed", "reported"),
+        *("num_crashed", "num_rejected", "trigger_mean_distance"),
+    }
+
+
+def test_a_point_has_the_numbers_that_a_trigger_named() -> None:
+    numbers: dict[str, float | list[float]] = {"spread": 0.5, "far": [1.0, 2.0]}
+    figures = Point.of(a_record(3, trigger=NamedNumbers(numbers, 2, True))).figures
+    assert {name: value for name, value in figures.items() if name.startswith("trigger")} == {
+        "trigger.spread": 0.5,
+        "trigger.far.0": 1.0,
+        "trigger.far.1": 2.0,
+        "trigger_fired": 1.0,
+    }
 
 
 def test_settings_are_those_of_one_arm_and_one_seed() -> None:

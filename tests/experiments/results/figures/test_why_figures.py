@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from emulator.messages import PairwiseTrigger, Trigger
+from emulator.messages import NamedNumbers, PairwiseTrigger, Trigger
 from experiments.results.drawing.arms import Arm
 from experiments.results.drawing.plot import Plot
 from experiments.results.figures.silhouettes import silhouettes_figure
@@ -22,7 +22,6 @@ from experiments.results.figures.waiting import waiting_figure
 from experiments.results.reading.recorded import squared_distances
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.statistics.closers import Closer
-from experiments.results.statistics.trigger_limits import limit
 from experiments.results.statistics.visit_columns import VisitColumns
 from experiments.results.statistics.waiting import BETWEEN, COMPONENTS, waiting
 from experiments.results.tables.closers import closers_table
@@ -74,6 +73,10 @@ def a_round(number, *, opened_s=0.0, closed_s=7.0):
 # -- triggers and silhouettes ------------------------------------------------------------------------------
 
 
+def limit(trigger, *, are_squared):
+    return trigger.compared(are_squared=are_squared)["limit"]
+
+
 def test_the_limit_is_the_threshold_times_the_mean_distance_between_centres():
     assert limit(a_trigger(1.0), are_squared=False) == 2.0
     assert limit(a_trigger(1.0), are_squared=True) == 1.0
@@ -104,6 +107,36 @@ def test_shifts_limits_and_fired_rounds_are_drawn_where_a_trigger_was_evaluated(
     (fired,) = named(figure, "fired")
     assert (fired.x, fired.y) == ((4, 4), (2.5, 2.5))
     assert not figure.layout.updatemenus
+
+
+def test_what_a_trigger_named_is_a_line_for_each_number_and_each_cluster():
+    records = [
+        a_record(1, trigger=NamedNumbers({"spread": 0.5, "far": [1.0, 2.0]}, 2, False)),
+        a_record(4, trigger=NamedNumbers({"far": [3.0, 0.0, 5.0], "limit": 4.0}, 3, True)),
+        a_record(5, trigger=NamedNumbers({"spread": 0.25, "far": 6}, 1, True)),
+    ]
+    figure = trigger_figure([an_arm("fielding", records)]).validated()
+    *lines, fired = figure.data
+    nan = np.nan
+    assert [line.name for line in lines] == ["spread", "far 0", "far 1", "far 2", "limit"]
+    assert {tuple(line.x) for line in lines} == {(1, 4, 5)}
+    np.testing.assert_array_equal(
+        [line.y for line in lines],
+        [[0.5, nan, 0.25], [1, 3, 6], [2, 0, nan], [nan, 5, nan], [nan, 4, nan]],
+    )
+    assert len({(line.line.color, line.line.dash) for line in lines}) == 5
+    assert fired.marker.color not in {line.line.color for line in lines}
+    assert (fired.x, fired.y) == ((4, 5), (5.0, 0.25))  # at what was named first
+    assert figure.layout.yaxis.title.text == "value"
+
+
+def test_as_many_lines_as_a_trigger_may_have_differ_and_a_long_list_is_thinned():
+    records = [a_record(0, trigger=NamedNumbers({f"n{n}": 1.0 for n in range(16)}, 2, False))]
+    *lines, _ = trigger_figure([an_arm("fielding", records)]).validated().data
+    assert len({(line.line.color, line.line.dash) for line in lines}) == 16
+    records = [a_record(0, trigger=NamedNumbers({"n": [1.0] * 1000}, 1000, False))]
+    *lines, _ = trigger_figure([an_arm("fielding", records)]).validated().data
+    assert (lines[0].name, lines[-1].name, len(lines)) == ("n 0", "n 999", 20)
 
 
 def test_a_list_shows_one_arm_and_at_first_one_that_fired():

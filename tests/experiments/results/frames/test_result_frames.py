@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from emulator.errors import InputError
-from emulator.messages import PairwiseTrigger, Trigger
+from emulator.messages import NamedNumbers, PairwiseTrigger, Trigger
 from emulator.storage.recorded_tables import CLIENTS, VISITS
+from experiments.results.frames.frame_files import as_csv, as_parquet
 from experiments.results.frames.result_frames import FRAMES, NotRecordedError, ResultFrames
 from experiments.results.frames.rounds_table import rounds_table
 from tests.experiments.synthetic_runs import a_directory, a_run, store
@@ -242,6 +243,32 @@ def test_triggers_have_what_was_compared_with_which_limit(tmp_path):
     assert triggers.fired.to_list() == [pd.NA, False, True, False]
     assert triggers.chosen_k.to_list() == [2, pd.NA, pd.NA, pd.NA]
     assert triggers.silhouettes[0] == {2: 0.25, 3: None}
+
+
+def test_frames_have_the_numbers_that_a_trigger_named(tmp_path):
+    directory = a_directory(tmp_path, ["fielding"], [0])
+    run = changed(a_run("fielding", 0, [0.5] * 3), 0, trigger=Trigger(1.0, 4.0, 0.5, 2, False))
+    run = changed(run, 1, trigger=NamedNumbers({"spread": 0.5, "far": [1.0, 3.5]}, 2, True))
+    numbers = {"measured": 2.0, "limit": 3, "spread": 1.5}
+    store(directory, changed(run, 2, trigger=NamedNumbers(numbers, 1, False)))
+
+    frames = ResultFrames.read(tmp_path)
+
+    named = [f"trigger.{name}" for name in ("spread", "far", "measured", "limit")]
+    assert list(frames.rounds.columns[-5:]) == ["num_abandoned", *named]
+    triggers = frames.triggers
+    assert list(triggers.columns[-5:]) == ["silhouettes", *named]
+    np.testing.assert_array_equal(triggers["trigger.spread"], [np.nan, 0.5, 1.5])
+    assert [None if item is None else list(item) for item in triggers["trigger.far"]] == [
+        None,
+        [1.0, 3.5],
+        None,
+    ]
+    np.testing.assert_array_equal(triggers["shift"], [1.0, np.nan, 2.0])
+    np.testing.assert_array_equal(triggers.limit, [2.0, np.nan, 3.0])
+    assert b"1.0 3.5" in as_csv(triggers)
+    kept = pq.read_table(pa.BufferReader(as_parquet(triggers)))
+    assert kept["trigger.far"].to_pylist() == [None, [1.0, 3.5], None]
 
 
 def test_between_squared_distances_the_limit_has_the_squared_threshold(tmp_path):

@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from emulator.messages import Trigger
+from emulator.messages import NamedNumbers, Trigger
 from experiments.results.frames.rounds_table import write_rounds_table
 from tests.experiments.synthetic_runs import a_run
 
@@ -31,6 +31,47 @@ def test_what_a_trigger_compared_has_columns_of_its_own(tmp_path):
     assert [row[f"trigger_{name}"] for name in names] == [0.125, 1.5, None, 3, False]
     assert [without[f"trigger_{name}"] for name in names] == [None] * 5
     assert (row["silhouettes"], without["silhouettes"]) == ([(2, 0.5), (3, None)], None)
+
+
+def test_the_columns_and_their_order_are_these(tmp_path):
+    path = tmp_path / "rounds.parquet"
+    write_rounds_table(path, [a_run("global", 0, [0.25])])
+    assert [(field.name, str(field.type)) for field in pq.read_schema(path)] == [
+        ("arm", "string"),
+        *((name, "int64") for name in ("seed", "round", "step", "changed", "reported", "moved")),
+        *((name, "int64") for name in ("kmeans_clients", "silhouette_clients", "scored_clients")),
+        *((name, "int64") for name in ("drift_cells", "holding")),
+        ("reclustered", "bool"),
+        *((name, "double") for name in ("opened_s", "dispatched_s", "closed_s", "train_loss", "accuracy")),
+        *((name, "double") for name in ("accuracy_std", "accuracy_omitting_drift", "loss")),
+        *((name, "double") for name in ("mean_client_distance", "unclustered_distance")),
+        *((name, "double") for name in ("download_bytes", "upload_bytes", "control_bytes", "models_sent")),
+        *((f"trigger_{name}", "double") for name in ("shift", "mean_distance", "threshold")),
+        ("trigger_clusters", "int64"),
+        ("trigger_fired", "bool"),
+        *((f"trigger_{name}", "double") for name in ("largest_distance", "delta")),
+        ("silhouettes", "map<int64, double ('silhouettes')>"),
+        *((f"num_{name}", "int64") for name in ("participants", "kept", "dropped", "crashed", "rejected")),
+        *((f"num_{name}", "int64") for name in ("clusters", "abandoned")),
+    ]
+
+
+def test_numbers_that_a_trigger_named_have_columns_at_the_end(tmp_path):
+    path = tmp_path / "rounds.parquet"
+    runs = [
+        a_run("global", 0, [0.25]),
+        a_run("fielding", 0, [0.5], trigger=NamedNumbers({"spread": 0.5, "far": 1.0}, 2, False)),
+        a_run("fielding", 1, [0.5], trigger=NamedNumbers({"near": 2, "far": [1.0, 3.0]}, 2, True)),
+    ]
+    write_rounds_table(path, runs)
+    table = pq.read_table(path)
+    assert table.column_names[-4:] == ["num_abandoned", "trigger.spread", "trigger.far", "trigger.near"]
+    assert table["trigger.spread"].to_pylist() == [None, 0.5, None]
+    assert table["trigger.near"].to_pylist() == [None, None, 2.0]
+    assert table["trigger.far"].to_pylist() == [None, [1.0], [1.0, 3.0]]
+    assert table["trigger_clusters"].to_pylist() == [None, 2, 2]
+    assert table["trigger_fired"].to_pylist() == [None, False, True]
+    assert table["trigger_shift"].null_count == 3
 
 
 def test_who_holds_data_is_null_where_all_clients_do(tmp_path):
