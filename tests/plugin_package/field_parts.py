@@ -8,10 +8,12 @@ from pydantic import Field
 from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
 from coordinator.pacing import CohortSize, Pacing
+from coordinator.triggers import Moved, ReclusteringTrigger
 from coordinator.view import View
 from device_profiles import Fleet
 from emulator.arrays import Bools, Floats, Ints
-from emulator.numbers import Count, Duration
+from emulator.messages import NamedNumbers
+from emulator.numbers import Count, Duration, PositiveFactor
 from emulator.plugins import NoSettings, Settings
 from traces.draw import StreamSettings, draw_trace, num_windows
 from traces.images import ImageSet
@@ -28,6 +30,28 @@ class EvenAndOdd(Clusterer):
         if view.assignment is not None:
             return None
         return Assignment.fresh(np.arange(view.num_clients) % 2, 2, view.initial(0))
+
+
+class SpreadSettings(Settings):
+    limit: PositiveFactor = Field(
+        0.5, description="mean distance of a client from its centre at which it fires"
+    )
+
+
+class Spread(ReclusteringTrigger):
+    """Fires when clients are far from the centres of their clusters, on average."""
+
+    Settings = SpreadSettings
+    settings: SpreadSettings
+
+    def evaluate(self, moved: Moved) -> NamedNumbers:
+        apart = np.abs(moved.reports - moved.centers[moved.members]).sum(axis=1)
+        clusters = range(len(moved.centers))
+        sizes = [int((moved.members == cluster).sum()) for cluster in clusters]
+        farthest = [float(apart[moved.members == cluster].max(initial=0.0)) for cluster in clusters]
+        spread = float(apart.mean())
+        numbers = {"spread": spread, "limit": self.settings.limit, "farthest": farthest, "sizes": sizes}
+        return NamedNumbers(numbers, len(clusters), spread > self.settings.limit)
 
 
 class SemiSyncSettings(Settings):
