@@ -71,7 +71,7 @@ def test_the_parts_keep_their_contracts(site: Path, tmp_path: Path) -> None:
 
 
 def test_a_part_without_a_package_runs_and_keeps_its_contracts(tmp_path: Path) -> None:
-    for name, text in zip(("my_parts.py", "highest.toml", "test_mine.py"), blocks()[4:], strict=True):
+    for name, text in zip(("my_parts.py", "highest.toml", "test_mine.py"), blocks()[4:7], strict=True):
         (tmp_path / name).write_text(text, encoding="utf-8")
     ran("experiments.cli", "run", "highest.toml", "--out", "out", cwd=tmp_path, site=tmp_path / "no-site")
     for arm in ("plain", "skipping"):
@@ -79,3 +79,9 @@ def test_a_part_without_a_package_runs_and_keeps_its_contracts(tmp_path: Path) -
     assert "1 passed" in ran(
         "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py", cwd=tmp_path, site=tmp_path
     )
+
+
+def test_the_trigger_of_the_page_is_the_one_that_is_tested() -> None:
+    package = (ROOT / "tests/plugin_package/field_parts.py").read_text(encoding="utf-8")
+    [code] = [block for block in blocks() if "NamedNumbers" in block]
+    assert code[code.index("class SpreadSettings") :] in package
