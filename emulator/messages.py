@@ -560,7 +560,7 @@ class PairwiseTrigger:
 
 @dataclass(frozen=True)
 class NamedNumbers:
-    """The same, for a trigger with quantities of its own: at most 16 numbers by name.
+    """The same, for a trigger with quantities of its own: at most 16 numbers by name, in all rounds of a run.
 
     A name is of at most 32 lower-case letters, digits and underscores, the first of them a letter. Its number
     is finite, or a list with a finite one for each of the `clusters`; a quantity that is undefined is left

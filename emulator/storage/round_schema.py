@@ -29,7 +29,7 @@ from emulator.storage.log_lines import (
 )
 
 MOST_NUMBERS = 16
-"""Most named numbers of a trigger."""
+"""Most named numbers of a trigger: in a round, and as many names in all rounds of a log, each a column."""
 
 MOST_NUMBER_NAME = 32
 """Most letters of the name of a trigger's number."""
@@ -198,6 +198,16 @@ def refuse_wrong_numbers(trigger: Mapping[str, Any]) -> None:
             raise ValueError(f"trigger: {name} must be a finite number, or a list of finite numbers")
         if isinstance(value, list) and len(value) != clusters:
             raise ValueError(f"trigger: {name} has {len(value)} numbers, for {clusters} clusters")
+
+
+def with_names(names: frozenset[str], trigger: Mapping[str, Any] | None) -> frozenset[str]:
+    """The names of numbers in a log, `names` before this trigger; ValueError if they are too many."""
+    if trigger is None or "numbers" not in trigger:
+        return names
+    names = names.union(trigger["numbers"])
+    if len(names) > MOST_NUMBERS:
+        raise ValueError(f"trigger: its numbers have had {len(names)} names; at most {MOST_NUMBERS} in a log")
+    return names
 
 
 def _fields(record: type) -> list[RoundField]:

@@ -31,7 +31,7 @@ from emulator.storage.log_lines import (
     refuse_wrong_header,
 )
 from emulator.storage.packed import packed, unpacked
-from emulator.storage.round_schema import TRIGGERS, Logged, RoundSchema, refuse_wrong_numbers
+from emulator.storage.round_schema import TRIGGERS, Logged, RoundSchema, refuse_wrong_numbers, with_names
 from emulator.storage.state_tree import Tree
 
 
@@ -139,11 +139,14 @@ class RunLog:
 
     def __init__(self, path: Path, header: dict[str, Any], resume: Mapping[str, Tree] | None = None) -> None:
         self._members: Ints | None = None if resume is None else resume["members"]  # the last written
+        # Of numbers that triggers named. Only runs with such numbers have it in their state.
+        self._names = frozenset(() if resume is None else resume.get("names", ()))
         self._file = AppendedFile(path, _line({"kind": "run", **header}), resume)
 
     def state(self) -> dict[str, Tree]:
         """Length, hash and last members of the log so far, which is on the disk when this returns."""
-        return {**self._file.state(), "members": self._members}
+        names = {"names": sorted(self._names)} if self._names else {}
+        return {**self._file.state(), "members": self._members, **names}
 
     def append(self, record: RoundRecord) -> None:
         """Write a record.
@@ -156,14 +159,18 @@ class RunLog:
             values = line[name]
             if values is not None:
                 line[name] = packed(values, self._members if name == "members" else None)
+        names = self._names
         if record.trigger is not None:
             line["trigger"] = _trigger_line(record.trigger)
+            names = with_names(names, line["trigger"])
         for name, default in SCHEMA.omitted:
             if line[name] == default:  # as in most rounds
                 del line[name]
+        content = _line(line)
         if record.members is not None:
             self._members = record.members
-        self._file.write(_line(line))
+        self._names = names
+        self._file.write(content)
 
     def close(self) -> None:
         """Close the file; all of it is on the disk when this returns."""
@@ -205,6 +212,7 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
         raise DataFileError(path, f"damaged: not the header of a run ({error})", row=1) from error
     records: list[RoundRecord] = []
     members: Ints | None = None  # the last members read
+    names: frozenset[str] = frozenset()  # of numbers that triggers named so far
     num_bytes = 0  # of all arrays read so far
     for number, line in lines:
         if line.pop("kind", None) != "round" or not SCHEMA.needed <= line.keys() <= SCHEMA.known:
@@ -219,6 +227,7 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
         try:
             SCHEMA.refuse_wrong(line, header)
             _refuse_other_length(line["members"], members)
+            names = with_names(names, line.get("trigger"))
         except ValueError as error:
             raise DataFileError(path, f"damaged: {error}", row=number) from error
         if line["members"] is not None:

@@ -210,6 +210,26 @@ def test_named_numbers_may_be_as_many_and_as_long_as_their_bounds(tmp_path: Path
     assert read_log(written_to(tmp_path / "log.jsonl", record))[1] == [record]
 
 
+def test_the_names_of_numbers_are_at_most_sixteen_in_a_log_also_after_resuming(tmp_path: Path) -> None:
+    """Each is a column of all rounds: as many new ones in every round would be more than memory holds."""
+    path = tmp_path / "log.jsonl"
+    first, second, third = (
+        replace(RECORD, trigger=NamedNumbers(dict.fromkeys(names, 1.0), 2, False))
+        for names in ([f"n{number}" for number in range(12)], ["n0", "m0", "m1", "m2", "m3"], ["n1", "late"])
+    )
+    with RunLog(path, HEADER) as log:
+        log.append(first)
+        log.append(second)
+        state = log.state()
+    with RunLog(path, HEADER, state) as log, pytest.raises(ValueError, match="17 names; at most 16 in a log"):
+        log.append(third)
+    assert read_log(path)[1] == [first, second]
+    forged = path.read_bytes().splitlines(keepends=True)[2].replace(b'"m0"', b'"m4"')
+    path.write_bytes(path.read_bytes() + forged)
+    with pytest.raises(DataFileError, match=r"row 4: damaged: trigger.* 17 names; at most 16 in a log"):
+        read_log(path)
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float64(1), np.ones(2), (1.0, 2.0)])
 def test_named_numbers_are_those_of_python_and_finite(tmp_path: Path, value: object) -> None:
     with RunLog(tmp_path / "log.jsonl", HEADER) as log, pytest.raises(ValueError, match="finite number"):

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from emulator.messages import Trigger
+from emulator.messages import NamedNumbers, Trigger
 from emulator.storage.recorded_tables import VISITS
 from experiments.results.pages.report_page import page_sections, plots
 from experiments.results.reading.run_directory import FinishedRun
@@ -11,12 +11,14 @@ from experiments.results.tables.report import Report
 from experiments.results.tables.summary import summarise_directory
 from tests.experiments.synthetic_runs import TIMING, a_directory, a_record, store
 
+FIRED = Trigger(0.5, 1.0, 0.25, 2, True)
 
-def recorded(path, *, with_visits):
+
+def recorded(path, *, with_visits, compared=FIRED):
     """(section, plots) of three rounds, each closed by client 2, which uploads for 5 s."""
     directory = a_directory(path, ["global", "fielding"], [0])
     for arm in directory.arms():
-        trigger = Trigger(0.5, 1.0, 0.25, 2, True) if arm == "fielding" else None
+        trigger = compared if arm == "fielding" else None
         tried = {2: 0.5} if arm == "fielding" else None
         records = [
             a_record(number, clusters=[0, 1], trigger=trigger, silhouettes=tried) for number in range(3)
@@ -78,3 +80,11 @@ def test_without_visits_the_page_names_the_option_that_records_them(tmp_path):
     assert "round.log_visits = true" in captions["waiting"]
     assert "visits 90 %, before dispatch 10 %" in section.lead
     assert [table.title for table in section.tables] == ["Lengths of rounds"]
+
+
+def test_a_trigger_with_numbers_of_its_own_is_drawn_and_named(tmp_path):
+    compared = NamedNumbers({"limit": 0.75, "spread": 0.5, "far": [1.0, 2.0]}, 2, False)
+    _, (plot, *_) = recorded(tmp_path, with_visits=False, compared=compared)
+    assert (plot.id, plot.title) == ("trigger", "When all clients were re-clustered: what triggers compared")
+    assert plot.caption.endswith("has a line for each, or for each cluster: spread, far.")
+    assert [trace["name"] for trace in plot.figure.data] == ["limit", "spread", "far 0", "far 1", "fired"]
