@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -297,6 +296,15 @@ class Results:
             raise InputError(f"{self.path}: {absences[0]}")
         return [plot.figure.validated() for plots in drawn for plot in plots.plots]
 
+    if not TYPE_CHECKING:  # a type checker knows the methods above
+
+        def __getattr__(self, name: str) -> Any:
+            """`plot_<name>` of a figure of the report that has no method above, as one that was added."""
+            figure = name.removeprefix("plot_")
+            if figure != name and figure in all_figures():
+                return partial(self._drawn, figure)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     # -- as text -----------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
@@ -411,16 +419,3 @@ def _html_table(title: str, shown: TextTable) -> Markup:
     return Markup("<table><caption>{}</caption><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(
         escape(title), headings, rows
     )
-
-
-def _method(name: str) -> Callable[[Results], go.Figure]:
-    def plot(results: Results) -> go.Figure:
-        return results._drawn(name)
-
-    plot.__name__, plot.__doc__ = f"plot_{name}", f"The figure {name} of the report."
-    return plot
-
-
-for _name in all_figures():
-    if not hasattr(Results, f"plot_{_name}"):
-        setattr(Results, f"plot_{_name}", _method(_name))

@@ -232,7 +232,7 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_both_train_what_clients_hold_at_their_step",
         "test_streaming_has_a_figure_for_advancing_and_one_for_training",
     ),
-    "tests/experiments/bench/test_trace_folder.py": ("test_opening_is_measured_against_sorting",),
+    "tests/experiments/bench/files/test_trace_folder.py": ("test_opening_is_measured_against_sorting",),
     "tests/experiments/bench/test_training.py": ("test_ranks_have_a_figure_beside_that_of_one_process",),
     "tests/experiments/bench/test_typo.py": ("test_reporting_a_misspelt_key_takes_some_cpu_time",),
     "tests/experiments/cli/exporting/test_command.py": (

@@ -90,10 +90,14 @@ WORKLOADS: Mapping[str, Workload] = {
         "10,000 clients whose data arrives and expires, and training on it", "streaming", "measure_streaming"
     ),
     "read-log": Workload(
-        "reading the log of a run of 3,000 rounds back, with all its checks", "read_log", "measure_read_log"
+        "reading the log of a run of 3,000 rounds back, with all its checks",
+        "files.read_log",
+        "measure_read_log",
     ),
     "trace-folder": Workload(
-        "opening a trace folder of 5,000,000 samples, and reading it", "trace_folder", "measure_trace_folder"
+        "opening a trace folder of 5,000,000 samples, and reading it",
+        "files.trace_folder",
+        "measure_trace_folder",
     ),
     "decoding": Workload(
         "large JPEGs decoded to small samples, as a build of a trace of images does",

@@ -28,7 +28,7 @@ from executor.ranks import Ranks
 from experiments.build import World, build_world
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import locator
-from experiments.results.statistics.clusters_in_force import clusters_in_force
+from experiments.results.reading.clusters_in_force import clusters_in_force
 from experiments.results.tables.cluster_changes import changed_cluster
 from tests.executor.meeting import together
 from tests.experiments.small import SMALL, merged

@@ -75,7 +75,7 @@ REAL_STARTS: Mapping[str, Mapping[str, tuple[int, str]]] = {
         "test_a_process_of_its_own_prints_the_bytes_it_added": (1, PROBE),
         "test_a_process_that_fails_ends_the_bench_with_its_last_line": (1, PROBE),
     },
-    "tests/experiments/bench/test_trace_folder.py": {
+    "tests/experiments/bench/files/test_trace_folder.py": {
         "test_opening_is_measured_against_sorting": (1, PROBE),
     },
     "tests/experiments/bench/test_training.py": {

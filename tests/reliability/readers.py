@@ -540,7 +540,8 @@ def in_a_directory(name: str) -> Callable[[Path, Path, int], None]:
         from experiments.results.pages import write_report
         from experiments.results.pages.report_page import lead, settings_of_run
         from experiments.results.reading.run_directory import RunDirectory
-        from experiments.results.tables.drift_section import drift_section
+        from experiments.results.tables import concept_drift, serving_maps
+        from experiments.results.tables.report import Report
         from experiments.results.tables.summary import summarise_directory
 
         directory = RunDirectory(folder / "run")
@@ -551,7 +552,8 @@ def in_a_directory(name: str) -> Callable[[Path, Path, int], None]:
         rounds_table(runs)
         report = directory.experiment()
         lead(report)
-        drift_section(directory.arms(), summary.finished, runs, report["report"])
+        for table in (concept_drift.TABLE, serving_maps.TABLE):
+            table.shown_on_page(Report(directory, runs, summary))
         settings_of_run(directory)
         build_table("table", [directory])
         for section in build_sections([directory]):

@@ -11,7 +11,7 @@ from emulator.arrays import Floats
 from emulator.storage.runlog import RoundRecord
 from experiments.results.drawing.arms import DASHES, Arm
 from experiments.results.drawing.menus import add_list_of_arms
-from experiments.results.drawing.plain_figure import PlainFigure
+from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import (
     CLUSTER_COLOURS,
@@ -74,54 +74,44 @@ def trigger_figure(arms: Sequence[Arm], *, squared: Mapping[str, bool] | None = 
     drawn_for: list[str] = []
     shown = shown_at_first(arms, lambda record: record.trigger is not None and record.trigger.fired)
     for arm in arms:
-        are_squared = (squared or {}).get(arm.name, False)
-        fired: list[tuple[int, float]] = []
-        evaluated = [[record for record in run.records if record.trigger] for run in arm.runs]
-        compared = [
-            [_compared(record, are_squared=are_squared) for record in records] for records in evaluated
-        ]
-        lines = _lines([values for of_run in compared for values in of_run])
-        for number, run in enumerate(arm.runs):
-            records, values = evaluated[number], compared[number]
-            if not records:
-                continue
-            fired += [
-                (record.round, _height(found))
-                for record, found in zip(records, values, strict=True)
-                if record.trigger is not None and record.trigger.fired
-            ]
-            rounds = np.array([record.round for record in records])
-            kept = thinned(len(rounds), MAX_SEED_POINTS)
-            for line in lines:
-                figure.add_scatter(
-                    x=small(rounds[kept]),
-                    y=line.over(values)[kept].astype(np.float32),
-                    name=line.label,
-                    legendgroup=line.label,
-                    showlegend=number == 0,
-                    visible=arm is arms[shown],
-                    mode="lines+markers",
-                    line={"color": line.colour, "width": 1, "dash": line.dash},
-                    marker={"size": 3},
-                    hovertemplate=f"seed {run.seed}, round %{{x}}: {line.label} %{{y:.4g}}<extra></extra>",
-                )
-                drawn_for.append(arm.label)
-        marked = [fired[index] for index in drawn(len(fired), MAX_POINTS)]
-        figure.add_scatter(
-            x=[round_ for round_, _ in marked],
-            y=[round(height, 6) for _, height in marked],
-            name="fired",
-            showlegend=True,
-            visible=arm is arms[shown],
-            mode="markers",
-            marker={"symbol": "triangle-down", "size": 10, "color": FIRED_COLOUR},
-            hovertemplate="round %{x}: fired at %{y:.4g}<extra></extra>",
-        )
-        drawn_for.append(arm.label)
+        traces = _traces_of(arm, are_squared=(squared or {}).get(arm.name, False))
+        figure.add_traces([{**line, "visible": arm is arms[shown]} for line in traces])
+        drawn_for += [arm.label] * len(traces)
     figure.update_yaxes(rangemode="tozero")
     figure.update_xaxes(rangemode="tozero")
     add_list_of_arms(figure, [arm.label for arm in arms], drawn_for, shown)
     return figure
+
+
+def _traces_of(arm: Arm, *, are_squared: bool) -> list[Trace]:
+    """The lines of each seed of an arm, and the marks of the rounds in which its trigger fired."""
+    evaluated = [[record for record in run.records if record.trigger] for run in arm.runs]
+    compared = [[_compared(record, are_squared=are_squared) for record in of_run] for of_run in evaluated]
+    lines = _lines([values for of_run in compared for values in of_run])
+    traces = [
+        line.trace(run.seed, [record.round for record in records], values, is_first=run is arm.runs[0])
+        for run, records, values in zip(arm.runs, evaluated, compared, strict=True)
+        if records
+        for line in lines
+    ]
+    fired = [
+        (record.round, _height(found))
+        for records, values in zip(evaluated, compared, strict=True)
+        for record, found in zip(records, values, strict=True)
+        if record.trigger is not None and record.trigger.fired
+    ]
+    marked = [fired[index] for index in drawn(len(fired), MAX_POINTS)]
+    marks = trace(
+        "scatter",
+        x=[round_ for round_, _ in marked],
+        y=[round(height, 6) for _, height in marked],
+        name="fired",
+        showlegend=True,
+        mode="markers",
+        marker={"symbol": "triangle-down", "size": 10, "color": FIRED_COLOUR},
+        hovertemplate="round %{x}: fired at %{y:.4g}<extra></extra>",
+    )
+    return [*traces, marks]
 
 
 Compared = Mapping[str, float | list[float] | None]
@@ -140,6 +130,22 @@ class _Line:
     @property
     def label(self) -> str:
         return self.name if self.place is None else f"{self.name} {self.place}"
+
+    def trace(self, seed: int, rounds: Sequence[int], values: Sequence[Compared], *, is_first: bool) -> Trace:
+        """The line of a seed over its rounds; the first seed has the entry of the legend."""
+        kept = thinned(len(rounds), MAX_SEED_POINTS)
+        return trace(
+            "scatter",
+            x=small(np.array(rounds)[kept]),
+            y=self.over(values)[kept].astype(np.float32),
+            name=self.label,
+            legendgroup=self.label,
+            showlegend=is_first,
+            mode="lines+markers",
+            line={"color": self.colour, "width": 1, "dash": self.dash},
+            marker={"size": 3},
+            hovertemplate=f"seed {seed}, round %{{x}}: {self.label} %{{y:.4g}}<extra></extra>",
+        )
 
     def over(self, rounds: Sequence[Compared]) -> Floats:
         """(rounds,) its numbers, NaN where there is none; a plain number is at place 0."""

@@ -65,13 +65,7 @@ def sweep_layout(members: Sequence[SectionMember]) -> SweepLayout:
     cells with the same values, the first has the place.
     """
     keys = list(dict.fromkeys(key for member in members for key in member.swept))
-    values = {
-        key: _ordered(
-            [member.swept.get(key) for member in members],
-            given_ranks([member.order[key] for member in members if key in member.order]),
-        )
-        for key in keys
-    }
+    values = {key: _values_of(key, members) for key in keys}
     names = dict(zip(keys, short_names([tuple(key.split(".")) for key in keys]), strict=True))
     varied = [key for key in keys if len(values[key]) > 1]
     axis = varied[0] if varied else keys[0]
@@ -81,20 +75,24 @@ def sweep_layout(members: Sequence[SectionMember]) -> SweepLayout:
         position = {key: values[key].index(canonical(member.swept.get(key))) for key in keys}
         panel = cells.setdefault(tuple(position[key] for key in others), {})
         panel.setdefault(position[axis], member.name)
-    texts = {key: [_text(json.loads(value)) for value in values[key]] for key in keys}
+    texts = {key: [_text(json.loads(value)) for value in of_key] for key, of_key in values.items()}
+
+    def title(place: tuple[int, ...]) -> str:
+        return ", ".join(f"{names[key]} {texts[key][at]}" for key, at in zip(others, place, strict=True))
+
     return SweepLayout(
         key=names[axis],
         values=texts[axis],
         others=[names[key] for key in others],
-        panels=[
-            Panel(
-                ", ".join(f"{names[key]} {texts[key][at]}" for key, at in zip(others, place, strict=True)),
-                cells[place],
-            )
-            for place in sorted(cells)
-        ],
+        panels=[Panel(title(place), cells[place]) for place in sorted(cells)],
         columns=_columns(len(cells), len(values[others[-1]]) if others else 1),
     )
+
+
+def _values_of(key: str, members: Sequence[SectionMember]) -> list[str]:
+    """The distinct values of a swept key as canonical JSON, in their order."""
+    ranks = given_ranks([member.order[key] for member in members if key in member.order])
+    return _ordered([member.swept.get(key) for member in members], ranks)
 
 
 def _columns(num_panels: int, period: int) -> int:

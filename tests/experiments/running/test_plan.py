@@ -301,7 +301,7 @@ def test_seeds_that_are_added_up_to_more_runs_than_can_be_read_back_are_refused(
 ) -> None:
     play(small(seeds=[0]), tmp_path / "out")
     before = (tmp_path / "out/experiment.toml").read_bytes()
-    monkeypatch.setattr("experiments.results.recorded.MOST_RUNS", 4)
+    monkeypatch.setattr("experiments.results.reading.recorded.MOST_RUNS", 4)
     play(small(seeds=[1]), tmp_path / "out")
     with pytest.raises(ConfigurationError, match=r"2 arms x 4 seeds: an experiment has at most 4 runs"):
         play(small(seeds=[2, 3]), tmp_path / "out")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from emulator.storage.runlog import RunLog, read_log
-from experiments.bench.read_log import LogSizes, made_up_rounds, read_log_figures
+from experiments.bench.files.read_log import LogSizes, made_up_rounds, read_log_figures
 
 TINY = LogSizes(rounds=20, clients=30, participants=8)
 

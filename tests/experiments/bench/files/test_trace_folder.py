@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiments.bench.trace_folder import FolderSizes, trace_folder_figures, write_folder
+from experiments.bench.files.trace_folder import FolderSizes, trace_folder_figures, write_folder
 from traces.arrivals import Arrivals
 from traces.files import open_folder
 from traces.tables.sorted import is_in_order

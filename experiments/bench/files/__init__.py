@@ -1,0 +1,1 @@
+"""The workloads of files that are read: logs, and folders of traces."""
