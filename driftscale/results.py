@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from markupsafe import Markup, escape
 
-from emulator.errors import InputError
+from emulator.errors import InputError, abbreviated
 from experiments.cli.tables import print_section, print_summary
-from experiments.naming import abbreviated
 from experiments.results.drawing.plot import Plot
 from experiments.results.figures import all_figures
 from experiments.results.figures.clusters import clustered_run, membership_figure
@@ -251,7 +250,7 @@ class Results:
         return plot.figure.validated()
 
     def plot_trigger(self) -> go.Figure:
-        """What each arm's trigger measured, against its limit, over rounds."""
+        """The distance that each arm's trigger measured, and its limit, over rounds."""
         return self._drawn("trigger")
 
     def plot_silhouettes(self) -> go.Figure:
@@ -259,7 +258,7 @@ class Results:
         return self._drawn("silhouettes")
 
     def plot_waiting(self) -> go.Figure:
-        """What rounds that have closed were waiting for, in virtual time; phases with round.log_visits."""
+        """The causes of the time of closed rounds, in virtual time; phases with round.log_visits."""
         return self._drawn("waiting")
 
     def plot_timeline(self, arm: str, seed: int, round: int) -> go.Figure:  # noqa: A002
@@ -342,7 +341,7 @@ class Results:
         return [*parts, *(_paragraph(note) for note in self._notes())]
 
     def _notes(self) -> list[str]:
-        """What is left out of the results, and which option records what they lack, as lines."""
+        """Lines on runs and columns that are left out, with the option that records the columns."""
         notes = [] if self._frames.missing_columns is None else [self._frames.missing_columns]
         if not self._frames.is_folder and not self._summary.rows:
             reference = self._summary.reference_arm
@@ -369,7 +368,7 @@ class Results:
 
     @cached_property
     def _report(self) -> Report:
-        """What the figures are made of; InputError if no arm is compared."""
+        """The report behind the figures; InputError if no arm is compared."""
         summary = self._summary
         if not summary.compared:
             raise self._cannot(f"the reference arm {summary.reference_arm!r} has no finished run")
@@ -380,7 +379,7 @@ class Results:
         return build_sections([item.directory for item in self._frames.experiments])
 
     def _plots(self, name: str) -> list[Plot]:
-        """What a figure of the report draws, by its name; InputError if it was not recorded."""
+        """The plots of a figure of the report, by its name; InputError if its data were not recorded."""
         figure = all_figures()[name]
         figure.refuse(self._report)
         return figure.plots(self._report)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from experiments.cli.progress import make_progress
 from experiments.cli.reports import note, write_results_of
-from experiments.results.many_runs.folder_table import build_sections, write_table
+from experiments.results.many_runs.folder_table import build_sections
+from experiments.results.pages.folder_page import write_table
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.plan import PlannedRun, Reached
 from experiments.running.runner import Progress

@@ -14,15 +14,19 @@
     └── LostOutputError     141   standard output was closed too early; 3 if it cannot be written to
 
 Subclasses in other packages have the exit code of their kind. A message is one line: the value, the rule, the
-choices, and where the value came from.
+choices, and where the value came from. `naming` begins it with a place, `abbreviated` and `shorten` shorten it.
 """
 
 from __future__ import annotations
 
 import difflib
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+MOST_NAMED = 3
+"""Items that `abbreviated` names."""
 
 
 class EmulatorError(Exception):
@@ -120,3 +124,38 @@ class LostOutputError(EmulatorError):
             why = f"cannot be written ({error.strerror})"
             self.exit_code = RunError.exit_code
         super().__init__(f"standard output {why}: not all of the output was printed; files are not affected")
+
+
+def abbreviated(items: Sequence[str], separator: str = "; ") -> str:
+    """The first `MOST_NAMED` of `items`, and how many more there are, as one line.
+
+    >>> abbreviated(["a", "b"]), abbreviated(["a", "b", "c", "d"], ", ")
+    ('a; b', 'a, b, c and 1 more')
+    """
+    named = separator.join(items[:MOST_NAMED])
+    return named if len(items) <= MOST_NAMED else f"{named} and {len(items) - MOST_NAMED} more"
+
+
+def shorten(text: str, most: int) -> str:
+    """The text, of which at most `most` letters are shown: the first ones, then an ellipsis.
+
+    >>> shorten("smartphones", 11), shorten("smartphones", 6)
+    ('smartphones', 'smart…')
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+@contextmanager
+def naming(where: str) -> Iterator[None]:
+    """Context that begins the message of an InputError with "`where`: ".
+
+    An error that already begins so, or an empty `where`, changes nothing. Otherwise a ConfigurationError
+    stays one, and any other InputError becomes a plain InputError.
+    """
+    try:
+        yield
+    except InputError as error:
+        if not where or str(error).startswith(f"{where}: "):
+            raise
+        kind = ConfigurationError if isinstance(error, ConfigurationError) else InputError
+        raise kind(f"{where}: {error}") from error

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from device_profiles import refuse_unknown_profile
-from emulator.errors import ConfigurationError, DataFileError
+from emulator.errors import ConfigurationError, DataFileError, naming
 from emulator.plugins import FIRST_LOOK
 from emulator.storage.bounded import is_file, read_toml, toml_document
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import DataFolders, Locate, OutsideError, locator
-from experiments.naming import naming
 from experiments.results.reading.recorded import EXPERIMENT_FILE, up_to_date
 from traces.sources import SOURCES
 

@@ -15,14 +15,13 @@ from coordinator.federation.method import Parts
 from coordinator.representations import Representation
 from coordinator.representations.base import ReferenceSettings
 from coordinator.view import RunFacts
-from emulator.errors import ConfigurationError
+from emulator.errors import ConfigurationError, naming
 from emulator.messages import TASK_METRICS
 from emulator.plugins import Settings
 from emulator.ports import unmeasured
 from executor.executor import LocalExecutor
 from experiments.build import World, always_online, build_executor, build_parts, model_factors
 from experiments.config import Arm, Experiment
-from experiments.naming import naming
 from experiments.reference import reference_executor
 from experiments.running.machine import available_bytes
 from traces.trace import TraceStream

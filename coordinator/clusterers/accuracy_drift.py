@@ -78,12 +78,14 @@ class Best:
 class AccuracyDrift(Clusterer):
     """Base class: all clients start on one model, and `_recluster` drafts the changes when data arrive.
 
-    State: the accuracy (N,) of each client's best model at its last response, NaN before the first. After a
-    drift it is the low accuracy the client fell to, so that a client that stays bad does not drift again. The
-    published code starts from the accuracy of the untrained model; here nothing is known before the first
-    response, so no drift is detected at the first arrivals after the start. Further state: the data step (M,)
-    in which each model last had members; the data step of the last round, and whether its arrivals were
-    already claimed.
+    State:
+
+    * the accuracy (N,) of each client's best model at its last response, NaN before the first one. A drift
+      lowers it to the accuracy after the fall, so that a client whose accuracy stays low drifts once. The
+      published code begins with the accuracy of the untrained model; here it is unknown before the first
+      response, and so the first arrivals after the start cause no drift;
+    * the data step (M,) in which each model last had members;
+    * the data step of the last round, and whether the arrivals of that step have been claimed.
 
     A model is in use while it has members or claims. Other models can never get samples again: they are not
     offered, and end.

@@ -25,9 +25,9 @@ from experiments.results.many_runs.folder_table import (
     how_many_runs,
     recorded_name,
     run_counts,
-    write_table,
 )
 from experiments.results.pages import write_plotly, write_results
+from experiments.results.pages.folder_page import write_table
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.tables.summary import Summary
 

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from emulator.errors import EmulatorError, InputError, ResumableError, RunError
+from emulator.errors import EmulatorError, InputError, ResumableError, RunError, abbreviated
 from emulator.storage.own_files import path_below
 from experiments.build import World
 from experiments.locating import Locate
-from experiments.naming import abbreviated
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.members import Member
 from experiments.running.plan import Checker, Plan, plan_run, world_key

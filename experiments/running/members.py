@@ -11,10 +11,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from emulator.errors import ConfigurationError, InputError, MissingFileError, UnknownNameError
+from emulator.errors import (
+    ConfigurationError,
+    InputError,
+    MissingFileError,
+    UnknownNameError,
+    naming,
+    shorten,
+)
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import DataFolders, Locate, locator
-from experiments.naming import naming, shorten
 from experiments.reading import (
     SWEEP,
     Overrides,

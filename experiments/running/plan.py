@@ -7,13 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from emulator.errors import ConfigurationError, InputError
+from emulator.errors import ConfigurationError, InputError, abbreviated, naming
 from emulator.own_parts import is_loaded, named_modules
 from emulator.storage.checkpoints import make_folder, write_durably
 from experiments.build import World, build_world, refuse_unfit_rounds, world_settings
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import Locate
-from experiments.naming import abbreviated, naming
 from experiments.results.reading.deciding import deciding, differences
 from experiments.results.reading.json_files import Command, SweepCell, Timing
 from experiments.results.reading.run_directory import RunDirectory

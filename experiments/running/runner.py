@@ -11,7 +11,15 @@ from typing import Protocol
 
 from coordinator.late_imports import import_late_modules
 from emulator.emulation import Observer
-from emulator.errors import CheckpointError, EmulatorError, ForeignFileError, ResumableError, RunError
+from emulator.errors import (
+    CheckpointError,
+    EmulatorError,
+    ForeignFileError,
+    ResumableError,
+    RunError,
+    abbreviated,
+    naming,
+)
 from emulator.storage.runlog import RoundRecord
 from executor.ranks import Ranks, Spent
 from executor.replicas import ReplicatedExecutor
@@ -23,7 +31,6 @@ from experiments.build import (
     run_header,
 )
 from experiments.config import Experiment
-from experiments.naming import abbreviated, naming
 from experiments.reference import build_measuring, build_reference
 from experiments.running.attempt import Attempt, Tally
 from experiments.running.leftovers import delete_leftovers

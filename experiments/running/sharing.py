@@ -12,8 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from emulator.errors import EmulatorError, InputError, RunError
-from experiments.naming import abbreviated
+from emulator.errors import EmulatorError, InputError, RunError, abbreviated
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.locking import seed_locked
 from experiments.running.manifest import adopt_world, record_order

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.results.many_runs.folder_table import run_directories, write_table
+from experiments.results.many_runs.folder_table import run_directories
+from experiments.results.pages.folder_page import write_table
 from tests.experiments.results.many_runs.test_sections import ONE, OTHER, a_measured
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/comparing.md"

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from emulator.errors import naming, shorten
 from emulator.seeding import RandomStreams
 from experiments.cli.output import OutputFormat, print_json, print_table
-from experiments.naming import naming, shorten
 from experiments.reading import load_without_torch
 from experiments.results.pages.trace_facts import TraceFacts
 from traces.arrivals import SPLITS

@@ -1,1 +1,1 @@
-"""What all figures and pages are drawn with: figures as plain dictionaries, and plotly.js."""
+"""Tools of all figures and pages: figures as plain dictionaries, the style of arms, and plotly.js."""

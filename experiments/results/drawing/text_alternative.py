@@ -44,7 +44,7 @@ def text_alternative(title: str, figure: PlainFigure) -> str:
 
 
 def _described(trace: Trace) -> str:
-    """What a trace shows; empty if it has no name or no values."""
+    """The content of a trace in words; empty if it has no name or no values."""
     kind, name = trace["type"], trace.get("name")
     if kind == "heatmap" and "z" in trace:
         rows, columns = np.shape(trace["z"])[:2]

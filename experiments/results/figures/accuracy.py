@@ -97,7 +97,7 @@ def _plots(report: Report) -> list[Plot]:
 
 
 def _lines(seeds: int) -> str:
-    """What the lines of the figure of accuracy are."""
+    """A sentence on the lines."""
     if seeds == 1:
         return "Lines are of a single seed."
     return f"Thick lines are means over {seeds} seeds, as far as all of them go; thin lines are single seeds."

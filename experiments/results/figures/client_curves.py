@@ -1,4 +1,4 @@
-"""What the figures of the accuracies of clients share: their input, curves of quantiles, and captions."""
+"""Common functions of the figures of the accuracies of clients: quantiles and captions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bands(arms: Sequence[Arm]) -> str:
 
 
 def lines(arms: Sequence[Arm]) -> str:
-    """What the lines of a figure are."""
+    """A sentence on the lines of a figure."""
     if max(len(arm.runs) for arm in arms) == 1:
         return "Lines are of a single seed."
     return f"Lines are means over seeds{bands(arms)}."

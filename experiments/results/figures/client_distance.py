@@ -27,7 +27,7 @@ VECTORS = {
     "embedding": "mean embeddings by the reference model",
     "gradient": "gradients at the reference model",
 }
-"""What they are distances of, by representation."""
+"""The vectors between which they are distances, by representation."""
 
 
 def client_distance(run: FinishedRun) -> str:

@@ -131,7 +131,7 @@ def _plots(report: Report) -> list[Plot]:
 
 
 def _dots(arms: Sequence[Arm]) -> str:
-    """What the dots of a figure of groups are."""
+    """A sentence on the dots of a figure of groups."""
     if max(len(arm.runs) for arm in arms) == 1:
         return "Dots are of a single seed."
     return f"Dots are means over the seeds that have such clients{bands(arms).replace('bands', 'bars')}."

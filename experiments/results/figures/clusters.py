@@ -24,7 +24,7 @@ from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.tables.report import Report
 
 NO_CLUSTER = "none"
-"""What the legend of clusters calls being in none, as a client is that holds no data."""
+"""The name in the legend of no cluster, as of a client that holds no data."""
 
 
 def membership_figure(run: FinishedRun) -> PlainFigure:

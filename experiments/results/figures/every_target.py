@@ -1,4 +1,4 @@
-"""What the figures over every target share: tables of evenly spaced targets, and bands of intervals."""
+"""Common functions of the figures over every target: evenly spaced targets, and bands of intervals."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def every_target(summary: Summary) -> list[TargetTable]:
 
 
 def band_clause(tables: Sequence[TargetTable]) -> str:
-    """What stands beside the lines of medians."""
+    """A clause on the bands or dots beside the lines of medians."""
     level = tables[0].rows[0]["time_below_s"].level
     if level is None:
         return "dots are single seeds"

@@ -1,4 +1,4 @@
-"""What a figure of a report is: how it is drawn, with its captions, and the question that it answers.
+"""The definition of a figure of a report: its plots with their captions, and the question that it answers.
 
 Each module that `NAMES` of this package lists has one, called `FIGURE`. The page and the `plot_` methods of a
 notebook iterate over the list.
@@ -19,9 +19,9 @@ class Figure:
 
     Attributes:
         question: The question of the page that it answers: "pays", "for-whom" or "why".
-        plots: What is drawn, with titles, captions and text alternatives; nothing where it would say nothing.
-        absence: Why nothing is drawn then.
-        refuse: Raises an InputError where the runs did not record what is drawn.
+        plots: Its plots with titles, captions and text alternatives; none where they would say nothing.
+        absence: The reason why there are no plots, as a clause.
+        refuse: Raises an InputError if the runs did not record the data of its plots.
     """
 
     question: str

@@ -1,4 +1,4 @@
-"""What became of the participants of rounds."""
+"""Outcomes of the participants of rounds."""
 
 from __future__ import annotations
 

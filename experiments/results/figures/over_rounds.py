@@ -1,4 +1,4 @@
-"""What the figures of global clusterings share: which arm is shown at first, and small arrays."""
+"""Common functions of the figures of global clusterings: the arm shown at first, and small arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VALUE_COLOUR = "#0072B2"
 
 
 def list_clause(arms: Sequence[Arm]) -> str:
-    """What the caption says of the list of arms, if there is one."""
+    """A clause on the list of arms; empty for a single arm."""
     return "; the list below the plot chooses the arm" if len(arms) > 1 else ""
 
 

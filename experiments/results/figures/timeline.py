@@ -148,7 +148,7 @@ def timeline_figure(rounds: Sequence[TimelineRound]) -> PlainFigure:
 
 
 def timeline_text(rounds: Sequence[TimelineRound]) -> str:
-    """What the round shown at first consists of, for readers who do not see the figure."""
+    """A text on the round shown at first, for readers who do not see the figure."""
     of_arm = [item for item in rounds if item.arm == rounds[0].arm]
     item = next((item for item in of_arm if item.reason == "slowest"), of_arm[0])
     visits = item.visits

@@ -1,4 +1,4 @@
-"""What the trigger of a global re-clustering compared, and when it fired."""
+"""The numbers that the trigger of a global re-clustering compared, and the rounds in which it fired."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ def has_trigger(run: FinishedRun) -> bool:
 
 
 def own_numbers(run: FinishedRun) -> list[str]:
-    """The names of what triggers compared, if they are not those of a distance and its limit."""
+    """The names of compared numbers other than a measured distance and its limit."""
     names = dict.fromkeys(name for record in run.records for name in _compared(record, are_squared=False))
     return [name for name in names if name not in STYLES]
 
 
 def trigger_figure(arms: Sequence[Arm], *, squared: Mapping[str, bool] | None = None) -> PlainFigure:
-    """What the trigger of an arm compared, and the rounds in which it fired, over rounds.
+    """The numbers that the trigger of an arm compared, over rounds, and the rounds in which it fired.
 
-    That is what it measured and its limit, or each number that it named: a line for each cluster if it has
-    one for each. One arm is shown at a time, at first the last one whose trigger fired; a list below the
-    figure chooses it. Thin lines are single seeds.
+    These are the measured distance and its limit, or the numbers that the trigger named: a line for each
+    cluster if it has one for each. One arm is shown at a time, at first the last one whose trigger fired; a
+    list below the figure chooses it. Thin lines are single seeds.
 
     Args:
         arms: Arms with a trigger; at least one.
@@ -115,12 +115,12 @@ def _traces_of(arm: Arm, *, are_squared: bool) -> list[Trace]:
 
 
 Compared = Mapping[str, float | list[float] | None]
-"""What a trigger compared in a round, by name."""
+"""The numbers that a trigger compared in a round, by name."""
 
 
 @dataclass(frozen=True)
 class _Line:
-    """A line of what a trigger compares: the numbers of a `name`, of lists those at a `place`."""
+    """A line over rounds: the numbers of a `name`, or of lists those at a `place`."""
 
     name: str
     place: int | None

@@ -1,4 +1,4 @@
-"""What closed rounds were waiting for: a bar for each arm."""
+"""The time of closed rounds by its causes: a bar for each arm."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from experiments.results.tables.round_lengths import (
 
 
 def waiting_figure(arms: Sequence[ArmWaiting]) -> PlainFigure:
-    """What rounds waited for: a stacked bar per arm, per round or summed up to the horizon."""
+    """The time of rounds by its causes: a stacked bar per arm, per round or summed up to the horizon."""
     per_round = [
         {name: seconds / max(arm.rounds, 1.0) for name, seconds in arm.seconds.items()} for arm in arms
     ]

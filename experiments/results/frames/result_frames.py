@@ -15,8 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from emulator.errors import DataFileError, InputError
-from experiments.naming import abbreviated
+from emulator.errors import DataFileError, InputError, abbreviated
 from experiments.results.frames.client_frames import clients_frame, visits_frame
 from experiments.results.frames.round_frames import rounds_frame, triggers_frame
 from experiments.results.frames.summary_frames import summary_frame, table_frame
@@ -224,7 +223,7 @@ class ResultFrames:
 
     @property
     def missing_columns(self) -> str | None:
-        """What `clients` lacks, and the option that records it, as a sentence; None if it lacks nothing."""
+        """A sentence on columns that `clients` lacks, with the option that records them; None without."""
         lacking = [
             item.name
             for item in self.experiments

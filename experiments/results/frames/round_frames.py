@@ -74,7 +74,7 @@ def triggers_frame(
 
 
 def _compared(record: RoundRecord, are_squared: bool) -> Mapping[str, float | list[float] | None]:
-    """What the trigger of a round compared; nothing if there was none."""
+    """The numbers that the trigger of a round compared; none without a trigger."""
     return {} if record.trigger is None else record.trigger.compared(are_squared=are_squared)
 
 

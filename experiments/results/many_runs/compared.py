@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from emulator.errors import InputError
-from experiments.naming import abbreviated
+from emulator.errors import InputError, abbreviated
 from experiments.results.many_runs.folder_table import run_directories
 from experiments.results.many_runs.measured_directory import MeasuredDirectory, RunReader
 from experiments.results.many_runs.rows import Section

@@ -30,16 +30,13 @@ sections are computed from the logs. Version 2 added `failed`, `steps` and `scor
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from emulator.errors import InputError
 from emulator.storage.bounded import read_json
-from emulator.storage.checkpoints import write_durably
 from emulator.storage.own_files import path_below
 from experiments.results.many_runs.measured_directory import MeasuredDirectory, RunReader
 from experiments.results.many_runs.rows import Section
@@ -183,38 +180,6 @@ def build_sections(directories: Sequence[RunDirectory]) -> list[Section]:
             for directory, name in zip(ordered, column_names(ordered), strict=True)
         ]
     )
-
-
-def write_table(
-    folder: Path,
-    directories: Sequence[RunDirectory],
-    name: str,
-    built: Sequence[Section] | None = None,
-) -> Table:
-    """Write `table.json` and `table.html` into `folder`, the parent of the run directories.
-
-    Args:
-        folder: The folder.
-        directories: The run directories.
-        name: The heading of the table.
-        built: Their sections, which are built here unless they are given.
-
-    Returns:
-        The table.
-
-    Raises:
-        InputError: There are no run directories, or a file of a finished run is damaged.
-    """
-    from experiments.results.pages.folder_page import render_table
-
-    if not directories:
-        raise InputError(f"{folder}: holds no run directory, so there is no table to make")
-    json_path, page_path = path_below(folder, "table.json"), path_below(folder, "table.html")
-    shown = build_sections(directories) if built is None else built
-    table = {**build_table(name, directories), "sections": [section.as_json() for section in shown]}
-    write_durably(json_path, json.dumps(table, allow_nan=False, indent=2) + "\n")
-    write_durably(page_path, render_table(table, shown))
-    return table
 
 
 def column_names(directories: Sequence[RunDirectory]) -> list[str]:

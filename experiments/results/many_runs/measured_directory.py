@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from emulator.arrays import Floats, Ints
+from emulator.errors import naming
 from emulator.storage.own_files import open_file
-from experiments.naming import naming
 from experiments.results.reading.deciding import run_identities
 from experiments.results.reading.differing_keys import Path as KeyPath
 from experiments.results.reading.differing_keys import key_values, leaves
@@ -41,7 +41,7 @@ class PlayedRun:
         events_s: Virtual times at which the rounds of its mass events opened, ascending.
         drift: For each figure of `published.COMPARED`, its value over the whole run; None if it is unknown.
         offline_clients_heard: As in `FinishedRun`.
-        reduced: What tables need of its records, by the functions `InManyRuns.reductions`.
+        reduced: The data of tables from its records, by the functions `InManyRuns.reductions`.
     """
 
     arm: str
@@ -114,7 +114,7 @@ class PlayedRun:
 
 
 def reduced(run: FinishedRun) -> dict[Callable[[FinishedRun], Any], Any]:
-    """What all tables need of the records of a run, by the functions `InManyRuns.reductions`."""
+    """The data of all tables from the records of a run, by the functions `InManyRuns.reductions`."""
     return {reduce: reduce(run) for table in all_tables() for reduce in table.in_many_runs.reductions}
 
 

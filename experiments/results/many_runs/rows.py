@@ -31,8 +31,8 @@ class Row:
             itself, and if none of its runs of `base_arm` is finished.
         base_arm: The arm of the same name, or the reference arm if the first directory has none of that name.
         identical_to: Index of the first earlier row with the same seeds and the same results; None without.
-        targets: Times to each of the section's targets. measured: What all tables measure of an arm in tables
-        of many runs (`InManyRuns.keys`), over the section's
+        targets: Times to each of the section's targets.
+        measured: The quantities of all tables that `table.json` has (`InManyRuns.keys`), over the section's
             stretch of virtual time; differences are from the reference arm of the same directory, without a
             test.
         total_bytes: Bytes sent up to the horizon, both ways, for training and control.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from experiments.naming import shorten
+from emulator.errors import shorten
 from experiments.results.many_runs.rows import Row, Section
 from experiments.results.reading.differing_keys import short_names
 from experiments.results.reading.recorded import REFERENCE, Target, written

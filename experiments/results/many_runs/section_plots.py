@@ -55,7 +55,7 @@ WIDEST_DODGE = 0.6
 
 @dataclass(frozen=True)
 class SectionPlots:
-    """What is drawn of a section.
+    """The plots of a section.
 
     Attributes:
         plots: The plots; those of a run directory follow each other.

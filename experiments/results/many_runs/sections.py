@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from emulator.errors import InputError
-from experiments.naming import abbreviated
+from emulator.errors import InputError, abbreviated
 from experiments.results.many_runs.measured_directory import MeasuredDirectory, PlayedRun
 from experiments.results.many_runs.rows import Row, Section, SectionMember
 from experiments.results.reading.differing_keys import Path as KeyPath
@@ -322,7 +321,7 @@ def _mean_accuracies(runs: Sequence[PlayedRun], horizon: Horizon) -> list[float 
 
 
 def _measured(arm: Comparison, horizon: Horizon) -> TableRow:
-    """What the tables measure of an arm, each difference by itself."""
+    """The quantities of an arm that `table.json` has, each difference by itself."""
     alone, quantities = Compared([arm], horizon), all_quantities()
     keys = [key for table in all_tables() for key in table.in_many_runs.keys]
     return TableRow(arm.arm, {key: quantities[key](arm, alone) for key in keys})

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.naming import shorten
+from emulator.errors import shorten
 from experiments.results.many_runs.rows import SectionMember
 from experiments.results.reading.differing_keys import short_names
 from experiments.results.reading.recorded import written

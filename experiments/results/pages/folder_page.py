@@ -1,18 +1,23 @@
-"""`table.html`: the figures and tables over the experiments of a folder, as a page that contacts no host."""
+"""`table.json` and `table.html`: the figures and tables over the experiments of a folder, and their page."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from experiments.naming import abbreviated
+from emulator.errors import InputError, abbreviated
+from emulator.storage.checkpoints import write_durably
+from emulator.storage.own_files import path_below
 from experiments.results.drawing.plotly_js import PLOTLY_FILE
-from experiments.results.many_runs.folder_table import run_counts
+from experiments.results.many_runs.folder_table import Table, build_sections, build_table, run_counts
 from experiments.results.many_runs.rows import Section
 from experiments.results.many_runs.runs_table import runs_horizon, runs_notes, runs_table, runs_warnings
 from experiments.results.many_runs.section_plots import section_plots
 from experiments.results.pages.scripted_page import page_with_nonce
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.marked_seeds import marked_clause
 from experiments.results.tables.cells import NOTHING
 from experiments.results.tables.notes import as_warning
@@ -32,6 +37,36 @@ TITLES = {
 
 MOST_OPEN_ROWS = 40
 """Most rows of a table that is not folded up."""
+
+
+def write_table(
+    folder: Path,
+    directories: Sequence[RunDirectory],
+    name: str,
+    built: Sequence[Section] | None = None,
+) -> Table:
+    """Write `table.json` and `table.html` into `folder`, the parent of the run directories.
+
+    Args:
+        folder: The folder.
+        directories: The run directories.
+        name: The heading of the table.
+        built: Their sections, which are built here unless they are given.
+
+    Returns:
+        The table.
+
+    Raises:
+        InputError: There are no run directories, or a file of a finished run is damaged.
+    """
+    if not directories:
+        raise InputError(f"{folder}: holds no run directory, so there is no table to make")
+    json_path, page_path = path_below(folder, "table.json"), path_below(folder, "table.html")
+    shown = build_sections(directories) if built is None else built
+    table = {**build_table(name, directories), "sections": [section.as_json() for section in shown]}
+    write_durably(json_path, json.dumps(table, allow_nan=False, indent=2) + "\n")
+    write_durably(page_path, render_table(table, shown))
+    return table
 
 
 def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> str:

@@ -1,4 +1,4 @@
-"""What the page of a trace says besides its plots."""
+"""The facts on the page of a trace, besides its plots."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Rows = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class TraceFacts:
-    """What a trace's page says besides its plots.
+    """The facts on the page of a trace, besides its plots.
 
     Attributes:
         name: the heading.
-        lead: one sentence on what is shown.
+        lead: one sentence on the trace.
         tables: a title and the rows of each table.
-        one: what a client is called: "client" or "group".
-        of_windows: what the windows are, as a title of axes.
+        one: the word for a client: "client" or "group".
+        of_windows: the title of axes of windows.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""What is on disk: run directories, logs and other files of them, and recorded configurations."""
+"""Files on disk: run directories with their logs and JSON files, and recorded configurations."""

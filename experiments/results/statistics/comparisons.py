@@ -20,7 +20,7 @@ T = TypeVar("T")
 class MeasuredRun:
     """A finished run, with its accuracy curve and the horizon up to which it is compared.
 
-    In tables of many runs, `run` has no records, and `known` what is left of them: the results of `once`.
+    In tables of many runs, `run` has no records; `known` has the results of `once` that are left of them.
     """
 
     run: FinishedRun

@@ -1,16 +1,18 @@
-"""What each round waited for, from its opening to the opening of the next one.
+"""Attribution of the time of each round to its causes, from its opening to the opening of the next round.
 
-A round has two instants besides its opening: the dispatch of its visits, and its end, at which its server
-step is made. Before the dispatch it waits for reports, for responses to client requests, and until enough
-clients are online; the log does not tell these apart. After it, the round waits for its visits, and ends
-with one of them: the last participant that returned before the quota was reached, or the last drop-out of a
-lane of which nobody else was out. If the round ended at no end of a visit, it ended at a time that its
-pacing sets: its deadline, or its fixed duration. So it did if a client dropped out at that very instant and
-other visits were abandoned: a drop-out fills no quota.
+The time of a round has two parts.
 
-The round is not sped up unless the visit that closed it is: so the time from dispatch to the end is split by
-the phases of that visit. If several visits ended at that instant, it is a completed one, then the one with
-the lowest id.
+1. From its opening to the dispatch: the coordinator waits for reports, for responses to client requests, and
+   until enough clients are online. The log does not tell these apart.
+2. From the dispatch to its end, the instant of the server step. A round ends with a visit: with the
+   participant whose return filled the quota, or with the last drop-out of a lane that has no other client
+   out. If no visit ended at that instant, the pacing ended the round, by its deadline or its fixed duration.
+   So it did if a client dropped out at that instant and other visits were abandoned, since a drop-out fills
+   no quota.
+
+The second part is split by the phases of the visit that closed the round: only a faster closing visit makes
+the round shorter. Of several visits that ended at that instant, a completed one closed the round, and of
+these the one with the lowest id.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ BEFORE_DISPATCH, DROP_OUT, DEADLINE, VISITS = "before dispatch", "drop-out", "de
 BETWEEN = "between rounds"
 
 COMPONENTS = (BEFORE_DISPATCH, *PHASES, DROP_OUT, DEADLINE, VISITS)
-"""What the time of a round is split into, in the order of time; `VISITS` where visits were not recorded."""
+"""The parts of the time of a round, in the order of time; `VISITS` where visits were not recorded."""
 
 NOBODY = -1
 """In place of a row of the visits: no visit closed the round, or visits were not recorded."""
@@ -37,7 +39,7 @@ NOBODY = -1
 
 @dataclass(frozen=True)
 class Waiting:
-    """What the rounds of a run waited for, in virtual seconds.
+    """The time of the rounds of a run by its causes, in virtual seconds.
 
     `seconds` is of shape (rounds, components), in the order of `COMPONENTS`; rows add up to the length of
     the round, up to rounding in float64. `between_s` (rounds,) is the time from the end of a round to the
@@ -66,7 +68,7 @@ class Waiting:
 def waiting(
     records: Sequence[RoundRecord], visits: VisitColumns | None, *, is_fixed: bool = False
 ) -> Waiting:
-    """What each of these rounds waited for.
+    """The time of each of these rounds by its causes.
 
     Args:
         records: Consecutive rounds of one run.

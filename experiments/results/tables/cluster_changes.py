@@ -1,4 +1,4 @@
-"""What changes of clusters do to the clients of an arm, per run: the price of re-clusterings.
+"""Effects of changes of clusters on the clients of an arm, per run: the price of re-clusterings.
 
 `clustering_wall_s` is wall time of whole runs; everything else is up to the horizon. Losses are positive
 where accuracy fell; `accuracy_lost_difference_pp` is the loss of the arm minus that of the reference arm, and

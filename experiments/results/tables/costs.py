@@ -1,13 +1,18 @@
-"""Costs and counts of events of an arm up to the horizon, per run.
+"""Costs and counts of events of an arm, per run of one seed, up to the horizon.
 
-Amounts of data are in bytes, times in seconds; `virtual_time_s` and `wall_s` are of whole runs.
-`models_trained_per_client` is what was uploaded for training, in models, per completed visit: exact if no
-packet is lost and every visit completes. Packets that are sent again count, and so does what a visit had
-uploaded when it was abandoned or dropped out: then it is an upper bound. `final_client_distance` is the last
-client distance that was measured by the horizon. `waiting_for_responses_s` is the virtual time before
-dispatch, in which no visit is out: a round waits for reports, for responses to client requests, and until
-enough clients are online. `clusters` is the number of clusters at the horizon, also empty ones: what splits,
-merges and re-clusterings have left. `reclustering_rounds` has a list of rounds for each seed.
+Amounts of data are in bytes, times in virtual seconds. Quantities that need more words than their names:
+
+* `virtual_time_s` and `wall_s` are of whole runs; `wall_s` is wall time.
+* `clusters` is the number of clusters at the horizon, empty ones included.
+* `mean_client_distance` is averaged over the rounds that measure it; `final_client_distance` is that of the
+  last of these rounds.
+* `models_trained_per_client` is the number of models uploaded for training, per completed visit. It is exact
+  if no packet is lost and every visit completes, and an upper bound otherwise: packets that are sent again
+  count, and so do uploads that a drop-out or an abandonment cut short.
+* `waiting_for_responses_s` is the time from the end of a round to the dispatch of the next one, in which no
+  visit is out: the coordinator waits for reports, for responses to client requests, and until enough clients
+  are online.
+* `reclustering_rounds` is a list of rounds for each seed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the page of a run directory and the figures of a notebook are made of."""
+"""The finished runs and the summary from which a page and the figures of a notebook are made."""
 
 from __future__ import annotations
 

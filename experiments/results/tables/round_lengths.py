@@ -1,4 +1,4 @@
-"""How long the rounds of an arm were, and what they waited for, up to the horizon."""
+"""Lengths of the rounds of an arm up to the horizon, and the shares of their causes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOTE = (
 
 @dataclass(frozen=True)
 class ArmWaiting:
-    """What the rounds of an arm waited for, in virtual seconds, and how many rounds each of its seeds closed.
+    """The time of the rounds of an arm by its causes, in virtual seconds, and the number of its rounds.
 
     `seconds` has the sums over rounds of each component, a mean over seeds.
     """
@@ -63,7 +63,7 @@ class ArmWaiting:
 
 @dataclass(frozen=True)
 class Waits:
-    """What the rounds of each arm waited for, and the clients of each arm that closed most of them."""
+    """The time of rounds by arm, and the clients of each arm that closed most rounds."""
 
     by_arm: list[ArmWaiting]
     closed_most: list[tuple[str, Closer]]

@@ -187,7 +187,7 @@ def summarise(
 
 
 def measured_rows(compared: Compared) -> list[Row]:
-    """What all tables measure of each arm, in their order."""
+    """A row for each arm with the quantities of all tables, in their order."""
     return [
         Row(arm.arm, {key: measure(arm, compared) for key, measure in all_quantities().items()})
         for arm in compared.arms

@@ -1,4 +1,4 @@
-"""What a table of results is: how its quantities are measured, its columns, its note, and its place.
+"""The definition of a table of results: its quantities, its columns, its note, and its place.
 
 Each module that `NAMES` of this package lists has one, called `TABLE`. The summary measures the quantities of
 all tables into one row per arm; the terminal, the page, `summary.json`, frames, exports and tables of many
@@ -66,7 +66,7 @@ def beside_reference(
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of an arm, by the names of the quantities, which are those in `summary.json`."""
+    """The quantities of an arm by name, as `summary.json` has them."""
 
     arm: str
     quantities: Mapping[str, Any]
@@ -184,10 +184,10 @@ class NotedTable:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a page shows of a table: sentences, the tables with their notes, and remarks on what is missing.
+    """The content of a table on a page: sentences, tables with notes, and remarks on missing ones.
 
-    `lead` is a sentence before all tables of the section, `template` a template of `pages/` for what comes
-    after the tables, with the values `content`.
+    `lead` is a sentence before all tables of the section; `template` is a template of `pages/` that follows
+    the tables, with the values `content`.
     """
 
     tables: Sequence[NotedTable] = ()
@@ -217,12 +217,13 @@ class Place:
 
 @dataclass(frozen=True)
 class InManyRuns:
-    """What tables of many runs show of a table.
+    """The part of a table that tables of many runs have.
 
     Attributes:
         keys: The quantities that `table.json` has.
         columns: The columns of those that are shown; one is left out if it was measured in no row.
-        reductions: What its quantities need of a run (`MeasuredRun.once`), whose records are not kept.
+        reductions: Functions that reduce a run to the data of the quantities (`MeasuredRun.once`), since its
+            records are not kept.
         notes: The note on each of the columns, by key.
     """
 
@@ -266,7 +267,7 @@ class Table:
         in_terminal: How the terminal shows it; None if it does not.
         in_many_runs: What tables of many runs show of it.
         captioned: In place of `columns`, its tables with their captions, in the terminal or a notebook.
-        on_page: In place of `columns` and `note`, what the page shows; None if it shows nothing.
+        on_page: In place of `columns` and `note`, its content on the page; None if there is nothing to show.
     """
 
     title: str
@@ -282,7 +283,7 @@ class Table:
     on_page: Callable[[Report], Shown | None] | None = None
 
     def shown_on_page(self, report: Report) -> Shown | None:
-        """What the page shows of it; None if it says nothing, or is not on the page."""
+        """Its content on the page; None if it says nothing, or is not on the page."""
         if self.place is None or not self.says_something(report.summary):
             return None
         if self.on_page is not None:

@@ -9,10 +9,9 @@ from experiments.results.many_runs.folder_table import (
     build_table,
     recorded_name,
     run_directories,
-    write_table,
 )
 from experiments.results.pages import write_results
-from experiments.results.pages.folder_page import columns_with_drift
+from experiments.results.pages.folder_page import columns_with_drift, write_table
 from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store
 
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -12,8 +12,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from experiments.results.many_runs.folder_table import run_directories, write_table
+from experiments.results.many_runs.folder_table import run_directories
 from experiments.results.pages import plotly_path, write_plotly, write_report
+from experiments.results.pages.folder_page import write_table
 from experiments.results.pages.scripted_page import template
 from tests.experiments.results.many_runs.test_sections import ONE, OTHER, a_measured
 from tests.experiments.synthetic_runs import a_directory, a_run, realistic_directory, store
