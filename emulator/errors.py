@@ -14,7 +14,8 @@
     └── LostOutputError     141   standard output was closed too early; 3 if it cannot be written to
 
 Subclasses in other packages have the exit code of their kind. A message is one line: the value, the rule, the
-choices, and where the value came from. `naming` begins it with a place, `abbreviated` and `shorten` shorten it.
+choices, and where the value came from. `naming` puts a place before it, `abbreviated` and
+`shorten` shorten its parts.
 """
 
 from __future__ import annotations
