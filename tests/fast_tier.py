@@ -385,7 +385,7 @@ SLOW: Mapping[str, Collection[str]] = {
     "tests/experiments/results/tables/test_seeds.py": (
         "test_the_csv_in_the_page_has_the_unrounded_numbers_of_the_table",
     ),
-    "tests/experiments/results/tables/test_for_whom.py": (
+    "tests/experiments/results/pages/test_for_whom.py": (
         "test_figures_stay_small_with_many_arms_and_clusters",
         "test_intervals_and_lines_are_named_as_what_they_are",
         "test_the_page_shows_the_tables_and_plots",
@@ -404,7 +404,7 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_maps_that_cannot_be_read_are_left_out_with_a_note",
         "test_the_report_has_the_figures_beside_the_published_ones_and_a_map_for_each_arm",
     ),
-    "tests/experiments/results/figures/test_why_figures.py": (
+    "tests/experiments/results/figures/test_timeline.py": (
         "test_the_timelines_of_22_arms_of_a_thousand_participants_stay_small",
     ),
     "tests/experiments/results/statistics/test_intervals.py": (
