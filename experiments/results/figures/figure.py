@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from experiments.results.drawing.plot import Plot
 from experiments.results.tables.report import Report
+from experiments.results.tables.table import QuestionId
 
 
 @dataclass(frozen=True)
@@ -18,13 +19,13 @@ class Figure:
     """A figure of a report.
 
     Attributes:
-        question: The question of the page that it answers: "pays", "for-whom" or "why".
+        question: The question of the page that it answers.
         plots: Its plots with titles, captions and text alternatives; none where they would say nothing.
         absence: The reason why there are no plots, as a clause.
         refuse: Raises an InputError if the runs did not record the data of its plots.
     """
 
-    question: str
+    question: QuestionId
     plots: Callable[[Report], list[Plot]]
     absence: str = "there is nothing to draw"
     refuse: Callable[[Report], None] = lambda report: None

@@ -36,14 +36,14 @@ from experiments.results.tables.notes import (
 )
 from experiments.results.tables.report import Report
 from experiments.results.tables.summary import Summary, summarise_directory, write_summary
-from experiments.results.tables.table import NotedTable, Shown
+from experiments.results.tables.table import NotedTable, QuestionId, Shown
 
 
 @dataclass(frozen=True)
 class Question:
     """A question that the page answers; `before` and `after` are templates of what frames its sections."""
 
-    id: str
+    id: QuestionId
     title: str
     before: str = ""
     after: str = ""

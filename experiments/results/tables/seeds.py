@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from markupsafe import Markup
+
 from experiments.results.statistics.intervals import Estimate
 from experiments.results.tables.report import Report
 from experiments.results.tables.summary import Summary
@@ -128,10 +130,14 @@ def _on_page(report: Report) -> Shown:
         f"target {number} is {target_name(target, summary.reference_arm)}"
         for number, target in enumerate(summary.targets, 1)
     )
+    table = per_seed_table(summary)
     content = {
-        "table": per_seed_table(summary),
-        "targets": targets,
+        "columns": table.columns,
+        "rows": table.shown(),
+        "is_open": table.is_open,
+        "url": Markup(table.data_url()),  # percent-encoded
         "file": f"{summary.name}-seeds.csv",
+        "targets": targets,
     }
     return Shown(template="seed_table.html", content=content)
 

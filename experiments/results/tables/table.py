@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
@@ -30,6 +30,9 @@ OfRun = Callable[[MeasuredRun], float | None]
 """The value of a quantity in one run; None if it was not measured."""
 
 Estimator = Callable[[Sequence[float | None]], Estimate]
+
+QuestionId = Literal["pays", "for-whom", "why", "repeat"]
+"""The questions that the page answers, by the ids of their sections."""
 
 REFERENCE_CELL = Cell("reference")
 
@@ -203,13 +206,13 @@ class Place:
     """Where a page shows a table.
 
     Attributes:
-        question: The question of the page that it answers: "pays", "for-whom", "why" or "repeat".
+        question: The question of the page that it answers.
         group: The section that it shares with other tables; empty for a section of its own.
         after_figures: Whether it comes after the figures of the question.
         id: Id of its own section; empty for none.
     """
 
-    question: str
+    question: QuestionId
     group: str = ""
     after_figures: bool = False
     id: str = ""
