@@ -64,17 +64,15 @@ def runs_table(section: Section, *, in_terminal: bool = False) -> TextTable:
         *_difference(section),
         *_identical(rows),
         *_heard(rows),
-        *(
-            (column.heading, column.cells([row.measured for row in rows]))
-            for column, _ in _measured(rows, in_terminal=in_terminal)
-        ),
-        *(column for index, target in enumerate(section.targets) for column in _times(rows, index, target)),
+        *_of_tables(rows, in_terminal=in_terminal),
+        *_times(section),
         ("bytes sent", column_cells(bytes_scale, [row.total_bytes for row in rows])),
-        *(column for figure in COMPARED for column in _drift(rows, figure)),
+        *_drift(rows),
     ]
+    by_row = zip(rows, zip(*(cells for _, cells in columns), strict=True), strict=True)
     return TextTable(
         headings=[heading for heading, _ in columns],
-        rows=[(row.arm, [cells[index] for _, cells in columns]) for index, row in enumerate(rows)],
+        rows=[(row.arm, list(cells)) for row, cells in by_row],
         num_keys=len(keys),
     )
 
@@ -184,7 +182,7 @@ def _keys(section: Section) -> list[NamedCells]:
         (name, _key_cells([row.keys[index] for row in rows]))
         for index, name in enumerate(short_names(section.paths))
     ]
-    shown = {(row.arm, *(cells[index] for _, cells in columns)) for index, row in enumerate(rows)}
+    shown = set(zip([row.arm for row in rows], *(cells for _, cells in columns), strict=True))
     if len(shown) < len(rows):
         columns.insert(0, ("run directory", [Cell(_directories(row.directories)) for row in rows]))
     if _identical(rows):
@@ -283,15 +281,35 @@ def _measured(rows: Sequence[Row], *, in_terminal: bool) -> list[tuple[Column, s
     ]
 
 
-def _times(rows: Sequence[Row], index: int, target: Target) -> list[NamedCells]:
-    of_target = [row.targets[index] for row in rows]
-    name = "reference's accuracy" if target == REFERENCE else f"{100 * float(target):g}\u00a0%"
-    return [(f"{name}: {column.heading}", column.cells(of_target)) for column in TARGET]
+def _of_tables(rows: Sequence[Row], *, in_terminal: bool) -> list[NamedCells]:
+    shown = _measured(rows, in_terminal=in_terminal)
+    return [(column.heading, column.cells([row.measured for row in rows])) for column, _ in shown]
 
 
-def _drift(rows: Sequence[Row], figure: str) -> list[NamedCells]:
-    cells = [row.drift[figure] for row in rows]
-    return [] if not any(cells) else [(DRIFT_HEADINGS[figure], [_drift_cell(cell) for cell in cells])]
+def _times(section: Section) -> list[NamedCells]:
+    """The columns of each target."""
+    return [
+        (
+            f"{_target_name(target)}: {column.heading}",
+            column.cells([row.targets[index] for row in section.rows]),
+        )
+        for index, target in enumerate(section.targets)
+        for column in TARGET
+    ]
+
+
+def _target_name(target: Target) -> str:
+    return "reference's accuracy" if target == REFERENCE else f"{100 * float(target):g}\u00a0%"
+
+
+def _drift(rows: Sequence[Row]) -> list[NamedCells]:
+    """The columns of accuracies with and without drift cells that are known in some row."""
+    by_figure = {figure: [row.drift[figure] for row in rows] for figure in COMPARED}
+    return [
+        (DRIFT_HEADINGS[figure], list(map(_drift_cell, cells)))
+        for figure, cells in by_figure.items()
+        if any(cells)
+    ]
 
 
 def _drift_cell(cell: Mapping[str, Any] | None) -> Cell:

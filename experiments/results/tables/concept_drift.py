@@ -99,14 +99,16 @@ def _on_page(report: Report) -> Shown | None:
         return None
     names = [name for name in report.order if name in finished.arms]
     cells = _cells(report, names)
-    agreed = {
-        heading: agreement({name: cell for name, cell in cells[figure].items() if cell is not None})
-        for figure, heading in zip(COMPARED, HEADINGS, strict=True)
-    }
-    known = {heading.capitalize(): found for heading, found in agreed.items() if found is not None}
-    sentences = [sentence for item in known.items() if (sentence := agreement_sentence(*item))]
-    notes = [_note(report, has_published=bool(known)), *sentences]
+    agreed = [_agreement(cells[figure], heading) for figure, heading in zip(COMPARED, HEADINGS, strict=True)]
+    known = [sentence for sentence in agreed if sentence is not None]
+    notes = [_note(report, has_published=bool(known)), *filter(None, known)]
     return Shown([NotedTable("", _table(finished, names, cells), notes)])
+
+
+def _agreement(cells: Mapping[str, Mapping[str, Any] | None], heading: str) -> str | None:
+    """A sentence on how a figure agrees with published values, perhaps empty; None without any."""
+    found = agreement({name: cell for name, cell in cells.items() if cell is not None})
+    return None if found is None else agreement_sentence(heading.capitalize(), found)
 
 
 def _cells(report: Report, names: Sequence[str]) -> Cells:

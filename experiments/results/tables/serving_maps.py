@@ -77,22 +77,24 @@ def too_large(serving: ServingMap) -> bool:
     return len(serving.rows) > MOST_STEPS or len(serving.rows[0][1]) > MOST_CLIENTS
 
 
-def _on_page(report: Report) -> Shown | None:
-    """The maps of the first finished run of each arm, as far as they are readable."""
-    if not is_known(report.summary.finished):
-        return None
+def first_maps(report: Report) -> list[ServingMap]:
+    """The maps of the first finished run of each arm, in the configured order."""
     names = [name for name in report.order if name in report.summary.finished.arms]
     first = [next(run for run in report.runs if run.arm == name) for name in names]
-    maps = [serving for run in first if (serving := serving_map(run)) is not None]
+    return [serving for run in first if (serving := serving_map(run)) is not None]
+
+
+def _on_page(report: Report) -> Shown | None:
+    maps = first_maps(report) if is_known(report.summary.finished) else []
     if not maps:
         return None
     readable = [serving for serving in maps if not too_large(serving)]
-    concepts = {cell.concept for serving in readable for _, cells in serving.rows for cell in cells}
+    concepts = {
+        cell.concept: cell.colour for serving in readable for _, cells in serving.rows for cell in cells
+    }
     content = {
         "maps": readable,
-        "concepts": [
-            (concept, CONCEPT_COLOURS[concept % len(CONCEPT_COLOURS)]) for concept in sorted(concepts)
-        ],
+        "concepts": sorted(concepts.items()),
         "left_out": len(maps) - len(readable),
         "most_clients": MOST_CLIENTS,
         "most_steps": MOST_STEPS,
