@@ -16,7 +16,7 @@ from experiments.cli.tables import print_section, print_summary
 from experiments.results.drawing.plot import Plot
 from experiments.results.figures import all_figures
 from experiments.results.figures.clusters import clustered_run, membership_figure
-from experiments.results.figures.timeline import TimelineRound, timeline_figure
+from experiments.results.figures.timeline import timeline_figure
 from experiments.results.frames.result_frames import RecordedExperiment, ResultFrames
 from experiments.results.many_runs.folder_table import build_sections
 from experiments.results.many_runs.rows import Section
@@ -24,6 +24,7 @@ from experiments.results.many_runs.runs_table import runs_horizon, runs_table, r
 from experiments.results.many_runs.section_plots import section_plots
 from experiments.results.reading.not_recorded import LOG_VISITS, NotRecordedError
 from experiments.results.tables import all_tables
+from experiments.results.tables.chosen_rounds import TimelineRound
 from experiments.results.tables.notes import as_warning, horizon_note
 from experiments.results.tables.report import Report
 from experiments.results.tables.round_lengths import read_columns
@@ -302,7 +303,7 @@ class Results:
             figure = name.removeprefix("plot_")
             if figure != name and figure in all_figures():
                 return partial(self._drawn, figure)
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return object.__getattribute__(self, name)  # raises the error of that attribute again
 
     # -- as text -----------------------------------------------------------------------------------------
 

@@ -81,12 +81,12 @@ def object_of(name: str, kinds: Mapping[str, Kind]) -> Kind:
     )
 
 
-def either(first: Kind, second: Kind) -> Kind:
-    """Values of one of two kinds."""
+def either(*kinds: Kind) -> Kind:
+    """Values of one of these kinds."""
     return Kind(
-        f"{first.name} | {second.name}",
-        first.types | second.types,
-        lambda value: first.otherwise(value) or second.otherwise(value),
+        " | ".join(kind.name for kind in kinds),
+        frozenset().union(*(kind.types for kind in kinds)),
+        lambda value: any(kind.otherwise(value) for kind in kinds),
     )
 
 

@@ -195,7 +195,9 @@ def refuse_wrong_numbers(trigger: Mapping[str, Any]) -> None:
             )
         values = value if isinstance(value, list) else [value]
         if not all(map(NUMBER.fits, values)):
-            raise ValueError(f"trigger: {name} must be a finite number, or a list of finite numbers")
+            raise ValueError(
+                f"trigger: {name} must be a finite number, an int or float of Python, or a list of them"
+            )
         if isinstance(value, list) and len(value) != clusters:
             raise ValueError(f"trigger: {name} has {len(value)} numbers, for {clusters} clusters")
 

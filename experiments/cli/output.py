@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from emulator.storage.bounded import has_controls
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -60,6 +58,8 @@ def printable(text: str) -> str:
     >>> printable("0.5"), printable(chr(27) + "[2J")
     ('0.5', '\\\\x1b[2J')
     """
+    from emulator.storage.bounded import has_controls
+
     return ascii(text)[1:-1] if has_controls(text) else text
 
 

@@ -62,7 +62,8 @@ def print_summary(summary: Summary) -> None:
             against = f", against {summary.reference_arm}" if how.is_against_reference else ""
             for caption, shown in table.with_captions(summary, as_printed=True):
                 _print_figures(console, f"{summary.name}: {caption}{against}", shown)
-            _note(console, how.note or table.note(summary))
+            if note := how.note or table.note(summary):
+                _note(console, note)
     if few_seeds := few_seeds_note(summary):
         _note(console, few_seeds)
 

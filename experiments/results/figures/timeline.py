@@ -18,14 +18,12 @@ from experiments.results.drawing.style import INK, blank_figure, thinned, verbat
 from experiments.results.figures.figure import Figure
 from experiments.results.statistics.scales import time_scale, time_unit
 from experiments.results.statistics.visit_columns import NO_DEVICE, PHASES, VisitColumns, cut_phases
+from experiments.results.tables.chosen_rounds import TimelineRound
 from experiments.results.tables.report import Report
-from experiments.results.tables.round_lengths import read_columns
+from experiments.results.tables.round_lengths import waits
 
 MOST_SLOWEST, MOST_OTHERS = 30, 10
 """Of a round with more visits, that many end last, and that many are spread evenly over the others."""
-
-MOST_CHOICES, FEWEST_PER_ARM, MOST_PER_ARM = 72, 3, 9
-"""Rounds to choose from, over all arms and for each of them."""
 
 TITLE_PX = 36
 """Height of the two lines of the title of the time axis, beyond those of an axis with one."""
@@ -37,34 +35,6 @@ OUTCOMES = (
     ("dropped out", "triangle-down", "#D55E00"),
     ("crashed", "diamond", "#882255"),
 )
-
-
-@dataclass(frozen=True)
-class TimelineRound:
-    """A round to draw: its record, its visits, and a word on why it was chosen, which may be empty."""
-
-    arm: str
-    seed: int
-    record: RoundRecord
-    visits: VisitColumns
-    reason: str = ""
-
-
-def chosen_rounds(records: Sequence[RoundRecord], num_arms: int) -> list[tuple[RoundRecord, str]]:
-    """The rounds of a run that a page lets its reader choose from, in order, each with the reason.
-
-    These are the slowest and the median round and, as far as `MOST_CHOICES` allows, rounds that are evenly
-    spread over the run.
-    """
-    if not records:
-        return []
-    lengths_s = np.array([record.closed_s - record.opened_s for record in records])
-    order = np.argsort(lengths_s, kind="stable")
-    reasons = {int(order[(len(order) - 1) // 2]): "median", int(np.argmax(lengths_s)): "slowest"}
-    count = min(MOST_PER_ARM, max(FEWEST_PER_ARM, MOST_CHOICES // num_arms))
-    for index in thinned(len(records), max(1, count - len(reasons))).tolist():
-        reasons.setdefault(index, "")
-    return [(records[index], reasons[index]) for index in sorted(reasons)]
 
 
 def drawn_visits(visits: VisitColumns) -> Ints:
@@ -295,22 +265,8 @@ def _short(values: Any) -> list[float]:
     return [float(f"{value:.4g}") for value in values.tolist()]
 
 
-def timeline_rounds(report: Report) -> list[TimelineRound]:
-    """The rounds that can be chosen, of the first run of each arm; none of a run without recorded visits."""
-    rounds = []
-    for arm in report.summary.compared:
-        run = arm.measured[0]
-        visits = read_columns(report.directory, arm.arm, run.run.seed)
-        if visits is not None:
-            rounds += [
-                TimelineRound(arm.arm, run.run.seed, record, visits.of_round(record.round), reason)
-                for record, reason in chosen_rounds(run.records, len(report.arms))
-            ]
-    return rounds
-
-
 def _plots(report: Report) -> list[Plot]:
-    rounds, num_arms = timeline_rounds(report), len(report.arms)
+    rounds, num_arms = report.once(waits).rounds, len(report.arms)
     if not rounds:
         return []
     seed = f"seed {rounds[0].seed}" if len({item.seed for item in rounds}) == 1 else "each arm's own"

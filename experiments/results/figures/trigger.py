@@ -74,8 +74,9 @@ def trigger_figure(arms: Sequence[Arm], *, squared: Mapping[str, bool] | None = 
     drawn_for: list[str] = []
     shown = shown_at_first(arms, lambda record: record.trigger is not None and record.trigger.fired)
     for arm in arms:
-        traces = _traces_of(arm, are_squared=(squared or {}).get(arm.name, False))
-        figure.add_traces([{**line, "visible": arm is arms[shown]} for line in traces])
+        are_squared = (squared or {}).get(arm.name, False)
+        traces = _traces_of(arm, are_squared=are_squared, visible=arm is arms[shown])
+        figure.add_traces(traces)
         drawn_for += [arm.label] * len(traces)
     figure.update_yaxes(rangemode="tozero")
     figure.update_xaxes(rangemode="tozero")
@@ -83,13 +84,19 @@ def trigger_figure(arms: Sequence[Arm], *, squared: Mapping[str, bool] | None = 
     return figure
 
 
-def _traces_of(arm: Arm, *, are_squared: bool) -> list[Trace]:
+def _traces_of(arm: Arm, *, are_squared: bool, visible: bool) -> list[Trace]:
     """The lines of each seed of an arm, and the marks of the rounds in which its trigger fired."""
     evaluated = [[record for record in run.records if record.trigger] for run in arm.runs]
     compared = [[_compared(record, are_squared=are_squared) for record in of_run] for of_run in evaluated]
     lines = _lines([values for of_run in compared for values in of_run])
     traces = [
-        line.trace(run.seed, [record.round for record in records], values, is_first=run is arm.runs[0])
+        line.trace(
+            run.seed,
+            [record.round for record in records],
+            values,
+            showlegend=run is arm.runs[0],
+            visible=visible,
+        )
         for run, records, values in zip(arm.runs, evaluated, compared, strict=True)
         if records
         for line in lines
@@ -107,6 +114,7 @@ def _traces_of(arm: Arm, *, are_squared: bool) -> list[Trace]:
         y=[round(height, 6) for _, height in marked],
         name="fired",
         showlegend=True,
+        visible=visible,
         mode="markers",
         marker={"symbol": "triangle-down", "size": 10, "color": FIRED_COLOUR},
         hovertemplate="round %{x}: fired at %{y:.4g}<extra></extra>",
@@ -131,8 +139,8 @@ class _Line:
     def label(self) -> str:
         return self.name if self.place is None else f"{self.name} {self.place}"
 
-    def trace(self, seed: int, rounds: Sequence[int], values: Sequence[Compared], *, is_first: bool) -> Trace:
-        """The line of a seed over its rounds; the first seed has the entry of the legend."""
+    def trace(self, seed: int, rounds: Sequence[int], values: Sequence[Compared], **legend: bool) -> Trace:
+        """The line of a seed over its rounds; `legend` says whether it is visible and has an entry."""
         kept = thinned(len(rounds), MAX_SEED_POINTS)
         return trace(
             "scatter",
@@ -140,7 +148,7 @@ class _Line:
             y=self.over(values)[kept].astype(np.float32),
             name=self.label,
             legendgroup=self.label,
-            showlegend=is_first,
+            **legend,
             mode="lines+markers",
             line={"color": self.colour, "width": 1, "dash": self.dash},
             marker={"size": 3},

@@ -101,4 +101,4 @@ def _plots(report: Report) -> list[Plot]:
     return [Plot("waiting", title, _waiting_caption(arms), waiting_figure(arms))]
 
 
-FIGURE = Figure("why", _plots, "no round closed by the horizon")
+FIGURE = Figure("why", _plots)

@@ -92,7 +92,7 @@ class PlayedRun:
 
     def measured(self, horizon: Horizon) -> MeasuredRun:
         """The run as tables take it, compared up to this horizon."""
-        return MeasuredRun(self.without_records(), self.curve, horizon, dict(self.reduced))
+        return MeasuredRun(self.arm, self.seed, self.curve, horizon, None, dict(self.reduced))
 
     def bytes_by(self, time_s: float) -> float:
         """Bytes sent in the rounds that closed by `time_s`."""

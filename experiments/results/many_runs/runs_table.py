@@ -272,7 +272,7 @@ def _heard(rows: Sequence[Row]) -> list[NamedCells]:
 def _measured(rows: Sequence[Row], *, in_terminal: bool) -> list[tuple[Column, str]]:
     """The columns of what single tables measure that say something of some row, each with its note."""
     return [
-        (column, table.in_many_runs.notes[column.key])
+        (column, table.in_many_runs.notes.get(column.key, ""))
         for table in all_tables()
         for column in table.in_many_runs.columns
         if (column.in_terminal or not in_terminal)

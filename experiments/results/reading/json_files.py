@@ -240,7 +240,7 @@ class Timing(JsonTable):
 
 
 class Figure(JsonTable):
-    """An `experiments.results.intervals.Estimate` as `summary.json` has it."""
+    """An `experiments.results.statistics.intervals.Estimate` as `summary.json` has it."""
 
     mean: float | None
     ci95: Annotated[list[float], Field(min_length=2, max_length=2)] | None
@@ -272,7 +272,7 @@ class ArmFigures(JsonTable):
 
 
 class Finished(JsonTable):
-    """`finished` of `summary.json`: figures of all finished runs (drift_figures.py)."""
+    """`finished` of `summary.json`: figures of all finished runs (concept_drift.py)."""
 
     steps: int | None
     scored_steps: int | None

@@ -62,10 +62,6 @@ class Agreement:
         return float(seen.mean()) if len(seen) else None
 
 
-NO_AGREEMENT = Agreement(np.zeros(0), np.zeros(0))
-"""That of a run without evaluations that can be compared."""
-
-
 def agreement_with_concepts(run: FinishedRun) -> Agreement:
     """The agreement at each evaluation, from the first data step at which not all concepts are the first one.
 

@@ -20,18 +20,34 @@ T = TypeVar("T")
 class MeasuredRun:
     """A finished run, with its accuracy curve and the horizon up to which it is compared.
 
-    In tables of many runs, `run` has no records; `known` has the results of `once` that are left of them.
+    `finished` is None in tables of many runs, which keep no records: a quantity that asks for the run, its
+    records or its clients fails there, and `known` has the results of `once` for the table's reductions.
     """
 
-    run: FinishedRun
+    arm: str
+    seed: int
     curve: AccuracyCurve
     horizon: Horizon
+    finished: FinishedRun | None
     known: dict[Callable[..., Any], Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, run: FinishedRun, curve: AccuracyCurve, horizon: Horizon) -> MeasuredRun:
+        """The run with all that it has logged."""
+        return cls(run.arm, run.seed, curve, horizon, run)
+
+    @property
+    def run(self) -> FinishedRun:
+        """The finished run."""
+        assert self.finished is not None, (
+            "tables of many runs keep no records: only what `InManyRuns.reductions` makes of them"
+        )
+        return self.finished
 
     @cached_property
     def event_s(self) -> float | None:
-        """When its first mass event opened; None if there is no mass event before the horizon."""
-        return self.horizon.event_s(self.run)
+        """When its first mass event opened; None without one before the horizon, and if it is not known."""
+        return None if self.finished is None else self.horizon.event_s(self.finished)
 
     @cached_property
     def records(self) -> list[RoundRecord]:
@@ -49,7 +65,6 @@ class MeasuredRun:
     def once(self, reduce: Callable[[FinishedRun], T]) -> T:
         """`reduce(self.run)`, computed at the first call; `reduce` is a function of a module."""
         if reduce not in self.known:
-            assert self.run.records, f"{reduce} is not one of the table's `reductions`: there are no records"
             self.known[reduce] = reduce(self.run)
         found: T = self.known[reduce]
         return found
@@ -81,12 +96,12 @@ class Comparison:
 
     @property
     def seed_ids(self) -> list[int]:
-        return [run.seed for run in self.runs]
+        return [item.seed for item in self.measured]
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Arms that are compared up to one horizon; the reference arm is among them."""
+    """Arms that are compared up to one horizon; in a row of a table of many runs, one arm by itself."""
 
     arms: Sequence[Comparison]
     horizon: Horizon
@@ -103,7 +118,7 @@ class Compared:
 
     @property
     def reference(self) -> Comparison:
-        """The reference arm, beside itself."""
+        """The reference arm, which must be among the arms."""
         return next(arm for arm in self.arms if arm.is_reference)
 
 
@@ -114,7 +129,7 @@ def comparisons(measured: Sequence[MeasuredRun], reference_arm: str) -> list[Com
     """
     by_arm: dict[str, dict[int, MeasuredRun]] = {}
     for item in measured:
-        by_arm.setdefault(item.run.arm, {})[item.run.seed] = item
+        by_arm.setdefault(item.arm, {})[item.seed] = item
     reference = by_arm.get(reference_arm, {})
     shared = {arm: [seed for seed in runs if seed in reference] for arm, runs in by_arm.items()}
     return [

@@ -14,6 +14,7 @@ from experiments.results.statistics.scales import time_scale
 from experiments.results.statistics.visit_columns import VisitColumns
 from experiments.results.statistics.waiting import BETWEEN, COMPONENTS, VISITS, Waiting, waiting
 from experiments.results.tables.cells import Cell
+from experiments.results.tables.chosen_rounds import TimelineRound, chosen_rounds
 from experiments.results.tables.report import Report
 from experiments.results.tables.table import NotedTable, Place, Shown, Table, TextTable
 
@@ -63,10 +64,14 @@ class ArmWaiting:
 
 @dataclass(frozen=True)
 class Waits:
-    """The time of rounds by arm, and the clients of each arm that closed most rounds."""
+    """The time of rounds by arm, the clients of each arm that closed most rounds, and rounds to be shown.
+
+    The latter are of the first run of each arm; there are none of runs without recorded visits.
+    """
 
     by_arm: list[ArmWaiting]
     closed_most: list[tuple[str, Closer]]
+    rounds: list[TimelineRound]
 
 
 def waits(report: Report) -> Waits:
@@ -78,6 +83,7 @@ def waits(report: Report) -> Waits:
     """
     by_arm: list[ArmWaiting] = []
     closed_most: list[tuple[str, Closer]] = []
+    rounds: list[TimelineRound] = []
     fixed = fixed_durations(report.experiment)
     most = max(2, MOST_CLOSERS // max(1, len(report.arms)))
     for arm in report.summary.compared:
@@ -90,9 +96,14 @@ def waits(report: Report) -> Waits:
             if visits is not None:
                 clients = report.directory.read_clients(arm.arm, seed)
                 found += closers(seed, waited[-1], visits, clients)
+                if run is arm.measured[0]:
+                    rounds += [
+                        TimelineRound(arm.arm, seed, record, visits.of_round(record.round), reason)
+                        for record, reason in chosen_rounds(run.records, len(report.arms))
+                    ]
         by_arm.append(ArmWaiting.of_runs(arm.arm, waited))
         closed_most += [(arm.arm, closer) for closer in most_often(found, most)]
-    return Waits(by_arm, closed_most)
+    return Waits(by_arm, closed_most, rounds)
 
 
 def read_columns(directory: RunDirectory, arm: str, seed: int) -> VisitColumns | None:

@@ -173,7 +173,7 @@ def summarise(
         raise InputError(f"{name}: there is no finished run to summarise")
     curves = [accuracy_curve(run, window) for run in runs]
     horizon = common_horizon(runs, curves, asked_s=horizon_s, event_rounds=event_rounds, is_static=is_static)
-    measured = [MeasuredRun(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
+    measured = [MeasuredRun.of(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
     compared = Compared(comparisons(measured, reference_arm), horizon)
     return Summary(
         name=name,

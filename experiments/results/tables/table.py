@@ -292,7 +292,7 @@ class Table:
         if self.on_page is not None:
             return self.on_page(report)
         summary = report.summary
-        notes = [self.note(summary), *self.notes_on_page(summary)]
+        notes = list(filter(None, [self.note(summary), *self.notes_on_page(summary)]))
         title = self.title if self.place.group else ""
         return Shown([NotedTable(title, text_table(self.columns, summary.rows), notes)])
 

@@ -83,7 +83,7 @@ class TargetTable:
 def target_table(target: Target, compared: Compared) -> TargetTable:
     """The table of one target."""
     goals: dict[int, float | None] = {
-        run.run.seed: run.curve.final(run.horizon.horizon_s) if target == REFERENCE else float(target)
+        run.seed: run.curve.final(run.horizon.horizon_s) if target == REFERENCE else float(target)
         for run in compared.reference.measured
     }
     # If a reference run was not evaluated by the horizon, its accuracy is unknown: no run of the seed reaches

@@ -177,7 +177,7 @@ LONG = "a" * 32
         ({"größe": 1.0}, "'größe' cannot name a number"),
         ({"a\n": 1.0}, "cannot name a number"),
         ({"": 1.0}, "'' cannot name a number"),
-        ({"spread": None}, "spread must be a finite number, or a list of finite numbers"),
+        ({"spread": None}, "spread must be a finite number, an int or float of Python, or a list of them"),
         ({"spread": True}, "spread must be a finite number"),
         ({"spread": "1"}, "spread must be a finite number"),
         ({"spread": {"a": 1.0}}, "spread must be a finite number"),

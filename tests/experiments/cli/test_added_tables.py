@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +14,10 @@ import pytest
 from driftscale.results import load
 from emulator.errors import InputError
 from experiments.results import figures, tables
+from experiments.results.many_runs.folder_table import build_sections
 from experiments.results.pages import write_results
+from experiments.results.reading.run_directory import RunDirectory
+from experiments.results.tables.table import InManyRuns
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.synthetic_runs import a_directory, a_record, a_run, store
 
@@ -167,3 +171,16 @@ def test_no_two_tables_measure_a_quantity_of_the_same_name(monkeypatch: pytest.M
     monkeypatch.setattr(tables, "all_tables", lambda: twice)
     with pytest.raises(AssertionError, match="Accuracy over time: measures what another table does"):
         tables.all_quantities.__wrapped__()
+
+
+@pytest.mark.parametrize("key", ["rounds", "wall_s", "worst_tenth"])
+def test_a_quantity_of_records_that_are_not_kept_fails_in_tables_of_many_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    """It would be 0 or missing, and look like a number."""
+    [first, *others] = tables.all_tables()
+    wrong = replace(first, in_many_runs=InManyRuns(keys=(key,)))
+    monkeypatch.setattr("experiments.results.many_runs.sections.all_tables", lambda: (wrong, *others))
+    directory = RunDirectory(a_folder(tmp_path / "runs"))
+    with pytest.raises(AssertionError, match="tables of many runs keep no records"):
+        build_sections([directory])

@@ -8,13 +8,12 @@ from experiments.results.drawing.plot import Plot
 from experiments.results.figures.timeline import (
     MOST_OTHERS,
     MOST_SLOWEST,
-    TimelineRound,
-    chosen_rounds,
     drawn_visits,
     timeline_figure,
     timeline_text,
 )
 from experiments.results.statistics.visit_columns import VisitColumns
+from experiments.results.tables.chosen_rounds import TimelineRound, chosen_rounds
 from tests.experiments.results.drawn import named
 from tests.experiments.synthetic_runs import a_record
 

@@ -30,7 +30,7 @@ def tables(accuracies, *, target=0.5, event_round=None, horizon_s=None):
         asked_s=horizon_s,
         event_rounds=() if event_round is None else (event_round,),
     )
-    measured = [MeasuredRun(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
+    measured = [MeasuredRun.of(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
     compared = Compared(comparisons(measured, next(iter(accuracies))), horizon)
     table = target_table(target, compared)
     return (
