@@ -238,6 +238,8 @@ SLOW: Mapping[str, Collection[str]] = {
     "tests/experiments/cli/exporting/test_command.py": (
         "test_recorded_frames_are_written_and_nothing_else_changes",
     ),
+    "tests/experiments/cli/test_added_tables.py": (),
+    "tests/experiments/cli/test_degenerate.py": (),
     "tests/experiments/cli/test_bad_input.py": (
         "test_a_bad_availability_ends_with_2_and_names_file_row_and_rule",
         "test_a_bad_device_table_ends_with_2_and_names_file_row_and_rule",

@@ -124,6 +124,8 @@ def _last_to_end(rounds: Ints, visits: VisitColumns) -> Ints:
 
 def _abandons_at(rounds: Ints, instants_s: Floats, visits: VisitColumns) -> Bools:
     """(rounds,) whether a visit of the round was abandoned at the given instant of each round."""
+    if not len(rounds):
+        return np.zeros(0, dtype=np.bool_)
     abandoned = np.flatnonzero(~(visits.completed | visits.dropped))
     row = np.searchsorted(rounds, visits.round[abandoned])
     known = (row < len(rounds)) & (rounds[np.minimum(row, len(rounds) - 1)] == visits.round[abandoned])
