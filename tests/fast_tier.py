@@ -397,6 +397,7 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_the_page_has_the_section_only_if_there_were_faults",
     ),
     "tests/experiments/results/pages/test_hostile_names.py": (),
+    "tests/experiments/results/pages/test_report_in_browser.py": (),
     "tests/experiments/results/pages/test_report_page.py": (),
     "tests/experiments/results/many_runs/test_section_plots.py": (
         "test_more_panels_than_fit_are_a_sentence",
