@@ -178,10 +178,7 @@ def _keys(section: Section) -> list[NamedCells]:
     everywhere.
     """
     rows = section.rows
-    columns: list[NamedCells] = [
-        (name, _key_cells([row.keys[index] for row in rows]))
-        for index, name in enumerate(short_names(section.paths))
-    ]
+    columns = _key_columns(section)
     shown = set(zip([row.arm for row in rows], *(cells for _, cells in columns), strict=True))
     if len(shown) < len(rows):
         columns.insert(0, ("run directory", [Cell(_directories(row.directories)) for row in rows]))
@@ -190,6 +187,14 @@ def _keys(section: Section) -> list[NamedCells]:
     if len({len(row.seed_ids) for row in rows}) > 1:
         columns.append(("seeds", [Cell(str(len(row.seed_ids))) for row in rows]))
     return columns
+
+
+def _key_columns(section: Section) -> list[NamedCells]:
+    """The columns of the keys in which configurations differ."""
+    return [
+        (name, _key_cells([row.keys[index] for row in section.rows]))
+        for index, name in enumerate(short_names(section.paths))
+    ]
 
 
 def _key_cells(values: Sequence[Any]) -> list[Cell]:
