@@ -87,8 +87,8 @@ def _refuse_other(path: Path, mode: int, is_folder: bool) -> None:
         return
     if kind == stat.S_IFLNK:
         raise ForeignFileError(
-            f"{path}: is a link to {path.readlink()}; nothing in a run directory, or in a folder of them, is "
-            f"reached through a link; move it away"
+            f"{path}: is a link to {path.readlink()}; nothing in a run directory, in a folder of them or in "
+            f"an unfinished build is reached through a link; move it away"
         )
     raise ForeignFileError(
         f"{path}: is {KINDS.get(kind, 'a device')}, and {KINDS[wanted]} belongs there; move it away"

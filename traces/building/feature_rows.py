@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from types import TracebackType
+from typing import BinaryIO
 
 import numpy as np
 
+from emulator.storage.own_files import create_file, open_file
 from traces.files.features import write_header
 
 
@@ -26,7 +28,7 @@ class FeatureRows:
         """
         self._row_bytes = int(np.prod(shape[1:]))
         size = shape[0] * self._row_bytes
-        with path.open("r+b" if resume else "w+b") as file:
+        with rows_file(path, resume=resume) as file:
             self._start = write_header(file, np.dtype(np.uint8), shape)
             file.flush()
             self._file = os.dup(file.fileno())
@@ -60,6 +62,18 @@ class FeatureRows:
     def flush(self) -> None:
         """Bring all rows written so far to the disk."""
         os.fsync(self._file)
+
+
+def rows_file(path: Path, *, resume: bool) -> BinaryIO:
+    """The file of an earlier attempt, to go on with, or a new one in its place; no link is followed.
+
+    Raises:
+        ForeignFileError: what is to be gone on with is a link, or has a second name.
+    """
+    if resume:
+        return open_file(path, in_place=True)
+    path.unlink(missing_ok=True)
+    return create_file(path)
 
 
 def take_space(file: int, size: int) -> None:

@@ -20,10 +20,14 @@ from filelock import FileLock, Timeout
 from emulator.errors import InputError, ResumableError
 from emulator.storage.bounded import read_json
 from emulator.storage.checkpoints import sync_folder, write_durably
+from emulator.storage.own_files import path_below
 from traces.files.facts import ARRIVALS, FACTS, FEATURES, FileFacts, TraceFacts, file_facts, write_facts
 
 SUFFIX = ".building"
 PLAN, PROGRESS = "plan.json", "progress.json"
+
+OURS = (ARRIVALS, FEATURES, FACTS, PLAN, PROGRESS)
+"""The names of files in a workspace; those that are written aside have them behind a dot."""
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -86,13 +90,14 @@ def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Ite
     Raises:
         InputError: `out` exists, another build of it is at work or was begun with another plan, or its folder
             cannot be written in.
+        ForeignFileError: something in the workspace is a link, a pipe or a folder; nothing is changed.
         ResumableError: the disk is full; the same command resumes the build.
     """
     refuse_existing(out)
     path = out.with_name(out.name + SUFFIX)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(out.with_name(f".{out.name}.lock"), timeout=0)
+        lock = FileLock(path_below(out.parent, f".{out.name}.lock"), timeout=0)
         lock.acquire()
     except Timeout as error:
         raise InputError(
@@ -125,16 +130,19 @@ def refuse_existing(out: Path) -> None:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raise InputError if what is in the place of the workspace is not one: it would be deleted."""
-    if not path.exists() and not path.is_symlink():
+    """Raise InputError if what is in the place of the workspace is not one: it would be deleted.
+
+    ForeignFileError if an entry of it is no file: what is behind a link would be written or deleted.
+    """
+    if not os.path.lexists(path):
         return
-    ours = {ARRIVALS, FEATURES, FACTS, PLAN, PROGRESS}
-    temporary = tuple(f".{name}." for name in (PLAN, PROGRESS))
+    temporary = tuple(f".{name}." for name in OURS)
     is_folder = path.is_dir() and not path.is_symlink()
-    if not is_folder or any(
-        entry.name not in ours and not entry.name.startswith(temporary) for entry in path.iterdir()
-    ):
+    entries = sorted(entry.name for entry in path.iterdir()) if is_folder else []
+    if not is_folder or any(name not in OURS and not name.startswith(temporary) for name in entries):
         raise InputError(f"{path}: is no unfinished build; move it away, or take another --out")
+    for name in entries:
+        path_below(path, name)
 
 
 def _begun(path: Path, out: Path, plan: Mapping[str, Any]) -> Mapping[str, Any]:

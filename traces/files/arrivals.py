@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
+from emulator.storage.checkpoints import replacing
 from emulator.storage.parquet_columns import NO_TIME, ParquetColumns
 from traces.arrivals import SPLITS
 
@@ -122,9 +123,11 @@ def write_arrivals(path: Path, columns: Mapping[str, np.ndarray | pa.Array[Any]]
 
     A given order of rows and the same versions of the libraries give the same bytes. Rows that are sorted by
     (client, split, step or time or order) are read faster, as the table of a trace is sorted in that way.
+    A link at `path` is replaced, not followed.
     """
     table = pa.table({name: columns[name] for name in KNOWN if name in columns})
-    pq.write_table(table, path, row_group_size=CHUNK_ROWS, compression="zstd")
+    with replacing(path) as file:
+        pq.write_table(table, file, row_group_size=CHUNK_ROWS, compression="zstd")
 
 
 def ranks(values: np.ndarray) -> tuple[Ints, np.ndarray]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from emulator.errors import DataFileError
 from emulator.numbers import LARGEST, Count, Number
 from emulator.plugins import Settings
 from emulator.storage.bounded import has_controls, read_toml
+from emulator.storage.checkpoints import write_durably
 
 FACTS, ARRIVALS, FEATURES = "trace.toml", "arrivals.parquet", "features.npy"
 
@@ -113,14 +113,11 @@ def broken_rule(error: Mapping[str, Any]) -> str:
 
 
 def write_facts(folder: Path, facts: TraceFacts) -> None:
-    """Write the `trace.toml` of a trace folder, and flush it to the disk."""
+    """Write the `trace.toml` of a trace folder, and flush it to the disk; a link there is replaced."""
     table: dict[str, Any] = facts.model_dump(mode="json", by_alias=True, exclude_none=True)
     if not table["files"]:
         del table["files"]
-    with (folder / FACTS).open("wb") as file:
-        tomli_w.dump(table, file)
-        file.flush()
-        os.fsync(file.fileno())
+    write_durably(folder / FACTS, tomli_w.dumps(table))
 
 
 def file_facts(path: Path) -> FileFacts:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from emulator.arrays import Ints
-from emulator.errors import InputError, ResumableError
+from emulator.errors import ForeignFileError, InputError, ResumableError
 from tests.processes import forked
 from tests.traces.building.layouts import build, colour, mapping, opened, pixels, rows
 from traces.building import Watch, feature_rows, pipeline
@@ -158,6 +158,39 @@ def test_nothing_of_the_users_is_taken_for_an_unfinished_build(
     ):
         pass
     assert place.is_file() or (place / "thesis.txt").exists()
+
+
+@pytest.mark.parametrize("name", ["features.npy", "arrivals.parquet", "trace.toml", "plan.json"])
+@pytest.mark.parametrize("resumed", [False, True])
+def test_nothing_behind_a_link_in_the_workspace_is_written(tmp_path: Path, name: str, resumed: bool) -> None:
+    root, victim = drawn(tmp_path / "d", 40), tmp_path / "victim"
+    victim.write_text("x")
+    place = tmp_path / "out.building" / name
+    if resumed:
+        with pytest.raises(KeyboardInterrupt):
+            build("fedscale", root, tmp_path / "out", watch=interrupting(1), size=4)
+        place.unlink(missing_ok=True)
+    else:
+        place.parent.mkdir()
+    place.symlink_to(victim)
+    with pytest.raises(ForeignFileError, match=rf"{name}: is a link to .*victim; .* move it away"):
+        build("fedscale", root, tmp_path / "out", size=4)
+    assert victim.read_text() == "x"
+    assert place.is_symlink()
+
+
+def test_a_second_name_of_the_features_is_not_written_through(tmp_path: Path) -> None:
+    root, victim = drawn(tmp_path / "d", 40), tmp_path / "victim"
+    with pytest.raises(KeyboardInterrupt):
+        build("fedscale", root, tmp_path / "out", watch=interrupting(1), size=4)
+    features = tmp_path / "out.building" / "features.npy"
+    victim.hardlink_to(features)
+    before = victim.read_bytes()
+    with pytest.raises(ForeignFileError, match=r"features\.npy: has another name elsewhere"):
+        build("fedscale", root, tmp_path / "out", size=4)
+    (tmp_path / "out.building" / "progress.json").unlink()  # so that the build begins again
+    build("fedscale", root, tmp_path / "out", size=4)
+    assert victim.read_bytes() == before
 
 
 def test_an_interrupted_build_is_resumed_by_the_same_options_only(tmp_path: Path) -> None:

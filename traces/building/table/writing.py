@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from traces.building.feature_rows import take_space
+from traces.building.feature_rows import rows_file, take_space
 from traces.files.facts import FileFacts
 from traces.files.features import write_header
 
@@ -40,7 +40,7 @@ class FeatureWriter(AbstractContextManager["FeatureWriter"]):
         self.path = path
         self._record = record
         self._hash = hashlib.sha256() if done == 0 else None
-        self._file = path.open("r+b" if done else "wb")
+        self._file = rows_file(path, resume=done > 0)
         try:
             self._size = write_header(self._file, dtype, shape)
             if self._hash is not None:
