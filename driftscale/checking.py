@@ -20,6 +20,7 @@ from driftscale.given import (
     table_of,
 )
 from driftscale.one_line import one_line
+from emulator.errors import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,5 +105,5 @@ def check(
     )
     members, left_out = members_of(command)
     for line in left_out:
-        print(line, file=sys.stderr)
+        print(printable(line), file=sys.stderr)
     return Check(tuple(check_members_of(members)))

@@ -146,6 +146,21 @@ def shorten(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def printable(text: str) -> str:
+    r"""The text for a terminal: a character that it would act on, or not show, is there as its escape.
+
+    Lines stay lines.
+
+    >>> printable("a\x1b[2Jé")
+    'a\\x1b[2Jé'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text
+    )
+
+
 @contextmanager
 def naming(where: str) -> Iterator[None]:
     """Context that begins the message of an InputError with "`where`: ".

@@ -82,7 +82,8 @@ def _run_app() -> int:
 def _end(problem: str, exit_code: int) -> int:
     """Print why the command ends, on one line of standard error of limited length; returns `exit_code`.
 
-    Control characters of the message are escaped, so that a terminal shows them instead of obeying them.
+    Control characters of the message are escaped, so that a terminal shows them instead of obeying them: as
+    `emulator.errors.printable` does, which may not be imported yet.
     """
     line = "".join(
         letter if letter.isprintable() else repr(letter)[1:-1] for letter in " ".join(problem.splitlines())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from experiments.cli import cluster as cluster_commands
 from experiments.cli import profiles
-from experiments.cli.output import OutputFormat
+from experiments.cli.output import OutputFormat, say
 from experiments.cli.paths import Data, path_for
 from experiments.cli.traces import commands as trace_commands
 
@@ -33,7 +32,7 @@ def _print_version(is_given: bool) -> None:
     if is_given:
         from importlib.metadata import version
 
-        print(version("driftscale"))
+        say(version("driftscale"))
         raise typer.Exit
 
 
@@ -269,7 +268,7 @@ def check(
     )
     members, left_out = members_of(command)
     for note in left_out:
-        print(note, file=sys.stderr)
+        say(note, aside=True)
     checks = check_members_of(members)
     if config.is_dir() or members[0].cell is not None:
         print_checks(checks, output, [member.cell for member in members])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.cli.output import OutputFormat, as_text, print_json, print_table, wide_console
+from experiments.cli.output import OutputFormat, as_text, print_json, print_table, say, wide_console
 
 if TYPE_CHECKING:
     from experiments.bench.figures import Figure, Spread, Target
@@ -75,7 +74,7 @@ def print_figures(figures: Sequence[Figure]) -> None:
     console.print(table)
     first, repeats = figures[0], sorted({item.repeats for item in figures})
     versions = ", ".join(f"{name} {version}" for name, version in first.versions.items())
-    print(f"medians of {' or '.join(map(str, repeats))} repeats, [quartiles]; {first.machine}; {versions}")
+    say(f"medians of {' or '.join(map(str, repeats))} repeats, [quartiles]; {first.machine}; {versions}")
 
 
 def _against(item: Figure) -> str:
@@ -100,4 +99,4 @@ def _print_for(name: str, text: str) -> None:
 
 
 def _print_line(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    say(text, aside=True)

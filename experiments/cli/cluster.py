@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from experiments.cli.output import say
 from experiments.cli.paths import path_for
 
 app = typer.Typer(
@@ -42,7 +42,7 @@ def make_keys(
     from experiments.cluster.keys import write_keys
 
     write_keys(folder, fresh=fresh)
-    print(f"keys: {folder}")
+    say(f"keys: {folder}")
 
 
 @app.command()
@@ -120,4 +120,4 @@ def worker(
 
 
 def _note(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    say(text, aside=True)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from emulator.errors import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 
 class OutputFormat(StrEnum):
@@ -22,6 +26,23 @@ WIDTH_WITHOUT_TERMINAL = 140
 Rows = Sequence[Mapping[str, object]]
 
 
+def say(text: str = "", *, aside: bool = False) -> None:
+    """Print lines of text, a stranger's too: a terminal obeys none of it.
+
+    Args:
+        text: The lines.
+        aside: Print on standard error, at once.
+    """
+    print(printable(text), file=sys.stderr if aside else None, flush=aside)
+
+
+def plain(text: str, style: str = "") -> Text:
+    """Lines of text for a terminal, which obeys none of it."""
+    from rich.text import Text
+
+    return Text(printable(text), style=style)
+
+
 def print_json(value: object) -> None:
     """Print `value` as JSON; ValueError for NaN and infinity, which JSON lacks."""
     print(json.dumps(value, indent=2, allow_nan=False))
@@ -33,14 +54,13 @@ def print_table(rows: Rows, title: str = "", output: OutputFormat = OutputFormat
         print_json([dict(row) for row in rows])
         return
     from rich.table import Table
-    from rich.text import Text
 
-    table = Table(title=Text(title) if title else None, title_justify="left")
+    table = Table(title=plain(title) if title else None, title_justify="left")
     for key in rows[0] if rows else ():
         numeric = all(isinstance(row[key], (int, float)) for row in rows)
-        table.add_column(Text(key), justify="right" if numeric else "left", overflow="fold")
+        table.add_column(plain(key), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(as_text(value)) for value in row.values()))
+        table.add_row(*(plain(as_text(value)) for value in row.values()))
     wide_console().print(table)
 
 
@@ -50,17 +70,6 @@ def wide_console() -> Console:
 
     console = Console()
     return console if console.is_terminal else Console(width=WIDTH_WITHOUT_TERMINAL)
-
-
-def printable(text: str) -> str:
-    """The text, with its characters as escapes if it has control characters that a terminal acts on.
-
-    >>> printable("0.5"), printable(chr(27) + "[2J")
-    ('0.5', '\\\\x1b[2J')
-    """
-    from emulator.storage.bounded import has_controls
-
-    return ascii(text)[1:-1] if has_controls(text) else text
 
 
 def as_text(value: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, get_args
 
 from emulator.errors import UnknownNameError
-from experiments.cli.output import OutputFormat, print_json, print_table
+from experiments.cli.output import OutputFormat, print_json, print_table, say
 from experiments.setting_descriptions import descriptions
 
 if TYPE_CHECKING:
@@ -48,15 +48,15 @@ def print_parts(kind: str | None, output: OutputFormat) -> None:
             for name, part_name, part in parts
         ]
         print_table(rows)
-        print("driftscale parts KIND shows the settings.")
+        say("driftscale parts KIND shows the settings.")
         return
     for _, part_name, part in parts:
-        print(f"{part_name}: {first_line(part)}")
+        say(f"{part_name}: {first_line(part)}")
         settings = [{"setting": key, **facts} for key, facts in settings_table(part).items()]
         if settings:
             print_table(settings)
-        print()
-    print("A part of your own needs no package: name it by its module and class, as in 'my_module:MyPart'.")
+        say()
+    say("A part of your own needs no package: name it by its module and class, as in 'my_module:MyPart'.")
 
 
 def _registries() -> dict[str, Registry[Any]]:

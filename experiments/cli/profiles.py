@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from experiments.cli.output import OutputFormat, as_text, print_json, print_table
+from experiments.cli.output import OutputFormat, as_text, print_json, print_table, say
 from experiments.cli.paths import path_for
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def list_profiles(output: Format = OutputFormat.TABLE) -> None:
     ]
     print_table(rows, "Device profiles: medians, for training the reference model")
     for name, profile in profiles.items():
-        print(f"{name}: {profile.source}")
+        say(f"{name}: {profile.source}")
 
 
 @app.command("show")
@@ -81,7 +81,7 @@ def show_profile(
         print_json({"name": shown.name, **_about(shown), "clients": SHOWN_CLIENTS, "quantiles": by_column})
         return
     for key, value in {"name": shown.name, **_about(shown)}.items():
-        print(f"{key.replace('_', ' ')}: {as_text(value)}")
+        say(f"{key.replace('_', ' ')}: {as_text(value)}")
     _print_chart(by_column)
 
 
@@ -101,7 +101,7 @@ def check_profile(
         print_json({"ok": True, "path": str(path), "name": profile.name, **profile.counts})
     else:
         counts = ", ".join(f"{number:,} {what}" for what, number in profile.counts.items())
-        print(f"ok: {path}: {counts}")
+        say(f"ok: {path}: {counts}")
 
 
 @app.command("import-fedscale")
@@ -138,9 +138,9 @@ def import_fedscale_file(
             }
         )
         return
-    print(f"{imported.path}: {imported.kind} of {imported.num_devices:,} devices, {imported.num_rows:,} rows")
+    say(f"{imported.path}: {imported.kind} of {imported.num_devices:,} devices, {imported.num_rows:,} rows")
     if imported.num_empty_intervals:
-        print(f"dropped {imported.num_empty_intervals:,} intervals that end where they start")
+        say(f"dropped {imported.num_empty_intervals:,} intervals that end where they start")
 
 
 def _about(profile: DeviceProfile) -> dict[str, object]:

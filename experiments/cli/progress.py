@@ -5,7 +5,6 @@ Both receive reports as `experiments.running.runner.Progress` states. A terminal
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -16,6 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column
 from rich.text import Text
 
+from emulator.errors import printable
+from experiments.cli.output import say
 from experiments.cli.streams import Notes
 from experiments.results.statistics.scales import time_scale
 from experiments.running.plan import PlannedRun, Reached
@@ -120,7 +121,7 @@ class BarProgress(AbstractContextManager["BarProgress"]):
         self._bars.update(self._pairs, advance=1, status=_outlook(self._left))
 
     def note(self, text: str) -> None:
-        self._bars.console.print(text, style="red", markup=False)
+        self._bars.console.print(printable(text), style="red", markup=False)
 
     def _show(self, run: PlannedRun, status: str) -> None:
         """Set the bar of `run` to round 0, with `status`; add the bar if the run has none yet."""
@@ -250,4 +251,4 @@ def _outlook(left: TimeLeft) -> str:
 
 def _print_line(text: str) -> None:
     with suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
+        say(text, aside=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from emulator.errors import InputError
-from experiments.cli.output import OutputFormat, print_json
+from experiments.cli.output import OutputFormat, print_json, say
 from experiments.cli.tables import (
     print_drift,
     print_marked,
@@ -101,4 +100,4 @@ def write_results_of(directory: RunDirectory, *, shared_plotly: bool = False) ->
 
 def note(text: str) -> None:
     """Print `text` on standard error."""
-    print(text, file=sys.stderr)
+    say(text, aside=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from emulator.errors import ConfigurationError, InputError
-from experiments.cli.output import OutputFormat
+from experiments.cli.output import OutputFormat, say
 from experiments.playing.command import RunCommand, cells_of, experiment_of, read_folder, read_one
 from experiments.playing.scale import Scale
 
@@ -55,7 +54,7 @@ def run_all_of(command: RunCommand, output: OutputFormat) -> None:
         raise InputError(f"{command.config}: is a folder; under torchrun, run one configuration at a time")
     several = read_folder(command)
     for line in several.left_out:
-        print(line, file=sys.stderr)
+        say(line, aside=True)
     from experiments.cli.playing import Printed
     from experiments.playing.play import play_several
 

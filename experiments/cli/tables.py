@@ -10,9 +10,8 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
-from experiments.cli.output import printable, wide_console
+from experiments.cli.output import plain, wide_console
 from experiments.results.many_runs.rows import Section
 from experiments.results.many_runs.runs_table import (
     runs_horizon,
@@ -70,13 +69,13 @@ def print_summary(summary: Summary) -> None:
 
 def print_path(what: str, path: Path) -> None:
     """Print `path` on one line, however long, so that it can be copied."""
-    wide_console().print(_text(f"{what}: {path}"), soft_wrap=True)
+    wide_console().print(plain(f"{what}: {path}"), soft_wrap=True)
 
 
 def print_unfinished(table: dict[str, Any]) -> None:
     """Print how many runs are finished and failed, for each experiment with unfinished runs."""
     for names, counts in unfinished(table):
-        wide_console().print(_text(f"{names}: {counts}"), soft_wrap=True)
+        wide_console().print(plain(f"{names}: {counts}"), soft_wrap=True)
 
 
 def print_sections(table: dict[str, Any], sections: Sequence[Section]) -> None:
@@ -135,10 +134,10 @@ def print_drift(table: dict[str, Any], columns: Sequence[str]) -> None:
     _print_by_arm(console, f"{table['name']}: models sent", columns, rows)
     beside = f"; in brackets the published value, and ours minus it; {OUTSIDE}"
     published = beside if has_published(table) else ""
-    console.print(_text(f"mean ± standard deviation over seeds{published}", style="dim"))
+    console.print(plain(f"mean ± standard deviation over seeds{published}", style="dim"))
     for column in table["experiments"]:
         if steps := scored_steps(column["steps"], column["scored_steps"]):
-            console.print(_text(f"{column['name']}: scored are {steps}"))
+            console.print(plain(f"{column['name']}: scored are {steps}"))
 
 
 def _bracketed(lines: Sequence[str]) -> str:
@@ -147,19 +146,14 @@ def _bracketed(lines: Sequence[str]) -> str:
     return "\n".join([first, *(f"({line})" for line in others)])
 
 
-def _text(text: str, style: str = "") -> Text:
-    """Text for the terminal; control characters, which a foreign file may have, are shown as escapes."""
-    return Text(printable(text), style=style)
-
-
 def _note(console: Console, text: str) -> None:
-    console.print(_text(text, style="dim"))
+    console.print(plain(text, style="dim"))
     console.print()
 
 
 def _print_figures(console: Console, title: str, shown: TextTable) -> None:
     """Print a row per arm, each figure above its interval; split into several tables on a narrow terminal."""
-    console.print(_text(title, style="italic"))
+    console.print(plain(title, style="italic"))
     headings = [
         fill(heading, _width(shown, column), break_on_hyphens=False)
         for column, heading in enumerate(shown.headings)
@@ -170,9 +164,9 @@ def _print_figures(console: Console, title: str, shown: TextTable) -> None:
         table.add_column(above * "\n" + "arm", overflow="fold")
         for column in columns:
             missing = above - headings[column].count("\n")
-            table.add_column(_text(missing * "\n" + headings[column]), justify="right", overflow="fold")
+            table.add_column(plain(missing * "\n" + headings[column]), justify="right", overflow="fold")
         for arm, cells in shown.rows:
-            table.add_row(*map(_text, (arm, *("\n".join(cells[column].lines) for column in columns))))
+            table.add_row(*map(plain, (arm, *("\n".join(cells[column].lines) for column in columns))))
         console.print(table)
         console.print()
 
@@ -213,10 +207,10 @@ def _print_by_arm(
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("arm", overflow="fold")
     for column in columns:
-        table.add_column(_text(column), justify="right", overflow="fold")
+        table.add_column(plain(column), justify="right", overflow="fold")
     for arm, cells in rows.items():
         if set(cells) != {NOTHING}:  # it has run
-            table.add_row(*map(_text, (arm, *cells)))
-    console.print(_text(title, style="italic"))
+            table.add_row(*map(plain, (arm, *cells)))
+    console.print(plain(title, style="italic"))
     console.print(table)
     console.print()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from emulator.errors import InputError, UnknownNameError
 from emulator.storage.own_files import path_below
-from experiments.cli.output import OutputFormat, print_json
+from experiments.cli.output import OutputFormat, print_json, say
 from experiments.cli.tables import print_path
 from experiments.results.many_runs.folder_table import run_directories
 from experiments.results.reading.recorded import EXPERIMENT_FILE
@@ -88,7 +88,7 @@ def _export_frames(command: ExportCommand) -> None:
     for name, path in zip(frames, paths, strict=True):
         print_path(name, path)
     for name, why in left_out.items():
-        print(f"left out: {name}: {why}")
+        say(f"left out: {name}: {why}")
 
 
 def _recorded_frames(command: ExportCommand) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
@@ -145,4 +145,4 @@ def _export_to_tracker(command: ExportCommand, directories: Sequence[RunDirector
         print_json({"to": command.to, "at": list(where), "runs": count})
         return
     at = command.directory if len(where) > 1 else next(iter(where))
-    print(f"{command.to}: {count} run{'s' if count > 1 else ''} at {at}")
+    say(f"{command.to}: {count} run{'s' if count > 1 else ''} at {at}")

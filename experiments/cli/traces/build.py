@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 import typer
 from pydantic import ValidationError
 
-from experiments.cli.output import OutputFormat, print_json, print_table
+from experiments.cli.output import OutputFormat, print_json, print_table, say
 from experiments.cli.paths import path_for
 
 if TYPE_CHECKING:
@@ -159,15 +159,15 @@ def _print_help(context: typer.Context, kind: str | None) -> None:
     from experiments.cli.parts_table import first_line, settings_table
     from traces.building import BUILDERS
 
-    print(context.get_help())
+    typer.echo(context.get_help())
     for name, builder in [(kind, BUILDERS.find(kind))] if kind is not None else list(BUILDERS):
-        print(f"\n{name}: {first_line(builder)}")
-        print(f"  needs {builder.needs}")
+        say(f"\n{name}: {first_line(builder)}")
+        say(f"  needs {builder.needs}")
         options = settings_table(builder)
         if kind is not None:
             print_table([{"option": _option(key), **facts} for key, facts in options.items()])
         else:
-            print(f"  options: {', '.join(_option(key) for key in options)}")
+            say(f"  options: {', '.join(_option(key) for key in options)}")
 
 
 def _print_built(built: Built, out: Path, seconds: float, output: OutputFormat) -> None:
@@ -193,17 +193,17 @@ def _print_built(built: Built, out: Path, seconds: float, output: OutputFormat) 
         return
     size, unit = next((size, unit) for size, unit in BYTE_UNITS if built.num_bytes >= size)
     span, written = f"{facts['first']} to {facts['last']}", f"{built.num_bytes / size:.3g} {unit}"
-    print(
+    say(
         f"{out}: {built.clients:,} clients, {built.train:,} training and {built.test:,} test samples of "
         f"{built.classes} classes, shape {tuple(built.shape)}"
     )
-    print(f"{built.when}: {span}; {built.left_out} left out; {written} in {seconds:.1f} s")
+    say(f"{built.when}: {span}; {built.left_out} left out; {written} in {seconds:.1f} s")
     for note in built.notes:
-        print(note)
-    print('\n[trace]\nsource = "file"')
-    print(f"folder = {_quoted(str(out))}")
+        say(note)
+    say('\n[trace]\nsource = "file"')
+    say(f"folder = {_quoted(str(out))}")
     for key, value in built.play.items():
-        print(f"{key} = {_quoted(value) if isinstance(value, str) else value}")
+        say(f"{key} = {_quoted(value) if isinstance(value, str) else value}")
 
 
 def _instant(built: Built, at: int) -> int | str:

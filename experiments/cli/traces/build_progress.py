@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from contextlib import AbstractContextManager, suppress
 from typing import IO, cast
@@ -10,6 +9,8 @@ from typing import IO, cast
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from emulator.errors import printable
+from experiments.cli.output import say
 from experiments.cli.streams import Notes
 from traces.building import Watch
 
@@ -56,11 +57,11 @@ class BuildProgress(AbstractContextManager["BuildProgress"]):
 
     def _note(self, text: str) -> None:
         if self._bars is not None:
-            self._bars.console.print(text, markup=False, highlight=False)
+            self._bars.console.print(printable(text), markup=False, highlight=False)
         else:
             _print_line(text)
 
 
 def _print_line(text: str) -> None:
     with suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
+        say(text, aside=True)

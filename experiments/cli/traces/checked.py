@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from emulator.errors import InputError
-from experiments.cli.output import OutputFormat, print_json, printable
+from experiments.cli.output import OutputFormat, print_json, say
 from traces.files.checking import Finding, check_folder
 
 
@@ -29,13 +29,13 @@ def print_checked(path: Path, output: OutputFormat) -> None:
         )
     else:
         for finding in violations:
-            print(printable(str(finding)))
+            say(str(finding))
         for finding in remarks:
-            print(printable(f"remark: {finding}"))
+            say(f"remark: {finding}")
     if violations:
         raise InputError(f"{path}: {len(violations)} line(s) with violations of the format")
     if output is OutputFormat.TABLE:
-        print(f"ok: {path}{f': {len(remarks)} remark(s)' if remarks else ''}")
+        say(f"ok: {path}{f': {len(remarks)} remark(s)' if remarks else ''}")
 
 
 def _as_values(findings: Sequence[Finding]) -> list[dict[str, object]]:

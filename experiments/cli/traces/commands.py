@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.cli.output import OutputFormat, print_json, print_table
+from experiments.cli.output import OutputFormat, print_json, print_table, say
 from experiments.cli.paths import Data, path_for
 from experiments.cli.traces import build
 
@@ -31,7 +31,7 @@ def list_sources(output: Format = OutputFormat.TABLE) -> None:
         print_json(rows)
         return
     print_table([{"source": row["name"], "what it is": row["about"]} for row in rows])
-    print("driftscale parts source shows the settings.")
+    say("driftscale parts source shows the settings.")
 
 
 @app.command("inspect")

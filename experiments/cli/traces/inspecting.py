@@ -9,7 +9,7 @@ from pathlib import Path
 
 from emulator.errors import ConfigurationError, InputError
 from emulator.numbers import MOST
-from experiments.cli.output import OutputFormat
+from experiments.cli.output import OutputFormat, say
 from experiments.cli.traces.inspected import (
     Inspected,
     inspected_config,
@@ -57,7 +57,7 @@ def inspect_trace(request: Request) -> None:
         write_trace_page(request.html, page_facts(inspected.facts), counts, names, request.min_samples)
     print_inspected(inspected.facts, request.output)
     if request.html is not None and request.output is OutputFormat.TABLE:
-        print(f"page: {request.html}")
+        say(f"page: {request.html}")
 
 
 def _inspected(request: Request) -> Inspected:

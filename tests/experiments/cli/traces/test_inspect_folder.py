@@ -42,6 +42,17 @@ def folder(tmp_path: Path) -> Path:
     return write_trace(tmp_path / "t", rows, np.zeros((size, 3, 4, 4), np.uint8), facts)
 
 
+def test_a_terminal_obeys_nothing_that_a_folder_says_of_itself(driftscale: Driftscale, folder: Path) -> None:
+    facts = folder / "trace.toml"
+    facts.write_text(
+        facts.read_text().replace("drawn", "\\u001b]0;title\\u0007").replace("CC0", "\\u009b2J\\u202e")
+    )
+    out = driftscale("traces", "inspect", "t").out
+    assert r"\x1b]0;title\x07" in out
+    assert r"\x9b2J\u202e" in out
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(out)
+
+
 def test_a_folder_is_shown_as_its_rows_are(driftscale: Driftscale, folder: Path) -> None:
     facts = inspected(driftscale, "t", "--min-samples", "2")
     assert (facts["of"], facts["origin"], facts["licence"]) == ("rows", "drawn", "CC0")
