@@ -25,6 +25,7 @@ import errno
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from unicodedata import category
 
 MOST_NAMED = 3
 """Items that `abbreviated` names."""
@@ -149,15 +150,16 @@ def shorten(text: str, most: int) -> str:
 def printable(text: str) -> str:
     r"""The text for a terminal: a character that it would act on, or not show, is there as its escape.
 
-    Lines stay lines.
+    Lines stay lines, and spaces of every width spaces.
 
-    >>> printable("a\x1b[2Jé")
-    'a\\x1b[2Jé'
+    >>> printable("a\x1b[2Jé\u202e"), printable("15\u00a0%") == "15\u00a0%"
+    ('a\\x1b[2Jé\\u202e', True)
     """
     if text.isprintable():
         return text
+    shown = (letter.isprintable() or letter == "\n" or category(letter) == "Zs" for letter in text)
     return "".join(
-        letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text
+        letter if is_shown else repr(letter)[1:-1] for letter, is_shown in zip(text, shown, strict=True)
     )
 
 

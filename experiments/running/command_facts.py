@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from emulator.errors import printable
 from experiments.results.reading.json_files import (
     MOST_ARGUMENTS,
     MOST_COMMAND_LETTERS,
@@ -35,7 +34,7 @@ def command_facts(arguments: Sequence[str], started: datetime, folder: Path) -> 
     """
     commit = git_commit(folder)
     return Command(
-        arguments=_bounded([printable(argument).replace("\n", "\\n") for argument in arguments]),
+        arguments=_bounded([_printable(argument) for argument in arguments]),
         started=started.strftime(TIME_FORMAT),
         **({} if commit is None else {"git_commit": commit}),
     )
@@ -63,6 +62,10 @@ def git_commit(folder: Path) -> str | None:
         return None
     commit = ended.stdout.decode("ascii", errors="replace").strip()
     return commit if is_commit(commit) else None
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def _bounded(arguments: Sequence[str]) -> list[str]:
