@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from device_profiles.fleet import DeviceProfile, Fleet
 from emulator.errors import DataFileError, InputError, UnknownNameError
-from emulator.own_parts import is_own
+from emulator.own_parts import is_own, refuse_imported
 from emulator.plugins import Registry
 
 if TYPE_CHECKING:
@@ -53,7 +53,10 @@ def load_profile(name_or_path: str | Path, where: str = "") -> DeviceProfile:
     if name.endswith(SUFFIXES):
         return read_profile(Path(name))
     refuse_unknown_profile(name, where)
-    profile = _made(PROFILES.find(name, where))
+    registered = PROFILES.find(name, where)
+    if is_own(name) and _is_called(registered):
+        refuse_imported(registered, name, f"{where}: {PROFILES.kind}" if where else PROFILES.kind)
+    profile = _made(registered)
     if not isinstance(profile, DeviceProfile):
         of_group = "" if is_own(name) else f" of entry-point group {PROFILES.group!r}"
         raise InputError(
@@ -122,5 +125,9 @@ def _made(registered: object) -> object:
 
     A class that is registered is called: it has the attributes of a profile too.
     """
+    return registered() if _is_called(registered) else registered
+
+
+def _is_called(registered: object) -> TypeGuard[Callable[[], object]]:
     is_profile = isinstance(registered, DeviceProfile) and not isinstance(registered, type)
-    return registered() if callable(registered) and not is_profile else registered
+    return callable(registered) and not is_profile

@@ -109,6 +109,28 @@ def load(name: str, what: str, base: type | None) -> Any:
     return part
 
 
+def refuse_imported(part: Any, name: str, what: str) -> None:
+    """Raise OwnPartError if the module in `name` only imports `part`, which is to be called.
+
+    A module of one's own may import any function; a configuration must not have it called. What is defined
+    in another module beside the configuration is as much one's own.
+
+    Args:
+        part: the object of that name.
+        name: of the form "my_module:MyPart".
+        what: the kind of part, such as "device profile", perhaps with its key in front.
+    """
+    module, _, attribute = name.partition(":")
+    defined_in = getattr(part, "__module__", None)
+    if defined_in == module or (isinstance(defined_in, str) and _is_searched(defined_in)):
+        return
+    origin = f"of {defined_in!r}" if defined_in else "built in"
+    raise OwnPartError(
+        f"{what} {name!r}: {attribute} is {origin}, which {module!r} only imports, and is not called; "
+        f"define a function in {module!r} that returns the {what.rpartition(': ')[2]}"
+    )
+
+
 def is_loaded(module: str) -> bool:
     """Whether a part was loaded from a module of this name, or it is that of this process itself."""
     return module in _imported or module == MAIN
@@ -171,6 +193,12 @@ def _place_in(top: str, folder: Path) -> Path | None:
         return None
     places = [*(spec.submodule_search_locations or []), str(folder)]
     return Path(spec.origin or places[0]).resolve()
+
+
+def _is_searched(module: str) -> bool:
+    """Whether `module`, which was imported, is in one of the searched folders."""
+    top = module.partition(".")[0]
+    return any(_place_in(top, folder) == _known_place(top) for folder in searched())
 
 
 def _known_place(top: str) -> Path | str | None:

@@ -189,6 +189,30 @@ def test_an_object_of_ones_own_can_be_the_device_profile(driftscale: Driftscale,
     assert ended.code == 0, ended.err
     manifest = json.loads(Path("runs/small/manifest.json").read_text())
     assert sorted(manifest["files"]) == ["module:my_devices", "module:my_parts"]
+    config.with_name("my_fleets.py").write_text("from my_devices import slow\n")
+    ended = driftscale("check", config, "--set", "devices.profile=my_fleets:slow")
+    assert ended.code == 0, ended.err
     ended = driftscale("run", config, "--set", "devices.profile=my_device:slow")
     assert ended.code == 2
     assert "devices.profile: device profile 'my_device:slow': no module 'my_device' in" in ended.error
+
+
+@pytest.mark.parametrize(
+    ("line", "origin"),
+    [
+        ("from os import getcwd as slow", "of 'posix'"),
+        ("from pathlib import Path as slow", "of 'pathlib'"),
+        ("import os\nfrom functools import partial\nslow = partial(os.getcwd)", "of 'functools'"),
+        ("slow = {}.update", "built in"),
+    ],
+)
+def test_a_function_that_a_module_of_ones_own_imports_is_not_called(
+    driftscale: Driftscale, config: Path, line: str, origin: str
+) -> None:
+    config.with_name("my_devices.py").write_text(f"{line}\n")
+    ended = driftscale("check", config, "--set", "devices.profile=my_devices:slow")
+    assert ended.code == 2
+    assert (
+        f"devices.profile: device profile 'my_devices:slow': slow is {origin}, which 'my_devices' only "
+        f"imports, and is not called; define a function in 'my_devices' that returns the device profile"
+    ) in ended.error
