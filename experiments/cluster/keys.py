@@ -115,11 +115,7 @@ def write_keys(folder: Path, *, fresh: bool = False) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: no folder for keys can be made there: {error.strerror}") from error
-    if stat.S_IMODE(folder.stat().st_mode) & 0o022:
-        raise InputError(
-            f"{folder}: others may write in this folder, and could put their own keys there; chmod go-w it, "
-            f"or name one that does not exist"
-        )
+    _refuse_open_folder(folder)
     paths = [folder / CERTIFICATE, folder / KEY]
     for path in paths:
         if not fresh and os.path.lexists(path):
@@ -136,8 +132,10 @@ def write_keys(folder: Path, *, fresh: bool = False) -> None:
 
 def read_keys(folder: Path) -> Security:
     """The credentials in `folder`; InputError, with the file's name, if they are invalid or not secret."""
+    if folder.is_dir():
+        _refuse_open_folder(folder)
     certificate, key = (_read_secret(folder / name) for name in (CERTIFICATE, KEY))
-    _check_dates(folder / CERTIFICATE, certificate)
+    _check_certificate(folder / CERTIFICATE, certificate)
     security = Credentials(certificate, key).security()
     try:
         security.get_connection_args("client")
@@ -148,10 +146,32 @@ def read_keys(folder: Path) -> Security:
     return security
 
 
+def _refuse_open_folder(folder: Path) -> None:
+    """Raise InputError if others may write in the folder: they could put their own keys there."""
+    status = folder.stat()
+    _refuse_other_owner(folder, status)
+    if stat.S_IMODE(status.st_mode) & 0o022:
+        raise InputError(
+            f"{folder}: others may write in this folder, and could put their own keys there; chmod go-w it, "
+            f"or name one that does not exist"
+        )
+
+
+def _refuse_other_owner(path: Path, status: os.stat_result) -> None:
+    """Raise InputError if what `path` is belongs to another user, who could then command the cluster."""
+    if status.st_uid != os.geteuid():
+        raise InputError(
+            f"{path}: belongs to the user with id {status.st_uid}, who may change it, not to you "
+            f"({os.geteuid()}); copy the keys to a folder of your own, or make new ones"
+        )
+
+
 def _read_secret(path: Path) -> str:
     try:
         with open_file(path) as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            status = os.fstat(file.fileno())
+            _refuse_other_owner(path, status)
+            mode = stat.S_IMODE(status.st_mode)
             if mode & 0o077:
                 raise InputError(
                     f"{path}: has mode {mode:04o}: others may read it, and could then command the cluster; "
@@ -172,13 +192,19 @@ def _read_secret(path: Path) -> str:
         raise InputError(f"{path}: is not PEM: {error}") from error
 
 
-def _check_dates(path: Path, certificate: str) -> None:
+def _check_certificate(path: Path, certificate: str) -> None:
+    """Raise InputError unless the file has one certificate, valid now: members trust every one in it."""
     from cryptography import x509
 
     try:
-        parsed = x509.load_pem_x509_certificate(certificate.encode("ascii"))
+        parsed, *others = x509.load_pem_x509_certificates(certificate.encode("ascii"))
     except ValueError as error:
         raise InputError(f"{path}: is not a certificate in PEM") from error
+    if others:
+        raise InputError(
+            f"{path}: has {1 + len(others)} certificates, and whoever holds the key of any could command the "
+            f"cluster; leave the one of {KEY} in it, or make new keys"
+        )
     now = datetime.datetime.now(datetime.UTC)
     if not parsed.not_valid_before_utc <= now <= parsed.not_valid_after_utc:
         raise InputError(

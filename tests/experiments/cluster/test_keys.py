@@ -112,6 +112,34 @@ def test_a_key_that_belongs_to_another_certificate_is_refused(folder):
         read_keys(folder)
 
 
+def test_a_second_certificate_is_refused(folder):
+    with (folder / CERTIFICATE).open("a") as file:
+        file.write(make_credentials().certificate)
+    with pytest.raises(InputError, match=rf"{CERTIFICATE}: has 2 certificates, .* make new keys"):
+        read_keys(folder)
+
+
+@pytest.mark.parametrize("others", [0o020, 0o002])
+def test_keys_in_a_folder_that_others_may_write_in_are_not_read(folder, others):
+    folder.chmod(0o700 | others)
+    with pytest.raises(InputError, match="keys: others may write in this folder"):
+        read_keys(folder)
+
+
+def test_keys_of_another_user_are_refused(folder, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    with pytest.raises(InputError, match=r"keys: belongs to the user with id \d+, .* copy the keys"):
+        read_keys(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("name", [CERTIFICATE, KEY])
+def test_a_file_of_another_user_is_refused(folder, name):
+    os.chown(folder / name, 4711, -1)
+    with pytest.raises(InputError, match=rf"{name}: belongs to the user with id 4711"):
+        read_keys(folder)
+
+
 def test_keys_that_have_expired_say_since_when(tmp_path, monkeypatch):
     monkeypatch.setattr(keys, "CLOCK_SLACK", datetime.timedelta(days=3))
     monkeypatch.setattr(keys, "make_credentials", lambda: make_credentials(valid_days=-1))
