@@ -165,9 +165,10 @@ class _Tally:
         else:
             self._shares[positions] += weights[:, None] * np.exp(log_probabilities)
             # In logarithms, so that a probability too small for a float still has a finite loss.
-            self._log_probability[positions] = np.logaddexp(
-                self._log_probability[positions], np.log(weights) + of_true
-            )
+            with np.errstate(invalid="ignore"):  # of a diverged model it is NaN
+                self._log_probability[positions] = np.logaddexp(
+                    self._log_probability[positions], np.log(weights) + of_true
+                )
 
     def outcome(self) -> tuple[Floats, Floats]:
         """For each sample, 1.0 if the label of largest share is the true one, else 0.0; and its loss.

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from emulator.arrays import Floats
+from emulator.errors import InputError
 from experiments.results.statistics.visit_columns import VisitColumns
 from experiments.results.statistics.waiting import NOBODY, Waiting
 
@@ -40,12 +41,18 @@ def closers(seed: int, waited: Waiting, visits: VisitColumns, clients: pa.Table 
         waited: What its rounds waited for, as of these visits.
         visits: Its visits.
         clients: The table with the layout of `clients.parquet`; None if it was not recorded.
+
+    Raises:
+        InputError: A visit is of a client that is not in the table.
     """
     rows = waited.closing[waited.closing != NOBODY]
     ids, first, inverse = np.unique(visits.client[rows], return_index=True, return_inverse=True)
     rounds = np.bincount(inverse, minlength=len(ids))
     out_s = visits.end_s[rows] - visits.dispatched_s[rows]
     waited_s = np.bincount(inverse, weights=out_s, minlength=len(ids))
+    if clients is not None and len(ids) and not (ids[0] >= 0 and ids[-1] < len(clients)):
+        unknown = ids[0] if ids[0] < 0 else ids[-1]
+        raise InputError(f"a visit is of client {unknown}, and {len(clients)} clients are recorded")
     slowness = np.full((len(ids), 3), np.nan) if clients is None else slowness_of(clients)[ids]
     return [
         Closer(

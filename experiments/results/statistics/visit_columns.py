@@ -98,8 +98,9 @@ def cut_phases(visits: VisitColumns) -> Floats:
 
 def _ints(table: pa.Table, name: str) -> Ints:
     """A column of whole numbers, `NO_DEVICE` where it is null."""
-    # A column with nulls arrives as floats with NaN.
-    return np.nan_to_num(table.column(name).to_numpy().astype(np.float64), nan=NO_DEVICE).astype(np.int64)
+    # Filled first: in numpy, a column with nulls is of floats, which do not hold every whole number.
+    filled: Ints = table.column(name).cast(pa.int64()).fill_null(pa.scalar(NO_DEVICE, pa.int64())).to_numpy()
+    return filled
 
 
 def _floats(table: pa.Table, name: str) -> Floats:

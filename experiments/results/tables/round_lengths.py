@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from emulator.errors import naming
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.closers import Closer, closers, most_often
 from experiments.results.statistics.scales import time_scale
@@ -92,15 +93,16 @@ def waits(report: Report) -> Waits:
         for run in arm.measured:
             seed = run.run.seed
             visits = read_columns(report.directory, arm.arm, seed)
-            waited.append(waiting(run.records, visits, is_fixed=fixed[arm.arm]))
-            if visits is not None:
-                clients = report.directory.read_clients(arm.arm, seed)
-                found += closers(seed, waited[-1], visits, clients)
-                if run is arm.measured[0]:
-                    rounds += [
-                        TimelineRound(arm.arm, seed, record, visits.of_round(record.round), reason)
-                        for record, reason in chosen_rounds(run.records, len(report.arms))
-                    ]
+            clients = None if visits is None else report.directory.read_clients(arm.arm, seed)
+            with naming(str(report.directory.visits_path(arm.arm, seed))):
+                waited.append(waiting(run.records, visits, is_fixed=fixed[arm.arm]))
+                if visits is not None:
+                    found += closers(seed, waited[-1], visits, clients)
+            if visits is not None and run is arm.measured[0]:
+                rounds += [
+                    TimelineRound(arm.arm, seed, record, visits.of_round(record.round), reason)
+                    for record, reason in chosen_rounds(run.records, len(report.arms))
+                ]
         by_arm.append(ArmWaiting.of_runs(arm.arm, waited))
         closed_most += [(arm.arm, closer) for closer in most_often(found, most)]
     return Waits(by_arm, closed_most, rounds)

@@ -112,6 +112,14 @@ def test_the_loss_of_a_confident_mistake_is_finite() -> None:
     assert served.loss.tolist() == pytest.approx([1000])
 
 
+@pytest.mark.parametrize("combine", ["probabilities", "votes"])
+def test_a_diverged_model_has_a_loss_that_is_no_number_and_warns_of_nothing(combine: Combine) -> None:
+    trainer = labelled([1], num_labels=2)
+    models = np.array([[0, 0, np.nan, 0], [0, 0, 1, 0]], dtype=np.float32)
+    served = trainer.evaluate(models, plan([[0, 1]], [[0.5, 0.5]], combine), requests((0, 1)))
+    assert np.isnan(served.loss).all()
+
+
 def test_with_the_parity_switch_clients_are_served_without_the_mask() -> None:
     seeing = executor(FakeReader(), model("masked"))
     blind = executor(FakeReader(), model("masked", feddrift_unmasked_inference=True))

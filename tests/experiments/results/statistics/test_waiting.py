@@ -38,6 +38,12 @@ def of_one_round(closed_s, *rows):
     return {name: seconds for name, seconds in split.items() if seconds}, waited.closing[0]
 
 
+def test_whole_numbers_are_exact_beside_visits_without_a_device():
+    largest = 2**63 - 1  # no float has this value
+    visits = visits_of(a_visit(0, largest, end_s=7.0, device=largest), a_visit(0, 1, end_s=7.0))
+    assert (visits.client.tolist(), visits.device.tolist()) == ([largest, 1], [largest, -1])
+
+
 def test_a_round_waits_for_the_phases_of_the_last_participant_that_completed():
     split, closing = of_one_round(
         12.0, a_visit(0, 0, end_s=7.0), a_visit(0, 1, end_s=12.0, phases=(1.0, 2.0, 5.0, 3.0))
@@ -152,6 +158,15 @@ def test_clients_that_closed_rounds_are_counted_with_their_slowness():
     assert (twice.compute_slowness, twice.download_slowness, twice.upload_slowness) == (4, 5, 1)
     assert (once.client, once.compute_slowness) == (0, 0.5)
     assert most_often([once, twice], 1) == [twice]
+
+
+@pytest.mark.parametrize("client", [-1, 3, 2**63 - 1])
+def test_a_visit_of_a_client_that_is_not_recorded_is_refused(client):
+    visits = visits_of(a_visit(0, 0, end_s=7.0, client=client))
+    waited = waiting([a_round(0, 1, closed_s=7.0)], visits)
+    clients = pa.table({"seconds_per_sample": [1.0, 2.0, 8.0]})
+    with pytest.raises(InputError, match=f"^a visit is of client {client}, and 3 clients are recorded$"):
+        closers(5, waited, visits, clients)
 
 
 def test_the_visits_of_a_round_are_found_by_their_number():
