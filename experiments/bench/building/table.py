@@ -26,7 +26,7 @@ from traces.building import Request
 from traces.building.table.build import Table
 from traces.building.table.settings import TableSettings
 
-SETTINGS = TableSettings(client="client", label="label", step="step")
+SETTINGS = TableSettings(client="client", label="label", step="step", most_cells=2**30)
 STEPS, LABELS = 60, 10
 AT_ONCE = 2**18
 PLAINLY = "writing as many bytes, plainly, and fsync"

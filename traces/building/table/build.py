@@ -57,7 +57,8 @@ class Table(Builder):
         shards = find_shards(request.root, skips_bad=settings.skip_bad > 0)
         refuse_types(shards, settings)
         names = chosen_features(shards, settings)
-        plan = {"kind": "table", "settings": settings.model_dump(mode="json"), "files": shards.digest()}
+        options = settings.model_dump(mode="json", exclude={"most_cells"})
+        plan = {"kind": "table", "settings": options, "files": shards.digest()}
         with workspace(request.out, plan, fresh=request.fresh) as space:
             try:
                 return _built(settings, shards, names, request, space)

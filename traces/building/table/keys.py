@@ -68,7 +68,8 @@ def read_keys(shards: Shards, settings: TableSettings, bad: BadRows) -> Keys:
         bad: counts the rows that are left out.
 
     Raises:
-        DataFileError: a value is missing or breaks a rule, and may not be left out.
+        DataFileError: a value is missing or breaks a rule, and may not be left out; or the table has too many
+            cells, counted while they are read.
     """
     columns = settings.columns_of_keys()
     at = _arrival(shards, settings, bad)
@@ -86,6 +87,12 @@ def read_keys(shards: Shards, settings: TableSettings, bad: BadRows) -> Keys:
         for reader in readers:
             reader.add(batch, start)
         start += batch.num_rows
+        if start * len(shards.kinds) > settings.most_cells:
+            raise DataFileError(
+                batch.path,
+                f"the table has {start:,} rows or more x {len(shards.kinds)} columns; it may have at most "
+                f"{settings.most_cells:,} cells: raise --most-cells if its rows fit into memory",
+            )
     codes, classes = label.finish()
     client_codes, clients = client.finish() if client else (None, ())
     return Keys(

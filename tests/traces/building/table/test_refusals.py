@@ -264,3 +264,22 @@ def test_a_folder_that_exists_is_not_overwritten(tmp_path: Path) -> None:
 def test_the_current_folder_is_refused_as_a_trace_folder_to_make(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"--out \.: exists already"):
         build(write(tmp_path, TINY), Path())
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.parquet"])
+def test_a_table_of_too_many_cells_is_refused_while_it_is_read(tmp_path: Path, name: str) -> None:
+    """Half a million equal rows are a file of a few kilobytes."""
+    size = 500_000
+    if name.endswith(".gz"):
+        root = write(tmp_path, "who,kind,x\n" + "ann,up,1\n" * size, name)
+    else:
+        columns = {"who": ["ann"] * size, "kind": ["up"] * size, "x": np.ones(size)}
+        root = write_parquet(tmp_path, columns, name, row_group_size=50_000)
+    message = refused(root, most_cells=600_000)
+    read = int(message.split(" rows")[0].rpartition(" ")[2].replace(",", ""))
+    assert 200_000 < read < 330_000  # a batch more than the bound
+    assert message.startswith(
+        f"{name}: the table has {read:,} rows or more x 3 columns; it may have at most 600,000"
+    )
+    assert message.endswith("cells: raise --most-cells if its rows fit into memory")
+    assert build(root, tmp_path / "out", most_cells=3 * size).train > 0
