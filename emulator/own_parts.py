@@ -198,7 +198,8 @@ def _place_in(top: str, folder: Path) -> Path | None:
 def _is_searched(module: str) -> bool:
     """Whether `module`, which was imported, is in one of the searched folders."""
     top = module.partition(".")[0]
-    return any(_place_in(top, folder) == _known_place(top) for folder in searched())
+    known = _known_place(top)
+    return known is not None and any(_place_in(top, folder) == known for folder in searched())
 
 
 def _known_place(top: str) -> Path | str | None:

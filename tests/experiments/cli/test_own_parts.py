@@ -203,6 +203,7 @@ def test_an_object_of_ones_own_can_be_the_device_profile(driftscale: Driftscale,
         ("from os import getcwd as slow", "of 'posix'"),
         ("from pathlib import Path as slow", "of 'pathlib'"),
         ("import os\nfrom functools import partial\nslow = partial(os.getcwd)", "of 'functools'"),
+        ("import functools\nslow = functools.partial(print)\nslow.__module__ = 'nowhere'", "of 'nowhere'"),
         ("slow = {}.update", "built in"),
     ],
 )
