@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 import tomli_w
+import torch
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 
 from device_profiles.mixture import MixtureProfile
@@ -324,3 +325,4 @@ def at_most(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
+        torch.set_grad_enabled(True)  # the time may have been up while torch entered its no_grad
