@@ -197,13 +197,14 @@ def _check_certificate(path: Path, certificate: str) -> None:
     from cryptography import x509
 
     try:
-        parsed, *others = x509.load_pem_x509_certificates(certificate.encode("ascii"))
+        parsed = x509.load_pem_x509_certificate(certificate.encode("ascii"))
     except ValueError as error:
         raise InputError(f"{path}: is not a certificate in PEM") from error
-    if others:
+    count = certificate.count("-----BEGIN ")  # of every label, since TLS trusts more of them than x509 reads
+    if count > 1:
         raise InputError(
-            f"{path}: has {1 + len(others)} certificates, and whoever holds the key of any could command the "
-            f"cluster; leave the one of {KEY} in it, or make new keys"
+            f"{path}: has {count} certificates or other parts, and whoever holds the key of any could command "
+            f"the cluster; leave the one of {KEY} in it, or make new keys"
         )
     now = datetime.datetime.now(datetime.UTC)
     if not parsed.not_valid_before_utc <= now <= parsed.not_valid_after_utc:

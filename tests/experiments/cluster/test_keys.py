@@ -112,10 +112,11 @@ def test_a_key_that_belongs_to_another_certificate_is_refused(folder):
         read_keys(folder)
 
 
-def test_a_second_certificate_is_refused(folder):
+@pytest.mark.parametrize("label", ["CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CERTIFICATE"])
+def test_a_second_certificate_is_refused(folder, label):
     with (folder / CERTIFICATE).open("a") as file:
-        file.write(make_credentials().certificate)
-    with pytest.raises(InputError, match=rf"{CERTIFICATE}: has 2 certificates, .* make new keys"):
+        file.write(make_credentials().certificate.replace("CERTIFICATE", label))
+    with pytest.raises(InputError, match=rf"{CERTIFICATE}: has 2 certificates or .* make new keys"):
         read_keys(folder)
 
 
