@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from device_profiles.fleet import DeviceProfile, Fleet
 from emulator.errors import DataFileError, InputError, UnknownNameError
-from emulator.own_parts import is_own, refuse_imported
+from emulator.own_parts import is_own, refuse_not_defined
 from emulator.plugins import Registry
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def load_profile(name_or_path: str | Path, where: str = "") -> DeviceProfile:
     refuse_unknown_profile(name, where)
     registered = PROFILES.find(name, where)
     if is_own(name) and _is_called(registered):
-        refuse_imported(registered, name, f"{where}: {PROFILES.kind}" if where else PROFILES.kind)
+        refuse_not_defined(registered, name, f"{where}: {PROFILES.kind}" if where else PROFILES.kind)
     profile = _made(registered)
     if not isinstance(profile, DeviceProfile):
         of_group = "" if is_own(name) else f" of entry-point group {PROFILES.group!r}"

@@ -109,11 +109,12 @@ def load(name: str, what: str, base: type | None) -> Any:
     return part
 
 
-def refuse_imported(part: Any, name: str, what: str) -> None:
-    """Raise OwnPartError if the module in `name` only imports `part`, which is to be called.
+def refuse_not_defined(part: Any, name: str, what: str) -> None:
+    """Raise OwnPartError unless `part`, which is to be called, is defined in a module of one's own.
 
-    A module of one's own may import any function; a configuration must not have it called. What is defined
-    in another module beside the configuration is as much one's own.
+    A module of one's own may import any function; a configuration must not have it called. A function of
+    another module beside the configuration is as much one's own; `functools.partial` and methods of objects
+    of a library are the library's.
 
     Args:
         part: the object of that name.
@@ -126,8 +127,8 @@ def refuse_imported(part: Any, name: str, what: str) -> None:
         return
     origin = f"of {defined_in!r}" if defined_in else "built in"
     raise OwnPartError(
-        f"{what} {name!r}: {attribute} is {origin}, which {module!r} only imports, and is not called; "
-        f"define a function in {module!r} that returns the {what.rpartition(': ')[2]}"
+        f"{what} {name!r}: {attribute} is {origin}, not defined in {module!r}, and is not called; define "
+        f"a function in {module!r} that returns the {what.rpartition(': ')[2]}"
     )
 
 

@@ -207,13 +207,13 @@ def test_an_object_of_ones_own_can_be_the_device_profile(driftscale: Driftscale,
         ("slow = {}.update", "built in"),
     ],
 )
-def test_a_function_that_a_module_of_ones_own_imports_is_not_called(
+def test_a_function_that_is_not_defined_in_a_module_of_ones_own_is_not_called(
     driftscale: Driftscale, config: Path, line: str, origin: str
 ) -> None:
     config.with_name("my_devices.py").write_text(f"{line}\n")
     ended = driftscale("check", config, "--set", "devices.profile=my_devices:slow")
     assert ended.code == 2
     assert (
-        f"devices.profile: device profile 'my_devices:slow': slow is {origin}, which 'my_devices' only "
-        f"imports, and is not called; define a function in 'my_devices' that returns the device profile"
+        f"devices.profile: device profile 'my_devices:slow': slow is {origin}, not defined in "
+        f"'my_devices', and is not called; define a function in 'my_devices' that returns the device profile"
     ) in ended.error
