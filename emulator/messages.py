@@ -530,7 +530,7 @@ class Trigger:
     fired: bool
 
     def compared(self, *, are_squared: bool) -> dict[str, float | None]:
-        """What was `measured`, and the `limit` from which it fires: None if there is none.
+        """The distance that was `measured`, and the `limit` from which it fires; None if there is no limit.
 
         `are_squared`: whether the clusterer's distances are squared, and so the threshold with them.
 
@@ -554,7 +554,7 @@ class PairwiseTrigger:
     fired: bool
 
     def compared(self, *, are_squared: bool) -> dict[str, float | None]:
-        """What was `measured`, and the `limit` above which it fires; see `Trigger.compared`."""
+        """The distance that was `measured`, and the `limit` above which it fires; see `Trigger.compared`."""
         return {"measured": self.largest_distance, "limit": self.delta}
 
 

@@ -84,7 +84,8 @@ class RoundField:
     @property
     def column(self) -> str | None:
         """The type of its numbers: "int", "float" or "bool"; "list[int]"; None for anything nested."""
-        return None if self.kind is None or self.kind.bare not in COLUMNS else self.kind.bare
+        bare = "" if self.kind is None else self.kind.bare
+        return bare if bare in COLUMNS else None
 
 
 COLUMNS = ("int", "bool", "float", "list[int]")
@@ -107,9 +108,7 @@ class RoundSchema:
     kinds: Mapping[str, Kind]  # of the fields that are not arrays
     arrays: Mapping[str, type[np.int64] | type[np.float32]]  # the dtypes of the others
     scored: frozenset[str]  # arrays with an entry for each scored client
-    omitted: tuple[
-        tuple[str, Any], ...
-    ]  # fields that are left out of a line, and the value at which they are
+    omitted: tuple[tuple[str, Any], ...]  # fields left out of a line, and their value then
     checks: tuple[Check, ...]  # of ranges, in the order of a line
 
     @classmethod
@@ -134,9 +133,10 @@ class RoundSchema:
         ordered: list[RoundField] = []
         for item in self.fields:
             if item.column == column and item.logged.in_table:
-                names = [other.line_name for other in ordered]
-                after = item.logged.after
-                ordered.insert(len(names) if after is None else names.index(after) + 1, item)
+                place = len(ordered)
+                if item.logged.after is not None:
+                    place = 1 + [other.line_name for other in ordered].index(item.logged.after)
+                ordered.insert(place, item)
         return tuple(ordered)
 
     def refuse_wrong(self, line: Mapping[str, Any], header: Mapping[str, Any]) -> None:
@@ -161,7 +161,7 @@ class RoundSchema:
         if steps is not None and line["step"] >= steps:
             raise ValueError(f"step = {line['step']}: there are {steps} data steps")
         clients = header.get("num_clients")
-        if clients is None and steps is not None:
+        if clients is None and "concepts" in header:
             clients = len(header["concepts"][0])
         holding = line.get("holding")
         if holding is not None and (holding < 1 or (clients is not None and holding >= clients)):
