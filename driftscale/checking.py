@@ -80,7 +80,8 @@ def check(
     Args:
         config: Path of a configuration or of a folder of them, or its content as a mapping.
         set: Values that override keys of the configuration, by dotted key.
-        seeds: Seeds that replace those of the configuration; the clients of the first one are drawn.
+        seeds: Seeds that replace those of the configuration; the clients of the first one are drawn, and the
+            others checked for data at every step.
         arms: Names of the arms to build; default: all.
         data: Folder, or folders, to look for the configuration's data files in; default: those of the
             environment variable DRIFTSCALE_DATA.
@@ -104,6 +105,10 @@ def check(
         data=data_of(data),
     )
     members, left_out = members_of(command)
-    for line in left_out:
+
+    def note(line: str) -> None:
         print(printable(line), file=sys.stderr)
-    return Check(tuple(check_members_of(members)))
+
+    for line in left_out:
+        note(line)
+    return Check(tuple(check_members_of(members, note)))

@@ -39,6 +39,7 @@ from executor.replicas import ReplicatedExecutor
 from experiments.config import Arm, Experiment
 from experiments.locating import Locate
 from experiments.stopwatch import Stopwatch
+from traces.holders import Holders
 from traces.sources import TraceContext
 from traces.trace import Trace, TraceStream
 
@@ -324,7 +325,7 @@ def world_settings(experiment: Experiment) -> dict[str, Any]:
     return {"rounds": experiment.round.rounds, **{key: table[key] for key in ("trace", "devices", "faults")}}
 
 
-def refuse_unfit_rounds(experiment: Experiment, trace: Trace, streams: RandomStreams) -> None:
+def refuse_unfit_rounds(experiment: Experiment, trace: Holders, streams: RandomStreams) -> None:
     """ConfigurationError if the rounds or the published accuracies of `experiment` do not fit its trace."""
     for key in ("participants", "min_online"):
         required = getattr(experiment.round, key)
@@ -337,7 +338,7 @@ def refuse_unfit_rounds(experiment: Experiment, trace: Trace, streams: RandomStr
     refuse_published_without_concepts(experiment, trace)
 
 
-def refuse_steps_without_data(experiment: Experiment, trace: Trace, streams: RandomStreams) -> None:
+def refuse_steps_without_data(experiment: Experiment, trace: Holders, streams: RandomStreams) -> None:
     """ConfigurationError if at a data step of the run nobody can train, or be evaluated where that is due.
 
     A sample of clients that is scored is drawn from `streams`.
@@ -369,7 +370,7 @@ def refuse_steps_without_data(experiment: Experiment, trace: Trace, streams: Ran
         )
 
 
-def refuse_steps_without_evaluation(experiment: Experiment, trace: Trace) -> None:
+def refuse_steps_without_evaluation(experiment: Experiment, trace: Holders) -> None:
     """ConfigurationError if the trace knows its concepts, but not every data step ends with an evaluation."""
     every = experiment.round.evaluate_every
     if trace.concepts is not None and trace.rounds_per_step % every != 0:
@@ -379,7 +380,7 @@ def refuse_steps_without_evaluation(experiment: Experiment, trace: Trace) -> Non
         )
 
 
-def refuse_published_without_concepts(experiment: Experiment, trace: Trace) -> None:
+def refuse_published_without_concepts(experiment: Experiment, trace: Holders) -> None:
     """ConfigurationError if accuracies are published, but the trace does not know its concepts.
 
     Without concepts there are no drift cells, and so no accuracy of ours to compare with.

@@ -18,7 +18,7 @@ from coordinator.view import RunFacts
 from emulator.errors import ConfigurationError, naming
 from emulator.messages import TASK_METRICS
 from emulator.plugins import Settings
-from emulator.ports import unmeasured
+from emulator.ports import Availability, unmeasured
 from executor.executor import LocalExecutor
 from experiments.build import World, always_online, build_executor, build_parts, model_factors
 from experiments.config import Arm, Experiment
@@ -64,7 +64,6 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             run = RunFacts(world.trace.num_clients, experiment.round.rounds, experiment.round.participants)
             for part in parts.all:
                 part.check_run(run)
-            _refuse_unfit_late_reports(experiment, parts, world)
             _refuse_selection_by_first_reports(parts, arm)
             if parts.needs_reports:
                 _refuse_distances_of_shares(parts, arm)
@@ -76,6 +75,8 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
                 size = _size(measure, experiment, arm, world, executors[trained], stream)
                 _refuse_oversize_measure(experiment, world.trace.num_clients, size)
     model_factors(experiment, arms, world)
+    late = late_reporting(experiment, arms)
+    refuse_late_reports(experiment, late, world.availability, world.trace.num_clients)
 
 
 def _refuse_unmeasured(parts: Parts) -> None:
@@ -93,21 +94,31 @@ def _refuse_unmeasured(parts: Parts) -> None:
             )
 
 
-def _refuse_unfit_late_reports(experiment: Experiment, parts: Parts, world: World) -> None:
-    """ConfigurationError if some clients could not report in the round from which the clusterer uses reports.
+def late_reporting(experiment: Experiment, arms: Sequence[str]) -> list[str]:
+    """Those of `arms` whose clusterer uses reports from a later round on, of clients that are online then.
 
     Reports at the present models are comparable only if all clients report at the same models.
     """
-    first, hear = parts.clusterer.reports_from, experiment.round.hear
-    if (
-        first > 0
-        and parts.representation.at_present_models
-        and hear != "everyone"
-        and not always_online(world.availability, world.trace.num_clients)
-    ):
+    if experiment.round.hear == "everyone":
+        return []
+    built = {name: build_parts(experiment, experiment.find_arm(name)) for name in arms}
+    return [
+        name
+        for name, parts in built.items()
+        if parts.clusterer.reports_from > 0 and parts.representation.at_present_models
+    ]
+
+
+def refuse_late_reports(
+    experiment: Experiment, arms: Sequence[str], availability: Availability, num_clients: int
+) -> None:
+    """ConfigurationError if one of `arms`, which are `late_reporting`, has clients that are ever offline."""
+    if arms and not always_online(availability, num_clients):
+        first = build_parts(experiment, experiment.find_arm(arms[0])).clusterer.reports_from
         raise ConfigurationError(
-            f"clusterer.at_round = {first}: the reports of clients that are offline as that round is opened "
-            f"would be of another model; set round.hear = 'everyone', or representation.at = 'frozen'"
+            f"arm {arms[0]!r}: clusterer.at_round = {first}: the reports of clients that are offline as that "
+            f"round is opened would be of another model; set round.hear = 'everyone', or "
+            f"representation.at = 'frozen'"
         )
 
 

@@ -69,6 +69,13 @@ class ImageSet:
         return images[order], np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
+def has_every_label(images: object) -> bool:
+    """Whether `images` are an image set that has an image of each label in each split."""
+    return isinstance(images, ImageSet) and all(
+        len(np.unique(images.labels[split])) == images.num_labels for split in (images.train, images.test)
+    )
+
+
 def with_labels(images: ImageSet, labels: Sequence[int]) -> ImageSet:
     """The images of some labels, in their order, which stay in their split.
 

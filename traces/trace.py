@@ -18,15 +18,13 @@ from emulator.messages import SampleRanges
 from emulator.ports import Split
 from emulator.seeding import RandomStreams
 from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, Arrivals
+from traces.holders import growing_parts
 from traces.samples import NoisyImages, SamplePool
 from traces.tables.base import CHUNK_ROWS, Table
 from traces.tables.flipped_labels import FlippedLabels
 
 DIGESTED_PIXELS = 2**22
 """Pixels that are converted to features at once, for the digest."""
-
-CHECKED_FIRST = 256
-"""Clients that `Trace.anybody_holds` checks first; it then checks twice as many, and so on."""
 
 
 class Trace:
@@ -214,13 +212,10 @@ class Trace:
         Returns:
             Whether one of these clients holds at least one sample of each split.
         """
-        first, size = 0, CHECKED_FIRST
-        while first < len(ids):
-            some = ids[first : first + size]
-            if np.logical_and.reduce([self.holding(some, split, step) for split in splits]).any():
-                return True
-            first, size = first + size, 2 * size
-        return False
+        return any(
+            np.logical_and.reduce([self.holding(some, split, step) for split in splits]).any()
+            for some in growing_parts(ids)
+        )
 
     def reference_rows(self, per_label: int) -> Ints:
         """Draw training samples that clients hold at step 0, with the labels that these then have.

@@ -252,7 +252,8 @@ def check(
 ) -> None:
     """Build everything that a configuration needs, and train nothing.
 
-    Draws the clients of the first seed, reads all files and builds every arm. If CONFIG is a folder, or has a
+    Draws the clients of the first seed, reads all files and builds every arm. Of the other seeds, checks that
+    clients have data at every step, and names those that are never online. If CONFIG is a folder, or has a
     sweep, all its configurations are checked.
     """
     from experiments.cli.check_table import check_members_of, print_check, print_checks
@@ -269,7 +270,7 @@ def check(
     members, left_out = members_of(command)
     for note in left_out:
         say(note, aside=True)
-    checks = check_members_of(members)
+    checks = check_members_of(members, lambda note: say(note, aside=True))
     if config.is_dir() or members[0].cell is not None:
         print_checks(checks, output, [member.cell for member in members])
     else:

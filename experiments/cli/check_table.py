@@ -5,7 +5,7 @@ The facts are numbers and names, such as the number of clients, from the world t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,13 +62,16 @@ def print_checks(
     print_table(rows, title)
 
 
-def check_members_of(members: Sequence[Member]) -> list[Facts]:
-    """Check each configuration; returns the facts about each. For the errors see `check_members`."""
+def check_members_of(members: Sequence[Member], note: Callable[[str], None]) -> list[Facts]:
+    """Check each configuration; returns the facts about each, and passes warnings to `note`.
+
+    For the errors see `check_members`.
+    """
     from experiments.running.folder import check_members
 
     facts = {
         member.experiment.name: check_facts(member.experiment, world)
-        for member, world in check_members(members, Path())
+        for member, world in check_members(members, Path(), note)
     }
     return [facts[member.experiment.name] for member in members]
 

@@ -83,7 +83,7 @@ class Job:
         run: The run.
         is_draw: Whether to draw the world only.
         files: Identities that the data files must have, by their path in the configuration.
-        check_arms: Whether to build every arm too, when the world is drawn.
+        check_arms: Whether to check every arm and all seeds too, when the world is drawn.
         fingerprint: Fingerprint of the world as it was recorded, which it must have here too; None if it is
             not recorded yet.
         lost: Number of workers that this command has lost while they played the run.
@@ -160,7 +160,7 @@ class Workplace:
         reporter = _Reporter(job.run, send)
         self.is_busy = True
         try:
-            result = self._draw(job) if job.is_draw else self._play(job, reporter)
+            result = self._draw(job, reporter) if job.is_draw else self._play(job, reporter)
         except KeyboardInterrupt:
             result = {"end": "stopped"}
         except RunAtWorkError as error:
@@ -178,8 +178,8 @@ class Workplace:
             last = self._last_plan = name, _plan_of(self._descriptions[name], self._own_data)
         return last[1]
 
-    def _draw(self, job: Job) -> JobResult:
-        world, files = self._draw_world(job)
+    def _draw(self, job: Job, reporter: _Reporter) -> JobResult:
+        world, files = self._draw_world(job, reporter.note if job.check_arms else None)
         return {"end": "drawn", "drawn": Drawn.of(world, files).model_dump()}
 
     def _play(self, job: Job, reporter: _Reporter) -> JobResult:
@@ -228,11 +228,13 @@ class Workplace:
                 )
         return world
 
-    def _draw_world(self, job: Job) -> tuple[World, Mapping[str, Identity]]:
+    def _draw_world(
+        self, job: Job, note: Callable[[str], None] | None = None
+    ) -> tuple[World, Mapping[str, Identity]]:
         plan = self._plan(job.run.experiment)
         self._world = self._world_of = None  # free the memory before drawing another
         files = SourceFiles(plan.locate, job.files)
-        world = draw_world(plan, job.run.seed, files, check_arms=job.check_arms)
+        world = draw_world(plan, job.run.seed, files, note)
         self._world, self._world_of = world, (job.run.experiment, job.run.seed)
         return world, files.identities
 

@@ -22,12 +22,15 @@ from experiments.running.sharing import share_out
 from experiments.running.stop import Stop
 
 
-def check_members(members: Sequence[Member], scratch: Path) -> Iterator[tuple[Member, World]]:
+def check_members(
+    members: Sequence[Member], scratch: Path, note: Callable[[str], None] = lambda _: None
+) -> Iterator[tuple[Member, World]]:
     """Check each member, as `plan.check` does, those of one world after another: a world is drawn once.
 
     Args:
         members: The configurations.
         scratch: Folder for the file of a large trace; if it does not exist, the nearest existing parent.
+        note: Receives warnings.
 
     Yields:
         Each member, and the world of its first seed.
@@ -38,7 +41,7 @@ def check_members(members: Sequence[Member], scratch: Path) -> Iterator[tuple[Me
     same_world: dict[tuple[str, Locate], list[Member]] = {}
     for member in members:
         same_world.setdefault((world_key(member.experiment), member.locate), []).append(member)
-    checker = Checker()
+    checker = Checker(note)
     for member in itertools.chain.from_iterable(same_world.values()):
         yield (
             member,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +20,8 @@ from experiments.running.leftovers import at_work, clear
 from experiments.running.manifest import recorded_files
 from experiments.running.members import refuse_unknown_arms
 from experiments.running.source_files import SourceFiles
-from experiments.unfit import refuse_unfit_arms
+from experiments.unfit import late_reporting, refuse_unfit_arms
+from experiments.unfit_seeds import refuse_unfit_seeds
 
 
 @dataclass(frozen=True)
@@ -160,15 +161,11 @@ def plan_run(
         check(experiment, locate, arms, file, scratch=path)
     if replaces:
         clear(directory)
-    if not directory.experiment_path.is_file() and directory.holds_runs():
-        missing = directory.experiment_path.name
-        raise InputError(f"{path} holds runs, but no {missing} with their configuration; take another --out")
-    if not directory.experiment_path.is_file() and directory.holds_run_directories():
-        raise InputError(
-            f"{path} holds several run directories, as of a sweep; take another --out for one experiment"
-        )
+    if not directory.experiment_path.is_file():
+        _refuse_other_folders(directory)
     plan = Plan(experiment, directory, list(dict.fromkeys(arms)) if arms else names, locate, file, cell=cell)
     recorded = experiment
+    begun: list[tuple[str, int]] = []
     # Runs that failed, or never reached a checkpoint, start over: they do not bind the configuration. A run
     # at work does, since it may still finish.
     if directory.experiment_path.is_file() and (begun := [*directory.resumable_pairs(), *at_work(directory)]):
@@ -179,6 +176,10 @@ def plan_run(
             _refuse_changed_modules(plan)
     with naming(file):
         text = recorded.to_toml()
+    is_rewritten = begun and text != directory.experiment_path.read_text(encoding="utf-8")
+    if is_rewritten and not is_checked and not all(directory.is_done(*pair) for pair in plan.pairs()):
+        # The configuration of existing runs is not replaced by one that cannot be played.
+        check(experiment, locate, arms, file, scratch=path)
     try:
         make_folder(path)
     except OSError as error:
@@ -189,6 +190,18 @@ def plan_run(
     except OSError as error:
         raise InputError(f"--out {path}: cannot be written in ({error.strerror})") from error
     return plan
+
+
+def _refuse_other_folders(directory: RunDirectory) -> None:
+    """Raise InputError if a folder without a configuration holds runs, or run directories."""
+    path = directory.path
+    if directory.holds_runs():
+        missing = directory.experiment_path.name
+        raise InputError(f"{path} holds runs, but no {missing} with their configuration; take another --out")
+    if directory.holds_run_directories():
+        raise InputError(
+            f"{path} holds several run directories, as of a sweep; take another --out for one experiment"
+        )
 
 
 def _refuse_other_modules(experiment: Experiment, directory: RunDirectory) -> None:
@@ -222,6 +235,8 @@ def check(
 ) -> World:
     """Check a configuration: build all that runs of its first seed need, without training.
 
+    Of the other seeds it checks what may differ (`experiments.unfit_seeds`).
+
     Args:
         experiment: The configuration.
         locate: Maps a path in the configuration to a file.
@@ -233,7 +248,7 @@ def check(
         The world of the first seed.
 
     Raises:
-        ConfigurationError: The configuration cannot be recorded, or its world or arms cannot be built.
+        ConfigurationError: The configuration cannot be recorded, or its worlds or arms cannot be built.
     """
     return Checker().check(experiment, locate, arms, file, scratch=scratch)
 
@@ -242,13 +257,15 @@ class Checker:
     """Checks several configurations as `check` does, without doing the same work twice.
 
     It keeps the world that it drew last. An arm is built once among all configurations of which its runs are
-    the same, if their `identities` are passed.
+    the same, if their `identities` are passed. `note` receives warnings.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, note: Callable[[str], None] = lambda _: None) -> None:
+        self._note = note
         self._world: World | None = None
         self._world_key: tuple[str, Locate] | None = None
         self._built: set[str] = set()
+        self._sound: set[tuple[str, Locate]] = set()  # seeds and rounds of worlds that are in order
 
     def check(
         self,
@@ -275,8 +292,28 @@ class Checker:
             unbuilt = [arm for arm in names if known.get(arm) not in self._built]
             if unbuilt:
                 refuse_unfit_arms(experiment, unbuilt, world)
+            self._check_seeds(experiment, locate, names, where, world, scratch)
         self._built.update(known.values())
         return world
+
+    def _check_seeds(
+        self,
+        experiment: Experiment,
+        locate: Locate,
+        arms: Sequence[str],
+        where: str,
+        world: World,
+        scratch: Path,
+    ) -> None:
+        """Check the worlds of all seeds, unless those of the same seeds and rounds have been checked."""
+        late = {arm: experiment.find_arm(arm).model_dump_json() for arm in late_reporting(experiment, arms)}
+        known = world_settings(experiment), experiment.seeds, experiment.round.model_dump_json(), late
+        key = (json.dumps(known, sort_keys=True), locate)
+        if key in self._sound:
+            return
+        for note in refuse_unfit_seeds(experiment, list(late), experiment.seeds, world, locate, scratch):
+            self._note(f"{where}: {note}" if where else note)
+        self._sound.add(key)
 
     def _draw(self, experiment: Experiment, locate: Locate, scratch: Path) -> World:
         """The world of the first seed: the one that was drawn last, if it is the same."""

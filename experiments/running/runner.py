@@ -41,7 +41,8 @@ from experiments.running.replicas import agree_on, lead_to_draw, lead_to_play, l
 from experiments.running.source_files import SourceFiles
 from experiments.running.stop import Stop
 from experiments.tracking.live import LiveTracking
-from experiments.unfit import refuse_unfit_arms
+from experiments.unfit import late_reporting, refuse_unfit_arms
+from experiments.unfit_seeds import refuse_unfit_seeds
 
 Outcomes = dict[str, EmulatorError | None]
 """How each experiment of a command ended, by name: None for success, or its error."""
@@ -139,7 +140,7 @@ def _run_all(plan: Plan, progress: Progress, stop: Stop, ranks: Ranks | None) ->
             with _reporting_left(run, progress):
                 if ranks is not None:
                     lead_to_draw(ranks, plan.experiment, run.seed)
-                world = draw_world(plan, run.seed, files, check_arms=is_first)
+                world = draw_world(plan, run.seed, files, progress.note if is_first else None)
                 if ranks is not None:
                     agree_on(ranks, world)
                 drawn = Drawn.of(world, files.identities)
@@ -181,25 +182,32 @@ def tidy(plan: Plan, progress: Progress) -> None:
     delete_leftovers(directory, progress.note)
 
 
-def draw_world(plan: Plan, seed: int, files: SourceFiles, *, check_arms: bool) -> World:
+def draw_world(plan: Plan, seed: int, files: SourceFiles, note: Callable[[str], None] | None = None) -> World:
     """Draw the world of one seed.
 
     Args:
         plan: The configuration and the run directory, in which the file of a large trace is laid out.
         seed: The seed.
         files: Locates and records the data files.
-        check_arms: Whether to build every arm as well, to find errors before anything trains.
+        note: Receives warnings of a check of every arm, and of the seeds of all unfinished runs, to find
+            errors before anything trains; None: do not check.
 
     Raises:
-        ConfigurationError: The world, or an arm in it, cannot be built.
+        ConfigurationError: The world, or an arm in it, cannot be built; or, if checked, that of a later seed.
         DataFileError: A data file is damaged, or has changed since earlier runs.
     """
     with naming(plan.file):
         world = build_world(plan.experiment, seed, files, plan.directory.path)
         for module in plan.own_modules():  # now, since a device profile is loaded with the world
             files.module(module)
-        if check_arms:
+        if note is not None:
             refuse_unfit_arms(plan.experiment, plan.arms, world)
+            seeds = {run.seed for run in plan.runs() if not plan.is_done(run)}
+            late = late_reporting(plan.experiment, plan.arms)
+            for warning in refuse_unfit_seeds(
+                plan.experiment, late, seeds, world, files, plan.directory.path
+            ):
+                note(warning)
     return world
 
 

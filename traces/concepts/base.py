@@ -37,6 +37,14 @@ class ConceptSet(Configured, ABC):
     def num_concepts(self) -> int:
         """The number of concepts."""
 
+    @property
+    def same_holders(self) -> bool:
+        """Whether, if samples can be drawn for one pattern and seed, they can for any others of its shape.
+
+        A check draws the samples of each seed where this is False.
+        """
+        return False
+
     @abstractmethod
     def draw(self, pattern: Ints, samples: int, streams: RandomStreams, locate: Locate) -> ConceptSamples:
         """Draw samples for every cell of a pattern, each of the cell's concept.

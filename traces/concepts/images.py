@@ -75,6 +75,10 @@ class LabelSwaps(ConceptSet):
     def num_concepts(self) -> int:
         return 1 + len(self.settings.swaps)
 
+    @property
+    def same_holders(self) -> bool:
+        return True
+
     def draw(self, pattern: Ints, samples: int, streams: RandomStreams, locate: Locate) -> ConceptSamples:
         folder = locate(self.settings.folder)
         pool = standardised(read_idx_folder(folder))

@@ -28,6 +28,10 @@ class Points(ConceptSet):
     num_features: int
     width: float  # a feature lies in [0, width)
 
+    @property
+    def same_holders(self) -> bool:
+        return True
+
     @abstractmethod
     def positive(self, points: Floats, concept: int) -> Bools:
         """(n,) which of `points` (n, num_features) have label 1 in that concept, before any noise."""

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -39,7 +40,15 @@ class PopulationContext:
 
 
 class Population(Configured, ABC):
-    """Base class of all that `trace.drift` may name, built with its own frozen settings."""
+    """Base class of all that `trace.drift` may name, built with its own frozen settings.
+
+    Attributes:
+        same_holders: Whether, if every label has images, the populations of all seeds can be drawn if that of
+            one can, and each client holds samples of the same splits at the same data steps in all of them. A
+            check draws the population of each seed where this is False.
+    """
+
+    same_holders: ClassVar[bool] = False
 
     @abstractmethod
     def draw(self, images: ImageSet, context: PopulationContext) -> Table:

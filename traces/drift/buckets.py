@@ -80,6 +80,7 @@ class Buckets(Population):
 
     Settings: ClassVar[type[Settings]] = BucketsSettings
     settings: BucketsSettings
+    same_holders = True
 
     def draw(self, images: ImageSet, context: PopulationContext) -> Table:
         settings, clients = self.settings, context.num_clients

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
@@ -80,6 +81,7 @@ class LabelMix(Drift):
 
     Settings: ClassVar[type[Settings]] = LabelMixSettings
     settings: LabelMixSettings
+    same_holders = True
 
     def shares(
         self,
@@ -186,10 +188,16 @@ class _Deck:
             chosen, self._labels = frozenset(self._labels[:size]), self._labels[size:]
             if chosen not in self._seen:
                 return chosen
-        raise ConfigurationError(
-            f"trace.drift: {len(self._seen)} mixes of {size} of {self._num_labels} labels are all there are "
-            f"to deal; set fewer mixes, or change labels_per_mix"
-        )
+        # Nearly all have been dealt. Whether there is one more must not depend on the draws: a check relies
+        # on it.
+        every = map(frozenset, itertools.combinations(range(self._num_labels), size))
+        unseen = [chosen for chosen in every if chosen not in self._seen]
+        if not unseen:
+            raise ConfigurationError(
+                f"trace.drift: {len(self._seen)} mixes of {size} of {self._num_labels} labels are all there "
+                f"are to deal; set fewer mixes, or change labels_per_mix"
+            )
+        return unseen[self._generator.integers(len(unseen))]
 
 
 def _another(mix: Ints, in_use: Ints, generator: np.random.Generator) -> Ints:

@@ -12,6 +12,7 @@ from emulator.plugins import Configured
 from emulator.seeding import RandomStreams
 
 if TYPE_CHECKING:  # neither is needed to read a configuration
+    from traces.holders import Holders
     from traces.inspection.observations import Observations
     from traces.trace import Trace
 
@@ -45,6 +46,24 @@ class TraceSource(Configured, ABC):
             InputError: a label that is drawn has no images, or the images are too large.
             RunError: there is no room for the file of a large trace.
         """
+
+    def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
+        """Tell what is certain of the clients that hold samples with a seed, given the trace of another one.
+
+        A check asks this of every seed but the first. It builds the trace of a seed if that is not enough.
+
+        Args:
+            trace: the trace of another seed, with the same settings.
+            context: as for `build`, of the seed in question.
+
+        Returns:
+            Who is certain to hold samples, and when; `trace` itself if the same clients do. None, unless a
+            source knows better: nothing is certain, not even that the trace can be built.
+
+        Raises:
+            ConfigurationError: the settings do not fit this seed.
+        """
+        return None
 
     def observations(self, context: TraceContext) -> Observations | None:
         """Count the observations that the trace is drawn from; for sources of real observations.

@@ -16,6 +16,7 @@ from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
 from traces.concepts import CONCEPT_SETS, ConceptSamples, ConceptSet
 from traces.draw import MAX_SAMPLES
+from traces.holders import Holders
 from traces.patterns import NUM_SEEDED, SEEDED, drift_cells, named_pattern, read_pattern
 from traces.sources.base import TraceContext, TraceSource
 from traces.tables.even import EvenTable
@@ -59,13 +60,23 @@ class ConceptsSettings(Settings):
 
     @model_validator(mode="after")
     def _has_its_concepts(self) -> ConceptsSettings:
-        highest, available = int(self.matrix(0).max()), self.concepts.build().num_concepts
-        if highest >= available:
-            raise ValueError(
-                f"pattern {self.pattern_name} uses concept {highest}, but the concepts of "
-                f"{self.concepts.kind!r} are 0 to {available - 1}"
-            )
+        if problem := self._unknown_concept(self.matrix(0)):
+            raise ValueError(problem)
         return self
+
+    def refuse_unknown_concepts(self, pattern: Ints) -> None:
+        """ConfigurationError if `pattern`, that of a seed, uses a concept that there is not."""
+        if problem := self._unknown_concept(pattern):
+            raise ConfigurationError(f"trace: {problem}")
+
+    def _unknown_concept(self, pattern: Ints) -> str:
+        highest, available = int(pattern.max()), self.concepts.build().num_concepts
+        if highest < available:
+            return ""
+        return (
+            f"pattern {self.pattern_name} uses concept {highest}, but the concepts of "
+            f"{self.concepts.kind!r} are 0 to {available - 1}"
+        )
 
     @property
     def pattern_name(self) -> str:
@@ -118,7 +129,34 @@ class Concepts(TraceSource):
 
     def build(self, context: TraceContext) -> Trace:
         settings = self.settings
+        pattern = self._pattern(context)
+        seed = context.streams.seed if settings.data_seed == "run" else settings.data_seed
+        streams = RandomStreams(seed)
+        samples = settings.concepts.build().draw(pattern, settings.samples_per_step, streams, context.locate)
+        return Trace(
+            samples.pool,
+            _table(samples, context.scratch),
+            retain_steps=len(pattern) - 1,
+            test_retain_steps=1,
+            rounds_per_step=settings.rounds_per_step,
+            noise=0.0,
+            generator=streams.generator("noise"),
+            concepts=pattern,
+        )
+
+    def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
+        settings = self.settings
+        pattern = self._pattern(context)
+        assert trace.concepts is not None, "the concepts are known"
+        is_known = settings.pattern != SEEDED and settings.data_seed != "run"
+        is_alike = pattern.shape == trace.concepts.shape and settings.concepts.build().same_holders
+        return trace if is_known or is_alike else None
+
+    def _pattern(self, context: TraceContext) -> Ints:
+        """(steps + 1, clients) the concepts in this run; ConfigurationError if they do not fit it."""
+        settings = self.settings
         pattern = settings.matrix(context.streams.seed)
+        settings.refuse_unknown_concepts(pattern)
         steps = len(pattern) - 1
         if context.rounds > steps * settings.rounds_per_step:
             raise ConfigurationError(
@@ -139,19 +177,7 @@ class Concepts(TraceSource):
                 f"trace.samples_per_step = {settings.samples_per_step}: twice this number for each of the "
                 f"pattern's {pattern.size} cells exceeds the {MAX_SAMPLES} samples that a trace may hold"
             )
-        seed = context.streams.seed if settings.data_seed == "run" else settings.data_seed
-        streams = RandomStreams(seed)
-        samples = settings.concepts.build().draw(pattern, settings.samples_per_step, streams, context.locate)
-        return Trace(
-            samples.pool,
-            _table(samples, context.scratch),
-            retain_steps=steps,
-            test_retain_steps=1,
-            rounds_per_step=settings.rounds_per_step,
-            noise=0.0,
-            generator=streams.generator("noise"),
-            concepts=pattern,
-        )
+        return pattern
 
 
 def _table(samples: ConceptSamples, scratch: Path | None) -> EvenTable:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import pyarrow.parquet as pq
 from pydantic import Field
 
 from emulator.arrays import Bools, Ints
@@ -22,6 +23,7 @@ from traces.files import ARRIVALS, ArrivalRows, TraceFolder, open_folder
 from traces.files.arrivals import clients_in
 from traces.files.windows import windows_of_rows
 from traces.held_out import TEST_SHARE, held_out
+from traces.holders import CertainHolders, Holders
 from traces.sources.base import TraceContext, TraceSource
 from traces.tables.sorted import SortedTable
 from traces.trace import Trace
@@ -144,6 +146,22 @@ class File(TraceSource):
             content=self._content(folder, context),
         )
 
+    def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
+        path = self.settings.located(context.locate) / ARRIVALS
+        names = pq.read_schema(path).names
+        if "split" in names:
+            return trace
+        if "concept" in names:  # which training samples of a step have one concept differs too
+            return None
+        return CertainHolders(
+            trace.table, self.settings.retain_steps, self.settings.rounds_per_step, self._test_share
+        )
+
+    @property
+    def _test_share(self) -> float:
+        """The share of samples that are for tests, where the file does not say which."""
+        return TEST_SHARE if self.settings.test_share is None else self.settings.test_share
+
     def _steps(self, folder: TraceFolder) -> np.ndarray:
         """(rows,) the data step at which each row arrives; far below 0 if it is left out.
 
@@ -197,9 +215,8 @@ class File(TraceSource):
             chosen = self._repeated(folder, used & in_run)
             return chosen, rows.split[chosen]
         everything = self._repeated(folder, used)
-        share = TEST_SHARE if self.settings.test_share is None else self.settings.test_share
         columns = (rows.client[everything], rows.label[everything], rows.at[everything])
-        split = held_out(*columns, share, context.streams.generator("split")).astype(np.int8)
+        split = held_out(*columns, self._test_share, context.streams.generator("split")).astype(np.int8)
         kept = in_run[everything]
         if kept.all():
             return everything, split

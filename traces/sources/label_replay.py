@@ -33,8 +33,9 @@ from traces.draw import (
     refuse_oversize_in_memory,
 )
 from traces.held_out import TEST_SHARE
+from traces.holders import Holders
 from traces.idx import read_idx_folder
-from traces.images import ImageSet
+from traces.images import ImageSet, has_every_label
 from traces.inspection.observations import Observations, counted
 from traces.sources.base import TraceContext, TraceSource
 from traces.tables.base import Table
@@ -182,6 +183,10 @@ class LabelReplay(TraceSource):
             noise=settings.noise,
             generator=context.streams.generator("noise"),
         )
+
+    def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
+        is_alike = self.settings.samples == "equal" and has_every_label(trace.samples.images)
+        return trace if is_alike else None
 
     def observations(self, context: TraceContext) -> Observations:
         """The observations of all groups, in all windows of the table; a group stands for its clients."""

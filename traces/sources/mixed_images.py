@@ -11,18 +11,21 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
+from emulator.arrays import Ints
 from emulator.errors import ConfigurationError
 from emulator.numbers import Count, Number
 from emulator.plugins import ChoiceOf, Chosen
 from traces.changes import OwnSwap, with_own_swaps
 from traces.draw import StreamSettings
 from traces.drift import DRIFTS, Population, PopulationContext
+from traces.holders import Holders
 from traces.idx import read_idx_folder
-from traces.images import ImageSet, stratified_split, two_digit_numbers, with_labels
+from traces.images import ImageSet, has_every_label, stratified_split, two_digit_numbers, with_labels
 from traces.partitions import PARTITIONS, Partition
 from traces.partitions.population import PartitionedImages
 from traces.shared_sets import SharedSet, with_shared_set
 from traces.sources.base import TraceContext, TraceSource
+from traces.tables.base import Table
 from traces.trace import Trace
 
 DIGITS_TEST_SHARE = 0.3
@@ -151,6 +154,48 @@ class MixedImages(TraceSource):
 
     def build(self, context: TraceContext) -> Trace:
         settings = self.settings
+        images = self._chosen_images(context)
+        table, concepts = self._table(images, context)
+        # Static data are kept beyond the last step of the run.
+        longer = settings.num_steps(context.rounds) if settings.static else 0
+        return Trace(
+            images,
+            table,
+            retain_steps=settings.retain_steps + longer,
+            rounds_per_step=settings.rounds_per_step,
+            noise=settings.noise,
+            generator=context.streams.generator("noise"),
+            concepts=concepts,
+            test_then_train=False,
+            replaces=bool(settings.changes),
+        )
+
+    def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
+        settings = self.settings
+        if not has_every_label(trace.samples.images):
+            return None
+        if settings.partition is None and not settings.drift.build().same_holders:
+            return None
+        if settings.partition is not None or settings.changes:
+            # Every client keeps samples from the start to the end, or drawing them is refused.
+            self._table(self.same_images(trace) or self._chosen_images(context), context)
+        return trace
+
+    def same_images(self, trace: Trace) -> ImageSet | None:
+        """The images, if they are those of `trace`, that of another seed; None if they may not be."""
+        return None
+
+    def _chosen_images(self, context: TraceContext) -> ImageSet:
+        """The images of `trace.labels`; ConfigurationError if one of these has no image."""
+        images, labels = self.images(context), self.settings.labels
+        if labels is None:
+            return images
+        _refuse_unknown_labels(labels, images)
+        return with_labels(images, labels)
+
+    def _table(self, images: ImageSet, context: TraceContext) -> tuple[Table, Ints | None]:
+        """The rows of the trace, and the true concepts if labels change."""
+        settings = self.settings
         population = PopulationContext(
             settings,
             settings.clients,
@@ -159,10 +204,6 @@ class MixedImages(TraceSource):
             context.streams,
             context.scratch,
         )
-        images = self.images(context)
-        if settings.labels is not None:
-            _refuse_unknown_labels(settings.labels, images)
-            images = with_labels(images, settings.labels)
         if settings.partition is None:
             table = settings.drift.build().draw(images, population)
         else:
@@ -172,18 +213,7 @@ class MixedImages(TraceSource):
         concepts = None
         for swap in settings.changes:
             table, concepts = with_own_swaps(table, swap, images.num_labels, population)
-        return Trace(
-            images,
-            table,
-            # Static data are kept beyond the last step of the run.
-            retain_steps=settings.retain_steps + (population.num_steps if settings.static else 0),
-            rounds_per_step=settings.rounds_per_step,
-            noise=settings.noise,
-            generator=context.streams.generator("noise"),
-            concepts=concepts,
-            test_then_train=False,
-            replaces=bool(settings.changes),
-        )
+        return table, concepts
 
 
 def _refuse_unknown_labels(labels: Sequence[int], images: ImageSet) -> None:
@@ -246,3 +276,7 @@ class IdxFolder(MixedImages):
 
     def images(self, context: TraceContext) -> ImageSet:
         return read_idx_folder(context.locate(self.settings.folder))
+
+    def same_images(self, trace: Trace) -> ImageSet | None:
+        images = trace.samples.images
+        return images if isinstance(images, ImageSet) else None

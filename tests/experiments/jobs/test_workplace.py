@@ -127,8 +127,8 @@ def test_a_world_that_differs_from_another_workers_is_refused(desk: Desk) -> Non
 def test_a_world_that_cannot_be_drawn_leaves_the_workplace_as_good_as_before(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(plan: Plan, seed: int, files: Any, *, check_arms: bool) -> Any:
-        raise ConfigurationError(f"arm a: does not fit, {check_arms}")
+    def refuse(plan: Plan, seed: int, files: Any, note: Any) -> Any:
+        raise ConfigurationError(f"arm a: does not fit, {note is not None}")
 
     with monkeypatch.context() as patch:
         patch.setattr(workplace, "draw_world", refuse)

@@ -82,6 +82,12 @@ def test_no_two_mixes_are_the_same_even_when_all_there_are_are_dealt() -> None:
     assert len(mixes) == 10  # 5 choose 2
 
 
+def test_the_last_mix_is_dealt_with_every_seed() -> None:
+    """A thousand draws miss the last of 792 sets of five of twelve labels with a chance of 28 %."""
+    for seed in range(8):
+        shares_of(seed, clients=1, windows=1, mixes=792, labels_per_mix=5, num_labels=12, **SHARP)
+
+
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
