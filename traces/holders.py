@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -12,9 +12,7 @@ from emulator.ports import Split
 from traces.arrivals import SPLITS
 from traces.tables.base import Table
 from traces.tables.flipped_labels import FlippedLabels
-
-CHECKED_FIRST = 256
-"""Clients that are checked first when one that holds samples is looked for; then twice as many, and so on."""
+from traces.trace import growing_parts
 
 
 class Holders(Protocol):
@@ -89,11 +87,3 @@ class CertainHolders:
         label = np.concatenate(labels)
         cell = np.concatenate(clients) * (label.max(initial=0) + 1) + label
         return bool(np.unique(cell, return_counts=True)[1].max(initial=0) >= self._needed)
-
-
-def growing_parts(ids: Ints) -> Iterator[Ints]:
-    """`ids` (n,) in parts: `CHECKED_FIRST`, then twice as many, and so on."""
-    first, size = 0, CHECKED_FIRST
-    while first < len(ids):
-        yield ids[first : first + size]
-        first, size = first + size, 2 * size

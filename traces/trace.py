@@ -18,13 +18,15 @@ from emulator.messages import SampleRanges
 from emulator.ports import Split
 from emulator.seeding import RandomStreams
 from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, Arrivals
-from traces.holders import growing_parts
 from traces.samples import NoisyImages, SamplePool
 from traces.tables.base import CHUNK_ROWS, Table
 from traces.tables.flipped_labels import FlippedLabels
 
 DIGESTED_PIXELS = 2**22
 """Pixels that are converted to features at once, for the digest."""
+
+CHECKED_FIRST = 256
+"""Clients that are checked first when one that holds samples is looked for; then twice as many, and so on."""
 
 
 class Trace:
@@ -511,6 +513,14 @@ class TraceStream:
                 if change is not None:
                     # NOTE: with equal types and in place, `at` takes one or two nanoseconds per sample.
                     change.at(counts, client * self.num_labels + label, one)
+
+
+def growing_parts(ids: Ints) -> Iterator[Ints]:
+    """`ids` (n,) in parts: `CHECKED_FIRST`, then twice as many, and so on."""
+    first, size = 0, CHECKED_FIRST
+    while first < len(ids):
+        yield ids[first : first + size]
+        first, size = first + size, 2 * size
 
 
 def _chunks_of_rows(first: Ints, last: Ints) -> Iterator[Ints]:

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from traces.arrivals import Arrivals
 from traces.held_out import held_out
-from traces.holders import CHECKED_FIRST, CertainHolders, growing_parts
+from traces.holders import CertainHolders
 from traces.tables.flipped_labels import FlippedLabels
 from traces.tables.sorted import SortedTable
+from traces.trace import CHECKED_FIRST, growing_parts
 
 SHARES = (0.0, 0.2, 0.5, 0.75, 1.0)
 

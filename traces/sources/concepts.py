@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
@@ -16,11 +16,13 @@ from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
 from traces.concepts import CONCEPT_SETS, ConceptSamples, ConceptSet
 from traces.draw import MAX_SAMPLES
-from traces.holders import Holders
 from traces.patterns import NUM_SEEDED, SEEDED, drift_cells, named_pattern, read_pattern
 from traces.sources.base import TraceContext, TraceSource
 from traces.tables.even import EvenTable
 from traces.trace import Trace
+
+if TYPE_CHECKING:
+    from traces.holders import Holders
 
 
 class ConceptsSettings(Settings):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,6 @@ from traces.draw import (
     refuse_oversize_in_memory,
 )
 from traces.held_out import TEST_SHARE
-from traces.holders import Holders
 from traces.idx import read_idx_folder
 from traces.images import ImageSet, has_every_label
 from traces.inspection.observations import Observations, counted
@@ -41,6 +40,9 @@ from traces.sources.base import TraceContext, TraceSource
 from traces.tables.base import Table
 from traces.tables.sorted import SortedTable
 from traces.trace import Trace
+
+if TYPE_CHECKING:
+    from traces.holders import Holders
 
 OF_EQUAL_SIZES = ("samples_per_step", "test_samples_per_step")
 """Settings that have no meaning with samples = 'observed'."""

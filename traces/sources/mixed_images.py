@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
@@ -18,7 +18,6 @@ from emulator.plugins import ChoiceOf, Chosen
 from traces.changes import OwnSwap, with_own_swaps
 from traces.draw import StreamSettings
 from traces.drift import DRIFTS, Population, PopulationContext
-from traces.holders import Holders
 from traces.idx import read_idx_folder
 from traces.images import ImageSet, has_every_label, stratified_split, two_digit_numbers, with_labels
 from traces.partitions import PARTITIONS, Partition
@@ -27,6 +26,9 @@ from traces.shared_sets import SharedSet, with_shared_set
 from traces.sources.base import TraceContext, TraceSource
 from traces.tables.base import Table
 from traces.trace import Trace
+
+if TYPE_CHECKING:
+    from traces.holders import Holders
 
 DIGITS_TEST_SHARE = 0.3
 
