@@ -166,8 +166,8 @@ class ChoiceOf:
             registry: the parts of the kind.
             key: the key of a table that holds the part's name.
         """
-        self._registry = registry
-        self._key = key
+        self.registry = registry
+        self.key = key
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Pydantic's hook: validate with `parse`, dump as the table that `parse` accepts."""
@@ -197,31 +197,31 @@ class ChoiceOf:
         """
         if isinstance(value, Chosen):
             return value
-        table = {self._key: value} if isinstance(value, str) else value
-        if not isinstance(table, Mapping) or not isinstance(table.get(self._key), str):
-            choices = ", ".join(self._registry.names())
-            raise ValueError(f"must be a name, or a table with {self._key!r}; choices: {choices}")
-        name = table[self._key]
+        table = {self.key: value} if isinstance(value, str) else value
+        if not isinstance(table, Mapping) or not isinstance(table.get(self.key), str):
+            choices = ", ".join(self.registry.names())
+            raise ValueError(f"must be a name, or a table with {self.key!r}; choices: {choices}")
+        name = table[self.key]
         try:
-            if info.context == FIRST_LOOK and self._registry.loads_late:
-                self._registry.refuse_unknown(name)
+            if info.context == FIRST_LOOK and self.registry.loads_late:
+                self.registry.refuse_unknown(name)
                 part: Callable[..., Any] = _unread
-                declared = self._registry.early_settings(name)
+                declared = self.registry.early_settings(name)
                 if declared is None:
                     return Chosen(name, _unread, NoSettings())
             else:
-                part = self._registry.find(name)
+                part = self.registry.find(name)
                 declared = getattr(part, "Settings", None)
         except (UnknownNameError, OwnPartError) as error:
             raise ValueError(str(error)) from error
         if not (isinstance(declared, type) and issubclass(declared, BaseModel)):
-            raise ValueError(f"the {self._registry.kind} {name!r} is {part!r}, which has no class Settings")
-        rest = {key: item for key, item in table.items() if key != self._key}
+            raise ValueError(f"the {self.registry.kind} {name!r} is {part!r}, which has no class Settings")
+        rest = {key: item for key, item in table.items() if key != self.key}
         return Chosen(name, part, cast(Any, declared).model_validate(rest, context=info.context))
 
     def _describe(self, chosen: Chosen[Any]) -> dict[str, Any]:
         """The table from which `parse` makes this choice, with all defaults written out."""
-        return {self._key: chosen.kind, **chosen.settings.model_dump(mode="json", by_alias=True)}
+        return {self.key: chosen.kind, **chosen.settings.model_dump(mode="json", by_alias=True)}
 
 
 def _finds_distributions(finder: Any) -> bool:

@@ -14,7 +14,7 @@ from executor.replicas import ReplicatedExecutor
 from experiments.build import World, build_emulation, build_executor, run_header
 from experiments.config import Experiment
 from experiments.own_packages import OUR_PACKAGES
-from experiments.reference import build_reference
+from experiments.reference import build_measuring, build_reference
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.attempt import Attempt
 
@@ -46,14 +46,23 @@ class Stopped:
     def attempt(self, observer: Callable[[Any], None] = lambda record: None) -> Attempt:
         """A new attempt from fresh objects, as another process would make it."""
         executor, reference = self._executor(), self._reference()
+        measuring = build_measuring(self.experiment, self.arm, self.world)
         return Attempt(
             self.directory,
             self.arm.name,
             self.seed,
             self.experiment.checkpoint,
-            header=run_header(self.experiment, self.arm, self.world, executor, reference),
+            header=run_header(self.experiment, self.arm, self.world, executor, reference, measuring),
             build=lambda log, observers, stopwatch: build_emulation(
-                self.experiment, self.arm, self.world, executor, log, observers, stopwatch, reference
+                self.experiment,
+                self.arm,
+                self.world,
+                executor,
+                log,
+                observers,
+                stopwatch,
+                reference,
+                measuring,
             ),
             fleet=self.world.fleet,
             log_visits=self.experiment.round.log_visits,
@@ -100,14 +109,14 @@ class Stopped:
         raise AssertionError("unreachable")
 
 
-def state_fields(below: object) -> set[tuple[str, str]]:
+def state_fields(below: object) -> set[tuple[type, str]]:
     """(class, field) of every `state_fields` of the objects of ours that `below` refers to."""
-    found: set[tuple[str, str]] = set()
+    found: set[tuple[type, str]] = set()
     seen, waiting = {id(below)}, [below]
     while waiting:
         item = waiting.pop()
         if isinstance(item, Stateful):
-            found |= {(type(item).__name__, name) for name in item.state_fields}
+            found |= {(type(item), name) for name in item.state_fields}
         if isinstance(item, Mapping):
             others = list(item.values())
         elif isinstance(item, list | tuple):

@@ -53,7 +53,7 @@ def test_the_trigger_of_such_a_row_fires_and_is_silent(
 
 
 def test_the_rows_that_are_stopped_after_every_step_have_every_state_field(stopped: Row) -> None:
-    def fields(name: str) -> set[tuple[str, str]]:
+    def fields(name: str) -> set[tuple[type, str]]:
         with stopped(name).attempt() as attempt:
             return state_fields(attempt.emulation.coordinator)
 

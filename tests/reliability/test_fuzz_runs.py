@@ -1,0 +1,96 @@
+"""Composed configurations come to the same bytes however they are played; the long run is `fuzz_runs.py`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.build import World
+from experiments.config import PartsRow
+from tests.reliability.composed import draw_table
+from tests.reliability.fuzz_runs import found_after, fuzz
+from tests.reliability.rows import ARMS, row
+from tests.reliability.stops import Stopped, state_fields
+
+SUITE, SWEEP = 20, 250
+
+WITHOUT_EFFECT = {
+    ("Visits", "_handed_over"): "is read by those who count visits from outside, not by the run",
+    ("Visits", "_lane_sizes"): "serves only to refuse a pacing that opens visits twice",
+    ("Visits", "_opened_lanes"): "serves only to refuse a pacing that steps for some lanes",
+    ("FedDrift", "_given_up"): "stays empty: only FedDrift-C gives models up",
+    ("Hearing", "_unheard"): "stays empty unless gradients overflow",
+}
+"""Fields of which no composed configuration could show that they are not stored, and why."""
+
+DIRECTED = 40
+"""Configurations with a part among which one shows that a field of it is not stored."""
+
+
+def test_composed_configurations_come_to_the_same_bytes_with_other_threads_and_stops(tmp_path: Path) -> None:
+    tally = fuzz(7, SUITE, tmp_path / "found", at_once=True)
+    assert tally.problems == []
+    assert tally.played > SUITE / 2
+    assert tally.stops > SUITE / 2
+
+
+def test_draws_name_most_parts_and_are_the_same_for_a_key() -> None:
+    tables = [draw_table(f"0/{number}") for number in range(300)]
+    assert tables[:20] == [draw_table(f"0/{number}") for number in range(20)]
+    clusterers = {table["arm"][0].get("clusterer", {}).get("kind") for table in tables}
+    assert len(clusterers) > 10
+    assert {key for table in tables for key in table["arm"][0]} == {"name", *PartsRow.model_fields}
+    assert len({table["trace"]["source"] for table in tables}) == 5
+
+
+@pytest.mark.sweep
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_composed_configurations_come_to_the_same_bytes_in_every_way(seed: int, tmp_path: Path) -> None:
+    tally = fuzz(seed, SWEEP, tmp_path / "found", workers=True)
+    assert tally.problems == []
+    assert tally.played > SWEEP / 2
+
+
+# -- fields that are not stored -----------------------------------------------------------------------------
+
+
+def directed(name: str) -> Iterator[Mapping[str, Any]]:
+    """What configurations about a row are given: its parts and its trace, without and with spells."""
+    base, arm = ARMS[name]
+    lengths = {key: base["round"][key] for key in ("rounds", "participants", "over_commit")}
+    fixed = {**arm, "trace": base["trace"], "round": lengths}
+    explored = {"clusterer": {**arm["clusterer"], "explore": 0.5}} if name == "auxo" else {}
+    yield {**fixed, **explored}
+    yield {**fixed, **explored, "devices": {"availability": "spells.csv", "profile": "smartphones"}}
+
+
+def rows_by_field(world_of: Callable[[str], World], folder: Path) -> dict[str, list[str]]:
+    """The rows that have each field of the state, "module:Class.field", but those WITHOUT_EFFECT."""
+    rows: dict[str, list[str]] = {}
+    for name in ARMS:
+        with Stopped(row(name), world_of(name), folder / name).attempt() as attempt:
+            fields = state_fields(attempt.emulation.coordinator)
+        for cls, field in sorted(fields, key=str):
+            if (cls.__name__, field) not in WITHOUT_EFFECT:
+                rows.setdefault(f"{cls.__module__}:{cls.__name__}.{field}", []).append(name)
+    return rows
+
+
+@pytest.mark.sweep
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_a_field_that_is_not_stored_is_found_by_configurations_about_its_part(
+    seed: int, world_of: Callable[[str], World], tmp_path: Path
+) -> None:
+    rows = rows_by_field(world_of, tmp_path)
+    field = random.Random(seed).choice(sorted(rows))
+    for number in range(DIRECTED):
+        name = rows[field][number % len(rows[field])]
+        if any(found_after(field, 1, number, fixed) for fixed in directed(name)):
+            return
+    raise AssertionError(f"{field} is not stored, and {2 * DIRECTED} configurations came to the same bytes")
