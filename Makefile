@@ -1,9 +1,9 @@
-# make demo | test | test-fast | check | check-pythons | bench: each sets up .venv by itself, with pip, from constraints.txt.
+# make demo | test | test-fast | check | check-pythons | audit | bench: each sets up .venv by itself, with pip, from constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-fast check check-pythons bench setup clean
+.PHONY: demo test test-fast check check-pythons audit bench setup clean
 .DELETE_ON_ERROR:
 
 setup: $(READY)
@@ -33,6 +33,9 @@ check: $(READY)
 
 check-pythons: $(READY)
 	$(BIN)/python tests/check_wheel.py --pythons
+
+audit: $(READY)
+	$(BIN)/python tests/audit.py
 
 bench: $(READY)
 	$(BIN)/driftscale bench
