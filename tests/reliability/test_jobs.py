@@ -93,6 +93,14 @@ class Stage:
         temporary = [file for folder in self.folder.glob("temporary-*/") for file in folder.iterdir()]
         return [*self.out.rglob(".seed-*"), *temporary]
 
+    def wait_for_lines(self, more: int, command: Command) -> None:
+        """Wait until the logs of all runs have `more` lines more than now, or the command has ended."""
+        enough = self._num_log_lines() + more
+        wait_until(lambda: self._num_log_lines() >= enough or command.process.poll() is not None)
+
+    def _num_log_lines(self) -> int:
+        return sum(log.read_bytes().count(b"\n") for log in self.out.glob("*/*/log.jsonl"))
+
     def files(self, arm: str, seed: int) -> set[str]:
         return {file.name for file in (self.out / arm / f"seed-{seed}").iterdir()}
 
@@ -331,10 +339,7 @@ def test_twenty_kills_of_workers_change_no_byte(stage: Stage) -> None:
     command = stage.run(config, "--jobs", "2")
     while kills < 20:
         # Wait for runs to be at work: the error is another one if workers are killed before that.
-        wait_until(
-            lambda command=command: list(stage.out.glob("*/.seed-*")) or command.process.poll() is not None
-        )
-        time.sleep(float(draw.uniform(0.0, 1.0)))
+        stage.wait_for_lines(int(draw.integers(1, 300)), command)
         workers = command.workers()
         if workers:
             victim = int(draw.choice(workers))
@@ -345,7 +350,6 @@ def test_twenty_kills_of_workers_change_no_byte(stage: Stage) -> None:
             assert command.wait() == 3, command.stderr
             assert "3 workers were lost over it" in command.lines[-1]
             command = stage.run(config, "--jobs", "2")
-            wait_until(lambda command=command: len(command.workers()) == 2)
     command.wait()
     if command.process.returncode != 0:
         command = stage.run(config, "--jobs", "2")
@@ -363,8 +367,7 @@ def test_ten_kills_of_the_command_change_no_byte(stage: Stage) -> None:
     seconds = []
     for _ in range(10):
         command = stage.run(config, "--jobs", "2")
-        wait_until(lambda command=command: len(command.workers()) == 2)
-        time.sleep(float(draw.uniform(0.0, 4.0)))
+        stage.wait_for_lines(int(draw.integers(1, 4 * LONG // 12)), command)
         assert command.process.poll() is None, command.stderr
         command.process.kill()
         seconds.append(wait_until(lambda command=command: not command.processes()))
@@ -600,10 +603,13 @@ def test_a_worker_that_is_told_to_leave_stores_its_run_which_another_resumes(
 ) -> None:
     leaving = cluster.add()
     cluster.add()
-    config = stage.config(1000)
+    config = stage.config()
+    stage.act("a", "wait")
     command = stage.run(config, "--cluster", cluster.file)
-    wait_until(lambda: len(list(stage.out.glob("*/.seed-*"))) == 2)
+    stage.wait_for_runs(2, command)
     leaving.process.terminate()
+    wait_until(lambda: any("stopping" in line for line in leaving.lines))
+    stage.release()
     assert leaving.wait() == 130
     assert len(leaving.lines) == 3
     assert command.wait() == 0, command.stderr
