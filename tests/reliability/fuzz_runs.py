@@ -217,7 +217,7 @@ def by_workers(batch: Mapping[str, tuple[Mapping[str, Any], Results]], data: Pat
         try:
             compare(results, results_of(out / "jobs" / f"composed-{number}"), f"{key}: with --jobs 2")
         except DifferenceError as error:
-            problems.append(str(error))
+            problems.append(f"{error}; the command ended with {ended.returncode}: {ended.stderr[-200:]}")
     return problems
 
 
