@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import numpy as np
 from pydantic import BaseModel
 
+from coordinator.clusterers import CLUSTERERS
 from coordinator.population import FaultSettings
 from emulator.numbers import Number
 from emulator.plugins import ChoiceOf, Registry
@@ -254,8 +255,13 @@ def draw_table(key: str, fixed: Mapping[str, Any] | None = None) -> dict[str, An
         "executor": draw_settings(ExecutorSettings, draw),
         "checkpoint": {"every_rounds": draw.randint(1, 3)},
         "report": {"window": 1},
-        "arm": [{"name": "one", **draw_settings(PartsRow, draw)}],
+        "arm": [{"name": "one", **draw_settings(PartsRow, draw), "clusterer": draw_part(CLUSTERERS, draw)}],
     }
+    clusterer = table["arm"][0]["clusterer"]
+    if clusterer["kind"] == "auxo":
+        clusterer.setdefault("split_rounds", [1, 2])
+    if clusterer["kind"] == "kue":
+        table["training"]["model"] = {"kind": "masked", "inner": {"kind": "mlp", "hidden": [4]}}
     if table["devices"].get("availability", {}).get("kind") == "intervals":
         table["devices"]["availability"] = "spells.csv"
     arm = {key: fixed.pop(key) for key in list(fixed) if key in Arm.model_fields}
