@@ -147,6 +147,18 @@ def make_folder(folder: Path) -> None:
         sync_folder(created.parent)
 
 
+def delete_folder(folder: Path) -> None:
+    """Delete `folder` and all that is in it; an OSError has the path of `folder`, or one below it."""
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        if not str(error.filename).startswith(
+            str(folder)
+        ):  # Python 3.11 has the entry's name without a folder
+            error.filename = str(folder)
+        raise
+
+
 def sync_folder(folder: Path) -> None:
     """Fsync `folder`, so that files renamed or created in it survive a power failure."""
     descriptor = os.open(folder, os.O_RDONLY)

@@ -169,8 +169,7 @@ class Attempt:
         # The emulation refers to this attempt as its log: break the cycle, so that both, and the world, are
         # freed at once.
         del self.emulation
-        with naming_file(self._log_path):
-            self._close()
+        self._close()
 
     def append(self, record: RoundRecord) -> None:
         """Append a record to the log on disk, then count it.
@@ -231,7 +230,8 @@ class Attempt:
         run, fleet = (self._arm, self._seed), self._fleet
         write_clients(self._directory.clients_path(*run), fleet.columns(), fleet.device)
         if self._visits is not None:
-            self._visits.close()
+            with naming_file(self._visits_path):
+                self._visits.close()
             write_visits(self._visits_path, self._directory.visits_path(*run), fleet.device)
         self._take_times()
         return self.tally.timing()
@@ -312,10 +312,12 @@ class Attempt:
 
     def _close(self) -> None:
         if self._log is not None:
-            self._log.close()
+            with naming_file(self._log_path):
+                self._log.close()
             self._log = None
         if self._visits is not None:
-            self._visits.close()
+            with naming_file(self._visits_path):
+                self._visits.close()
             self._visits = None
 
     def _take_times(self) -> None:

@@ -24,7 +24,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +38,7 @@ from emulator.storage.checkpoints import (
     ASIDE,
     CheckpointFolder,
     copy_durably,
+    delete_folder,
     make_folder,
     sync_folder,
     write_durably,
@@ -357,7 +357,7 @@ class RunDirectory:
             done.unlink()
             sync_folder(folder)
         if folder.exists():
-            shutil.rmtree(folder)
+            delete_folder(folder)
 
     def delete_shared_files(self) -> None:
         """Delete the files that all runs share, the configuration last."""
@@ -383,7 +383,7 @@ class RunDirectory:
         """Make an empty folder for the run, and return its path; files of an earlier attempt are deleted."""
         folder = self.seed_path(arm, seed)
         if folder.exists():
-            shutil.rmtree(folder)
+            delete_folder(folder)
         make_folder(folder)
         return folder
 
