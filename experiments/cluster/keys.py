@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.errors import EmulatorError, InputError
+from emulator.storage.checkpoints import naming_file
 from emulator.storage.own_files import create_file, open_file
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ def write_keys(folder: Path, *, fresh: bool = False) -> None:
     Raises:
         InputError: `folder` has keys already (`fresh` replaces them), cannot be created, or others may write
             in it.
+        OSError: a file cannot be written; the error has its name, and no new file is left.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -123,11 +125,18 @@ def write_keys(folder: Path, *, fresh: bool = False) -> None:
                 f"{path}: there are keys already, which a cluster may use; --fresh replaces them"
             )
     credentials = make_credentials()
-    for path, content in zip(paths, (credentials.certificate, credentials.key), strict=True):
-        path.unlink(missing_ok=True)
-        with create_file(path) as file:
-            os.fchmod(file.fileno(), 0o600)  # before the key is written
-            file.write(content.encode("ascii"))
+    written: list[Path] = []
+    try:
+        for path, content in zip(paths, (credentials.certificate, credentials.key), strict=True):
+            path.unlink(missing_ok=True)
+            with naming_file(path), create_file(path) as file:
+                written.append(path)
+                os.fchmod(file.fileno(), 0o600)  # before the key is written
+                file.write(content.encode("ascii"))
+    except OSError:
+        for path in written:  # half of the keys would be taken for keys by the same command
+            path.unlink(missing_ok=True)
+        raise
 
 
 def read_keys(folder: Path) -> Security:
