@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from emulator.storage.checkpoints import naming_file
 from emulator.storage.own_files import create_file, open_file
 from traces.files.features import write_header
 
@@ -24,17 +25,19 @@ class FeatureRows:
         """Create the file, or open the one that an earlier attempt left.
 
         Raises:
-            OSError: the disk is full, or fails.
+            OSError: the disk is full, or fails; the error has the name of the file, here and later.
         """
+        self._path = path
         self._row_bytes = int(np.prod(shape[1:]))
         size = shape[0] * self._row_bytes
-        with rows_file(path, resume=resume) as file:
+        with naming_file(path), rows_file(path, resume=resume) as file:
             self._start = write_header(file, np.dtype(np.uint8), shape)
             file.flush()
             self._file = os.dup(file.fileno())
         try:
             if not resume:
-                take_space(self._file, self._start + size)
+                with naming_file(path):
+                    take_space(self._file, self._start + size)
         except OSError:
             os.close(self._file)
             raise
@@ -56,12 +59,14 @@ class FeatureRows:
             content = values[first:last].data.cast("B")
             offset = self._start + int(rows[first]) * self._row_bytes
             while content:
-                written = os.pwrite(self._file, content, offset)
+                with naming_file(self._path):
+                    written = os.pwrite(self._file, content, offset)
                 content, offset = content[written:], offset + written
 
     def flush(self) -> None:
         """Bring all rows written so far to the disk."""
-        os.fsync(self._file)
+        with naming_file(self._path):
+            os.fsync(self._file)
 
 
 def rows_file(path: Path, *, resume: bool) -> BinaryIO:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from emulator.errors import InputError, ResumableError
 from emulator.storage.bounded import read_json
-from emulator.storage.checkpoints import sync_folder, write_durably
+from emulator.storage.checkpoints import delete_folder, naming_file, sync_folder, write_durably
 from emulator.storage.own_files import path_below
 from traces.files.facts import ARRIVALS, FACTS, FEATURES, FileFacts, TraceFacts, file_facts, write_facts
 
@@ -65,15 +64,19 @@ class Workspace:
         digests = {name: given.get(name) or file_facts(self.path / name) for name in (ARRIVALS, FEATURES)}
         for entry in self.path.iterdir():
             if entry.name not in (ARRIVALS, FEATURES, PLAN):
-                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+                delete_folder(entry) if entry.is_dir() else entry.unlink()
         for name in (ARRIVALS, FEATURES):
-            with (self.path / name).open("rb") as file:
+            with naming_file(self.path / name), (self.path / name).open("rb") as file:
                 os.fsync(file.fileno())
         write_facts(self.path, facts.model_copy(update={"files": digests}))
         (self.path / PLAN).unlink()
         sync_folder(self.path)
         self.path.rename(self._out)
-        sync_folder(self._out.parent)
+        try:
+            sync_folder(self._out.parent)
+        except OSError:
+            self._out.rename(self.path)  # the same command would refuse to build what is there
+            raise
 
 
 @contextmanager
@@ -109,7 +112,7 @@ def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Ite
         refuse_existing(out)  # another process may have finished it since
         _refuse_foreign(path)
         if fresh and path.exists():
-            shutil.rmtree(path)
+            delete_folder(path)
         yield Workspace(path, out, _begun(path, out, plan))
     except OSError as error:
         if error.errno not in NO_ROOM:
@@ -150,7 +153,7 @@ def _begun(path: Path, out: Path, plan: Mapping[str, Any]) -> Mapping[str, Any]:
     text = _json(plan)
     if not (path / PLAN).exists():
         if path.exists():
-            shutil.rmtree(path)
+            delete_folder(path)
         path.mkdir()
         write_durably(path / PLAN, text)
         return {}

@@ -7,7 +7,6 @@ columns only a batch of rows is in memory.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
+from emulator.storage.checkpoints import delete_folder
 from traces.building.base import Builder, Built, Request, Watch
 from traces.building.names import refuse_names
 from traces.building.table.bad_rows import BadRows
@@ -63,7 +63,7 @@ class Table(Builder):
             try:
                 return _built(settings, shards, names, request, space)
             except InputError:  # the same command will not succeed: nothing is kept for it
-                shutil.rmtree(space.path)
+                delete_folder(space.path)
                 raise
 
 

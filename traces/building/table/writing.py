@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from emulator.storage.checkpoints import naming_file
 from traces.building.feature_rows import rows_file, take_space
 from traces.files.facts import FileFacts
 from traces.files.features import write_header
@@ -42,15 +43,16 @@ class FeatureWriter(AbstractContextManager["FeatureWriter"]):
         self._hash = hashlib.sha256() if done == 0 else None
         self._file = rows_file(path, resume=done > 0)
         try:
-            self._size = write_header(self._file, dtype, shape)
-            if self._hash is not None:
-                self._file.flush()
-                self._hash.update(path.read_bytes())
-            row_bytes = int(np.prod(shape[1:])) * dtype.itemsize
-            total = self._size + shape[0] * row_bytes
-            take_space(self._file.fileno(), total)  # a full disk ends the build at its start
-            self._size += done * row_bytes
-            self._file.seek(self._size)
+            with naming_file(path):
+                self._size = write_header(self._file, dtype, shape)
+                if self._hash is not None:
+                    self._file.flush()
+                    self._hash.update(path.read_bytes())
+                row_bytes = int(np.prod(shape[1:])) * dtype.itemsize
+                total = self._size + shape[0] * row_bytes
+                take_space(self._file.fileno(), total)  # a full disk ends the build at its start
+                self._size += done * row_bytes
+                self._file.seek(self._size)
         except BaseException:
             self._file.close()
             raise
@@ -83,7 +85,8 @@ class FeatureWriter(AbstractContextManager["FeatureWriter"]):
         self._end()
         if self._recorder is not None:
             self._recorder.join()
-        self._file.close()
+        with naming_file(self.path):
+            self._file.close()
         if self._error is not None and error is None:
             raise self._error
 
@@ -105,7 +108,8 @@ class FeatureWriter(AbstractContextManager["FeatureWriter"]):
                 if taken is not None:
                     block, state = taken
                     data = block.data.cast("B")
-                    self._file.write(data)
+                    with naming_file(self.path):
+                        self._file.write(data)
                     self._size += len(data)
                     if self._hash is not None:
                         self._hash.update(data)
@@ -119,14 +123,16 @@ class FeatureWriter(AbstractContextManager["FeatureWriter"]):
         """Begin to bring what is written to the disk, to be recorded then; writing does not wait for it."""
         if self._recorder is not None:
             self._recorder.join()
-        self._file.flush()
+        with naming_file(self.path):
+            self._file.flush()
         self._recorder = threading.Thread(target=self._sync, args=(state,), daemon=True)
         self._recorder.start()
         self._recorded_s = time.monotonic()
 
     def _sync(self, state: dict[str, Any]) -> None:
         try:
-            os.fsync(self._file.fileno())
+            with naming_file(self.path):
+                os.fsync(self._file.fileno())
             self._record(state)
         except BaseException as error:
             self._error = error
