@@ -37,30 +37,26 @@ def run(code: str, *first_on_path: Path) -> subprocess.CompletedProcess[str]:
 # -- imports of a command -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--help"],
-        ["profiles", "list"],
-        ["run", "--help"],
-        ["parts", "--help"],
-        ["traces", "inspect", "--help"],
-    ],
-)
-def test_a_command_that_does_not_train_imports_no_heavy_library(arguments: list[str]) -> None:
+def test_a_command_that_does_not_train_imports_no_heavy_library() -> None:
+    """One command after another in one process: what one has imported is found after all of them."""
+    commands = ["--help", "profiles list", "run --help", "parts --help", "traces inspect --help"]
     done = run(
         "import json, sys\n"
-        f"sys.argv = ['driftscale', *{arguments!r}]\n"
         "from experiments.cli import main\n"
-        "try:\n"
-        "    main()\n"
-        "finally:\n"
-        f"    loaded = [name for name in {HEAVY!r} if name in sys.modules]\n"
-        "    print(json.dumps(loaded), file=sys.stderr)\n"
+        f"for command in {commands!r}:\n"
+        "    sys.argv = ['driftscale', *command.split()]\n"
+        "    try:\n"
+        "        main()\n"
+        "    except SystemExit as ended:\n"
+        f"        loaded = [name for name in {HEAVY!r} if name in sys.modules]\n"
+        "        print(json.dumps([command, ended.code, loaded]), file=sys.stderr)\n"
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stderr.splitlines()[-1]) == []
-    assert "Usage" in done.stdout or "smartphones" in done.stdout
+    assert [json.loads(line) for line in done.stderr.splitlines()] == [
+        [command, 0, []] for command in commands
+    ]
+    assert done.stdout.count("Usage") == len(commands) - 1
+    assert "smartphones" in done.stdout
 
 
 def test_a_mistake_in_a_configuration_is_reported_before_the_engine_is_imported(tmp_path: Path) -> None:

@@ -96,8 +96,10 @@ class _Server:
     def __init__(self, read_at_start: Mapping[str, str]) -> None:
         self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         others = {name: value for name, value in os.environ.items() if not name.startswith(READ_AT_START)}
+        # In its command line, by which `real_starts.py` counts it as a start of the test that wants them.
+        wanted = [name for name, value in read_at_start.items() if os.environ.get(name) != value]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.processes.server", str(theirs.fileno())],
+            [sys.executable, "-m", "tests.processes.server", str(theirs.fileno()), *wanted],
             cwd=ROOT,
             env={**others, **read_at_start, "PYTHONPATH": str(ROOT)},
             pass_fds=[theirs.fileno()],
