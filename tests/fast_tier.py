@@ -493,6 +493,7 @@ SLOW: Mapping[str, Collection[str]] = {
     ),
     "tests/reliability/test_checkpoints.py": (),
     "tests/reliability/test_disk.py": (),
+    "tests/reliability/test_failing_calls.py": (),
     "tests/reliability/test_files.py": (),
     "tests/reliability/test_foreign_files.py": (),
     "tests/reliability/test_fuzz.py": (),

@@ -129,6 +129,12 @@ REAL_STARTS: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "tests/ratchets/test_modules_of_a_typo.py": {
         "test_a_misspelt_key_is_answered_with_at_most_so_many_modules": (1, IMPORTS),
     },
+    "tests/reliability/test_failing_calls.py": {
+        "test_a_call_that_fails_ends_a_command_in_one_line_and_the_same_command_then_succeeds": (
+            1,
+            f"LD_PRELOAD: {FORKED_FROM}",
+        ),
+    },
     "tests/reliability/test_fuzz.py": {
         "test_the_long_run_counts_what_it_does_and_saves_nothing_where_it_finds_nothing": (
             1,
