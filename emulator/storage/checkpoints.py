@@ -152,9 +152,8 @@ def delete_folder(folder: Path) -> None:
     try:
         shutil.rmtree(folder)
     except OSError as error:
-        if not str(error.filename).startswith(
-            str(folder)
-        ):  # Python 3.11 has the entry's name without a folder
+        # Python 3.11 has only the last name of an entry.
+        if not str(error.filename).startswith(str(folder)):
             error.filename = str(folder)
         raise
 
