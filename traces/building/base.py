@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from emulator.numbers import Seed
+from emulator.numbers import Number, Seed
 from emulator.plugins import Configured, Settings
+from emulator.storage.tables import MOST_CELLS
 from traces.files.arrivals import When
 
 
@@ -69,6 +70,9 @@ class BuilderSettings(Settings):
     """The settings that every builder has."""
 
     seed: Seed = Field(0, description="seed of all that is drawn: test samples, partitions, buckets")
+    most_cells: Annotated[int, Number(ge=1, le=2**40)] = Field(
+        MOST_CELLS, description="most cells (rows x columns) that are read, each of which may take six bytes"
+    )
 
 
 class Builder(Configured, ABC):

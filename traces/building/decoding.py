@@ -12,10 +12,11 @@ import io
 import math
 import stat
 import struct
+import threading
 import warnings
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,17 @@ FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 
 MOST_IMAGE_BYTES = 2**28
 """Largest file of an image."""
+
+MOST_PIXELS = 2 * (Image.MAX_IMAGE_PIXELS or 0)
+"""Most pixels of an image: where Pillow refuses it as a decompression bomb."""
+
+LARGE_PIXELS = 2**25
+"""Images of more pixels are decoded one at a time, whatever the number of threads."""
+
+_STRIP_PIXELS = 2**22
+"""Pixels that are laid on white at once."""
+
+_large = threading.Lock()
 
 DRAFT = 2
 """A JPEG is decoded at the smallest of its scales that is at least this many times the target."""
@@ -69,8 +81,12 @@ class Decoder:
             return self._from_pixels(image)[None]
         content = _read(image) if isinstance(image, Path) else image
         try:
+            if len(content) > MOST_IMAGE_BYTES:
+                raise BadImageError(_too_large(len(content)))
             with Image.open(io.BytesIO(content), formats=FORMATS) as opened:
-                return self._crops(opened, boxes)
+                is_large = opened.width * opened.height > LARGE_PIXELS
+                with _large if is_large else nullcontext():
+                    return self._crops(opened, boxes)
         except BadImageError:
             raise
         except UnidentifiedImageError as error:
@@ -127,13 +143,17 @@ def _read(path: Path) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             raise BadImageError("is not a regular file")
         if status.st_size > MOST_IMAGE_BYTES:
-            raise BadImageError(f"has {status.st_size:,} bytes; an image has at most {MOST_IMAGE_BYTES:,}")
+            raise BadImageError(_too_large(status.st_size))
         with path.open("rb", buffering=0) as file:
             return file.read(status.st_size)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise BadImageError("no such file") from error
     except OSError as error:
         raise BadImageError(f"cannot be read ({error.strerror})") from error
+
+
+def _too_large(num_bytes: int) -> str:
+    return f"has {num_bytes:,} bytes; an image has at most {MOST_IMAGE_BYTES:,}"
 
 
 def resized(image: Image.Image, box: list[float], size: tuple[int, int]) -> Image.Image:
@@ -158,12 +178,24 @@ def converted(image: Image.Image, mode: str) -> Image.Image:
     if image.mode.startswith(("I", "F")):
         raise BadImageError(f"has more than 8 bits a value (mode {image.mode}); convert it to 8 bits first")
     if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
-        opaque = image.convert("RGBA")
-        white = Image.new("RGBA", opaque.size, (255, 255, 255, 255))
-        image = Image.alpha_composite(white, opaque)
+        return _on_white(image, mode)
     if image.mode not in ("RGB", "L") and mode == "L":
         image = image.convert("RGB")
     return image.convert(mode)
+
+
+def _on_white(image: Image.Image, mode: str) -> Image.Image:
+    """A transparent image on white in `mode`, made in strips: whole, it would be in memory four times."""
+    image.load()
+    width, height = image.size
+    done = Image.new(mode, image.size)
+    rows = max(1, _STRIP_PIXELS // max(1, width))
+    for top in range(0, height, rows):
+        strip = image.crop((0, top, width, min(height, top + rows))).convert("RGBA")
+        white = Image.new("RGBA", strip.size, (255, 255, 255, 255))
+        strip = Image.alpha_composite(white, strip)
+        done.paste((strip.convert("RGB") if mode == "L" else strip).convert(mode), (0, top))
+    return done
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from traces.building.feature_rows import FeatureRows
 from traces.building.listing import TRAIN, Listing, ordered
 from traces.building.names import refuse_names
 from traces.building.pipeline import Pipeline, Progress, kept
+from traces.building.tally import CELLS_OF_A_SAMPLE, Tally
 from traces.building.workspace import Workspace, refuse_existing, workspace
 from traces.files.arrivals import write_arrivals
 from traces.files.facts import ARRIVALS, FEATURES, TraceFacts
@@ -37,7 +38,7 @@ STATIC_ROUNDS = 10**6
 
 Side = Annotated[int, Number(ge=1, le=MOST_SIZE)]
 
-WITHOUT_EFFECT = {"skip_bad"}
+WITHOUT_EFFECT = {"skip_bad", "most_cells"}
 """Settings that a resumed build may change: they do not change the bytes of what is decoded."""
 
 
@@ -98,6 +99,10 @@ class ImageBuilder(Builder):
     def decoder(self) -> Decoder:
         """What makes an image a sample."""
 
+    def tally(self) -> Tally:
+        """The counts of what is listed, none yet."""
+        return Tally(self.settings.most_cells, CELLS_OF_A_SAMPLE)
+
     @property
     def skip_bad(self) -> int:
         """The most samples that may be left out because they cannot be read."""
@@ -115,6 +120,7 @@ class ImageBuilder(Builder):
         settings = self.settings
         refuse_existing(request.out)  # before the data set is listed, which may take minutes
         listing = self.list_samples(request.root)
+        self.tally().add_rows(request.root, len(listing), 1)
         listing = ordered(listing, settings.limit, settings.seed, self.test_share)
         refuse_names(listing.clients, listing.classes)  # before anything is decoded
         shape = self.shape(request.root)

@@ -14,9 +14,6 @@ from emulator.arrays import Ints
 from emulator.errors import DataFileError
 from traces.building.pixels import Encoded, Pixels
 
-_ROWS = 16
-"""Rows that are read at once: a few megabytes of images of a camera."""
-
 _BUFFER = 2**20
 
 
@@ -59,8 +56,9 @@ class ParquetImages(Pixels):
             groups = np.unique(np.searchsorted(ends, rows, side="right")).tolist()
             for group in groups:
                 first = int(ends[group]) - sizes[group]
+                # One by one: a few bytes may unpack to hundreds of megabytes each.
                 for batch in reader.iter_batches(
-                    batch_size=_ROWS, row_groups=[group], columns=[self.column], use_threads=False
+                    batch_size=1, row_groups=[group], columns=[self.column], use_threads=False
                 ):
                     [values] = batch.columns
                     wanted = rows[(rows >= first) & (rows < first + len(values))]

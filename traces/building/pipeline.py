@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,15 @@ BLOCK = 16
 
 AHEAD = 2
 """Blocks per thread that are read, and not yet taken: the bound of the queue."""
+
+MOST_HELD = 2**28
+"""Bytes of images that are read, and not yet decoded, after which no other block is read."""
+
+BLOCK_BYTES = 2**24
+"""Bytes of images after which a block ends."""
+
+MOST_CROPS = 1024
+"""Most samples that are crops of one image; all of them are in memory at once."""
 
 RECORD_EVERY_S = 5.0
 
@@ -68,6 +77,9 @@ def work_of(listing: Listing) -> Work:
     by_image = np.argsort(listing.image, kind="stable")
     images, first = np.unique(listing.image[by_image], return_index=True)
     sizes = np.diff(first, append=len(listing))
+    if len(sizes) and sizes.max() > MOST_CROPS:
+        name = listing.pixels.name(int(images[sizes.argmax()]))
+        raise DataFileError(name, f"has {sizes.max():,} objects; at most {MOST_CROPS:,} of an image are read")
     order = np.arange(len(images))
     if not listing.pixels.in_order:
         order = np.argsort(by_image[first], kind="stable")
@@ -97,14 +109,21 @@ class Pipeline:
         recorded_s = time.monotonic()
         pool = ThreadPoolExecutor(workers, thread_name_prefix="decode")
         pending: deque[Future[Outcome]] = deque()
+        sizes: deque[int] = deque()  # the bytes of each pending block
         try:
             with without_warnings():
                 while True:
-                    for block in islice(blocks, AHEAD * workers - len(pending)):
+                    while len(pending) < AHEAD * workers and sum(sizes) < MOST_HELD:
+                        block = next(blocks, None)
+                        if block is None:
+                            break
                         pending.append(pool.submit(self._decode, block, features))
+                        sizes.append(sum(map(_held, block.images)))
+                        del block
                     if not pending:
                         break
                     progress = self._absorb(pending.popleft().result(), work, progress, watch)
+                    sizes.popleft()
                     if time.monotonic() - recorded_s >= RECORD_EVERY_S:
                         _record(space, features, progress)
                         recorded_s = time.monotonic()
@@ -137,10 +156,20 @@ class Pipeline:
     def _blocks(self, work: Work, done: int) -> Iterator[Block]:
         left = work.images[done:]
         stream = self.listing.pixels.stream(left)
-        for first in range(done, len(work.images), BLOCK):
-            images = list(islice(stream, min(BLOCK, len(work.images) - first)))
+        first = done
+        while first < len(work.images):
+            images: list[Encoded] = []
+            while len(images) < BLOCK and sum(map(_held, images)) < BLOCK_BYTES:
+                image = next(stream, None)
+                if image is None:
+                    break
+                images.append(image)
+            if not images:
+                name = self.listing.pixels.name(int(work.images[first]))
+                raise DataFileError(name, "is not there: the file is damaged, or has changed")
             starts = work.starts[first : first + len(images) + 1]
             yield Block(images, starts - starts[0], work.rows[starts[0] : starts[-1]])
+            first += len(images)
 
     def _decode(self, block: Block, features: FeatureRows) -> Outcome:
         """Decode a block, and write its rows."""
@@ -193,6 +222,13 @@ class Outcome:
     num_images: int
     sums: ChannelSums
     bad: dict[int, str]
+
+
+def _held(image: Encoded) -> int:
+    """The bytes of an image that is in memory before it is decoded."""
+    if isinstance(image, Path):
+        return 0
+    return image.nbytes if isinstance(image, np.ndarray) else len(image)
 
 
 def kept(listing: Listing, progress: Progress) -> Bools:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from emulator.arrays import Floats, Ints
 from emulator.errors import DataFileError
 from emulator.storage.bounded import is_file
 from emulator.storage.tables import MOST_BYTES, MOST_REASON
+from traces.building.tally import CountedText, Tally
 
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
@@ -25,8 +26,10 @@ class TextColumns:
     Others are not read. An empty cell is an empty text. Rows are counted from 1, without the header.
     """
 
-    def __init__(self, path: Path, wanted: Iterable[str], optional: Iterable[str] = ()) -> None:
-        """Read the columns `wanted`, and those of `optional` that are there.
+    def __init__(
+        self, path: Path, wanted: Iterable[str], tally: Tally, *, optional: Iterable[str] = ()
+    ) -> None:
+        """Read the columns `wanted`, and those of `optional` that are there; `tally` counts what is read.
 
         Raises:
             DataFileError: the file is missing, empty, too large or no CSV, its columns are not separated by
@@ -38,22 +41,30 @@ class TextColumns:
             if name not in names:
                 raise DataFileError(path, f"column {name!r} is missing; it has {', '.join(names)}")
         used = [*wanted, *(name for name in optional if name in names)]
+        options = pyarrow.csv.ConvertOptions(
+            include_columns=used,
+            column_types=dict.fromkeys(used, pa.dictionary(pa.int32(), pa.string())),
+            strings_can_be_null=False,
+        )
+        self._columns: dict[str, list[str]] = {name: [] for name in used}
+        self.num_rows = 0
         try:
-            table = pyarrow.csv.read_csv(
-                path,
-                convert_options=pyarrow.csv.ConvertOptions(
-                    include_columns=used,
-                    column_types=dict.fromkeys(used, pa.string()),
-                    strings_can_be_null=False,
-                ),
-            )
+            with (
+                path.open("rb") as file,
+                pyarrow.csv.open_csv(
+                    cast(Any, CountedText(file, path, tally)), convert_options=options
+                ) as reader,
+            ):
+                for batch in reader:
+                    tally.add_rows(path, len(batch), len(names))
+                    self.num_rows += len(batch)
+                    for name in used:
+                        self._columns[name] += _stripped(batch.column(name))
         except (pa.ArrowException, OSError) as error:
             reason = " ".join(str(error).split())[:MOST_REASON]
             raise DataFileError(path, f"cannot be read as CSV ({reason})") from error
-        if table.num_rows == 0:
+        if self.num_rows == 0:
             raise DataFileError(path, "has no rows")
-        self._columns = {name: _stripped(table.column(name)) for name in used}
-        self.num_rows = table.num_rows
 
     def __contains__(self, name: str) -> bool:
         return name in self._columns
@@ -93,8 +104,10 @@ class TextColumns:
             raise DataFileError(self.path, f"column {name!r} must hold {what} ({error})") from error
 
 
-def _stripped(column: pa.ChunkedArray[Any]) -> list[str]:
-    return [str(text) for text in pc.utf8_trim_whitespace(column).to_pylist()]
+def _stripped(column: Any) -> list[str]:
+    """(rows,) the texts of a column without blanks at their ends, equal ones as one object."""
+    texts = pc.utf8_trim_whitespace(column.dictionary).to_pylist()
+    return [texts[code] for code in column.indices.to_pylist()]
 
 
 def header(path: Path) -> list[str]:

@@ -95,6 +95,7 @@ class Cifar(ImageBuilder):
             raise InputError(f"--labels {wanted}: CIFAR-10 has fine labels only")
         paths = [folder / name for name in (*version.train, version.test)]
         records = [_records(path, len(version.labels)) for path in paths]
+        self.tally().add_rows(folder, sum(map(len, records)), 1)
         columns = {
             name: np.concatenate([part[:, place] for part in records]).astype(np.int64)
             for place, name in enumerate(version.labels)

@@ -19,6 +19,7 @@ from traces.building.images import EncodedImageBuilder
 from traces.building.kinds.intervals import BoxSide, IntervalSettings
 from traces.building.listing import Listing, codes
 from traces.building.pixels import ImageFiles, leads_out
+from traces.building.tally import Tally
 from traces.building.text_columns import TextColumns
 
 CLASSES = ("person", "car", "truck", "bus", "bicycle", "motorcycle")
@@ -68,7 +69,7 @@ class Cityscapes(EncodedImageBuilder):
         lists = sorted(root.glob(LISTS)) or sorted(root.glob(f"{POLYGONS}/{LISTS}"))
         if not lists and not (root / POLYGONS).is_dir():
             raise InputError(f"--root {root}: has neither a folder {POLYGONS} nor files {LISTS}")
-        objects = _listed(root, lists) if lists else _outlined(root)
+        objects = _listed(root, lists, self.tally()) if lists else _outlined(root, self.tally())
         sides = objects.box[:, 2:] - objects.box[:, :2]
         large = np.flatnonzero((sides > self.settings.min_box).all(axis=1))
         image, names = codes(objects.names)
@@ -114,14 +115,14 @@ def _frame(name: str) -> tuple[str, int, int]:
     return match["city"], int(match["sequence"]), int(match["frame"])
 
 
-def _listed(root: Path, lists: list[Path]) -> Objects:
+def _listed(root: Path, lists: list[Path], tally: Tally) -> Objects:
     """The objects of files `<city>_fine.csv`; their classes are numbers or names."""
     number = {str(key): place for place, name in enumerate(CLASSES) for key in (place, name)}
     names: list[str] = []
     labels: list[int] = []
     boxes: list[Floats] = []
     for path in lists:
-        table = TextColumns(path, ("imgpath", "class", "x0", "y0", "x1", "y1"))
+        table = TextColumns(path, ("imgpath", "class", "x0", "y0", "x1", "y1"), tally)
         for row, label in enumerate(table.texts("class"), start=1):
             if label not in number:
                 raise DataFileError(
@@ -148,7 +149,7 @@ def _refuse_empty(path: Path, box: Floats) -> None:
         raise DataFileError(path, f"x0,y0,x1,y1 = {box[row].tolist()}: the box is empty", row + 1)
 
 
-def _outlined(root: Path) -> Objects:
+def _outlined(root: Path, tally: Tally) -> Objects:
     """The objects of the polygons in gtFine, by their bounding boxes."""
     names: list[str] = []
     labels: list[int] = []
@@ -167,6 +168,7 @@ def _outlined(root: Path) -> Objects:
         objects = document.get("objects") if isinstance(document, dict) else None
         if not isinstance(objects, list):
             raise DataFileError(path, "objects: is missing or not a list")
+        tally.add_rows(path, len(objects), len(Objects._fields))
         for number, item in enumerate(objects):
             label = item.get("label") if isinstance(item, dict) else None
             if not isinstance(label, str):

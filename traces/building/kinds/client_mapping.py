@@ -19,6 +19,7 @@ from traces.arrivals import SPLITS
 from traces.building.images import EncodedImageBuilder, EncodedImageSettings
 from traces.building.listing import Listing, codes
 from traces.building.pixels import ImageFiles, leads_out
+from traces.building.tally import Tally
 from traces.building.text_columns import TextColumns, header
 
 MAPPING = "client_data_mapping"
@@ -65,16 +66,17 @@ class FedScale(EncodedImageBuilder):
                 f"--owned-steps {settings.owned_steps}: must be at most --buckets {settings.buckets}"
             )
         splits = SPLITS if settings.test_mapping else SPLITS[:1]
-        listing = _joined([self._mapping(root, split) for split in splits], settings.test_mapping)
+        tally = self.tally()
+        listing = _joined([self._mapping(root, split, tally) for split in splits], settings.test_mapping)
         listing = self._commonest(listing)
         listing = self._diverse(listing)
         return replace(listing, at=self._steps(listing))
 
-    def _mapping(self, root: Path, split: str) -> Listing:
+    def _mapping(self, root: Path, split: str, tally: Tally) -> Listing:
         """The rows of the mapping of one split, in its order."""
         path = root / MAPPING / f"{split}.csv"
         column = next((name for name in PATHS if name in header(path)), PATHS[0])
-        table = TextColumns(path, ("client_id", column), ("label_name", "label_id"))
+        table = TextColumns(path, ("client_id", column), tally, optional=("label_name", "label_id"))
         names = table.texts(column)
         for row, name in enumerate(names, start=1):
             if leads_out(name):

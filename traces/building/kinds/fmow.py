@@ -20,6 +20,7 @@ from emulator.storage.bounded import json_document, read_text
 from traces.building.images import EncodedImageBuilder, EncodedImageSettings
 from traces.building.listing import Listing, codes
 from traces.building.pixels import ImageFiles
+from traces.building.tally import Tally
 from traces.building.text_columns import TextColumns
 from traces.building.times import TimeError, parse_times
 from traces.calendar import microseconds
@@ -116,7 +117,9 @@ class Fmow(EncodedImageBuilder):
             raise InputError("--crop box: WILDS has no bounding boxes; take raw fMoW-rgb, or leave it out")
         kind = self.settings.client or "utm"
         column = "utm" if kind == "utm" else "country_code"
-        table = TextColumns(path, ("split", "category", "timestamp"), ("utm", "country_code"))
+        table = TextColumns(
+            path, ("split", "category", "timestamp"), self.tally(), optional=("utm", "country_code")
+        )
         if column not in table:
             raise InputError(
                 f"{path}: has no column {column!r}; give --client "
@@ -126,7 +129,7 @@ class Fmow(EncodedImageBuilder):
         used = np.flatnonzero([split != "seq" for split in table.texts("split")])
         names = _taken(table.texts(column), used)
         if kind == "region":
-            regions = _regions(folder / REGIONS)
+            regions = _regions(folder / REGIONS, self.tally())
             names = [regions.get(name, NO_REGION) for name in names]
         client, clients = codes(names)
         try:
@@ -168,6 +171,7 @@ class Fmow(EncodedImageBuilder):
         )
         if not names:
             raise InputError(f"--root {root}: has no {{train,val}}/CLASS/CLASS_N/CLASS_N_M_rgb.jpg")
+        self.tally().add_rows(root, len(names), 1)
         facts = [self._facts(root, name) for name in names]
         labels = [label for _, label, _, _ in facts]
         client, clients = codes([client for client, _, _, _ in facts])
@@ -255,8 +259,8 @@ def _classes(labels: list[str], unknown: Any) -> np.ndarray:
     return label
 
 
-def _regions(path: Path) -> dict[str, str]:
+def _regions(path: Path, tally: Tally) -> dict[str, str]:
     """The region of each country by its three letters; countries without one are not in it."""
-    table = TextColumns(path, ("alpha-3", "region"))
+    table = TextColumns(path, ("alpha-3", "region"), tally)
     pairs = zip(table.texts("alpha-3"), table.texts("region", may_be_empty=True), strict=True)
     return {country: region for country, region in pairs if region}

@@ -15,7 +15,7 @@ from pydantic import Field
 from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
 from emulator.plugins import Settings
-from traces.building.decoding import Decoder
+from traces.building.decoding import MOST_PIXELS, Decoder
 from traces.building.dividing import DividedPixelSettings, divided
 from traces.building.images import ImageBuilder
 from traces.building.listing import Listing
@@ -60,12 +60,19 @@ class IdxImages(ImageBuilder):
 
     def list_samples(self, root: Path) -> Listing:
         files = self._files(root)
-        labels, shapes = [], []
+        labels, shapes, tally = [], [], self.tally()
         for images, of in files.values():
-            shapes.append(read_idx_header(images, 3))
+            shape, [num_labels] = read_idx_header(images, 3), read_idx_header(of, 1)
+            if num_labels != shape[0]:
+                raise DataFileError(of, f"{num_labels} labels for {shape[0]} images in {images}")
+            if shape[1] * shape[2] > MOST_PIXELS:
+                raise DataFileError(
+                    images,
+                    f"its images have {shape[1] * shape[2]:,} pixels; at most {MOST_PIXELS:,} are read",
+                )
+            tally.add_rows(images, num_labels, 1)
+            shapes.append(shape)
             labels.append(read_idx(of, 1).astype(np.int64))
-            if len(labels[-1]) != shapes[-1][0]:
-                raise DataFileError(of, f"{len(labels[-1])} labels for {shapes[-1][0]} images in {images}")
         if shapes[0][1:] != shapes[1][1:]:
             raise DataFileError(root, f"train images are {shapes[0][1:]}, test images {shapes[1][1:]}")
         split = np.repeat([0, 1], [len(part) for part in labels]).astype(np.int8)

@@ -16,6 +16,7 @@ from traces.building.folders import files_below
 from traces.building.images import EncodedImageBuilder
 from traces.building.listing import Listing, codes
 from traces.building.pixels import ImageFiles
+from traces.building.tally import Tally
 from traces.building.text_columns import TextColumns
 from traces.building.times import TimeError, parse_pattern, parse_times
 
@@ -57,6 +58,7 @@ class ImageFolder(EncodedImageBuilder):
             for path in files_below(root)
             if path.is_file() and not any(part.startswith(".") for part in path.relative_to(root).parts)
         )
+        self.tally().add_rows(root, len(files), 1)
         names = [name for name in files if name.lower().endswith(SUFFIXES)]
         for name in names:
             if len(Path(name).parts) != depth + 1:
@@ -92,7 +94,7 @@ class ImageFolder(EncodedImageBuilder):
         if self.settings.time_pattern is not None:
             return _from_names(root, names, self.settings.time_pattern)
         if self.settings.times is not None:
-            return _from_table(root, names, self.settings.times)
+            return _from_table(root, names, self.settings.times, self.tally())
         return None
 
 
@@ -109,8 +111,8 @@ def _from_names(root: Path, names: list[str], pattern: str) -> Ints:
     return times
 
 
-def _from_table(root: Path, names: list[str], path: Path) -> Ints:
-    table = TextColumns(path, ("path", "time"))
+def _from_table(root: Path, names: list[str], path: Path, tally: Tally) -> Ints:
+    table = TextColumns(path, ("path", "time"), tally)
     try:
         at = parse_times(table.texts("time"))
     except TimeError as error:

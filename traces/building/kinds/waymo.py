@@ -18,6 +18,7 @@ from traces.building.images import EncodedImageBuilder
 from traces.building.kinds.intervals import IntervalSettings
 from traces.building.listing import Listing, codes
 from traces.building.parquet_images import ParquetImages
+from traces.building.tally import Tally
 
 CLASSES = ("vehicle", "pedestrian", "sign", "cyclist")
 IMAGES, BOXES = "camera_image", "camera_box"
@@ -56,10 +57,11 @@ class Waymo(EncodedImageBuilder):
         names: list[str] = []
         rows: list[int] = []
         parts: list[_Objects] = []
+        tally = self.tally()
         for path in files:
             source = path.parents[1] / IMAGES / path.name
-            keys = _Keys(source)
-            parts.append(self._objects(path, keys, sum(rows)))
+            keys = _Keys(source, tally)
+            parts.append(self._objects(path, keys, sum(rows), tally))
             names.append(str(source.relative_to(root)))
             rows.append(len(keys.key))
         rank, clients = codes([name for part in parts for name in part.clients])
@@ -87,10 +89,12 @@ class Waymo(EncodedImageBuilder):
         )
         return listing.take(np.arange(len(listing)))  # without clients whose objects are too small
 
-    def _objects(self, path: Path, keys: _Keys, first_image: int) -> _Objects:
+    def _objects(self, path: Path, keys: _Keys, first_image: int, tally: Tally) -> _Objects:
         """The objects in one file of camera_box; its images are numbered from `first_image` on."""
         table = ParquetColumns(path)
+        tally.add_rows(path, table.num_rows, 1)
         segment, names = table.texts(SEGMENT)
+        tally.add_names(path, names)
         time = table.integers(TIME, 0, 2**53).astype(np.int64)
         camera = table.integers(CAMERA, 0, MOST_CAMERAS - 1)
         label = table.integers(TYPE, 1, len(CLASSES)).astype(np.int64) - 1
@@ -122,8 +126,9 @@ class _Objects(NamedTuple):
 class _Keys:
     """The frames of a file of camera_image by time and camera."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, tally: Tally) -> None:
         table = ParquetColumns(path)
+        tally.add_rows(path, table.num_rows, 1)
         table.kind(IMAGE)  # refuses a missing one
         self.path = path
         self.key = table.integers(TIME, 0, 2**53).astype(np.int64) * MOST_CAMERAS + table.integers(

@@ -54,7 +54,7 @@ class Table(Builder):
 
     def build(self, request: Request) -> Built:
         settings = self.settings
-        shards = find_shards(request.root, skips_bad=settings.skip_bad > 0)
+        shards = find_shards(request.root, most_cells=settings.most_cells, skips_bad=settings.skip_bad > 0)
         refuse_types(shards, settings)
         names = chosen_features(shards, settings)
         options = settings.model_dump(mode="json", exclude={"most_cells"})

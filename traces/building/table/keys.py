@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -83,16 +85,13 @@ def read_keys(shards: Shards, settings: TableSettings, bad: BadRows) -> Keys:
     types = {name: _read_as(shards, settings, name) for name in (*columns.values(), *settings.one_hot)}
     start = 0
     malformed = bad.malformed_line if bad.most else None
-    for batch in shards.batches(types, ROWS, malformed=malformed):
+    tally = shards.tally()
+    for batch in shards.batches(types, ROWS, malformed=malformed, tally=tally):
         for reader in readers:
             reader.add(batch, start)
+            if isinstance(reader, _Values):
+                tally.add_names(batch.path, reader.new_names())
         start += batch.num_rows
-        if start * len(shards.kinds) > settings.most_cells:
-            raise DataFileError(
-                batch.path,
-                f"the table has {start:,} rows or more x {len(shards.kinds)} columns; it may have at most "
-                f"{settings.most_cells:,} cells: raise --most-cells if its rows fit into memory",
-            )
     codes, classes = label.finish()
     client_codes, clients = client.finish() if client else (None, ())
     return Keys(
@@ -258,6 +257,7 @@ class _Values(_Column):
         self.what, self.most, self.choices, self.empty = what, most, choices, empty
         self.known: dict[str, int] = {}
         self.is_whole = False
+        self._num_counted = 0
 
     def values(self, batch: Batch, start: int) -> np.ndarray:
         column = batch.columns[self.name]
@@ -289,6 +289,11 @@ class _Values(_Column):
         if len(known) > self.most:
             raise self.too_many(batch)
         return numbers[codes]
+
+    def new_names(self) -> Iterator[str]:
+        """The names that were not there when this was last called."""
+        number, self._num_counted = len(self.known) - self._num_counted, len(self.known)
+        return islice(reversed(self.known), number)
 
     def too_many(self, batch: Batch) -> DataFileError:
         return DataFileError(

@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 
 from emulator.numbers import MOST, Count, Number, Share
 from emulator.plugins import ChoiceOf, Chosen
-from emulator.storage.tables import MOST_CELLS
 from traces.building.base import BuilderSettings
 from traces.files.arrivals import When
 from traces.held_out import TEST_SHARE
@@ -71,10 +70,6 @@ class TableSettings(BuilderSettings):
     size: Size = Field(32, description="height and width to which images are resized")
     skip_bad: Annotated[int, Number(ge=0, le=MOST_SKIPPED)] = Field(
         0, description="how many bad rows may be left out; the first one more ends the build"
-    )
-
-    most_cells: Annotated[int, Number(ge=1, le=2**40)] = Field(
-        MOST_CELLS, description="most cells (rows x columns) of the table, whose rows are sorted in memory"
     )
 
     @model_validator(mode="after")

@@ -10,10 +10,12 @@ import csv
 import gzip
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, BinaryIO, Literal, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,19 +26,25 @@ import pyarrow.parquet as pq
 from emulator.errors import DataFileError, UnknownNameError
 from emulator.storage.bounded import is_file
 from emulator.storage.parquet_columns import MOST_ROWS, damage_in_one_line
-from emulator.storage.tables import MOST_COLUMNS, MOST_REASON, SUFFIXES
+from emulator.storage.tables import MOST_CELLS, MOST_COLUMNS, MOST_REASON, SUFFIXES
 from traces.building.folders import files_below
+from traces.building.tally import CountedText, Tally
 
 MOST_HEADER_BYTES = 2**20
 """Most bytes of the first line of a CSV."""
 
 MOST_SHARDS = 100_000
 
+MOST_HELD = 2**26
+"""Bytes of images after which a batch of them ends."""
+
 TEXT = pa.dictionary(pa.int32(), pa.string())
 """How columns of texts are read: each text once in a batch."""
 
 _BLOCK = 2**20
 """Bytes of a CSV that are read at once."""
+
+_REMEDY = "save it as Parquet with columns of numbers, which are no text"
 
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _ROW = re.compile(r"Row #(\d+)")
@@ -57,12 +65,18 @@ class Batch(NamedTuple):
 class Shards:
     """The files of one table, in the order of their names; `kinds` are the Arrow types of its columns.
 
-    The type of a dictionary is that of its values. The types of a CSV are those of its first rows.
+    The type of a dictionary is that of its values. The types of a CSV are those of its first rows. Each pass
+    over the files counts what it reads, and ends beyond `most_cells`.
     """
 
     files: tuple[Path, ...]
     kinds: Mapping[str, pa.DataType]
     is_csv: bool
+    most_cells: int
+
+    def tally(self) -> Tally:
+        """The counts of one pass, none yet."""
+        return Tally(self.most_cells, remedy=_REMEDY)
 
     def refuse_unknown(self, key: str, name: str) -> None:
         """Raise UnknownNameError, with the columns there are, unless `name` is one of them."""
@@ -83,6 +97,7 @@ class Shards:
         most_rows: int,
         skip: int = 0,
         malformed: Callable[[], bool] | None = None,
+        tally: Tally | None = None,
     ) -> Iterator[Batch]:
         """Read columns in batches of rows.
 
@@ -92,22 +107,26 @@ class Shards:
             skip: rows that are left out at first; the sum of the rows of some first batches.
             malformed: called for every line of a CSV with too few or too many cells, which is left out; False
                 ends the reading. None: the first such line is an error.
+            tally: counts rows and text; None: one of this pass alone.
 
         Yields:
             The batches; their borders depend on the files and `most_rows` only.
 
         Raises:
-            DataFileError: a file is damaged, or a value does not have the type of its column.
+            DataFileError: a file is damaged, a value does not have the type of its column, or there are too
+                many cells or too much text.
         """
         total = 0
+        tally = tally or self.tally()
         for path in self.files:
             if self.is_csv:
-                parts = _csv_batches(path, types, malformed)
+                parts = _csv_batches(path, types, malformed, tally)
             else:
-                parts = _parquet_batches(path, types, most_rows, max(0, skip - total))
+                parts = _parquet_batches(path, types, most_rows, max(0, skip - total), tally)
             first = -1
             for first, columns in parts:
                 [num_rows] = {len(column) for column in columns.values()}
+                tally.add_rows(path, num_rows, len(self.kinds))
                 if total + num_rows > MOST_ROWS:
                     raise DataFileError(path, f"the table has more than {MOST_ROWS} rows")
                 if total >= skip:
@@ -117,10 +136,11 @@ class Shards:
                 raise DataFileError(path, "has no rows")
 
 
-def find_shards(root: Path, *, skips_bad: bool = False) -> Shards:
+def find_shards(root: Path, *, most_cells: int = MOST_CELLS, skips_bad: bool = False) -> Shards:
     """The files of the table at `root`: a file, or all tables in a folder.
 
-    With `skips_bad`, lines of a CSV with too few or too many cells are no error here.
+    Each pass over them reads at most `most_cells`. With `skips_bad`, lines of a CSV with too few or too many
+    cells are no error here.
 
     Raises DataFileError if there are none, if they are of several kinds, or if their columns differ.
     """
@@ -146,7 +166,7 @@ def find_shards(root: Path, *, skips_bad: bool = False) -> Shards:
                 raise DataFileError(
                     path, f"column {name!r} is {own[name]}, but {kinds[name]} in {files[0].name}"
                 )
-    return Shards(files, kinds, is_csv)
+    return Shards(files, kinds, is_csv, most_cells)
 
 
 def _files(root: Path) -> tuple[Path, ...]:
@@ -176,11 +196,12 @@ def _files(root: Path) -> tuple[Path, ...]:
 
 
 def _checked(path: Path, names: Sequence[str]) -> None:
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise DataFileError(path, f"a column name occurs twice: {twice!r}")
     if len(names) > MOST_COLUMNS:
         raise DataFileError(path, f"has {len(names)} columns; a table has at most {MOST_COLUMNS}")
+    counts = Counter(names)
+    twice = next((name for name in names if counts[name] > 1), None)
+    if twice is not None:
+        raise DataFileError(path, f"a column name occurs twice: {twice!r}")
     blank = next((number for number, name in enumerate(names, 1) if not name.strip()), None)
     if blank is not None:
         raise DataFileError(path, f"column {blank} has no name")
@@ -213,7 +234,7 @@ def _csv_kinds(path: Path, skips_bad: bool) -> dict[str, pa.DataType]:
         _csv_names(path)
         malformed = (lambda: True) if skips_bad else None
         try:
-            with _csv_reader(path, {}, malformed, use_threads=True) as reader:
+            with _csv_reader(path, {}, malformed, Tally(MOST_CELLS), use_threads=True) as reader:
                 schema = reader.schema
         except pa.ArrowInvalid as error:
             raise _csv_error(path, {}, malformed, error) from error
@@ -237,12 +258,12 @@ def _parquet_kinds(path: Path) -> dict[str, pa.DataType]:
 
 
 def _csv_batches(
-    path: Path, types: Mapping[str, pa.DataType], malformed: Callable[[], bool] | None
+    path: Path, types: Mapping[str, pa.DataType], malformed: Callable[[], bool] | None, tally: Tally
 ) -> Iterator[tuple[int, Mapping[str, pa.Array[Any]]]]:
     with damage_in_one_line(path):
         first = 0
         try:
-            with _csv_reader(path, types, malformed, use_threads=True) as reader:
+            with _csv_reader(path, types, malformed, tally, use_threads=True) as reader:
                 for batch in reader:
                     if len(batch):
                         yield first, {name: batch.column(name) for name in types}
@@ -251,19 +272,31 @@ def _csv_batches(
             raise _csv_error(path, types, malformed, error) from error
 
 
+@contextmanager
 def _csv_reader(
-    path: Path, types: Mapping[str, pa.DataType], malformed: Callable[[], bool] | None, *, use_threads: bool
-) -> pyarrow.csv.CSVStreamingReader:
+    path: Path,
+    types: Mapping[str, pa.DataType],
+    malformed: Callable[[], bool] | None,
+    tally: Tally,
+    *,
+    use_threads: bool,
+) -> Iterator[pyarrow.csv.CSVStreamingReader]:
+    """Context in which a CSV is read, decompressed if its name says so; `tally` counts its text."""
+
     def left_out(_: object) -> Literal["skip", "error"]:
         assert malformed is not None
         return "skip" if malformed() else "error"
 
-    return pyarrow.csv.open_csv(
-        path,
-        pyarrow.csv.ReadOptions(block_size=_BLOCK, use_threads=use_threads),
-        pyarrow.csv.ParseOptions(invalid_row_handler=None if malformed is None else left_out),
-        pyarrow.csv.ConvertOptions(include_columns=list(types), column_types=dict(types)),
-    )
+    with (
+        gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file,
+        pyarrow.csv.open_csv(
+            cast(Any, CountedText(cast(BinaryIO, file), path, tally)),
+            pyarrow.csv.ReadOptions(block_size=_BLOCK, use_threads=use_threads),
+            pyarrow.csv.ParseOptions(invalid_row_handler=None if malformed is None else left_out),
+            pyarrow.csv.ConvertOptions(include_columns=list(types), column_types=dict(types)),
+        ) as reader,
+    ):
+        yield reader
 
 
 def _csv_error(
@@ -272,7 +305,7 @@ def _csv_error(
     """The error of a CSV, with its row: it is read once more, by one thread, which counts the rows."""
     try:
         quiet = None if malformed is None else lambda: True
-        with _csv_reader(path, types, quiet, use_threads=False) as reader:
+        with _csv_reader(path, types, quiet, Tally(MOST_CELLS, remedy=_REMEDY), use_threads=False) as reader:
             for _ in reader:
                 pass
     except pa.ArrowInvalid as again:
@@ -288,7 +321,7 @@ def _csv_error(
 
 
 def _parquet_batches(
-    path: Path, types: Mapping[str, pa.DataType], most_rows: int, skip: int
+    path: Path, types: Mapping[str, pa.DataType], most_rows: int, skip: int, tally: Tally
 ) -> Iterator[tuple[int, Mapping[str, pa.Array[Any]]]]:
     texts = [name for name, kind in types.items() if kind == TEXT]
     with damage_in_one_line(path):
@@ -301,12 +334,43 @@ def _parquet_batches(
                 yield from _nothing(first, size, types)
                 first += size
                 continue
-            for batch in file.iter_batches(most_rows, [group], columns=list(types)):
-                batch.validate(full=True)
-                yield first, {name: _as_text(batch.column(name), types[name]) for name in types}
-                first += len(batch)
+            for columns in _group_batches(file, group, types, most_rows):
+                tally.add_text(path, sum(map(_text_bytes, columns.values())))
+                yield first, columns
+                first += len(next(iter(columns.values())))
         if first != file.metadata.num_rows:
             raise DataFileError(path, f"damaged: it states {file.metadata.num_rows} rows and has {first}")
+
+
+def _group_batches(
+    file: pq.ParquetFile, group: int, types: Mapping[str, pa.DataType], most_rows: int
+) -> Iterator[dict[str, pa.Array[Any]]]:
+    """The columns of a row group, in batches.
+
+    Images are read one by one, as a few bytes may unpack to hundreds of megabytes each, and make batches of
+    at most `MOST_HELD` bytes and one image.
+    """
+    paths = [f"{name}.bytes" if pa.types.is_struct(kind) else name for name, kind in types.items()]
+    images = any(pa.types.is_struct(kind) or _is_bytes(kind) for kind in types.values())
+    held: list[dict[str, pa.Array[Any]]] = []
+    num_bytes = 0
+    for batch in file.iter_batches(1 if images else most_rows, [group], columns=paths):
+        batch.validate(full=True)
+        columns = {name: _as_text(batch.column(name), kind) for name, kind in types.items()}
+        if not images:
+            yield columns
+            continue
+        held.append(columns)
+        num_bytes += batch.nbytes
+        if len(held) == most_rows or num_bytes >= MOST_HELD:
+            yield {name: pa.concat_arrays([piece[name] for piece in held]) for name in types}
+            held, num_bytes = [], 0
+    if held:
+        yield {name: pa.concat_arrays([piece[name] for piece in held]) for name in types}
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
 
 
 def _nothing(
@@ -320,7 +384,20 @@ def _nothing(
 def _as_text(column: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
     if kind != TEXT:
         return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
-    return column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
+    if not isinstance(column, pa.DictionaryArray):
+        return column.dictionary_encode()
+    if len(column.dictionary) <= len(column):
+        return column
+    # The dictionary of a row group comes with each of its batches: only what these rows use of it is kept.
+    encoded = column.indices.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices, column.dictionary.take(encoded.dictionary))
+
+
+def _text_bytes(column: pa.Array[Any]) -> int:
+    """The bytes of the distinct texts of a column; 0 of others."""
+    if not isinstance(column, pa.DictionaryArray) or not len(column.dictionary):
+        return 0
+    return int(pc.sum(pc.binary_length(cast(Any, column.dictionary))).as_py() or 0)
 
 
 def missing(column: pa.Array[Any]) -> np.ndarray:

@@ -275,11 +275,11 @@ def test_a_table_of_too_many_cells_is_refused_while_it_is_read(tmp_path: Path, n
     else:
         columns = {"who": ["ann"] * size, "kind": ["up"] * size, "x": np.ones(size)}
         root = write_parquet(tmp_path, columns, name, row_group_size=50_000)
-    message = refused(root, most_cells=600_000)
+    message = refused(root, most_cells=1_600_100)
     read = int(message.split(" rows")[0].rpartition(" ")[2].replace(",", ""))
     assert 200_000 < read < 330_000  # a batch more than the bound
     assert message.startswith(
-        f"{name}: the table has {read:,} rows or more x 3 columns; it may have at most 600,000"
+        f"{name}: has {read:,} rows or more x 3 columns (a row counts as 8 cells or more); at most 1,600,100 "
     )
-    assert message.endswith("cells: raise --most-cells if its rows fit into memory")
-    assert build(root, tmp_path / "out", most_cells=3 * size).train > 0
+    assert message.endswith("cells are read: raise --most-cells if 6 bytes for each fit into memory")
+    assert build(root, tmp_path / "out", most_cells=8 * size + 100).train > 0
