@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from emulator.arrays import Bools, Floats, Ints
+from traces.ordering import pieces, rows_in_order
 
 TEST_SHARE = 0.2
 """Share of the samples that are for tests, unless a setting says otherwise."""
@@ -38,20 +39,27 @@ def held_out(
     """
     if len(client) == 0:
         return np.zeros(0, dtype=np.bool_)
-    group = client.astype(np.int64) * (int(label.max()) + 1) + label
-    order = np.lexsort((at, group))
-    in_order = group[order]
-    begins = np.concatenate(([True], in_order[1:] != in_order[:-1]))
-    starts = np.flatnonzero(begins)
-    number = np.cumsum(begins) - 1  # of the group of each sample
-    place = np.arange(len(order)) - starts[number]
-    start = generator.random(len(starts))[number]
+    order = rows_in_order(client, label, at)
     test = np.zeros(len(client), dtype=np.bool_)
-    test[order] = is_test(place, start, share)
-    trains = np.bincount(client[~test], minlength=int(client.max()) + 1) > 0
-    without = np.flatnonzero(~trains[client])
+    trains = np.zeros(int(client.max()) + 1, dtype=np.bool_)
+    earliest: list[np.ndarray] = []  # the first sample of each group, which is one client's of one label
+    last, place, start = None, 0, 0.0  # the last group of the piece before, its next place, its start
+    for piece in pieces(len(order)):  # a client may have all samples: no other array of their number
+        rows = order[piece]
+        group = client[rows].astype(np.int64) * (int(label.max()) + 1) + label[rows]
+        begins = np.concatenate(([last is None or group[0] != last], group[1:] != group[:-1]))
+        first = np.concatenate(([-place], np.flatnonzero(begins)))
+        starts = np.concatenate(([start], generator.random(len(first) - 1)))
+        number = np.cumsum(begins)
+        places = np.arange(len(rows)) - first[number]
+        test[rows] = is_test(places, starts[number], share)
+        trains[client[rows][~test[rows]]] = True
+        earliest.append(rows[begins])
+        last, place, start = group[-1], int(places[-1]) + 1, float(starts[-1])
+    without = np.concatenate(earliest)
+    without = without[~trains[client[without]]]
     if len(without):
-        by_time = without[np.lexsort((at[without], client[without]))]
+        by_time = without[np.lexsort((without, at[without], client[without]))]
         _, first = np.unique(client[by_time], return_index=True)
         test[by_time[first]] = False
     return test

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -125,9 +126,17 @@ def write_arrivals(path: Path, columns: Mapping[str, np.ndarray | pa.Array[Any]]
     (client, split, step or time or order) are read faster, as the table of a trace is sorted in that way.
     A link at `path` is replaced, not followed.
     """
-    table = pa.table({name: columns[name] for name in KNOWN if name in columns})
-    with replacing(path) as file:
-        pq.write_table(table, file, row_group_size=CHUNK_ROWS, compression="zstd")
+    write_arrival_pieces(path, [columns])
+
+
+def write_arrival_pieces(path: Path, parts: Iterable[Mapping[str, np.ndarray | pa.Array[Any]]]) -> None:
+    """Write `arrivals.parquet` as `write_arrivals` does, of the same rows in parts of `CHUNK_ROWS` rows."""
+    writer: pq.ParquetWriter | None = None
+    with replacing(path) as file, ExitStack() as stack:
+        for columns in parts:
+            table = pa.table({name: columns[name] for name in KNOWN if name in columns})
+            writer = writer or stack.enter_context(pq.ParquetWriter(file, table.schema, compression="zstd"))
+            writer.write_table(table, row_group_size=CHUNK_ROWS)
 
 
 def ranks(values: np.ndarray) -> tuple[Ints, np.ndarray]:

@@ -29,8 +29,9 @@ from traces.building.table.settings import TableSettings
 from traces.building.table.shards import Shards, find_shards
 from traces.building.table.writing import FeatureWriter
 from traces.building.workspace import Workspace, workspace
-from traces.files.arrivals import write_arrivals
+from traces.files.arrivals import write_arrival_pieces
 from traces.files.facts import ARRIVALS, FEATURES, TraceFacts
+from traces.ordering import sizes_of
 
 COARSE = 2.0**16
 """Above this ratio of mean to deviation, standardised numbers of 32 bits have fewer than 8 bits left."""
@@ -105,11 +106,10 @@ def _built(
             _fill(path, statistics, root)
             written = None
         # Step 4: the arrivals, and the facts.
-        left_out = _left_out(bad, rows)
         good = np.ones(len(rows), dtype=np.bool_)
-        good[left_out] = False
-        refuse_test_only(rows.client[good], rows.split[good], rows.clients, root)
-        write_arrivals(space.path / ARRIVALS, columns_of(rows, left_out))
+        good[_left_out(bad, rows)] = False
+        refuse_test_only(rows.client, rows.split, rows.clients, root, good)
+        write_arrival_pieces(space.path / ARRIVALS, columns_of(rows, good))
     mean, deviation = statistics.finish()
     facts = TraceFacts(
         version=1,
@@ -120,16 +120,16 @@ def _built(
         origin=_origin(settings, root, getattr(encoder, "names", names)),
     )
     space.finish(facts, {} if written is None else {FEATURES: written})
-    num_train = int((rows.split[good] == TRAIN).sum())
+    num_train = int(((rows.split == TRAIN) & good).sum())
     return Built(
-        clients=len(np.unique(rows.client[good])),
+        clients=int((sizes_of(rows.client, len(rows.clients), good) > 0).sum()),
         train=num_train,
         test=int(good.sum()) - num_train,
         classes=len(rows.classes),
         shape=shape,
         when=rows.when,
-        first=int(rows.at[good].min()),
-        last=int(rows.at[good].max()),
+        first=int(rows.at.min(where=good, initial=np.iinfo(rows.at.dtype).max)),
+        last=int(rows.at.max(where=good, initial=np.iinfo(rows.at.dtype).min)),
         left_out=len(bad),
         num_bytes=len(rows) * int(np.prod(shape)) * dtype.itemsize,
         notes=_notes(rows, bad, statistics, settings),
@@ -178,8 +178,11 @@ def _write_features(
 
 def _left_out(bad: BadRows, rows: UsedRows) -> Ints:
     """The bad rows among `rows`, numbered as there."""
-    place, numbers = np.cumsum(rows.keep) - 1, bad.numbers()
-    left_out: Ints = place[numbers[rows.keep[numbers]]]
+    numbers = bad.numbers()
+    if len(numbers) == 0:
+        return numbers
+    before = np.concatenate(([0], np.cumsum(np.add.reduceat(rows.keep, numbers, dtype=np.int64))))[:-1]
+    left_out: Ints = (before + np.count_nonzero(rows.keep[: numbers[0]]))[rows.keep[numbers]]
     return left_out
 
 
@@ -302,4 +305,4 @@ def _play(rows: UsedRows) -> dict[str, object]:
     """Settings that fit: of ranks, data steps such that a client of median size has about fifty."""
     if rows.when != "order":
         return {}
-    return {"step_width": max(1, int(np.median(np.bincount(rows.client))) // 50)}
+    return {"step_width": max(1, int(np.median(sizes_of(rows.client, len(rows.clients)))) // 50)}

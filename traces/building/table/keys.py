@@ -18,10 +18,10 @@ from emulator.storage.parquet_columns import MOST_TEXTS
 from traces.arrivals import SPLITS
 from traces.building.table.bad_rows import BadRows
 from traces.building.table.instants import Instants
-from traces.building.table.ordering import ranks_of
 from traces.building.table.settings import TableSettings
 from traces.building.table.shards import TEXT, Batch, Shards, missing
 from traces.files.arrivals import BOUNDS, MOST_CLASSES
+from traces.ordering import pieces, ranks_of
 
 ROWS = 2**16
 """Rows of a batch of keys."""
@@ -315,17 +315,18 @@ class _Values(_Column):
         rank_of = np.full(len(texts) + 1, -1, dtype=np.int32)
         rank_of[order] = np.arange(len(order), dtype=np.int32)
         names = [texts[code] for code in order]
+        for piece in pieces(len(codes)):
+            codes[piece] = rank_of[codes[piece]]
         if whole and self.what == "client":
-            return rank_of[codes], np.array([int(name) for name in names], dtype=np.int64)
-        return rank_of[codes], tuple(names)
+            return codes, np.array([int(name) for name in names], dtype=np.int64)
+        return codes, tuple(names)
 
     def in_choices(self) -> np.ndarray:
         """(rows,) the number of each value among `choices`."""
         assert self.choices is not None
         numbers = np.array([self.choices.index(text) for text in self.known] or [0], dtype=np.int8)
-        codes = self.all()
-        taken: np.ndarray = numbers[np.minimum(codes, len(numbers) - 1)]
-        return taken
+        self.pieces = [numbers[np.minimum(codes, len(numbers) - 1)] for codes in self.pieces]
+        return self.all()
 
     def _is_good(self, text: str | None) -> bool:
         if not text:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,11 @@ from emulator.errors import DataFileError
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
 from traces.building.table.keys import Keys, Names
-from traces.building.table.ordering import chunks_of_clients, rows_in_order
 from traces.building.table.settings import TableSettings
 from traces.calendar import MICROSECONDS_PER_DAY, microseconds
-from traces.files.arrivals import When
+from traces.files.arrivals import CHUNK_ROWS, When
 from traces.held_out import held_out
+from traces.ordering import chunks_of_clients, pieces, rows_in_order, sizes_of
 from traces.partitions import Samples
 
 TRAIN, TEST = (SPLITS.index(split) for split in ("train", "test"))
@@ -57,7 +58,7 @@ def use_rows(keys: Keys, settings: TableSettings, bad: Bools, root: Path) -> Use
     with too few rows, and those beyond the limit.
 
     Args:
-        keys: the columns of all rows.
+        keys: the columns of all rows, which are overwritten: millions of rows are in memory once.
         settings: the rules.
         bad: (rows,) rows that cannot be used.
         root: the table, for messages.
@@ -66,57 +67,61 @@ def use_rows(keys: Keys, settings: TableSettings, bad: Bools, root: Path) -> Use
         DataFileError: no row is left, or a client has rows for tests only.
         ConfigurationError: a partition does not fit.
     """
-    rows = np.flatnonzero(~bad & _in_time(keys, settings))
+    keep = ~bad & _in_time(keys, settings)
     if keys.count is not None:
-        rows = rows[keys.count[rows] > 0]
-    _refuse_none(rows, root, "is good, arrives, and lies between since and until")
+        keep &= keys.count > 0
+    _refuse_none(keep, root, "is good, arrives, and lies between since and until")
     if settings.classes is not None:
-        size = np.bincount(keys.label[rows], minlength=len(keys.classes))
+        size = sizes_of(keys.label, len(keys.classes), keep)
         commonest = np.zeros(len(size), dtype=np.bool_)
         commonest[np.argsort(-size, kind="stable")[: settings.classes]] = True
-        rows = rows[commonest[keys.label[rows]]]
-    client, clients = _clients(keys, settings, rows)
-    if settings.min_samples > 1:
-        enough = np.bincount(client, minlength=len(clients)) >= settings.min_samples
-        rows, client = rows[enough[client]], client[enough[client]]
-        _refuse_none(rows, root, f"belongs to a client with min_samples = {settings.min_samples} rows")
-    if settings.limit is not None and settings.limit < len(rows):
-        chosen = np.arange(settings.limit) * len(rows) // settings.limit
-        rows, client = rows[chosen], client[chosen]
-    client, present = _renumbered(client, len(clients))
-    label, with_rows = _renumbered(keys.label[rows], len(keys.classes))
-    at = _arrivals(keys, settings, rows, client)
+        for piece in pieces(len(keep)):
+            keep[piece] &= commonest[keys.label[piece]]
+    keys = _only(keys, keep)
+    keys = _with_clients(keys, settings)
+    clients = keys.clients
+    if settings.min_samples > 1 or settings.limit is not None:
+        chosen = _chosen(keys, settings, root)
+        keys = _only(keys, chosen)
+        keep[keep] = chosen
+        del chosen
+    client = keys.client
+    assert client is not None
+    present = _renumber(client, len(clients))
+    with_rows = _renumber(keys.label, len(keys.classes))
+    label = keys.label.astype(np.int16)
+    at = _arrivals(keys, settings, client, len(present))
     names = clients[present] if isinstance(clients, np.ndarray) else tuple(clients[i] for i in present)
     if keys.split is not None:
-        split = keys.split[rows]
+        split = keys.split
         refuse_test_only(client, split, names, root)
     else:
         generator = RandomStreams(settings.seed).generator("split")
-        split = np.zeros(len(rows), dtype=np.int8)
+        split = np.zeros(len(label), dtype=np.int8)
         for some in chunks_of_clients(client, len(names)):  # the same as at once, in less memory
             split[some] = held_out(client[some], label[some], at[some], settings.test_share, generator)
-    count = None if keys.count is None else keys.count[rows]
-    keep = np.zeros(keys.num_rows, dtype=np.bool_)
-    keep[rows] = True
     return UsedRows(
         keep=keep,
         client=client,
         clients=names,
-        label=label.astype(np.int16),
+        label=label,
         classes=tuple(keys.classes[i] for i in with_rows),
         when=settings.when,
         at=at,
         has_zone=keys.has_zone,
         split=split,
-        count=count,
-        concept=None if keys.concept is None else keys.concept[rows],
-        weight=_weights(settings, at, split, count, root),
+        count=keys.count,
+        concept=keys.concept,
+        weight=_weights(settings, at, split, keys.count, root),
     )
 
 
-def refuse_test_only(client: np.ndarray, split: np.ndarray, names: Names, root: Path) -> None:
-    """Raise DataFileError for a client that has rows for tests and none for training."""
-    has = [np.bincount(client[split == number], minlength=len(names)) > 0 for number in (TRAIN, TEST)]
+def refuse_test_only(
+    client: np.ndarray, split: np.ndarray, names: Names, root: Path, good: Bools | None = None
+) -> None:
+    """Raise DataFileError for a client with rows for tests and none for training, of the rows `good` (n,)."""
+    of_split = [split == number if good is None else (split == number) & good for number in (TRAIN, TEST)]
+    has = [sizes_of(client, len(names), where) > 0 for where in of_split]
     only = np.flatnonzero(~has[0] & has[1])
     if len(only):
         raise DataFileError(
@@ -126,21 +131,27 @@ def refuse_test_only(client: np.ndarray, split: np.ndarray, names: Names, root: 
         )
 
 
-def columns_of(rows: UsedRows, left_out: Ints) -> dict[str, np.ndarray | pa.Array[Any]]:
-    """The columns of `arrivals.parquet`, in the order of a trace's table: (client, split, arrival).
+def columns_of(rows: UsedRows, good: Bools) -> Iterator[dict[str, np.ndarray | pa.Array[Any]]]:
+    """Yield the columns of `arrivals.parquet` in pieces of `CHUNK_ROWS`, those of the rows `good` (n,).
 
-    `left_out` (k,) are rows, numbered as in `rows`, that turned out to be bad.
+    They are in the order of a trace's table: (client, split, arrival).
     """
     order = rows_in_order(rows.client, rows.split, rows.at)
-    if len(left_out):
-        order = order[~np.isin(order, left_out)]
-    names = rows.clients
+    if not good.all():
+        order = order[good[order]]
+    names = None if isinstance(rows.clients, np.ndarray) else pa.array(rows.clients, pa.string())
+    for first in range(0, len(order), CHUNK_ROWS):
+        yield _columns_of(rows, order[first : first + CHUNK_ROWS], names)
+
+
+def _columns_of(rows: UsedRows, order: np.ndarray, names: Any) -> dict[str, np.ndarray | pa.Array[Any]]:
+    """The columns of the rows `order` (k,); the clients are `names`, or numbers if it is None."""
     codes: Any = pa.array(rows.client[order].astype(np.int32))
     columns: dict[str, np.ndarray | pa.Array[Any]] = {}
     columns["client"] = (
-        names[rows.client[order]]
-        if isinstance(names, np.ndarray)
-        else pa.DictionaryArray.from_arrays(codes, pa.array(names, pa.string()))
+        rows.clients[rows.client[order]]
+        if isinstance(rows.clients, np.ndarray)
+        else pa.DictionaryArray.from_arrays(codes, names)
     )
     columns["label"] = rows.label[order]
     columns["sample"] = order.astype(np.int32)
@@ -170,28 +181,70 @@ def _in_time(keys: Keys, settings: TableSettings) -> Bools:
     return kept
 
 
-def _clients(keys: Keys, settings: TableSettings, rows: Ints) -> tuple[np.ndarray, Names]:
-    """The client of each of `rows` (n,), and all clients."""
+def _only(keys: Keys, keep: Bools) -> Keys:
+    """The rows of `keys` with `keep` (rows,), whose columns are overwritten."""
+    if keep.all():
+        return keys
+    names = ("client", "label", "at", "split", "count", "concept")
+    known = [name for name in names if getattr(keys, name) is not None]
+    columns = _compressed([getattr(keys, name) for name in known], keep)
+    return replace(keys, num_rows=len(columns[0]), **dict(zip(known, columns, strict=True)))
+
+
+def _compressed(columns: list[np.ndarray], keep: Bools) -> list[np.ndarray]:
+    """The values of `columns` (rows,) where `keep` (rows,), moved to their front: no second copy is made."""
+    num = int(keep.sum())
+    for column in columns:
+        last = 0
+        for piece in pieces(len(keep)):
+            kept = column[piece][keep[piece]]
+            column[last : last + len(kept)] = kept
+            last += len(kept)
+    return [column[:num] for column in columns]
+
+
+def _chosen(keys: Keys, settings: TableSettings, root: Path) -> Bools:
+    """(n,) whether each row is of a client with `min_samples` rows, and within the limit."""
+    client = keys.client
+    assert client is not None
+    enough = sizes_of(client, len(keys.clients)) >= settings.min_samples
+    chosen = np.ones(len(client), dtype=np.bool_)
+    for piece in pieces(len(client)):
+        chosen[piece] = enough[client[piece]]
+    _refuse_none(chosen, root, f"belongs to a client with min_samples = {settings.min_samples} rows")
+    num = int(chosen.sum())
+    if settings.limit is not None and settings.limit < num:
+        spread = np.zeros(num, dtype=np.bool_)
+        for piece in pieces(settings.limit):
+            spread[np.arange(piece.start, piece.stop) * num // settings.limit] = True
+        chosen[chosen] = spread
+    return chosen
+
+
+def _with_clients(keys: Keys, settings: TableSettings) -> Keys:
+    """The keys with a client of each row: those of the column, or those that the partition deals."""
     if keys.client is not None:
-        return keys.client[rows], keys.clients
+        return keys
     assert settings.partition is not None  # the settings make sure of it
     partition = settings.partition.build()
-    labels, _ = _renumbered(keys.label[rows], len(keys.classes))
+    labels = keys.label.astype(np.int64)
+    _renumber(labels, len(keys.classes))
     generator = RandomStreams(settings.seed).generator("partition")
-    client = partition.divide(Samples(labels.astype(np.int64)), settings.clients, generator)
-    return client.astype(np.int32), np.arange(int(client.max()) + 1)
+    client = partition.divide(Samples(labels), settings.clients, generator)
+    return replace(keys, client=client.astype(np.int32), clients=np.arange(int(client.max()) + 1))
 
 
-def _arrivals(keys: Keys, settings: TableSettings, rows: Ints, client: np.ndarray) -> np.ndarray:
-    """(n,) when each of `rows` arrives: the time, the data step, or the rank within the client."""
+def _arrivals(keys: Keys, settings: TableSettings, client: np.ndarray, num_clients: int) -> np.ndarray:
+    """(n,) when each row arrives: the time, the data step, or the rank within the client."""
     if settings.when != "order":
-        return np.zeros(len(rows), dtype=np.int32) if keys.at is None else keys.at[rows]
-    at = rows if keys.at is None else keys.at[rows]
-    order = rows_in_order(client, at)
-    size = np.bincount(client)
-    start = np.repeat(np.cumsum(size) - size, size)
-    rank = np.empty(len(rows), dtype=np.int32)
-    rank[order] = np.arange(len(rows)) - start
+        return np.zeros(len(client), dtype=np.int32) if keys.at is None else keys.at
+    order = rows_in_order(client) if keys.at is None else rows_in_order(client, keys.at)
+    size = sizes_of(client, num_clients)
+    start = np.cumsum(size) - size
+    rank = np.empty(len(client), dtype=np.int32)
+    for piece in pieces(len(client)):
+        rows = order[piece]
+        rank[rows] = np.arange(piece.start, piece.stop) - start[client[rows]]
     return rank
 
 
@@ -215,13 +268,16 @@ def _weights(
     return counts if count is None else counts * count
 
 
-def _renumbered(codes: np.ndarray, most: int) -> tuple[np.ndarray, Ints]:
-    """`codes` (n,) renumbered without those that do not occur; and the old number of each that does."""
-    occurs = np.bincount(codes, minlength=most) > 0
-    present = np.flatnonzero(occurs)
-    return (codes if occurs.all() else (np.cumsum(occurs) - 1).astype(np.int32)[codes]), present
+def _renumber(codes: np.ndarray, most: int) -> Ints:
+    """Renumber `codes` (n,), in place, without those that do not occur; returns the old number of each."""
+    occurs = sizes_of(codes, most) > 0
+    if not occurs.all():
+        number = np.cumsum(occurs) - 1
+        for piece in pieces(len(codes)):
+            codes[piece] = number[codes[piece]]
+    return np.flatnonzero(occurs)
 
 
-def _refuse_none(rows: Ints, root: Path, rule: str) -> None:
-    if len(rows) == 0:
+def _refuse_none(keep: Bools, root: Path, rule: str) -> None:
+    if not keep.any():
         raise DataFileError(root, f"no row of it {rule}")

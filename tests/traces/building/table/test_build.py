@@ -202,7 +202,7 @@ def test_csv_and_parquet_give_the_same_trace(tmp_path: Path) -> None:
 def test_tests_are_held_out_as_from_all_rows_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = write_parquet(tmp_path, a_large_table(3000, 1))
     whole = built(root, step="day")
-    monkeypatch.setattr("traces.building.table.ordering.CHUNK_ROWS", 200)
+    monkeypatch.setattr("traces.ordering.CHUNK_ROWS", 200)
     build(root, tmp_path / "chunks", step="day")
     assert everything(tmp_path / "chunks") == everything(whole.path)
     assert whole.rows.split is not None
@@ -317,7 +317,7 @@ def test_an_unfinished_build_with_other_settings_is_not_resumed(
 ) -> None:
     root = write(tmp_path, TINY)
     with monkeypatch.context() as patch:
-        patch.setattr("traces.building.table.build.write_arrivals", _interrupt)
+        patch.setattr("traces.building.table.build.write_arrival_pieces", _interrupt)
         with pytest.raises(KeyboardInterrupt):
             build(root, tmp_path / "out", step="day")
     with pytest.raises(InputError, match="begun with another settings; give --fresh"):

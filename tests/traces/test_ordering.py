@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from traces.building.table import ordering
-from traces.building.table.ordering import chunks_of_clients, ranks_of, rows_in_order
+from traces import ordering
+from traces.ordering import chunks_of_clients, ranks_of, rows_in_order
 
 NUMBERS = some.integers(-(2**62), 2**62) | some.integers(-3, 3)
 
