@@ -47,7 +47,7 @@ def held_out(
     for piece in pieces(len(order)):  # a client may have all samples: no other array of their number
         rows = order[piece]
         group = client[rows].astype(np.int64) * (int(label.max()) + 1) + label[rows]
-        begins = np.concatenate(([last is None or group[0] != last], group[1:] != group[:-1]))
+        begins = np.diff(group, prepend=group[0] + 1 if last is None else last) != 0
         first = np.concatenate(([-place], np.flatnonzero(begins)))
         starts = np.concatenate(([start], generator.random(len(first) - 1)))
         number = np.cumsum(begins)

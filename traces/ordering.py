@@ -45,29 +45,14 @@ def rows_in_order(*columns: np.ndarray) -> np.ndarray:
             packed |= np.arange(piece.start, piece.start + len(packed))
         key.sort()
         key &= (1 << row_bits) - 1
-        after = np.empty(num_rows, dtype=np.min_scalar_type(-num_rows))
-        for piece in pieces(num_rows):
-            after[piece] = key[piece] if order is None else order[key[piece]]
+        if order is not None:
+            for piece in pieces(num_rows):
+                key[piece] = order[key[piece]]
+            del order
+        order = key.astype(np.min_scalar_type(-num_rows))
         del key
-        order = after
     assert order is not None
     return order
-
-
-def chunks_of_clients(client: np.ndarray, num_clients: int) -> Iterator[np.ndarray]:
-    """Yield all rows of some clients at a time, in order of client: `CHUNK_ROWS`, or those of one client.
-
-    `client` (n,) is in [0, num_clients).
-    """
-    order = rows_in_order(client)
-    ends = np.cumsum(sizes_of(client, num_clients))
-    first = 0
-    while first < len(order):
-        number = int(np.searchsorted(ends, first + CHUNK_ROWS, side="right")) - 1
-        last = int(ends[number]) if number >= 0 and ends[number] > first else 0
-        last = last or int(ends[np.searchsorted(ends, first, side="right")])
-        yield order[first:last]
-        first = last
 
 
 def ranks_of(values: np.ndarray) -> tuple[Ints, np.ndarray]:
@@ -83,7 +68,8 @@ def ranks_of(values: np.ndarray) -> tuple[Ints, np.ndarray]:
     for piece in pieces(len(values)):
         rows = order[piece]
         ascending = values[rows].astype(np.int64)
-        differs = np.concatenate(([last is None or ascending[0] != last], ascending[1:] != ascending[:-1]))
+        differs = np.concatenate(([True], ascending[1:] != ascending[:-1]))
+        differs[0] = last is None or ascending[0] != last
         rank[rows] = np.cumsum(differs) + (num - 1)
         distinct.append(ascending[differs])
         num, last = num + len(distinct[-1]), ascending[-1]

@@ -26,6 +26,9 @@ from traces.ordering import pieces, ranks_of
 ROWS = 2**16
 """Rows of a batch of keys."""
 
+BLOCK_BYTES = 2**26
+"""Bytes of a block of a column, of eight bytes a row."""
+
 MOST_CATEGORIES = 4096
 """Most values of a feature that becomes one column for each."""
 
@@ -166,15 +169,38 @@ def _arrival(shards: Shards, settings: TableSettings, bad: BadRows) -> _Times | 
 
 
 class _Column:
-    """A column that is read batch by batch, and then as a whole."""
+    """A column that is read batch by batch, and then as a whole.
+
+    NOTE: what is read is kept in large blocks, which the system takes back at once when they are freed; of
+    arrays as long as a batch, the allocator keeps as much memory as they had.
+    """
 
     def __init__(self, name: str, bad: BadRows) -> None:
         self.name = name
         self.bad = bad
-        self.pieces: list[np.ndarray] = []
+        self._blocks: list[np.ndarray] = []
+        self._used = 0  # of the last block
 
     def add(self, batch: Batch, start: int) -> None:
-        self.pieces.append(self.values(batch, start))
+        values = self.values(batch, start)
+        while len(values):
+            if not self._blocks or self._used == len(self._blocks[-1]) or self._widens(values):
+                self._cut()
+                self._blocks.append(np.empty(BLOCK_BYTES // 8, values.dtype))
+            block = self._blocks[-1][self._used :][: len(values)]
+            block[:] = values[: len(block)]
+            self._used += len(block)
+            values = values[len(block) :]
+
+    def _widens(self, values: np.ndarray) -> bool:
+        """Whether `values` are of a longer type than the last block; shorter ones fit into it."""
+        return values.dtype.itemsize > self._blocks[-1].dtype.itemsize
+
+    def _cut(self) -> None:
+        """Leave off what the last block has no values for."""
+        if self._blocks:
+            self._blocks[-1] = self._blocks[-1][: self._used]
+        self._used = 0
 
     def values(self, batch: Batch, start: int) -> np.ndarray:
         """(rows,) what is kept of a batch; raises DataFileError for a value that breaks a rule."""
@@ -182,8 +208,13 @@ class _Column:
 
     def all(self) -> np.ndarray:
         """(rows,) what was kept of all batches, which is forgotten."""
-        whole = np.concatenate(self.pieces)
-        self.pieces.clear()
+        self._cut()
+        whole = np.empty(sum(map(len, self._blocks)), max(block.dtype for block in self._blocks))
+        last = len(whole)
+        while self._blocks:  # each one is freed before the next one is copied
+            block = self._blocks.pop()
+            whole[last - len(block) : last] = block
+            last -= len(block)
         return whole
 
 
@@ -325,8 +356,11 @@ class _Values(_Column):
         """(rows,) the number of each value among `choices`."""
         assert self.choices is not None
         numbers = np.array([self.choices.index(text) for text in self.known] or [0], dtype=np.int8)
-        self.pieces = [numbers[np.minimum(codes, len(numbers) - 1)] for codes in self.pieces]
-        return self.all()
+        codes = self.all()
+        taken = np.empty(len(codes), np.int8)
+        for piece in pieces(len(codes)):
+            taken[piece] = numbers[np.minimum(codes[piece], len(numbers) - 1)]
+        return taken
 
     def _is_good(self, text: str | None) -> bool:
         if not text:
@@ -353,7 +387,8 @@ class _Labels(_Values):
         fraction = next(filter(_FRACTION.match, self.known), None)
         if fraction is not None and all(map(_NUMBER.match, self.known)):
             raise DataFileError(self._path, f"label: column {self.name!r} holds {fraction}, {REGRESSION}")
-        return super().finish()
+        codes, classes = super().finish()
+        return codes.astype(np.int16), classes
 
     def too_many(self, batch: Batch) -> DataFileError:
         return DataFileError(

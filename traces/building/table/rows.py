@@ -20,7 +20,7 @@ from traces.building.table.settings import TableSettings
 from traces.calendar import MICROSECONDS_PER_DAY, microseconds
 from traces.files.arrivals import CHUNK_ROWS, When
 from traces.held_out import held_out
-from traces.ordering import chunks_of_clients, pieces, rows_in_order, sizes_of
+from traces.ordering import pieces, rows_in_order, sizes_of
 from traces.partitions import Samples
 
 TRAIN, TEST = (SPLITS.index(split) for split in ("train", "test"))
@@ -89,7 +89,7 @@ def use_rows(keys: Keys, settings: TableSettings, bad: Bools, root: Path) -> Use
     assert client is not None
     present = _renumber(client, len(clients))
     with_rows = _renumber(keys.label, len(keys.classes))
-    label = keys.label.astype(np.int16)
+    label = keys.label
     at = _arrivals(keys, settings, client, len(present))
     names = clients[present] if isinstance(clients, np.ndarray) else tuple(clients[i] for i in present)
     if keys.split is not None:
@@ -97,9 +97,7 @@ def use_rows(keys: Keys, settings: TableSettings, bad: Bools, root: Path) -> Use
         refuse_test_only(client, split, names, root)
     else:
         generator = RandomStreams(settings.seed).generator("split")
-        split = np.zeros(len(label), dtype=np.int8)
-        for some in chunks_of_clients(client, len(names)):  # the same as at once, in less memory
-            split[some] = held_out(client[some], label[some], at[some], settings.test_share, generator)
+        split = held_out(client, label, at, settings.test_share, generator).view(np.int8)
     return UsedRows(
         keep=keep,
         client=client,
@@ -187,7 +185,7 @@ def _only(keys: Keys, keep: Bools) -> Keys:
         return keys
     names = ("client", "label", "at", "split", "count", "concept")
     known = [name for name in names if getattr(keys, name) is not None]
-    columns = _compressed([getattr(keys, name) for name in known], keep)
+    columns: list[Any] = _compressed([getattr(keys, name) for name in known], keep)
     return replace(keys, num_rows=len(columns[0]), **dict(zip(known, columns, strict=True)))
 
 
