@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO
 
 from emulator.errors import DataFileError
 from emulator.storage.tables import MOST_BYTES
@@ -78,34 +77,3 @@ class Tally:
             f"{problem}; at most {self.most_cells:,} cells are read: raise --most-cells if "
             f"{BYTES_OF_A_CELL} bytes for each fit into memory",
         )
-
-
-class CountedText:
-    """A binary file whose bytes are counted as they are read; as much of a file as pyarrow asks for."""
-
-    def __init__(self, file: BinaryIO, path: Path, tally: Tally) -> None:
-        self._file = file
-        self._path = path
-        self._tally = tally
-
-    @property
-    def closed(self) -> bool:
-        return self._file.closed
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self._file.close()
-
-    def read(self, size: int = -1) -> bytes:
-        """The next `size` bytes; DataFileError once too much has been read."""
-        content = self._file.read(size)
-        self._tally.add_text(self._path, len(content))
-        return content

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from emulator.arrays import Floats, Ints
 from emulator.errors import DataFileError
 from emulator.storage.bounded import is_file
 from emulator.storage.tables import MOST_BYTES, MOST_REASON
-from traces.building.tally import CountedText, Tally
+from traces.building.tally import Tally
 
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
@@ -48,13 +48,9 @@ class TextColumns:
         )
         self._columns: dict[str, list[str]] = {name: [] for name in used}
         self.num_rows = 0
+        tally.add_text(path, path.stat().st_size)
         try:
-            with (
-                path.open("rb") as file,
-                pyarrow.csv.open_csv(
-                    cast(Any, CountedText(file, path, tally)), convert_options=options
-                ) as reader,
-            ):
+            with pyarrow.csv.open_csv(path, convert_options=options) as reader:
                 for batch in reader:
                     tally.add_rows(path, len(batch), len(names))
                     self.num_rows += len(batch)

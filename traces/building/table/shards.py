@@ -12,10 +12,9 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +27,7 @@ from emulator.storage.bounded import is_file
 from emulator.storage.parquet_columns import MOST_ROWS, damage_in_one_line
 from emulator.storage.tables import MOST_CELLS, MOST_COLUMNS, MOST_REASON, SUFFIXES
 from traces.building.folders import files_below
-from traces.building.tally import CountedText, Tally
+from traces.building.tally import Tally
 
 MOST_HEADER_BYTES = 2**20
 """Most bytes of the first line of a CSV."""
@@ -120,7 +119,7 @@ class Shards:
         tally = tally or self.tally()
         for path in self.files:
             if self.is_csv:
-                parts = _csv_batches(path, types, malformed, tally)
+                parts = _csv_batches(path, types, malformed)
             else:
                 parts = _parquet_batches(path, types, most_rows, max(0, skip - total), tally)
             first = -1
@@ -147,9 +146,12 @@ def find_shards(root: Path, *, most_cells: int = MOST_CELLS, skips_bad: bool = F
     files = _files(root)
     kinds: dict[str, pa.DataType] = {}
     is_csv = not files[0].name.endswith(".parquet")
+    tally = Tally(most_cells, remedy=_REMEDY)
     for path in files:
         if path.stat().st_size == 0:
             raise DataFileError(path, "is empty")
+        if is_csv:
+            _count_text(path, tally)
         own = _csv_kinds(path, skips_bad) if is_csv else _parquet_kinds(path)
         if path == files[0]:
             kinds = own
@@ -207,6 +209,20 @@ def _checked(path: Path, names: Sequence[str]) -> None:
         raise DataFileError(path, f"column {blank} has no name")
 
 
+def _count_text(path: Path, tally: Tally) -> None:
+    """Count the text of a CSV, for which a compressed one is decompressed.
+
+    NOTE: not while it is parsed: a reader of Python's in the threads of pyarrow's CSV reader may be at work
+    when the process ends, which then never ends.
+    """
+    if path.suffix != ".gz":
+        tally.add_text(path, path.stat().st_size)
+        return
+    with damage_in_one_line(path), gzip.open(path) as file:
+        while content := file.read(_BLOCK):
+            tally.add_text(path, len(content))
+
+
 def _csv_names(path: Path) -> list[str]:
     """The columns of a CSV, checked."""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
@@ -234,7 +250,7 @@ def _csv_kinds(path: Path, skips_bad: bool) -> dict[str, pa.DataType]:
         _csv_names(path)
         malformed = (lambda: True) if skips_bad else None
         try:
-            with _csv_reader(path, {}, malformed, Tally(MOST_CELLS), use_threads=True) as reader:
+            with _csv_reader(path, {}, malformed, use_threads=True) as reader:
                 schema = reader.schema
         except pa.ArrowInvalid as error:
             raise _csv_error(path, {}, malformed, error) from error
@@ -258,12 +274,12 @@ def _parquet_kinds(path: Path) -> dict[str, pa.DataType]:
 
 
 def _csv_batches(
-    path: Path, types: Mapping[str, pa.DataType], malformed: Callable[[], bool] | None, tally: Tally
+    path: Path, types: Mapping[str, pa.DataType], malformed: Callable[[], bool] | None
 ) -> Iterator[tuple[int, Mapping[str, pa.Array[Any]]]]:
     with damage_in_one_line(path):
         first = 0
         try:
-            with _csv_reader(path, types, malformed, tally, use_threads=True) as reader:
+            with _csv_reader(path, types, malformed, use_threads=True) as reader:
                 for batch in reader:
                     if len(batch):
                         yield first, {name: batch.column(name) for name in types}
@@ -272,31 +288,19 @@ def _csv_batches(
             raise _csv_error(path, types, malformed, error) from error
 
 
-@contextmanager
 def _csv_reader(
-    path: Path,
-    types: Mapping[str, pa.DataType],
-    malformed: Callable[[], bool] | None,
-    tally: Tally,
-    *,
-    use_threads: bool,
-) -> Iterator[pyarrow.csv.CSVStreamingReader]:
-    """Context in which a CSV is read, decompressed if its name says so; `tally` counts its text."""
-
+    path: Path, types: Mapping[str, pa.DataType], malformed: Callable[[], bool] | None, *, use_threads: bool
+) -> pyarrow.csv.CSVStreamingReader:
     def left_out(_: object) -> Literal["skip", "error"]:
         assert malformed is not None
         return "skip" if malformed() else "error"
 
-    with (
-        gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file,
-        pyarrow.csv.open_csv(
-            cast(Any, CountedText(cast(BinaryIO, file), path, tally)),
-            pyarrow.csv.ReadOptions(block_size=_BLOCK, use_threads=use_threads),
-            pyarrow.csv.ParseOptions(invalid_row_handler=None if malformed is None else left_out),
-            pyarrow.csv.ConvertOptions(include_columns=list(types), column_types=dict(types)),
-        ) as reader,
-    ):
-        yield reader
+    return pyarrow.csv.open_csv(
+        path,
+        pyarrow.csv.ReadOptions(block_size=_BLOCK, use_threads=use_threads),
+        pyarrow.csv.ParseOptions(invalid_row_handler=None if malformed is None else left_out),
+        pyarrow.csv.ConvertOptions(include_columns=list(types), column_types=dict(types)),
+    )
 
 
 def _csv_error(
@@ -305,7 +309,7 @@ def _csv_error(
     """The error of a CSV, with its row: it is read once more, by one thread, which counts the rows."""
     try:
         quiet = None if malformed is None else lambda: True
-        with _csv_reader(path, types, quiet, Tally(MOST_CELLS, remedy=_REMEDY), use_threads=False) as reader:
+        with _csv_reader(path, types, quiet, use_threads=False) as reader:
             for _ in reader:
                 pass
     except pa.ArrowInvalid as again:
