@@ -531,7 +531,6 @@ SLOW: Mapping[str, Collection[str]] = {
     ),
     "tests/traces/building/kinds/test_waymo.py": ("test_images_are_read_a_few_rows_at_a_time",),
     "tests/traces/building/table/test_build.py": (),
-    "tests/traces/building/table/test_ordering.py": (),
     "tests/traces/building/table/test_refusals.py": (
         "test_a_value_of_another_type_than_the_first_rows_is_named_with_its_row",
         "test_fractions_among_whole_labels_are_a_regression_target",

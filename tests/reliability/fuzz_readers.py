@@ -1,11 +1,15 @@
 """Fuzzer: feeds damaged and hostile files to every reader, which must accept them or raise an EmulatorError.
 
     python tests/reliability/fuzz_readers.py --inputs 100000 --seed 0
+    python tests/reliability/fuzz_readers.py --builders --damaged 20 --seed 0
 
 An input is a valid file after a few mutations. The seed, the reader's name and the input's number determine
 its bytes. Each reader runs in a process of its own with a limited address space, which is killed when an
 input takes too long: so crashes, hangs and excessive allocations are detected as well as exceptions. Inputs
 that cause a finding are saved, and the exit code is then 1.
+
+With `--builders`, every data set of `hostile_data_sets.py` is built instead, by the command in a process of
+its own with the same limit, and then so many damaged ones: each must end well, or in one line, exit code 2.
 """
 
 from __future__ import annotations
@@ -13,6 +17,8 @@ from __future__ import annotations
 import argparse
 import json
 import mmap
+import random
+import re
 import resource
 import subprocess
 import sys
@@ -26,6 +32,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from tests.processes.forked import ROOT, run
+from tests.reliability.hostile_data_sets import HOSTILE, damage
 from tests.reliability.mutations import make_input
 from tests.reliability.readers import READERS
 
@@ -33,6 +41,8 @@ MOST_S = 10.0
 """Wall seconds for one input, of some kilobytes."""
 ADDRESS_SPACE = 3 * 2**30
 """Bytes that the process may map in addition to what it has at its start."""
+PROGRESS = re.compile(r"[0-9,]+ of [0-9,]+|left out: .*")
+"""What a build prints besides an error."""
 MOST_SHOWN = 100
 """Findings to print; all of them are saved."""
 TRACED_EVERY = 16
@@ -178,6 +188,53 @@ def watch(
         return None, f"the process ended with {code}: {errors[-400:]}"
 
 
+# -- builders -----------------------------------------------------------------------------------------------
+
+BUILD = """
+import sys
+import experiments.cli, traces.building.images, traces.building.table.build
+from tests.reliability.fuzz_readers import limit_memory
+limit_memory()
+sys.argv = ["driftscale", "traces", "build", *sys.argv[1:]]
+experiments.cli.main()
+"""
+MOST_BUILD_S = 120.0
+
+
+def built(name: str, folder: Path, draw: random.Random | None = None) -> str:
+    """Build a hostile data set, with `draw` a damaged one, below `folder`; the finding, or ""."""
+    arguments = HOSTILE[name](folder)
+    if draw is not None:
+        damage(folder, draw)
+    command = [sys.executable, "-c", BUILD, *arguments, "--out", str(folder / "out"), "--workers", "2"]
+    try:
+        ended = run(command, cwd=ROOT, capture_output=True, text=True, timeout=MOST_BUILD_S)
+    except subprocess.TimeoutExpired:
+        return f"more than {MOST_BUILD_S:g} s"
+    lines = [line for line in ended.stderr.splitlines() if not PROGRESS.fullmatch(line)]
+    if ended.returncode == 0 or (
+        ended.returncode == 2 and len(lines) == 1 and lines[0].startswith("error: ")
+    ):
+        return ""
+    return f"ended with {ended.returncode}: {ended.stderr[-1000:]}"
+
+
+def fuzz_builders(seed: int, num_damaged: int) -> list[str]:
+    """Build all hostile data sets, and damaged ones drawn from `seed`; returns the findings."""
+    draws: list[random.Random | None] = [random.Random(f"{seed}/{number}") for number in range(num_damaged)]
+    inputs: list[tuple[str, random.Random | None]] = [(name, None) for name in HOSTILE]
+    inputs += [(draw.choice(list(HOSTILE)), draw) for draw in draws if draw is not None]
+    problems = []
+    for number, (name, draw) in enumerate(inputs):
+        with tempfile.TemporaryDirectory() as folder:
+            start = time.monotonic()
+            problem = built(name, Path(folder), draw)
+            shown = f"{number}: {name}{', damaged' if draw else ''}"
+            print(f"{shown}: {problem or 'ok'}, {time.monotonic() - start:.1f} s", flush=True)
+            problems += [f"{shown}: {problem}"] * bool(problem)
+    return problems
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -186,8 +243,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--reader", action="append", choices=READERS, help="only these")
     parser.add_argument("--save", type=Path, default=Path("found"), help="where findings are saved")
+    parser.add_argument("--builders", action="store_true", help="build hostile data sets")
+    parser.add_argument("--damaged", type=int, default=0, help="of these, so many damaged ones as well")
     parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.builders:
+        sys.exit(1 if fuzz_builders(arguments.seed, arguments.damaged) else 0)
     if arguments.child:
         reader, *numbers, progress_file = arguments.child
         child(reader, *map(int, numbers), Path(progress_file))

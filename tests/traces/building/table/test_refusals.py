@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from emulator.errors import InputError
 from tests.traces.building.table.tables import TINY, build, refused, write, write_parquet
+from traces.building import tally
 from traces.building.table.settings import TableSettings
 
 HEAD = "who,kind,t,a\n"
@@ -282,6 +283,39 @@ def test_a_table_of_too_many_cells_is_refused_while_it_is_read(tmp_path: Path, n
         f"{name}: has {read:,} rows or more x 3 columns (a row counts as 8 cells or more); at most "
     )
     assert message.endswith(
-        "2,000,100 cells are read: raise --most-cells if 6 bytes for each fit into memory"
+        "1,600,100 cells are read: raise --most-cells if 6 bytes for each fit into memory"
     )
     assert build(root, tmp_path / "out", most_cells=8 * size + 100).train > 0
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+def test_a_table_of_too_much_text_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Its texts are longer than the bound together, and short enough each."""
+    names = [f"{number:05d}" * 20 for number in range(2000)]
+    if name == "t.parquet":
+        root = write_parquet(tmp_path, {"who": names, "kind": ["up"] * 2000, "x": np.ones(2000)}, name)
+    else:
+        root = write(tmp_path, "who,kind,x\n" + "".join(f"{text},up,1\n" for text in names), name)
+    monkeypatch.setattr(tally, "MOST_TEXT", 150_000)
+    assert refused(root) == (
+        f"{name}: has more than 150,000 bytes of text: save it as Parquet with columns of numbers, which are "
+        "no text"
+    )
+    monkeypatch.setattr(tally, "MOST_TEXT", 250_000)
+    assert build(root, tmp_path / "out").clients == 2000
+
+
+def test_names_count_as_cells_since_they_stay_in_memory(tmp_path: Path) -> None:
+    root = write(tmp_path, "who,kind,x\n" + "".join(f"client-{number:04d},up,1\n" for number in range(1000)))
+    assert refused(root, most_cells=50_000) == (
+        "table.csv: has 1,000 rows or more with 1,000 different names (a name counts as 32 cells, and one "
+        "for each letter); at most 50,000 cells are read: raise --most-cells if 6 bytes for each fit into memory"
+    )
+    assert build(root, tmp_path / "out", most_cells=60_000).clients == 1000
+
+
+def test_too_many_columns_are_refused_before_their_names_are_compared(tmp_path: Path) -> None:
+    root = write(tmp_path, ",".join(f"{number:x}" for number in range(150_000)) + "\n")
+    assert refused(root) == "table.csv: has 150000 columns; a table has at most 16384"
