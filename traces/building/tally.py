@@ -15,7 +15,7 @@ from emulator.storage.tables import MOST_BYTES
 MOST_TEXT = MOST_BYTES
 """Most bytes of text of a data set, when decompressed."""
 
-CELLS_OF_A_ROW = 8
+CELLS_OF_A_ROW = 10
 """A row counts as at least that many cells: its client, label and time are sorted in memory."""
 
 CELLS_OF_A_SAMPLE = 32

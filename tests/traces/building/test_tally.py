@@ -36,9 +36,7 @@ KINDS: dict[str, tuple[Callable[[Path], Path], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_too_many_samples_are_refused_before_a_pixel_is_read(
-    tmp_path: Path, kind: str
-) -> None:
+def test_too_many_samples_are_refused_before_a_pixel_is_read(tmp_path: Path, kind: str) -> None:
     make, options = KINDS[kind]
     root = make(tmp_path / "data")
     with pytest.raises(InputError, match=r"rows or more.* at most 100 cells are read: raise --most-cells"):

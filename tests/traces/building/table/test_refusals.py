@@ -276,16 +276,16 @@ def test_a_table_of_too_many_cells_is_refused_while_it_is_read(tmp_path: Path, n
     else:
         columns = {"who": ["ann"] * size, "kind": ["up"] * size, "x": np.ones(size)}
         root = write_parquet(tmp_path, columns, name, row_group_size=50_000)
-    message = refused(root, most_cells=1_600_100)
+    message = refused(root, most_cells=2_000_100)
     read = int(message.split(" rows")[0].rpartition(" ")[2].replace(",", ""))
     assert 200_000 < read < 330_000  # a batch more than the bound
     assert message.startswith(
-        f"{name}: has {read:,} rows or more x 3 columns (a row counts as 8 cells or more); at most "
+        f"{name}: has {read:,} rows or more x 3 columns (a row counts as 10 cells or more); at most "
     )
     assert message.endswith(
-        "1,600,100 cells are read: raise --most-cells if 6 bytes for each fit into memory"
+        "2,000,100 cells are read: raise --most-cells if 6 bytes for each fit into memory"
     )
-    assert build(root, tmp_path / "out", most_cells=8 * size + 100).train > 0
+    assert build(root, tmp_path / "out", most_cells=10 * size + 100).train > 0
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
@@ -311,7 +311,8 @@ def test_names_count_as_cells_since_they_stay_in_memory(tmp_path: Path) -> None:
     root = write(tmp_path, "who,kind,x\n" + "".join(f"client-{number:04d},up,1\n" for number in range(1000)))
     assert refused(root, most_cells=50_000) == (
         "table.csv: has 1,000 rows or more with 1,000 different names (a name counts as 32 cells, and one "
-        "for each letter); at most 50,000 cells are read: raise --most-cells if 6 bytes for each fit into memory"
+        "for each letter); at most 50,000 cells are read: raise --most-cells if 6 bytes for each fit into "
+        "memory"
     )
     assert build(root, tmp_path / "out", most_cells=60_000).clients == 1000
 
