@@ -21,7 +21,7 @@ from tests.reliability.rows import ARMS, row
 SHORT = ("lane", "feddrift")
 SWEEP = [
     *(pytest.param(name, 2) for name in SHORT),
-    *(pytest.param(name, 4, marks=pytest.mark.sweep) for name in ARMS),
+    *(pytest.param(name, 7, marks=pytest.mark.sweep) for name in ARMS),
 ]
 LONGER = ("lane", "pooled", "deadline", "away", "static", "embedding", "gradient")
 """Rows over phones, whose trace has no end, with 60 rounds; those over concepts end with their pattern."""
