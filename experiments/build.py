@@ -354,7 +354,8 @@ def refuse_steps_without_data(experiment: Experiment, trace: Holders, streams: R
         if not trace.anybody_holds(everyone, ("train",), step):
             lacking = "no client holds a training sample"
         elif step in evaluated and not trace.anybody_holds(scored, ("train", "test"), step):
-            lacking = "no scored client holds both a training and a test sample"
+            who = "scored client" if len(scored) < trace.num_clients else "client"
+            lacking = f"no {who} holds both a training and a test sample"
         else:
             continue
         first = step * trace.rounds_per_step
@@ -363,8 +364,9 @@ def refuse_steps_without_data(experiment: Experiment, trace: Holders, streams: R
         )
         if step == 0:
             way_out = "begin the trace later, where enough clients have data"
-            if len(scored) < trace.num_clients:
-                way_out = f"raise round.evaluate_clients = {len(scored)}"
+        if len(scored) < trace.num_clients and "scored" in lacking:
+            more = f"raise round.evaluate_clients = {len(scored)}"
+            way_out = more if step == 0 else f"{way_out}, or {more}"
         raise ConfigurationError(
             f"round.rounds = {rounds}: at data step {step}, which round {first} begins, {lacking}; {way_out}"
         )

@@ -13,15 +13,23 @@ from pathlib import Path
 import numpy as np
 
 from emulator.arrays import Ints
-from emulator.errors import ConfigurationError, abbreviated, naming
+from emulator.errors import MOST_NAMED, ConfigurationError, naming
 from emulator.ports import Availability
 from emulator.seeding import RandomStreams
+from executor.malloc import give_back_freed_memory
 from experiments.build import World, refuse_unfit_rounds
 from experiments.config import Experiment
 from experiments.locating import Locate
 from experiments.unfit import refuse_late_reports
+from traces.holders import Holders
 from traces.sources import TraceContext, TraceSource
 from traces.trace import Trace
+
+CHECKED_OF_ROUNDS = ("rounds", "evaluate_every", "evaluate_clients", "participants", "min_online")
+"""The settings of rounds that decide whether a seed is refused."""
+
+MOST_IDS = 10
+"""Clients of a seed that are named in a line."""
 
 
 def refuse_unfit_seeds(
@@ -46,8 +54,8 @@ def refuse_unfit_seeds(
         Warnings, lines that name the clients that are never online.
 
     Raises:
-        ConfigurationError: A trace cannot be built, or lacks data at some data step of the run; nobody is
-            ever online, or reports would be late. The message names the seed.
+        ConfigurationError: A trace cannot be built, or lacks data at some data step of the run; of its
+            clients with data then none is ever online, or reports would be late. The message names the seed.
         DataFileError: A file is missing or damaged.
         RunError: There is no room for the file of a large trace.
     """
@@ -55,25 +63,50 @@ def refuse_unfit_seeds(
     absent: list[str] = []
     for seed in sorted({*seeds, world.streams.seed}):
         streams = RandomStreams(seed)
-        clients, online = world.trace.num_clients, world.availability
-        if seed != world.streams.seed:
-            with naming(f"seed {seed}"):
-                context = TraceContext(experiment.round.rounds, streams, locate, scratch)
-                clients = _fitting_clients(experiment, source, world.trace, context)
+        context = TraceContext(experiment.round.rounds, streams, locate, scratch)
+        with naming("" if seed == world.streams.seed else f"seed {seed}"):
+            holders: Holders = world.trace
+            online = world.availability
+            if seed != world.streams.seed:
+                holders = _fitting_holders(experiment, source, world.trace, context)
+                clients = holders.num_clients
                 online = availability.build(clients, streams.generator("availability"), locate)
                 refuse_late_reports(experiment, arms, online, clients)
-        never = never_online(online, clients)
-        if len(never) == clients:
-            raise ConfigurationError(
-                f"devices.availability: of the {clients} clients of seed {seed} none is ever online"
-            )
-        if len(never):
-            absent.append(
-                f"seed {seed}: {len(never)} of {clients} ({abbreviated([str(i) for i in never], ', ')})"
-            )
+            never = never_online(online, holders.num_clients)
+            if len(never):
+                if not isinstance(holders, Trace):
+                    holders = source.build(context)
+                _refuse_steps_without_online(experiment, holders, never)
+                absent.append(f"seed {seed}: {len(never)} of {holders.num_clients} ({_listed(never)})")
+        del holders
+        give_back_freed_memory()
     if not absent:
         return []
-    return [f"clients that are never online, by devices.availability, take no part: {abbreviated(absent)}"]
+    more = f", and of {len(absent) - MOST_NAMED} more seeds" if len(absent) > MOST_NAMED else ""
+    return [
+        f"clients that are never online, by devices.availability, take no part: "
+        f"{'; '.join(absent[:MOST_NAMED])}{more}"
+    ]
+
+
+def _listed(ids: Ints) -> str:
+    more = f" and {len(ids) - MOST_IDS} more" if len(ids) > MOST_IDS else ""
+    return ", ".join(map(str, ids[:MOST_IDS].tolist())) + more
+
+
+def _refuse_steps_without_online(experiment: Experiment, holders: Holders, never: Ints) -> None:
+    """ConfigurationError if at a data step of the run all clients with training samples are never online."""
+    clients, rounds, each = holders.num_clients, experiment.round.rounds, holders.rounds_per_step
+    ever = np.setdiff1d(np.arange(clients), never)
+    if len(ever) == 0:
+        raise ConfigurationError(f"devices.availability: none of the {clients} clients is ever online")
+    for step in range(-(-rounds // each)):
+        if not holders.anybody_holds(ever, ("train",), step):
+            raise ConfigurationError(
+                f"round.rounds = {rounds}: at data step {step}, which round {step * each} begins, all "
+                f"clients that hold a training sample are never online, by devices.availability "
+                f"({_listed(never)})"
+            )
 
 
 def never_online(availability: Availability, num_clients: int) -> Ints:
@@ -83,8 +116,10 @@ def never_online(availability: Availability, num_clients: int) -> Ints:
     return np.flatnonzero(~(later | availability.online(everyone, 0.0)))
 
 
-def _fitting_clients(experiment: Experiment, source: TraceSource, first: Trace, context: TraceContext) -> int:
-    """The number of clients of a seed's trace; ConfigurationError if it is unfit.
+def _fitting_holders(
+    experiment: Experiment, source: TraceSource, first: Trace, context: TraceContext
+) -> Holders:
+    """Who is known to hold samples with a seed; ConfigurationError if its trace is unfit.
 
     `first` is the trace of another seed, which is fit.
     """
@@ -92,7 +127,7 @@ def _fitting_clients(experiment: Experiment, source: TraceSource, first: Trace, 
     if certain is not None:
         with suppress(ConfigurationError):  # then the trace itself may do, or is refused for its own reason
             refuse_unfit_rounds(experiment, certain, context.streams)
-            return certain.num_clients
+            return certain
     trace = source.build(context)
     refuse_unfit_rounds(experiment, trace, context.streams)
-    return trace.num_clients
+    return trace

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,13 +20,20 @@ from typing import Any
 CONSTRAINTS = Path(__file__).resolve().parents[1] / "constraints.txt"
 TOOL = "pip-audit==2.10.1"
 PATIENCE_S = 600
+NO_CONNECTION = (
+    r"ConnectionError|ConnectTimeout|ReadTimeout|ProxyError|SSLError|NameResolutionError|MaxRetryError"
+)
+"""Names of the errors of a connection in what pip-audit prints."""
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        venv.create(folder, with_pip=True)
-        python = Path(folder, "Scripts" if os.name == "nt" else "bin", "python")
-        lines, code = audit(str(python), CONSTRAINTS)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            venv.create(folder, with_pip=True)
+            python = Path(folder, "Scripts" if os.name == "nt" else "bin", "python")
+            lines, code = audit(str(python), CONSTRAINTS)
+    except subprocess.TimeoutExpired:
+        lines, code = [f"skipped: no answer came within {PATIENCE_S} s"], 0
     print("\n".join(lines))
     sys.exit(code)
 
@@ -40,7 +48,10 @@ def audit(python: str, constraints: Path) -> tuple[list[str], int]:
     try:
         packages = json.loads(audited.stdout)["dependencies"]
     except (ValueError, KeyError):
-        return [f"skipped: the database cannot be reached ({last_line(audited.stderr)})"], 0
+        why = last_line(audited.stderr)
+        if re.search(NO_CONNECTION, audited.stderr):
+            return [f"skipped: the database cannot be reached ({why})"], 0
+        return [f"{TOOL} failed: {why}"], 2
     return verdict(packages)
 
 

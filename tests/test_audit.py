@@ -50,3 +50,8 @@ def test_without_the_tool_or_its_database_the_audit_is_skipped_with_a_line(
     assert (lines, code) == (["skipped: pip-audit==2.10.1 cannot be installed (ERROR: no such)"], 0)
     lines, code = ends(monkeypatch, (0, "", ""), (1, "", "Traceback\nProxyError: refused"))
     assert (lines, code) == (["skipped: the database cannot be reached (ProxyError: refused)"], 0)
+
+
+def test_an_audit_that_fails_for_another_reason_is_no_skipped_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines, code = ends(monkeypatch, (0, "", ""), (1, "", "ERROR: torch is not pinned"))
+    assert (lines, code) == (["pip-audit==2.10.1 failed: ERROR: torch is not pinned"], 2)

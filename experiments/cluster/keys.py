@@ -11,6 +11,7 @@ import datetime
 import os
 import ssl
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -133,9 +134,10 @@ def write_keys(folder: Path, *, fresh: bool = False) -> None:
                 written.append(path)
                 os.fchmod(file.fileno(), 0o600)  # before the key is written
                 file.write(content.encode("ascii"))
-    except OSError:
-        for path in written:  # half of the keys would be taken for keys by the same command
-            path.unlink(missing_ok=True)
+    except BaseException:  # half of the keys would be taken for keys by the same command
+        for path in written:
+            with suppress(OSError):
+                path.unlink()
         raise
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -311,14 +311,13 @@ class Attempt:
         self.emulation = self._build(self, (self._observer,), self._stopwatch)
 
     def _close(self) -> None:
-        if self._log is not None:
-            with naming_file(self._log_path):
-                self._log.close()
-            self._log = None
-        if self._visits is not None:
-            with naming_file(self._visits_path):
-                self._visits.close()
-            self._visits = None
+        log, visits = self._log, self._visits
+        self._log = self._visits = None
+        with ExitStack() as stack:  # the other one is closed too if one cannot be
+            for opened, path in ((log, self._log_path), (visits, self._visits_path)):
+                if opened is not None:
+                    stack.enter_context(naming_file(path))
+                    stack.callback(opened.close)
 
     def _take_times(self) -> None:
         """Bring the times and counts of the tally that do not follow from the log up to date."""

@@ -21,7 +21,7 @@ from experiments.running.manifest import recorded_files
 from experiments.running.members import refuse_unknown_arms
 from experiments.running.source_files import SourceFiles
 from experiments.unfit import late_reporting, refuse_unfit_arms
-from experiments.unfit_seeds import refuse_unfit_seeds
+from experiments.unfit_seeds import CHECKED_OF_ROUNDS, refuse_unfit_seeds
 
 
 @dataclass(frozen=True)
@@ -266,6 +266,7 @@ class Checker:
         self._world_key: tuple[str, Locate] | None = None
         self._built: set[str] = set()
         self._sound: set[tuple[str, Locate]] = set()  # seeds and rounds of worlds that are in order
+        self._noted: set[str] = set()
 
     def check(
         self,
@@ -306,13 +307,16 @@ class Checker:
         scratch: Path,
     ) -> None:
         """Check the worlds of all seeds, unless those of the same seeds and rounds have been checked."""
-        late = {arm: experiment.find_arm(arm).model_dump_json() for arm in late_reporting(experiment, arms)}
-        known = world_settings(experiment), experiment.seeds, experiment.round.model_dump_json(), late
+        late = late_reporting(experiment, arms)
+        rounds = [getattr(experiment.round, name) for name in CHECKED_OF_ROUNDS]
+        known = world_settings(experiment), experiment.seeds, rounds, bool(late)
         key = (json.dumps(known, sort_keys=True), locate)
         if key in self._sound:
             return
-        for note in refuse_unfit_seeds(experiment, list(late), experiment.seeds, world, locate, scratch):
-            self._note(f"{where}: {note}" if where else note)
+        for note in refuse_unfit_seeds(experiment, late, experiment.seeds, world, locate, scratch):
+            if note not in self._noted:
+                self._note(f"{where}: {note}" if where else note)
+            self._noted.add(note)
         self._sound.add(key)
 
     def _draw(self, experiment: Experiment, locate: Locate, scratch: Path) -> World:

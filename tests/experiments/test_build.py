@@ -146,7 +146,7 @@ def test_a_step_at_which_nobody_can_train_is_refused_before_the_run() -> None:
 
 
 def test_a_step_at_which_nobody_can_be_tested_is_refused_if_it_is_evaluated() -> None:
-    lacking = "at data step 1, which round 2 begins, no scored client holds both a training and a test sample"
+    lacking = "at data step 1, which round 2 begins, no client holds both a training and a test sample"
     with pytest.raises(ConfigurationError, match=lacking):
         built(rows_at(range(4), [0, 2, 3]))
     with pytest.raises(ConfigurationError, match=lacking):  # client 1 has left
@@ -156,7 +156,9 @@ def test_a_step_at_which_nobody_can_be_tested_is_refused_if_it_is_evaluated() ->
     (scored,) = scored_clients(2, 1, RandomStreams(0)).tolist()
     lasting = rows_at(range(4), range(4), client=1 - scored)
     built(lasting + rows_at(range(4), [0], client=scored))
-    with pytest.raises(ConfigurationError, match=lacking + r"; data step 0 is .*so set round\.rounds = 2$"):
+    of_scored = lacking.replace("no client", "no scored client")
+    ways_out = r"; data step 0 is .*so set round\.rounds = 2, or raise round\.evaluate_clients = 1$"
+    with pytest.raises(ConfigurationError, match=of_scored + ways_out):
         built(lasting + rows_at(range(4), [0], client=scored), evaluate_clients=1)
     with pytest.raises(ConfigurationError, match=r"at data step 0, .*; raise round\.evaluate_clients = 1$"):
         built(lasting + rows_at(range(4), [1], client=scored), evaluate_clients=1)

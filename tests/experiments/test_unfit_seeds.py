@@ -162,5 +162,43 @@ def test_a_fleet_that_is_never_online_is_refused_whichever_its_seed(tmp_path: Pa
         trace={"clients": 2},
         round={"participants": 1, "min_online": 1},
     )
-    with pytest.raises(ConfigurationError, match=r"of the 2 clients of seed [1-7] none is ever online$"):
+    with pytest.raises(
+        ConfigurationError, match=r"^seed [1-7]: devices.availability: none of the 2 clients is ever"
+    ):
         check(experiment, locator(tmp_path, None), scratch=tmp_path)
+
+
+def test_a_step_at_which_only_clients_that_are_never_online_hold_data_is_refused(tmp_path: Path) -> None:
+    """Three clients hold data at the first step, and one at the last, whose device may have no spell."""
+    client, step = np.array([0, 1, 2] * 4 + [0] * 8), np.array([0] * 12 + [1] * 8)
+    split = np.array((["train"] * 6 + ["test"] * 6) + ["train", "test"] * 4)
+    columns = {"client": client, "label": 0 * client, "sample": 0 * client, "step": step, "split": split}
+    write_trace_folder(tmp_path / "trace", columns)
+    (tmp_path / "windows.csv").write_text("device_id,start_s,end_s\na,0,9999999\nb,5,5\n")
+    table = on_file(devices={"availability": "windows.csv"})
+    del table["trace"]["test_share"]
+    problem = r"at data step 1, which round 2 begins, all clients that hold .* are never online, by dev.* \(0"
+    locate, ends = locator(tmp_path, None), set()
+    for seed in SEEDS:
+        world = build_world(parse_experiment({**table, "seeds": [seed]}, ""), seed, locate)
+        online = world.availability.online(np.arange(3), 0.0)
+        experiment = parse_experiment({**table, "seeds": [seed]}, "")
+        ends.add(bool(online[0]))
+        if online[0]:
+            check(experiment, locate, scratch=tmp_path)
+        else:
+            with pytest.raises(ConfigurationError, match=problem if online.any() else "is ever online"):
+                check(experiment, locate, scratch=tmp_path)
+    assert ends == {True, False}
+
+
+def test_cells_of_one_world_check_its_seeds_once_and_name_those_never_online_once(tmp_path: Path) -> None:
+    experiment = with_spells(tmp_path, WINDOWS + "f,10,10,60\n", seeds=[0, 1])
+    notes: list[str] = []
+    checker = Checker(notes.append)
+    for participants in (2, 3):
+        rounds = experiment.round.model_copy(update={"participants": participants})
+        checker.check(
+            experiment.model_copy(update={"round": rounds}), locator(tmp_path, None), scratch=tmp_path
+        )
+    assert len(notes) == 1

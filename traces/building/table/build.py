@@ -108,6 +108,8 @@ def _built(
         # Step 4: the arrivals, and the facts.
         good = np.ones(len(rows), dtype=np.bool_)
         good[_left_out(bad, rows)] = False
+        if not good.any():
+            raise DataFileError(root, f"no row of it is good: {len(bad)} have features that cannot be used")
         refuse_test_only(rows.client, rows.split, rows.clients, root, good)
         write_arrival_pieces(space.path / ARRIVALS, columns_of(rows, good))
     mean, deviation = statistics.finish()
@@ -128,7 +130,7 @@ def _built(
         classes=len(rows.classes),
         shape=shape,
         when=rows.when,
-        first=int(rows.at.min(where=good, initial=np.iinfo(rows.at.dtype).max)),
+        first=int(rows.at.min(where=good, initial=np.iinfo(rows.at.dtype).max)),  # some row is good
         last=int(rows.at.max(where=good, initial=np.iinfo(rows.at.dtype).min)),
         left_out=len(bad),
         num_bytes=len(rows) * int(np.prod(shape)) * dtype.itemsize,

@@ -43,7 +43,7 @@ TEXT = pa.dictionary(pa.int32(), pa.string())
 _BLOCK = 2**20
 """Bytes of a CSV that are read at once."""
 
-_REMEDY = "save it as Parquet with columns of numbers, which are no text"
+_REMEDY = "save it as Parquet, in which numbers are no text, and leave out columns of texts"
 
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _ROW = re.compile(r"Row #(\d+)")

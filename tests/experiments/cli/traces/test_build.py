@@ -54,7 +54,8 @@ def test_help_lists_the_kinds_and_what_each_needs(driftscale: Driftscale) -> Non
         (["fmow", "--root", "."], "--out is missing; fmow needs fMoW-rgb"),
         (
             ["idx", "--exact"],
-            "--exact: is no option of idx; it has --root, --out, --workers, --fresh, --seed, --most-cells, --limit",
+            "--exact: is no option of idx; it has --root, --out, --workers, --fresh, --seed, --most-cells, "
+            "--limit",
         ),
         (["idx", "more"], "more: is no option of idx"),
         (["fmow", "--size"], "--size: needs a value"),

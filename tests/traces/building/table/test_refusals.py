@@ -300,8 +300,8 @@ def test_a_table_of_too_much_text_is_refused(
         root = write(tmp_path, "who,kind,x\n" + "".join(f"{text},up,1\n" for text in names), name)
     monkeypatch.setattr(tally, "MOST_TEXT", 150_000)
     assert refused(root) == (
-        f"{name}: has more than 150,000 bytes of text: save it as Parquet with columns of numbers, which are "
-        "no text"
+        f"{name}: has more than 150,000 bytes of text: save it as Parquet, in which numbers are no text, and "
+        "leave out columns of texts"
     )
     monkeypatch.setattr(tally, "MOST_TEXT", 250_000)
     assert build(root, tmp_path / "out").clients == 2000
@@ -320,3 +320,10 @@ def test_names_count_as_cells_since_they_stay_in_memory(tmp_path: Path) -> None:
 def test_too_many_columns_are_refused_before_their_names_are_compared(tmp_path: Path) -> None:
     root = write(tmp_path, ",".join(f"{number:x}" for number in range(150_000)) + "\n")
     assert refused(root) == "table.csv: has 150000 columns; a table has at most 16384"
+
+
+def test_a_table_of_which_no_row_can_be_used_is_refused_and_leaves_no_folder(tmp_path: Path) -> None:
+    """That shows only when features are read, after the rows were counted as used."""
+    root = write(tmp_path, "who,kind,x\n" + "a,up,\n" * 20)
+    assert refused(root, skip_bad=100).endswith("no row of it is good: 20 have features that cannot be used")
+    assert not (tmp_path / "out").exists()
