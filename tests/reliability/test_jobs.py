@@ -18,6 +18,7 @@ import numpy as np
 import psutil
 import pytest
 
+from experiments.own_packages import OUR_PACKAGES
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.locking import seed_locked
 from tests.experiments.small import WINDOWS, write_small
@@ -158,6 +159,7 @@ class Cluster:
     def _serve(self, *arguments: str | Path, **settings: Any) -> Command:
         command = self._stage.start("cluster", *arguments, **settings)
         wait_until(lambda: command.lines or command.process.poll() is not None)
+        assert not any(line.startswith("error: ") for line in command.lines), command.stderr
         assert command.process.poll() is None, command.stderr
         return command
 
@@ -688,9 +690,9 @@ def unfit(fault: str, stage: Stage) -> dict[str, Any]:
         return {"path": []}
     if fault == "sources":
         changed = stage.folder / "changed"
-        for package in ("emulator", "device_profiles", "traces", "coordinator", "executor", "experiments"):
+        for package in OUR_PACKAGES:
             shutil.copytree(ROOT / package, changed / package)
-        with (changed / "experiments" / "plan.py").open("a") as file:
+        with (changed / "experiments" / "running" / "plan.py").open("a") as file:
             file.write("# another version\n")
         return {"root": changed}
     if fault == "folder":
