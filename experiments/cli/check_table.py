@@ -69,10 +69,14 @@ def check_members_of(members: Sequence[Member], note: Callable[[str], None]) -> 
     """
     from experiments.running.folder import check_members
 
-    facts = {
-        member.experiment.name: check_facts(member.experiment, world)
-        for member, world in check_members(members, Path(), note)
-    }
+    warnings: list[str] = []
+    facts: dict[str, Facts] = {}
+    for member, world in check_members(members, Path(), warnings.append):
+        told = {"warnings": "; ".join(warnings)} if warnings else {}
+        facts[member.experiment.name] = {**check_facts(member.experiment, world), **told}
+        for warning in warnings:
+            note(warning)
+        warnings.clear()
     return [facts[member.experiment.name] for member in members]
 
 

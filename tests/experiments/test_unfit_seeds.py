@@ -10,12 +10,22 @@ import pytest
 
 from emulator.errors import ConfigurationError, InputError
 from experiments.build import build_world
+from experiments.cli.check_table import check_members_of
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import locator
 from experiments.results.reading.run_directory import RunDirectory
+from experiments.running.members import load_members, read_configuration
 from experiments.running.plan import Checker, check
 from tests.experiments.running.played import logs, play
-from tests.experiments.small import NEVER_AGAIN, WINDOWS, drifting, replay, small_table, write_idx_folder
+from tests.experiments.small import (
+    NEVER_AGAIN,
+    WINDOWS,
+    drifting,
+    replay,
+    small_table,
+    write_idx_folder,
+    write_small,
+)
 from tests.traces.tiny import write_trace_folder
 
 SEEDS = range(8)
@@ -202,3 +212,12 @@ def test_cells_of_one_world_check_its_seeds_once_and_name_those_never_online_onc
             experiment.model_copy(update={"round": rounds}), locator(tmp_path, None), scratch=tmp_path
         )
     assert len(notes) == 1
+
+
+def test_the_facts_of_a_check_have_its_warnings(tmp_path: Path) -> None:
+    (tmp_path / "windows.csv").write_text(WINDOWS + "f,10,10,60\n")
+    config = write_small(tmp_path, seeds=[0], devices={"availability": "windows.csv"})
+    notes: list[str] = []
+    [facts] = check_members_of(load_members([read_configuration(config)]), notes.append)
+    assert facts["warnings"] == "; ".join(notes)
+    assert "never online" in notes[0]
