@@ -103,6 +103,8 @@ def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Ite
         lock = FileLock(path_below(out.parent, f".{out.name}.lock"), timeout=0)
         lock.acquire()
     except Timeout as error:
+        if not Path(lock.lock_file).exists():  # nobody has it: it cannot be made
+            raise InputError(f"--out {out}: cannot be written in {out.parent}") from error
         raise InputError(
             f"--out {out}: another process is building it; wait for it, or take another name"
         ) from error

@@ -342,3 +342,12 @@ def test_clients_that_a_limit_leaves_with_test_samples_only_are_left_out(tmp_pat
     built = build("fedscale", root, tmp_path / "out", limit=4, test_mapping=True, size=4)
     assert (built.clients, built.train, built.test) == (1, 2, 0)
     assert built.notes[-1] == "1 client(s) with test samples only are left out"
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which nobody can make a file")
+def test_a_folder_that_takes_no_file_is_not_said_to_be_at_work() -> None:
+    with (
+        pytest.raises(InputError, match=r"^--out /proc/out: cannot be written in /proc$"),
+        workspace(Path("/proc/out"), {}),
+    ):
+        pass
