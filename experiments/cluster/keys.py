@@ -214,7 +214,7 @@ def _check_certificate(path: Path, certificate: str) -> None:
     count = certificate.count("-----BEGIN ")  # of every label, since TLS trusts more of them than x509 reads
     if count > 1:
         raise InputError(
-            f"{path}: has {count} certificates or other parts, and whoever holds the key of any could "
+            f"{path}: has {count} certificates or other parts, and the holder of the key of any could "
             f"command the cluster; leave the one of {KEY} in it, or make new keys"
         )
     now = datetime.datetime.now(datetime.UTC)
