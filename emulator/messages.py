@@ -6,7 +6,7 @@ In array shapes, N is the number of clients, M of models, P of parameters, and n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Literal, Protocol, get_args
 
@@ -442,11 +442,17 @@ class InferencePlan:
     `models` (N, width) are rows of the bank, padded with -1. `weights` (N, width) are 0 where padded, and
     each row sums to 1, or to 0 for a client without a model. `combine` is a weighted mean of the models'
     `probabilities`, or a weighted count of their `votes` (each model's most likely label).
+
+    A client may read a model in its own way. `outputs` (N, width, L) is the output that it reads as each
+    label, and `offsets` (N, width, L) is then added to these logits; None leaves them as they are. What
+    results is renormalised before models are combined.
     """
 
     models: Ints
     weights: Floats
     combine: Combine = "probabilities"
+    outputs: Ints | None = None
+    offsets: Floats | None = None
 
     @classmethod
     def alike(cls, models: Ints) -> InferencePlan:
@@ -458,16 +464,38 @@ class InferencePlan:
         used = models >= 0
         return cls(models, used / np.maximum(used.sum(axis=1, keepdims=True), 1))
 
+    @classmethod
+    def own(cls, num_clients: int) -> InferencePlan:
+        """A plan in which each client is served by a model of its own: client i by row i.
+
+        Args:
+            num_clients: N, and the number of models.
+        """
+        return cls.alike(np.arange(num_clients)[:, None])
+
     def take(self, clients: Ints) -> InferencePlan:
         """The plan of the given clients only, in their order."""
-        return InferencePlan(self.models[clients], self.weights[clients], self.combine)
+        return InferencePlan(
+            self.models[clients],
+            self.weights[clients],
+            self.combine,
+            None if self.outputs is None else self.outputs[clients],
+            None if self.offsets is None else self.offsets[clients],
+        )
+
+    @property
+    def used(self) -> Bools:
+        """(N, width) where `models` names a model, instead of padding, and its weight is above 0."""
+        used: Bools = (self.models >= 0) & (self.weights > 0)
+        return used
 
     def among(self, holding: Bools) -> InferencePlan:
         """The plan in which models serve only the clients that hold data, `holding` (N,)."""
         if holding.all():
             return self
         rows = holding[:, None]
-        return InferencePlan(np.where(rows, self.models, -1), np.where(rows, self.weights, 0.0), self.combine)
+        models, weights = np.where(rows, self.models, -1), np.where(rows, self.weights, 0.0)
+        return replace(self, models=models, weights=weights)
 
     def first(self) -> Ints:
         """(N,) each client's model of largest weight, the leftmost of equals; -1 for one without a model."""
@@ -476,7 +504,10 @@ class InferencePlan:
         return best
 
 
-Metric = Literal["correct", "loss", "true_class_error", "confusion"]
+Metric = Literal["correct", "loss", "true_class_error", "confusion", "log_probabilities"]
+
+METRICS_BY_LABEL: frozenset[Metric] = frozenset({"confusion", "log_probabilities"})
+"""Metrics that are matrices of labels by labels."""
 
 
 @dataclass(frozen=True)
@@ -485,7 +516,8 @@ class Scores:
 
     A metric that was not requested is None. Shapes are (n, m), except `counts` (n,) and `confusion`
     (n, m, L, L): how often label i (axis 2) was predicted as label j (axis 3). `true_class_error` is the sum
-    of (1 - p)^2, where p is the predicted probability of the true label.
+    of (1 - p)^2, where p is the predicted probability of the true label. `log_probabilities` (n, m, L, L) are
+    sums, over the samples of label i (axis 2), of the logarithm of the probability of label j (axis 3).
     """
 
     counts: Ints
@@ -493,6 +525,7 @@ class Scores:
     loss: Floats | None = None
     true_class_error: Floats | None = None
     confusion: Floats | None = None
+    log_probabilities: Floats | None = None
 
     def accuracy(self) -> Floats:
         """(n, m) the share of samples each model predicts correctly; NaN for a request without samples."""

@@ -210,6 +210,7 @@ def build_parts(experiment: Experiment, arm: Arm) -> Parts:
         pacing=arm.pacing.build(cohort),
         schedules=_build_schedules(arm),
         representation=arm.representation.build(),
+        adaptation=arm.adaptation.build(),
     )
 
 

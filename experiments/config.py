@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from coordinator.adaptations import ADAPTATIONS, Adaptation
 from coordinator.aggregators import AGGREGATORS, Aggregator
 from coordinator.clusterers import CLUSTERERS, Clusterer
 from coordinator.detectors import DETECTORS, Detector
@@ -311,6 +312,10 @@ class PartsRow(Settings):
     )
     pacing: Annotated[Chosen[Pacing], ChoiceOf(PACINGS)] = Field(
         "sync", validate_default=True, description="when visits are opened and abandoned, and a round closes"
+    )
+
+    adaptation: Annotated[Chosen[Adaptation], ChoiceOf(ADAPTATIONS)] = Field(
+        "none", validate_default=True, description="how a client uses the models that serve it"
     )
 
     @field_validator("representation")

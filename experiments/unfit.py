@@ -16,7 +16,7 @@ from coordinator.representations import Representation
 from coordinator.representations.base import ReferenceSettings
 from coordinator.view import RunFacts
 from emulator.errors import ConfigurationError, naming
-from emulator.messages import TASK_METRICS
+from emulator.messages import BYTES_PER_PARAMETER, TASK_METRICS
 from emulator.plugins import Settings
 from emulator.ports import Availability, unmeasured
 from executor.executor import LocalExecutor
@@ -31,6 +31,9 @@ REPORT_COPIES = 7
 
 MEASURED_COPIES = 4
 """Copies of the measured vectors that an evaluation holds at once, at most."""
+
+KEPT_COPIES = 3
+"""Copies of the models that an adaptation keeps which are held at once, at most: while they are stored."""
 
 HEARD_COPIES = 4
 """Copies of all reports that are held while all clients report."""
@@ -61,6 +64,8 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
                 executors[trained] = build_executor(experiment, arm, world)
             parts.clusterer.check(executors[trained].layout, world.trace.concepts is not None)
             _refuse_unmeasured(parts)
+            _refuse_adaptation(parts, arm, world.trace.num_labels)
+            _refuse_oversize_models(experiment, parts, executors[trained], world.trace.num_clients)
             run = RunFacts(world.trace.num_clients, experiment.round.rounds, experiment.round.participants)
             for part in parts.all:
                 part.check_run(run)
@@ -92,6 +97,40 @@ def _refuse_unmeasured(parts: Parts) -> None:
                 f"{part.name} needs the metric {metric!r} of training, which nobody computes; choices: "
                 f"{', '.join(TASK_METRICS)}"
             )
+
+
+def _refuse_adaptation(parts: Parts, arm: Arm, num_labels: int) -> None:
+    """ConfigurationError if the adaptation does not fit the clusterer, or the labels of the trace."""
+    adaptation, key = parts.adaptation, f"adaptation = {arm.adaptation.kind!r}"
+    if not adaptation.federates and arm.clusterer.kind != "single":
+        raise ConfigurationError(
+            f"{key}: no models are federated, and clusterer = {arm.clusterer.kind!r} makes some; set "
+            f"clusterer = 'single'"
+        )
+    if adaptation.serves_one and parts.clusterer.serves_several:
+        raise ConfigurationError(
+            f"{key}: adapts the one model that serves a client, and clusterer = {arm.clusterer.kind!r} "
+            f"combines several; choices beside it: 'none', 'prior', 'relabelled'"
+        )
+    adaptation.check(num_labels)
+
+
+def _refuse_oversize_models(
+    experiment: Experiment, parts: Parts, executor: LocalExecutor, num_clients: int
+) -> None:
+    """ConfigurationError if the models that an adaptation keeps for scored clients do not fit into memory."""
+    if not parts.adaptation.keeps_models:
+        return
+    widths = {"parameters": executor.num_parameters, "scalar": 1}
+    numbers = executor.num_parameters + sum(widths[spec.shape] for spec in executor.state.values())
+    scored = min(num_clients, experiment.round.evaluate_clients or num_clients)
+    needed, available = BYTES_PER_PARAMETER * KEPT_COPIES * scored * numbers, available_bytes()
+    if needed > available:
+        raise ConfigurationError(
+            f"{parts.adaptation.name}: to keep {numbers:,} numbers for each of {scored} clients takes "
+            f"{needed / 2**30:.1f} GiB of memory, and {available / 2**30:.1f} GiB are free; set "
+            f"round.evaluate_clients, or take a smaller model"
+        )
 
 
 def late_reporting(experiment: Experiment, arms: Sequence[str]) -> list[str]:

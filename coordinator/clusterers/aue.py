@@ -66,6 +66,7 @@ class Aue(Clusterer):
     Settings = AueSettings
     settings: AueSettings
     state_fields = ("_step", "_weights")
+    serves_several: ClassVar[bool] = True
     by_client: ClassVar[bool] = False
 
     def __init__(self, settings: AueSettings) -> None:

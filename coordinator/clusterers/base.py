@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,7 +27,12 @@ class Clusterer(Part):
     drifted; if the clusterer watches data, it is in `view.changed`, also if it is offline. First `on_joined`
     gives it a model, then `on_data` may move it, like any client with new data. A client that returns is one
     that joins: nothing of the time before it left may decide about it.
+
+    Attributes:
+        serves_several: whether `serve` may combine several models for a client.
     """
+
+    serves_several: ClassVar[bool] = False
 
     def check(self, layout: Mapping[str, Segment], knows_concepts: bool) -> None:
         """Reject a model or a trace that the clusterer cannot work with, before anything runs.

@@ -7,7 +7,7 @@ and bootstrap, and a `masked` model, which can ignore the masks in inference as 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -54,6 +54,7 @@ class Kue(Clusterer):
     Settings = KueSettings
     settings: KueSettings
     state_fields = ("_step", "_kappas")
+    serves_several: ClassVar[bool] = True
 
     def __init__(self, settings: KueSettings) -> None:
         super().__init__(settings)

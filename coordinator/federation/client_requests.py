@@ -20,6 +20,7 @@ from emulator.ledger import Ledger
 from emulator.messages import (
     BYTES_PER_PARAMETER,
     BYTES_PER_REPORTED_NUMBER,
+    METRICS_BY_LABEL,
     Metric,
     SampleRanges,
     TrainTasks,
@@ -151,7 +152,8 @@ class ClientRequests(Stateful):
             holders = self._holders_of(model)
             downloads += ~holders[responding]
             holders[responding] = True
-        num_labels = 0 if scores.confusion is None else scores.confusion.shape[-1]
+        matrices = scores.confusion if scores.log_probabilities is None else scores.log_probabilities
+        num_labels = 0 if matrices is None else matrices.shape[-1]
         numbers = len(models) * _numbers_per_model(metrics, num_labels)
         model_bytes = float(BYTES_PER_PARAMETER * self._executor.num_parameters)
         work = Work(
@@ -228,7 +230,7 @@ class ClientRequests(Stateful):
 
 def _numbers_per_model(metrics: frozenset[Metric], num_labels: int) -> int:
     """Numbers that a client uploads for each model: its sums, and the number of samples."""
-    return 1 + sum(num_labels**2 if metric == "confusion" else 1 for metric in metrics)
+    return 1 + sum(num_labels**2 if metric in METRICS_BY_LABEL else 1 for metric in metrics)
 
 
 def _limited(ranges: SampleRanges, limit: int, generator: np.random.Generator) -> SampleRanges:

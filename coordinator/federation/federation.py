@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from coordinator.adaptations.none import NoAdaptation
 from coordinator.assignment import Assignment
 from coordinator.candidates import Candidates
+from coordinator.federation.adapting import NO_ADAPTATION_COST, Adapting
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.client_requests import ClientRequests
 from coordinator.federation.cohort import Cohort, Picked, SentOut
@@ -29,6 +32,7 @@ from coordinator.federation.lanes import Lanes
 from coordinator.federation.measurement import (
     NOT_MEASURED,
     ClientVectors,
+    Evaluate,
     Measurement,
     measure,
     scored_clients,
@@ -60,6 +64,7 @@ from emulator.ports import Availability, Executor, Meter, SampleStream, unmeasur
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree, as_tree, from_tree
+from emulator.storage.stateful import Stateful
 
 SECONDS_PER_DAY = 86_400.0
 
@@ -126,15 +131,21 @@ class Federation:
             meter=unmeasured,
         )
         self._vectors = ClientVectors(settings.client_distance, measured)
-        self._hearing = Hearing(
-            parts,
-            settings.hear,
-            num_clients=stream.num_clients,
-            availability=availability,
-            data=data,
-            requests=self._requests,
-            faults=self._faults,
-        )
+        # Of all clients' reports, and of the shares of labels that an adaptation needs besides.
+        self._hearings = [
+            Hearing(
+                heard,
+                settings.hear,
+                num_clients=stream.num_clients,
+                availability=availability,
+                data=data,
+                requests=self._requests,
+                faults=self._faults,
+            )
+            for heard in (parts, parts.of_label_shares)
+            if heard is not None
+        ]
+        self._hearing = self._hearings[0]
         self._views = Views(
             bank=self.bank,
             memory=parts.memory,
@@ -148,6 +159,19 @@ class Federation:
         )
         corrupts = self._faults.settings.corrupt > 0
         self._divergence = Divergence(settings, " or fewer faults.corrupt" if corrupts else "")
+        self._adapting: Adapting | None = None
+        if not isinstance(parts.adaptation, NoAdaptation):
+            self._adapting = Adapting(
+                parts.adaptation,
+                stream=stream,
+                bank=self.bank,
+                executor=executor,
+                latency=latency,
+                settings=settings,
+                participants=parts.pacing.cohort.participants,
+                scored=self.scored_clients,
+                label_shares=lambda: self._hearings[-1].reports.latest,
+            )
         self._measured = parts.needs
         self._membership = Membership(self.bank, parts.all, self._solver_state)
         self._progress = RoundProgress()
@@ -172,8 +196,18 @@ class Federation:
                 "pacing": parts.pacing,
                 **{f"detector {name}": detector for name, detector in parts.detectors.items()},
                 **{f"schedule {number}": schedule for number, schedule in enumerate(parts.schedules)},
+                **self._stored_of_adaptation(),
             }
         )
+
+    def _stored_of_adaptation(self) -> dict[str, Stateful]:
+        """What only arms with an adaptation have, by name."""
+        stored: dict[str, Stateful] = {}
+        if self._adapting is not None:
+            stored = {"adaptation": self.parts.adaptation, "adapting": self._adapting}
+        for hearing in self._hearings[1:]:
+            stored |= {"reports of labels": hearing.reports, "hearing of labels": hearing}
+        return stored
 
     def state(self) -> dict[str, Tree]:
         """The state of the federation and its parts, for a checkpoint.
@@ -211,37 +245,50 @@ class Federation:
         self._requests.open_moment(now_s)
         # Step 1: clients that checked in since the last opening report the data that they held then; after
         # that, the trace advances to the round's data step.
-        checked_in = self._hearing.check_ins(round_, now_s)
+        checked_in = [hearing.check_ins(round_, now_s) for hearing in self._hearings]
         step, registering = self._stream.step, self._membership.assignment is None
         held_before = self._stream.holding
+        held_by_scored: SampleRanges | None = None
+        if self._adapting is not None and not registering:
+            held_by_scored = self._stream.held(self.scored_clients, "train")
         changed = self._stream.advance_to_round(round_)
-        holding, hearing = self._stream.holding, self._hearing
+        holding = self._stream.holding
         if self._stream.step != step:
             self._num_holding = int(np.count_nonzero(holding))
             self._membership.data_changed(holding)
         self._solver_state.data_changed(changed)
+        if self._adapting is not None and held_by_scored is not None:
+            self._adapting.data_changes(round_, changed, held_by_scored, step)
         joined, left = (NO_IDS, NO_IDS) if registering else _turnover(held_before, holding)
         self._progress.members_changed |= len(joined) + len(left) > 0
         if len(changed) > 0:
-            hearing.data_changed(changed, holding, left)
+            for hearing in self._hearings:
+                hearing.data_changed(changed, holding, left)
         # Step 2: clients with new data check it, and report a drift: those online, or all if `round.hear` is
         # "everyone". All clients that hold data register before the first round, later those that joined.
         if registering:
-            heard = checked_in.and_then(hearing.register_first(round_))
+            heard = [
+                early.and_then(hearing.register_first(round_))
+                for hearing, early in zip(self._hearings, checked_in, strict=True)
+            ]
             # The registration precedes the emulation: it costs bytes, and no virtual time.
             self._requests.open_moment(now_s)
         else:
-            registered = hearing.register(round_, joined)
-            heard = checked_in.among(holding).and_then(registered)
-            heard = heard.and_then(hearing.new_data(round_, now_s, holding, joined))
-        self._progress.heard(heard)
+            heard = [
+                early.among(holding)
+                .and_then(hearing.register(round_, joined))
+                .and_then(hearing.new_data(round_, now_s, holding, joined))
+                for hearing, early in zip(self._hearings, checked_in, strict=True)
+            ]
+        for each in heard:
+            self._progress.heard(each)
         # Step 3: the clusterer places the clients that joined, and decides which models exist and who belongs
         # to which.
         clusterer, representation = self.parts.clusterer, self.parts.representation
         news = {
-            "drift": heard.drift,
-            "changed": heard.changed,
-            "rebased": heard.reported > 0 and representation.at_present_models,
+            "drift": heard[0].drift,
+            "changed": heard[0].changed,
+            "rebased": heard[0].reported > 0 and representation.at_present_models,
             "joined": joined,
         }
         if len(joined) > 0:
@@ -383,19 +430,22 @@ class Federation:
         assert cohort is not None, "aggregate follows dispatch"
         self._cohort = None
         self._requests.open_moment(now_s)
-        # Step 1: the bytes that crossed the wire are charged.
+        # Step 1: the bytes that crossed the wire are charged, unless there is no federation to pay for.
         down, up, payload = cohort.moved_bytes(ended)
+        if not self.parts.adaptation.federates:
+            down, up, payload = (np.zeros(len(ended.visit)) for _ in range(3))
         self.ledger.charge_training(down, up, float(payload.sum()) / self._model_bytes)
         logged: VisitRows | None = None
         if self.settings.log_visits:
             logged = cohort.logged(round_, ended, down, up, payload, self.bank.labels)
         completed = ended.clients_with(COMPLETED)
-        self._hearing.round_closed(completed)
+        for hearing in self._hearings:
+            hearing.round_closed(completed)
         progress.completed = completed.tolist()
         progress.dropped = ended.clients_with(DROPPED).tolist()
         progress.crashed = cohort.crashed(ended).tolist()
         # Step 2: the tasks of completed visits are trained, as one wave.
-        updates = self._trained(round_, cohort, ended)
+        updates = self._trained(round_, cohort, ended) if self.parts.adaptation.federates else None
         news = {"participants": cohort.clients, "updates": updates}
         # Step 3: the aggregator makes the new models, which the bank publishes.
         if updates is not None:
@@ -442,6 +492,9 @@ class Federation:
         That is when the last client has responded to the requests made since the updates were aggregated.
         """
         # Step 5: the clients are evaluated, in rounds that are due for it, and the round is recorded.
+        measured, adapting = self._measure(round_), self._adapting
+        if adapting is not None:
+            adapting.round_closes(round_, self._membership.in_force.members)
         record = self._progress.record(
             round_,
             opened_s,
@@ -449,7 +502,8 @@ class Federation:
             step=self._stream.step,
             clusters=self.bank.labels,
             members=self._membership.labels() if self._progress.members_changed else None,
-            measured=self._measure(round_),
+            measured=measured,
+            adaptation=NO_ADAPTATION_COST if adapting is None else adapting.cost,
             ledger=self.ledger,
             num_holding=self._num_holding,
             num_clients=self._stream.num_clients,
@@ -472,6 +526,9 @@ class Federation:
         with self._meter("cluster_s"):
             plan = self.parts.clusterer.serve(self._view(self.parts.clusterer, round_))
             plan = plan.among(self._stream.holding)
+        evaluate: Evaluate | None = None
+        if self._adapting is not None:
+            evaluate = partial(self._adapting.evaluate, round_, plan)
         measured = measure(
             self._executor,
             self.bank,
@@ -479,6 +536,7 @@ class Federation:
             self._stream,
             self._vectors,
             self.scored_clients,
+            evaluate=evaluate,
             log_clients=settings.log_client_accuracy,
             meter=self._meter,
         )

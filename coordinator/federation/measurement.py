@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +13,15 @@ from coordinator.representations import Representation
 from coordinator.representations.base import LocalData
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import RunError
-from emulator.messages import InferencePlan
+from emulator.messages import Evaluation, InferencePlan, SampleRanges
 from emulator.ports import Executor, Meter, SampleStream, unmeasured
 from emulator.seeding import RandomStreams
 
 SQUARED: Mapping[DistanceName, DistanceName] = {"euclidean": "squared_euclidean"}
 """Distances whose squares are averaged: these have a closed form, and Fielding's Table 3 has them."""
+
+Evaluate = Callable[[Ints, SampleRanges], Evaluation]
+"""Evaluates clients (n,), ascending, on their test samples, of which there is a row for each."""
 
 AT_ONCE = 2**22
 """Distances between pairs of clients in memory at once."""
@@ -88,6 +91,7 @@ def measure(
     vectors: ClientVectors,
     clients: Ints,
     *,
+    evaluate: Evaluate | None = None,
     log_clients: bool = False,
     meter: Meter = unmeasured,
 ) -> Measurement:
@@ -96,13 +100,17 @@ def measure(
     The models of `plan` serve them; it must leave out the clients that hold no training samples. Distances
     are between the `vectors` of the others. A client is a drift cell if its test samples are of another
     concept than its newest training samples, which no method can know (FedDrift, section 5: "omitting drifts"
-    averages over the other cells). `log_clients`: include the accuracy of each of `clients`,
-    and the label of which it holds most training samples.
+    averages over the other cells). `evaluate`: evaluates clients with more than the models of their plan.
+    `log_clients`: include the accuracy of each of `clients`, and the label of which it holds most training
+    samples.
     """
     samples = stream.held(clients, "test")
     plan_of_clients = plan.take(clients)
     with meter("evaluate_s"):
-        evaluation = executor.evaluate(bank.parameters, plan_of_clients, samples)
+        if evaluate is None:
+            evaluation = executor.evaluate(bank.parameters, plan_of_clients, samples)
+        else:
+            evaluation = evaluate(clients, samples)
         serving = plan_of_clients.first()
         served = serving >= 0
         measured = vectors.of(clients if served.all() else clients[served])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from coordinator.adaptations import Adaptation
+from coordinator.adaptations.none import NoAdaptation
 from coordinator.aggregators import Aggregator
 from coordinator.clusterers import Clusterer
+from coordinator.clusterers.single import Single
 from coordinator.detectors import Detector
+from coordinator.detectors.changed import Changed
 from coordinator.memories import Memory
 from coordinator.pacing import Pacing
 from coordinator.population import Hear
@@ -33,12 +37,13 @@ class Parts:
     pacing: Pacing
     schedules: tuple[Schedule, ...] = ()
     representation: Representation = field(default_factory=lambda: Label(NoSettings()))
+    adaptation: Adaptation = field(default_factory=lambda: NoAdaptation(NoSettings()))
 
     @property
     def all(self) -> tuple[Part, ...]:
         """Every part, once."""
         own = (self.clusterer, self.selector, self.memory, self.aggregator, self.pacing, self.representation)
-        return (*own, *self.detectors.values(), *self.schedules)
+        return (*own, self.adaptation, *self.detectors.values(), *self.schedules)
 
     @property
     def needs(self) -> frozenset[TaskMetric]:
@@ -59,6 +64,24 @@ class Parts:
             or self.aggregator.needs_reports
             or self.pacing.needs_reports
             or any(schedule.needs_reports for schedule in self.schedules)
+            or (self.adaptation.needs_label_shares and self.reports_labels)
+        )
+
+    @property
+    def reports_labels(self) -> bool:
+        """Whether reports are shares of labels."""
+        return isinstance(self.representation, Label)
+
+    @property
+    def of_label_shares(self) -> Parts | None:
+        """The parts by which clients report their shares of labels beside other reports, if they have to."""
+        if self.reports_labels or not self.adaptation.needs_label_shares:
+            return None
+        return replace(
+            self,
+            clusterer=Single(NoSettings()),
+            detectors={"changed": Changed(NoSettings())},
+            representation=Label(NoSettings()),
         )
 
 

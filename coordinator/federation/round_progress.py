@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from coordinator.assignment import Assignment, Fit
+from coordinator.federation.adapting import AdaptationCost
 from coordinator.federation.hearing.hearing import Heard
 from coordinator.federation.measurement import Measurement
 from emulator.arrays import Ints
@@ -68,6 +69,7 @@ class RoundProgress:
         clusters: Ints,
         members: Ints | None,
         measured: Measurement,
+        adaptation: AdaptationCost,
         ledger: Ledger,
         num_holding: int,
         num_clients: int,
@@ -96,6 +98,7 @@ class RoundProgress:
             train_loss=self.train_loss,
             **vars(measured),
             **vars(ledger),
+            **vars(adaptation),
             kmeans_clients=None if self.fitted is None else self.fitted.kmeans_clients,
             silhouette_clients=None if self.fitted is None else self.fitted.silhouette_clients,
             rejected=self.rejected,

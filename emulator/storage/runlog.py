@@ -100,6 +100,15 @@ class RoundRecord:
     # several; -1 for a client without any
     client_label: Annotated[Ints | None, Logged(since=7, scored=True, omitted=True)] = None
 
+    # What the arm's adaptation has cost all clients together since the start of the run, one adaptation per
+    # client and data step: samples that were trained on, and virtual seconds of computing; None without one.
+    adaptation_samples: Annotated[
+        float | None, Logged(since=8, least=0, after="models_sent", omitted=True)
+    ] = None
+    adaptation_s: Annotated[
+        float | None, Logged(since=8, least=0, after="adaptation_samples", omitted=True)
+    ] = None
+
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal; arrays entry by entry, NaN equal to NaN."""
         return isinstance(other, RoundRecord) and all(

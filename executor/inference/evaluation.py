@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Evaluation, InferencePlan, SampleRanges
-from executor.inference.prediction import EVALUATION_BATCH, Predictor
+from executor.inference.prediction import EVALUATION_BATCH, Predictor, Use
 from executor.parallel import Threads
 from executor.ranges import rows_of, slabs
 
@@ -54,7 +54,7 @@ def cut(plan: InferencePlan, samples: SampleRanges, num_labels: int) -> list[Int
     """
     counts = samples.counts()
     if not _served_by_one(plan):
-        weighed = np.where(_used(plan).any(axis=1), counts, 0)
+        weighed = np.where(plan.used.any(axis=1), counts, 0)
         return list(slabs(weighed, AT_ONCE // num_labels))
     serves = _serves(plan)
     cut_slabs = []
@@ -73,13 +73,14 @@ def _of_slab(
 
 def _by_one(predictor: Predictor, models: Floats32, plan: InferencePlan, samples: SampleRanges) -> Evaluation:
     """Evaluate each client with the only model that serves it; NaN for a client without one."""
-    serves = _serves(plan)
+    serves, column = _serves(plan), _column(plan)
     accuracy, loss = np.full(len(serves), np.nan), np.full(len(serves), np.nan)
     for model in np.unique(serves[serves >= 0]):
         clients = np.flatnonzero(serves == model)
         rows, counts = rows_of(samples, clients)
         results = _OfSamples(np.zeros(len(rows)), np.zeros(len(rows)))
-        predictor.of_one(models[model], rows, True, results.add)
+        use = _as_read(plan, np.repeat(clients, counts), np.repeat(column[clients], counts), results.add)
+        predictor.of_one(models[model], rows, True, use)
         accuracy[clients] = _means(results.correct, counts)
         loss[clients] = _means(results.loss, counts)
     return Evaluation(accuracy, loss)
@@ -90,7 +91,7 @@ def _by_many(
 ) -> Evaluation:
     """Evaluate each client with the weighted mean of its models' probabilities, or a weighted vote."""
     accuracy, loss = np.full(len(plan.models), np.nan), np.full(len(plan.models), np.nan)
-    served = _used(plan)
+    served = plan.used
     counts = np.where(served.any(axis=1), samples.counts(), 0)
     clients = np.flatnonzero(counts > 0)
     tally = _Tally(int(counts[clients].sum()), predictor.model.num_labels, plan.combine == "votes")
@@ -103,29 +104,49 @@ def _by_many(
             positions = np.arange(len(rows))
             positions += np.repeat(begins[uses] - (np.cumsum(lengths) - lengths), lengths)
             weights = np.repeat(plan.weights[clients[uses], column], lengths)
-            predictor.of_one(models[model], rows, True, partial(tally.add, positions, weights))
+            owners = np.repeat(clients[uses], lengths)
+            use = _as_read(plan, owners, np.full(len(owners), column), partial(tally.add, positions, weights))
+            predictor.of_one(models[model], rows, True, use)
     correct, losses = tally.outcome()
     accuracy[clients] = _means(correct, counts[clients])
     loss[clients] = _means(losses, counts[clients])
     return Evaluation(accuracy, loss)
 
 
-def _used(plan: InferencePlan) -> Bools:
-    """(N, width) True where `plan.models` names a model, instead of padding, and its weight is above 0."""
-    used: Bools = (plan.models >= 0) & (plan.weights > 0)
-    return used
-
-
 def _served_by_one(plan: InferencePlan) -> bool:
-    return int(_used(plan).sum(axis=1).max(initial=0)) <= 1
+    return int(plan.used.sum(axis=1).max(initial=0)) <= 1
+
+
+def _column(plan: InferencePlan) -> Ints:
+    """(N,) the column of the only model that serves each client; 0 for a client without one."""
+    used = plan.used
+    return used.argmax(axis=1) if used.shape[1] else np.zeros(len(used), dtype=np.int64)
 
 
 def _serves(plan: InferencePlan) -> Ints:
     """(N,) the only model that serves each client; -1 for a client without one."""
-    used = _used(plan)
-    column = used.argmax(axis=1) if used.shape[1] else np.zeros(len(used), dtype=np.int64)
-    serves: Ints = np.where(used.any(axis=1), plan.models[np.arange(len(used)), column], -1)
+    used = plan.used
+    serves: Ints = np.where(used.any(axis=1), plan.models[np.arange(len(used)), _column(plan)], -1)
     return serves
+
+
+def _as_read(plan: InferencePlan, owners: Ints, columns: Ints, use: Use) -> Use:
+    """`use`, with the logits that clients read from a model's: by their `outputs` and `offsets` of the plan.
+
+    `owners` and `columns`, one for each of the rows: whose sample it is, and the model's column in the plan.
+    """
+    if plan.outputs is None and plan.offsets is None:
+        return use
+
+    def read(part: slice, logits: Tensor, labels: Tensor) -> None:
+        cells = owners[part], columns[part]
+        if plan.outputs is not None:
+            logits = logits.gather(1, torch.from_numpy(plan.outputs[cells]))
+        if plan.offsets is not None:
+            logits = logits + torch.from_numpy(plan.offsets[cells]).to(logits.dtype)
+        use(part, logits, labels)
+
+    return read
 
 
 @dataclass(frozen=True)

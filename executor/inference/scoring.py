@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from emulator.arrays import Floats, Floats32, Ints
-from emulator.messages import Metric, SampleRanges, Scores
+from emulator.messages import METRICS_BY_LABEL, Metric, SampleRanges, Scores
 from executor.inference.prediction import EVALUATION_BATCH, Predictor
 from executor.parallel import Threads
 from executor.ranges import rows_of, slabs
@@ -33,13 +33,17 @@ def score(
     """
     counts, labels = samples.counts(), predictor.model.num_labels
     sums: dict[Metric, Floats] = {name: np.zeros((len(counts), len(models))) for name in metrics}
-    if "confusion" in metrics:
-        sums["confusion"] = np.zeros((len(counts), len(models), labels, labels))
+    for name in sorted(METRICS_BY_LABEL & metrics):
+        sums[name] = np.zeros((len(counts), len(models), labels, labels))
 
     def score_slab(requests: Ints) -> None:
         rows, lengths = rows_of(samples, requests)
         for name, values in _of_samples(predictor, models, rows, metrics).items():
-            sums[name][requests] = _summed(values, lengths, sums[name].shape[2:])
+            if name == "log_probabilities":
+                labels_of_rows = predictor.reader.labels(rows)
+                sums[name][requests] = _summed_by_label(values, lengths, labels_of_rows)
+            else:
+                sums[name][requests] = _summed(values, lengths, sums[name].shape[2:])
 
     threads.run(score_slab, wanted)
     return Scores(
@@ -48,6 +52,7 @@ def score(
         loss=sums.get("loss"),
         true_class_error=sums.get("true_class_error"),
         confusion=sums.get("confusion"),
+        log_probabilities=sums.get("log_probabilities"),
     )
 
 
@@ -66,9 +71,12 @@ def _of_samples(
 ) -> dict[Metric, Floats]:
     """(m, rows) for each metric, the value of each sample, of which `score` returns sums.
 
-    For the confusion matrix, the index of each sample's cell in the flattened matrix.
+    For the confusion matrix, the index of each sample's cell in the flattened matrix; of log-probabilities
+    all, (m, rows, L).
     """
     terms: dict[Metric, Floats] = {name: np.empty((len(models), len(rows))) for name in metrics}
+    if "log_probabilities" in metrics:
+        terms["log_probabilities"] = np.empty((len(models), len(rows), predictor.model.num_labels))
 
     def add_batch(part: slice, logits: Tensor, labels: Tensor) -> None:
         if not metrics.isdisjoint(("correct", "confusion")):
@@ -78,6 +86,8 @@ def _of_samples(
                 terms["correct"][:, part] = (likeliest == labels).numpy()
             if "confusion" in metrics:
                 terms["confusion"][:, part] = (labels * logits.shape[1] + likeliest).numpy()
+        if "log_probabilities" in metrics:
+            terms["log_probabilities"][:, part] = torch.log_softmax(logits, 1).mT.numpy()
         if not metrics.isdisjoint(("loss", "true_class_error")):
             true_labels = labels.expand(len(models), 1, -1)
             log_probability = torch.log_softmax(logits, 1).gather(1, true_labels)[:, 0]
@@ -108,3 +118,18 @@ def _summed(values: Floats, lengths: Ints, cells: tuple[int, ...]) -> Floats:
         return counts
     sums = np.bincount(bins.ravel(), weights=values.ravel(), minlength=size).astype(np.float64)
     return sums.reshape(len(lengths), models)
+
+
+def _summed_by_label(values: Floats, lengths: Ints, labels: Ints) -> Floats:
+    """(n, m, L, L) the sums of `values` (m, samples, L) over the samples of each request and label.
+
+    `lengths` (n,): the number of samples of each request; `labels` (samples,): their labels.
+    """
+    models, _, num_labels = values.shape
+    sums = np.zeros((len(lengths) * num_labels, models, num_labels))
+    cell = np.repeat(np.arange(len(lengths)), lengths) * num_labels + labels
+    order = cell.argsort(kind="stable")
+    cells, first = np.unique(cell[order], return_index=True)
+    if len(cells) > 0:
+        sums[cells] = np.add.reduceat(values[:, order], first, axis=1).swapaxes(0, 1)
+    return sums.reshape(len(lengths), num_labels, models, num_labels).swapaxes(1, 2)

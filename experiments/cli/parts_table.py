@@ -60,6 +60,7 @@ def print_parts(kind: str | None, output: OutputFormat) -> None:
 
 
 def _registries() -> dict[str, Registry[Any]]:
+    from coordinator.adaptations import ADAPTATIONS
     from coordinator.aggregators import AGGREGATORS
     from coordinator.clusterers import CLUSTERERS
     from coordinator.detectors import DETECTORS
@@ -87,6 +88,7 @@ def _registries() -> dict[str, Registry[Any]]:
         "solver": RULES,
         "aggregator": AGGREGATORS,
         "pacing": PACINGS,
+        "adaptation": ADAPTATIONS,
         "schedule": SCHEDULES,
         "model": MODELS,
         "source": SOURCES,

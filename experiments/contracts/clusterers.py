@@ -33,7 +33,8 @@ def check_clusterer(make: Callable[[], Clusterer]) -> None:
       the rows of clients that hold no data do not count.
     * Two fresh clusterers behave the same on equal views, one of them stored and restored all the time.
     * It does not write to the views.
-    * Its plans pass `check_plan`; `serve` sends no client requests, logs no trigger and changes nothing.
+    * Its plans pass `check_plan`, and combine several models only if it declares `serves_several`; `serve`
+      sends no client requests, logs no trigger and changes nothing.
     * Its client requests and triggers are such that a run can execute and log them.
     * It reads the true concepts only if it declares `oracle = True`.
 
@@ -306,6 +307,9 @@ class _Watched(Clusterer):
             plan if len(plan.models) != view.num_clients else plan.among(view.holding),
             view.num_clients,
             len(view.model_ids),
+        )
+        assert self.clusterer.serves_several or plan.used.sum(axis=1).max(initial=0) <= 1, (
+            "several models serve a client, and the clusterer does not declare `serves_several`"
         )
         return plan
 

@@ -326,7 +326,8 @@ def _run_to_end(
                     attempt.store()
                 if agreed.stop_requested:
                     raise KeyboardInterrupt
-            _refuse_empty(attempt.tally, plan.experiment)
+            if arm.adaptation.build().federates:
+                _refuse_empty(attempt.tally, plan.experiment)
             plan.directory.mark_done(run.arm, run.seed, attempt.finish())
     except (OSError, MemoryError, ResumableError) as error:
         last = attempt.stored

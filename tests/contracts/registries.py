@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from coordinator.adaptations import ADAPTATIONS
 from coordinator.aggregators import AGGREGATORS
 from coordinator.clusterers import CLUSTERERS
 from coordinator.detectors import DETECTORS
@@ -23,6 +24,7 @@ from traces.partitions import PARTITIONS
 from traces.sources import SOURCES
 
 REGISTRIES: dict[str, Registry[Any]] = {
+    "adaptations": ADAPTATIONS,
     "aggregators": AGGREGATORS,
     "availabilities": AVAILABILITIES,
     "clusterers": CLUSTERERS,

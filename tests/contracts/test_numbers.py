@@ -101,6 +101,7 @@ OVER: dict[str, dict[str, Any]] = {
 
 # For each kind, a run with a part that is given as a table.
 RUNS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "adaptations": lambda part: with_parts({"adaptation": part}),
     "aggregators": lambda part: with_parts({"aggregator": part}),
     "availabilities": lambda part: merged(STILL, {"devices": {"availability": part}}),
     "clusterers": lambda part: with_parts({"clusterer": part, "memory": "claimed"}),

@@ -20,6 +20,7 @@ def test_the_kinds_of_a_line_are_the_types_of_the_fields() -> None:
         "reclustered": "bool",
         **dict.fromkeys(("train_loss", "accuracy", "accuracy_std", "loss"), "float | None"),
         **dict.fromkeys(("mean_client_distance", "unclustered_distance"), "float | None"),
+        **dict.fromkeys(("adaptation_samples", "adaptation_s"), "float | None"),
         "accuracy_omitting_drift": "float | None",
         **dict.fromkeys(("scored_clients", "drift_cells", "holding"), "int | None"),
         **dict.fromkeys(("kmeans_clients", "silhouette_clients"), "int | None"),
@@ -52,9 +53,11 @@ def test_lines_need_the_fields_of_the_first_version_alone() -> None:
         "nonfinite_reports": 5,
         "holding": 6,
         "client_label": 7,
+        **dict.fromkeys(("adaptation_samples", "adaptation_s"), 8),
     }
     assert SCHEMA.needed == SCHEMA.known - set(since)
-    assert SCHEMA.omitted == (("nonfinite_reports", 0), ("holding", None), ("client_label", None))
+    omitted = ("holding", "client_label", "adaptation_samples", "adaptation_s")
+    assert SCHEMA.omitted == (("nonfinite_reports", 0), *((name, None) for name in omitted))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,112 @@
+"""No federation: each client trains a model of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from coordinator.adaptations.base import Adaptation, ClientView, Served
+from emulator.arrays import Floats32, Ints
+from emulator.messages import InferencePlan, Work
+from emulator.numbers import MOST_STEPS, Number
+from emulator.plugins import Settings
+
+ROUNDING = 1e-9
+"""What is added before steps are counted: 100 rounds of 0.29 steps are 29 steps."""
+
+
+class AloneSettings(Settings):
+    """How much each client trains."""
+
+    steps_per_round: Annotated[float, Number(gt=0, le=MOST_STEPS)] | None = Field(
+        None,
+        description="local steps of each client per round, fractions are carried; if omitted, as many as the "
+        "federation takes per client: round.participants x training.local_steps / clients",
+    )
+
+
+class Alone(Adaptation):
+    """Each client trains its own model from the run's initial one, also offline; nothing is transferred.
+
+    The rival that needs no federation. Rounds are opened, selected and timed as those of one model, so that
+    both see the same data at the same time. A client takes the steps that are due since it last trained just
+    before its data change, on what it held, and before it is evaluated; in all they are steps_per_round x
+    rounds, rounded down. Steps of rounds in which it holds no samples are not made up for. The solver's state
+    is kept between steps, and starts anew when the client's data change, as in a federation.
+
+    State: (S, P) the models of the scored clients, (S,) the steps up to which each has trained, and the
+    solver's state of each. Others need not be trained, as nobody sees their models.
+
+    Two clients that take 1.5 steps per round, of which each moves a model by 1; after three rounds 4 are due:
+
+    >>> from types import SimpleNamespace
+    >>> from coordinator.adaptations.base import Trained
+    >>> view = SimpleNamespace(
+    ...     clients=np.array([7, 9]),
+    ...     scored=np.array([7, 9]),
+    ...     num_samples=np.array([5, 5]),
+    ...     rounds=3,
+    ...     initial=lambda number: np.zeros(1),
+    ...     train=lambda models, start, steps, state: Trained(models[start] + steps[:, None], {}),
+    ... )
+    >>> Alone(AloneSettings(steps_per_round=1.5)).adapt(view).models.tolist()
+    [[4.0], [4.0]]
+    """
+
+    Settings = AloneSettings
+    settings: AloneSettings
+    state_fields = ("_models", "_steps", "_solver")
+    serves_one: ClassVar[bool] = True
+    federates: ClassVar[bool] = False
+    keeps_models: ClassVar[bool] = True
+
+    def __init__(self, settings: AloneSettings) -> None:
+        super().__init__(settings)
+        self._models: Floats32 | None = None
+        self._steps: Ints = np.zeros(0, dtype=np.int64)
+        self._solver: dict[str, Floats32] = {}
+
+    def adapt(self, view: ClientView) -> Served:
+        rows = self._trained(view)
+        assert self._models is not None
+        return Served(self._models[rows], InferencePlan.own(len(rows)))
+
+    def work(self, view: ClientView) -> Work | None:
+        steps = self._due(view, view.rounds) - self._due(view, view.rounds - 1)
+        return Work.of(len(view.clients), trained_samples=float(steps * view.batch_size))
+
+    def data_changes(self, view: ClientView) -> None:
+        rows = self._trained(view)
+        for columns in self._solver.values():
+            columns[rows] = 0.0
+
+    def _trained(self, view: ClientView) -> Ints:
+        """(n,) the rows of the view's clients, once these have trained all steps that are due."""
+        if self._models is None:
+            self._models = np.tile(view.initial(0), (len(view.scored), 1))
+            self._steps = np.zeros(len(view.scored), dtype=np.int64)
+        rows = np.searchsorted(view.scored, view.clients)
+        due = self._due(view, view.rounds)
+        steps = np.where(view.num_samples > 0, due - self._steps[rows], 0)
+        self._steps[rows] = due
+        if steps.any():
+            trained = view.train(self._models, rows, steps, state=self._state(rows))
+            self._models[rows] = trained.models
+            for name, columns in trained.state.items():
+                if name not in self._solver:
+                    shape = (len(view.scored), columns.shape[1])
+                    self._solver[name] = np.zeros(shape, dtype=columns.dtype)
+                self._solver[name][rows] = columns
+        return rows
+
+    def _state(self, rows: Ints) -> Mapping[str, Floats32] | None:
+        return {name: columns[rows] for name, columns in self._solver.items()} if self._solver else None
+
+    def _due(self, view: ClientView, rounds: int) -> int:
+        """The steps that are due after so many rounds."""
+        per_round = self.settings.steps_per_round
+        return math.floor((view.steps_per_client if per_round is None else per_round) * rounds + ROUNDING)

@@ -1,0 +1,154 @@
+"""The protocol of adaptations: how a client uses the models that the clusterer's `serve` gave it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from coordinator.view import Part
+from emulator.arrays import Floats, Floats32, Ints
+from emulator.messages import InferencePlan, Work
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The models of n clients after local training, `models` (n, P), and the solver's `state` of each."""
+
+    models: Floats32
+    state: Mapping[str, Floats32]
+
+
+class TrainOwn(Protocol):
+    """Signature of the training of models by their clients alone."""
+
+    def __call__(
+        self,
+        models: Floats32,
+        start: Ints,
+        steps: Ints,
+        learning_rate: float | None = ...,
+        state: Mapping[str, Floats32] | None = ...,
+    ) -> Trained:
+        """Train a model for each client of the view, on the samples that it holds, as the arm trains locally.
+
+        Nobody is charged, and nothing that the federation keeps changes.
+
+        Args:
+            models: (m, P) models to start from.
+            start: (n,) the row of `models` that each client starts from.
+            steps: (n,) local steps of each client, from 0 on.
+            learning_rate: of these steps; None: `training.learning_rate`.
+            state: the solver's state of each client, columns (n, P) or (n, 1); None: as before any step.
+
+        Returns:
+            The models, and the state after the steps. A model is not finite if its training diverged.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class ClientView:
+    """n clients, the models that serve them, and what they can do with the training samples that they hold.
+
+    M models, P parameters, L labels. Every client holds training samples and is served by a model, except in
+    `data_changes`.
+    """
+
+    clients: Ints  # (n,) ids, ascending
+    plan: InferencePlan  # (n, width) which models serve them
+    models: Floats32  # (M, P)
+    num_labels: int
+    step: int  # data step
+    rounds: int  # rounds so far: those that have closed, and the one that closes now
+    new_data: bool  # whether the data step began in the round that closes now
+    batch_size: int  # of a visit
+    steps_per_client: float  # local steps that a federation takes per round and client
+    num_samples: Ints  # (n,) training samples that each client holds
+    scored: Ints  # (S,) ids, ascending, of the clients that are ever evaluated
+    # () -> (n, L) training samples of each label that each client holds.
+    label_counts: Callable[[], Floats]
+    # () -> (M, L) the mean shares of labels among the clients that each model serves, as they last reported
+    # them to the coordinator; uniform for a model without any. Only with `needs_label_shares`.
+    reported_shares: Callable[[], Floats]
+    # () -> (n, width, L, L) sums, over the training samples of label i that each client holds, of the
+    # log-probabilities that the models of its plan give to output j (last axis); zeros without a model.
+    log_probabilities: Callable[[], Floats]
+    train: TrainOwn
+    initial: Callable[[int], Floats32]  # number -> (P,) that initialisation of this seed; 0 is the shared one
+
+
+@dataclass(frozen=True)
+class Served:
+    """The models (m, P) with which n clients predict, and the plan (n, width) of these."""
+
+    models: Floats32
+    plan: InferencePlan
+
+
+class Adaptation(Part):
+    """Base of adaptations, built with its own frozen settings.
+
+    An adaptation changes what is evaluated, never what is trained: the federation knows nothing of it. It is
+    asked for some clients at a time, and what it returns for one must not depend on the others.
+
+    Attributes:
+        serves_one: whether each client must be served by a single model.
+        federates: whether the federation trains models at all; if not, rounds are opened, selected and timed
+            as ever, but nobody trains or transfers a model in them.
+        keeps_models: whether it keeps a model, and the solver's state, for each client that is scored.
+    """
+
+    serves_one: ClassVar[bool] = False
+    federates: ClassVar[bool] = True
+    keeps_models: ClassVar[bool] = False
+
+    @property
+    def needs_label_shares(self) -> bool:
+        """Whether the coordinator must hold the clients' shares of labels.
+
+        An arm whose clients do not report these anyway has them report at each change of their data.
+        """
+        return False
+
+    def check(self, num_labels: int) -> None:
+        """Reject a trace that the adaptation cannot work with, before anything runs.
+
+        Args:
+            num_labels: L, the number of labels.
+
+        Raises:
+            ConfigurationError: it cannot work with this trace.
+        """
+
+    @abstractmethod
+    def adapt(self, view: ClientView) -> Served:
+        """What serves each client instead of the models of its plan.
+
+        Args:
+            view: the clients, which are about to be evaluated.
+
+        Returns:
+            Models, and a plan with a row for each client of the view.
+        """
+
+    def work(self, view: ClientView) -> Work | None:
+        """What adapting costs its clients in the round that closes now, whatever is evaluated.
+
+        One adaptation per data step is counted: in the rounds that began one, `view.new_data`.
+
+        Args:
+            view: all clients that hold training samples.
+
+        Returns:
+            Columns of shape (n,); None, by default, if it costs nothing.
+        """
+        return None
+
+    def data_changes(self, view: ClientView) -> None:
+        """Take note that the training samples of some scored clients change, before these are replaced.
+
+        Args:
+            view: these clients, with what they still hold, which may be nothing; no model serves them.
+        """

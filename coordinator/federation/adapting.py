@@ -1,0 +1,245 @@
+"""Evaluates clients as an adaptation has them use their models, and counts what adapting costs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import NoReturn
+
+import numpy as np
+
+from coordinator.adaptations import Adaptation, ClientView
+from coordinator.adaptations.base import Trained
+from coordinator.federation.bank import ModelBank
+from coordinator.federation.method import RoundSettings
+from emulator.arrays import Floats, Floats32, Ints
+from emulator.errors import RunError
+from emulator.latency import LatencyModel
+from emulator.messages import Evaluation, InferencePlan, SampleRanges, TrainTasks
+from emulator.ports import Executor, SampleStream
+from emulator.storage.stateful import Stateful
+
+AT_ONCE = 2**25
+"""Numbers that clients are adapted with at once: models of their own, matrices of labels by labels."""
+
+ADAPTED = 2**31 - 1
+"""The model id in tasks of adaptations, which no bank has: their batches are streams of their own."""
+
+
+def _no_shares() -> NoReturn:
+    raise AssertionError("shares are those of an evaluation")
+
+
+@dataclass(frozen=True)
+class AdaptationCost:
+    """The fields of a round's record, with their names, that only a run with an adaptation has."""
+
+    adaptation_samples: float | None = None
+    adaptation_s: float | None = None
+
+
+NO_ADAPTATION_COST = AdaptationCost()
+
+
+class Adapting(Stateful):
+    """Applies the adaptation of one run; in a run without adaptation there is none.
+
+    State: the samples that all clients together have trained on for it so far, the virtual seconds that they
+    computed, and the data step up to which that is counted.
+    """
+
+    state_fields = ("_samples", "_computing_s", "_counted_step")
+
+    def __init__(
+        self,
+        adaptation: Adaptation,
+        *,
+        stream: SampleStream,
+        bank: ModelBank,
+        executor: Executor,
+        latency: LatencyModel,
+        settings: RoundSettings,
+        participants: int,
+        scored: Ints,
+        label_shares: Callable[[], Floats],
+    ) -> None:
+        """`participants` are those of a round; `label_shares` returns what `mean_shares` takes as shares."""
+        self.adaptation = adaptation
+        self._samples = 0.0
+        self._computing_s = 0.0
+        self._counted_step = -1
+        self._stream = stream
+        self._bank = bank
+        self._executor = executor
+        self._latency = latency
+        self._settings = settings
+        self._scored = scored
+        self._label_shares = label_shares
+        self._steps_per_client = participants * settings.local_steps / stream.num_clients
+
+    def data_changes(self, round_: int, changed: Ints, held: SampleRanges, step: int) -> None:
+        """Take note that the data of clients `changed` (n,) change as `round_` is opened.
+
+        `held` are the training samples that each scored client held until now, at data step `step`.
+        """
+        rows = np.flatnonzero(np.isin(self._scored, changed))
+        plan = InferencePlan.alike(np.full((len(rows), 1), -1))
+        view = self._view(self._scored[rows], plan, held.take(rows), rounds=round_, step=step)
+        self.adaptation.data_changes(view)
+
+    @property
+    def cost(self) -> AdaptationCost:
+        """What has been counted so far."""
+        return AdaptationCost(self._samples, self._computing_s)
+
+    def round_closes(self, round_: int, members: Ints) -> None:
+        """Count what the clients that hold data spend in this round, whether they are scored or not.
+
+        `members` (N, width) are the models that clients belong to.
+        """
+        clients = np.flatnonzero(self._stream.holding)
+        plan = InferencePlan.alike(members[clients])
+        view = self._view(clients, plan, self._stream.held(clients, "train"), rounds=round_ + 1)
+        work = self.adaptation.work(replace(view, new_data=self._stream.step != self._counted_step))
+        self._counted_step = self._stream.step
+        if work is not None:
+            self._samples += float(work.trained_samples.sum())
+            self._computing_s += float(self._latency.phases(clients, work).compute_s.sum())
+
+    def evaluate(self, round_: int, plan: InferencePlan, clients: Ints, samples: SampleRanges) -> Evaluation:
+        """Evaluate `clients` (n,) on their test `samples`; the models of `plan` serve all N clients.
+
+        Raises RunError if a client is served by several models, and the adaptation is of one.
+        """
+        if self.adaptation.serves_one and plan.used.sum(axis=1).max(initial=0) > 1:
+            raise RunError(
+                f"round {round_}: {self.adaptation.name} adapts one model, and the clusterer combines several"
+            )
+        accuracy, loss = np.full(len(clients), np.nan), np.full(len(clients), np.nan)
+        evaluated = np.flatnonzero(plan.used[clients].any(axis=1) & (samples.counts() > 0))
+        numbers = self._executor.num_parameters + plan.models.shape[1] * self._stream.num_labels**2
+        size = max(1, AT_ONCE // numbers)
+        shares = cache(lambda: mean_shares(plan, self._label_shares(), len(self._bank)))
+        for first in range(0, len(evaluated), size):
+            rows = evaluated[first : first + size]
+            held = self._stream.held(clients[rows], "train")
+            view = self._view(clients[rows], plan.take(clients[rows]), held, rounds=round_ + 1, shares=shares)
+            served = self.adaptation.adapt(view)
+            evaluation = self._executor.evaluate(served.models, served.plan, samples.take(rows))
+            accuracy[rows], loss[rows] = evaluation.accuracy, evaluation.loss
+        return Evaluation(accuracy, loss)
+
+    def _view(
+        self,
+        clients: Ints,
+        plan: InferencePlan,
+        held: SampleRanges,
+        *,
+        rounds: int,
+        step: int | None = None,
+        shares: Callable[[], Floats] = _no_shares,
+    ) -> ClientView:
+        """The view of `clients` (n,), which the models of `plan` (n, width) serve, and which hold `held`."""
+        stream, executor = self._stream, self._executor
+        step = stream.step if step is None else step
+        num_samples = held.counts()
+
+        def label_counts() -> Floats:
+            return np.rint(stream.label_histograms(clients) * num_samples[:, None])
+
+        def log_probabilities() -> Floats:
+            return self._log_probabilities(plan, held)
+
+        def train(
+            models: Floats32,
+            start: Ints,
+            steps: Ints,
+            learning_rate: float | None = None,
+            state: Mapping[str, Floats32] | None = None,
+        ) -> Trained:
+            rate = self._settings.learning_rate if learning_rate is None else learning_rate
+            tasks = self._tasks(clients, held, steps, rate, rounds - 1, step, state)
+            updates = executor.train(tasks, models, start)
+            return Trained(models[start] + updates.rows(slice(None)), updates.state)
+
+        return ClientView(
+            clients=clients,
+            plan=plan,
+            models=self._bank.parameters,
+            num_labels=stream.num_labels,
+            step=step,
+            rounds=rounds,
+            new_data=False,
+            batch_size=self._settings.batch_size,
+            steps_per_client=self._steps_per_client,
+            num_samples=num_samples,
+            scored=self._scored,
+            label_counts=label_counts,
+            reported_shares=shares,
+            log_probabilities=log_probabilities,
+            train=train,
+            initial=executor.initial,
+        )
+
+    def _tasks(
+        self,
+        clients: Ints,
+        held: SampleRanges,
+        steps: Ints,
+        learning_rate: float,
+        round_: int,
+        step: int,
+        state: Mapping[str, Floats32] | None,
+    ) -> TrainTasks:
+        numbers = {"learning_rate": learning_rate, "batch_size": float(self._settings.batch_size)}
+        settings = {name: np.full(len(clients), number) for name, number in numbers.items()}
+        if state is None:
+            widths = {"parameters": self._executor.num_parameters, "scalar": 1}
+            specs = self._executor.state
+            state = {
+                name: np.zeros((len(clients), widths[spec.shape]), dtype=np.float32)
+                for name, spec in specs.items()
+            }
+        return TrainTasks(
+            client=clients,
+            model=np.full(len(clients), ADAPTED),
+            visit=np.full(len(clients), -1),
+            samples=held,
+            settings={**settings, "local_steps": steps.astype(np.float64)},
+            round=round_,
+            step=step,
+            state=state,
+        )
+
+    def _log_probabilities(self, plan: InferencePlan, held: SampleRanges) -> Floats:
+        """(n, width, L, L) see `ClientView.log_probabilities`."""
+        num_labels = self._stream.num_labels
+        sums = np.zeros((*plan.models.shape, num_labels, num_labels))
+        for model in np.unique(plan.models[plan.used]):
+            clients, columns = np.nonzero(plan.used & (plan.models == model))
+            scores = self._executor.score(
+                self._bank.parameters[[model]], held.take(clients), frozenset({"log_probabilities"})
+            )
+            assert scores.log_probabilities is not None
+            sums[clients, columns] = scores.log_probabilities[:, 0]
+        return sums
+
+
+def mean_shares(plan: InferencePlan, shares: Floats, num_models: int) -> Floats:
+    """(num_models, L) the mean of the `shares` (N, L) of the clients that each model of `plan` serves.
+
+    Clients whose shares are NaN do not count; a model without others has equal shares.
+
+    >>> shares = np.array([[1.0, 0.0], [0.5, 0.5], [np.nan, np.nan]])
+    >>> mean_shares(InferencePlan.alike(np.array([[0], [0], [1]])), shares, 2)
+    array([[0.75, 0.25],
+           [0.5 , 0.5 ]])
+    """
+    num_labels = shares.shape[1]
+    clients, columns = np.nonzero(plan.used & np.isfinite(shares).all(axis=1, keepdims=True))
+    models = plan.models[clients, columns]
+    counts = np.bincount(models, minlength=num_models)[:, None]
+    columns_of_labels = shares[clients].T
+    sums = np.stack([np.bincount(models, of_label, num_models) for of_label in columns_of_labels], axis=1)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), 1 / num_labels)
