@@ -446,6 +446,8 @@ class InferencePlan:
     A client may read a model in its own way. `outputs` (N, width, L) is the output that it reads as each
     label, and `offsets` (N, width, L) is then added to these logits; None leaves them as they are. What
     results is renormalised before models are combined.
+
+    `is_own`: client i is served by row i of as many models as there are clients, and reads it as it is.
     """
 
     models: Ints
@@ -453,6 +455,7 @@ class InferencePlan:
     combine: Combine = "probabilities"
     outputs: Ints | None = None
     offsets: Floats | None = None
+    is_own: bool = False
 
     @classmethod
     def alike(cls, models: Ints) -> InferencePlan:
@@ -471,7 +474,7 @@ class InferencePlan:
         Args:
             num_clients: N, and the number of models.
         """
-        return cls.alike(np.arange(num_clients)[:, None])
+        return replace(cls.alike(np.arange(num_clients)[:, None]), is_own=True)
 
     def take(self, clients: Ints) -> InferencePlan:
         """The plan of the given clients only, in their order."""

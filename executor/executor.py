@@ -177,7 +177,7 @@ class LocalExecutor:
         Returns:
             The clients of each slab.
         """
-        return evaluation.cut(plan, samples, self.num_labels)
+        return evaluation.cut(plan, samples, self.num_labels, self._predictor.dense)
 
     def train(
         self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None

@@ -37,22 +37,29 @@ def evaluate(
     for a client without samples or without a model.
     """
     accuracy, loss = np.full(len(plan.models), np.nan), np.full(len(plan.models), np.nan)
+    own = plan.is_own and predictor.dense
 
     def evaluate_slab(clients: Ints) -> None:
-        evaluation = _of_slab(predictor, models, plan.take(clients), samples.take(clients))
+        if own:
+            evaluation = _by_own(predictor, models[clients], samples.take(clients))
+        else:
+            evaluation = _of_slab(predictor, models, plan.take(clients), samples.take(clients))
         accuracy[clients], loss[clients] = evaluation.accuracy, evaluation.loss
 
     threads.run(evaluate_slab, wanted)
     return Evaluation(accuracy, loss)
 
 
-def cut(plan: InferencePlan, samples: SampleRanges, num_labels: int) -> list[Ints]:
+def cut(plan: InferencePlan, samples: SampleRanges, num_labels: int, dense: bool) -> list[Ints]:
     """The clients of each slab; slabs are evaluated independently of one another.
 
     Where every client is served by at most one model, a slab has the clients of one model. Clients without a
-    model are then in no slab; otherwise they are in one, but do not count towards its size.
+    model are then in no slab; otherwise they are in one, but do not count towards its size. If models are
+    `dense` and each client is served by its own, a slab has clients with similar numbers of samples.
     """
     counts = samples.counts()
+    if plan.is_own and dense:
+        return _cut_by_size(counts)
     if not _served_by_one(plan):
         weighed = np.where(plan.used.any(axis=1), counts, 0)
         return list(slabs(weighed, AT_ONCE // num_labels))
@@ -62,6 +69,27 @@ def cut(plan: InferencePlan, samples: SampleRanges, num_labels: int) -> list[Int
         clients = np.flatnonzero(serves == model)
         cut_slabs += [clients[slab] for slab in slabs(counts[clients], SLAB)]
     return cut_slabs
+
+
+def _cut_by_size(counts: Ints) -> list[Ints]:
+    """Clients by descending `counts` (n,), in slabs that have at most SLAB samples if all had the most."""
+    order = np.argsort(-counts, kind="stable")
+    order = order[counts[order] > 0]
+    cut_slabs, first = [], 0
+    while first < len(order):
+        size = max(1, SLAB // int(counts[order[first]]))
+        cut_slabs.append(order[first : first + size])
+        first += size
+    return cut_slabs
+
+
+def _by_own(predictor: Predictor, models: Floats32, samples: SampleRanges) -> Evaluation:
+    """Evaluate each of n clients with its row of `models` (n, P), all at once."""
+    rows, counts = rows_of(samples, np.arange(len(models)))
+    results = _OfSamples(np.zeros(len(rows)), np.zeros(len(rows)))
+    logits, labels = predictor.of_each(models, rows, counts)
+    results.add(slice(None), logits, labels)
+    return Evaluation(_means(results.correct, counts), _means(results.loss, counts))
 
 
 def _of_slab(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ from tests.executor.fakes import FakeReader, executor, model, rule, wave
 from tests.executor.meeting import together
 
 CASES = ["mlp-sgd", "mlp-adam", "cnn-prox"]
-EVERYTHING: frozenset[Metric] = frozenset(("correct", "loss", "true_class_error", "confusion"))
+EVERYTHING: frozenset[Metric] = frozenset(get_args(Metric))
 TASKS = replace(
     wave(counts=[9, 3, 12, 0, 5, 30, 7, 8], steps=[4, 1, 6, 2, 6, 3, 3, 2], batch_size=[4] * 6 + [3] * 2),
     measure=frozenset(TASK_METRICS),
@@ -181,13 +181,15 @@ def test_evaluation_scores_and_reports_are_the_same_by_any_number_of_ranks(case:
         InferencePlan(np.tile([0, 1], (39, 1)), np.where(turns, [[0.3, 0.7]], [[1.0, 0.0]]), "votes"),
         InferencePlan.alike(np.full((39, 1), -1)),
     )
+    own = models[turns[:, 0]]
     evaluated = [local.evaluate(models, plan, samples) for plan in plans]
+    evaluated.append(local.evaluate(own, InferencePlan.own(39), samples))
     scored = local.score(models, samples, EVERYTHING)
     embedded, differentiated = local.embeddings(models[1], samples), local.gradients(models[1], samples)
 
     def play(replicated: ReplicatedExecutor, ranks: Ranks) -> None:
-        for plan, theirs in zip(plans, evaluated, strict=True):
-            ours = replicated.evaluate(models, plan, samples)
+        for plan, theirs in zip((*plans, InferencePlan.own(39)), evaluated, strict=True):
+            ours = replicated.evaluate(own if plan.is_own else models, plan, samples)
             assert ours.accuracy.tobytes() == theirs.accuracy.tobytes()
             assert ours.loss.tobytes() == theirs.loss.tobytes()
         scores = replicated.score(models, samples, EVERYTHING)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,52 @@ def test_votes_are_counted_by_hand() -> None:
     assert served.accuracy.tolist() == [1, 0]
     losses = -np.log([0.6, 0.1, 0.5])
     np.testing.assert_allclose(served.loss, [losses @ [0.25, 0.5, 0.25], losses @ [0.2, 0.6, 0.2]], rtol=1e-6)
+
+
+def test_outputs_are_reordered_and_offsets_added_before_models_are_combined_by_hand() -> None:
+    """Model 0 gives (0.6, 0.3, 0.1); client 0 reads it in the order 1, 2, 0: (0.3, 0.1, 0.6).
+
+    Client 1 adds ln(1, 4, 1): (0.6, 1.2, 0.1) / 1.9. Client 2 has model 0 with that offset and model 1 as it
+    is, with equal weights: ((0.6, 1.2, 0.1) / 1.9 + (0.1, 0.7, 0.2)) / 2.
+    """
+    trainer = labelled([2, 1, 0], num_labels=3)
+    kept, none = [0, 1, 2], [0.0, 0.0, 0.0]
+    favoured = np.log([1.0, 4.0, 1.0]).tolist()
+    read = InferencePlan(
+        np.array([[0, -1], [0, -1], [0, 1]]),
+        np.array([[1.0, 0.0], [1.0, 0.0], [0.5, 0.5]]),
+        outputs=np.array([[[1, 2, 0], kept], [kept, kept], [kept, kept]]),
+        offsets=np.array([[none, none], [favoured, none], [favoured, none]]),
+    )
+    clients = requests((0, 1), (1, 2), (2, 3))
+    by_hand = [0.6, 1.2 / 1.9, (0.6 / 1.9 + 0.1) / 2]
+    together, first_two = trainer.evaluate(THREE, read, clients), np.array([0, 1])
+    np.testing.assert_allclose(together.loss, -np.log(by_hand), rtol=1e-6)
+    assert together.accuracy.tolist() == [1, 1, 0]
+    # Where one model serves each client, the slabs are others.
+    single = trainer.evaluate(THREE, read.take(first_two), clients.take(first_two))
+    np.testing.assert_allclose(single.loss, together.loss[:2], rtol=1e-6)
+    voted = trainer.evaluate(THREE, replace(read, combine="votes"), clients)
+    assert voted.accuracy.tolist() == [1, 1, 0]
+    np.testing.assert_allclose(voted.loss[2], -np.log([0.6 / 1.9, 0.1]).mean(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "masked", "cnn"])
+def test_clients_with_models_of_their_own_are_served_as_one_after_the_other(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "SLAB", 100)
+    spec = model("cnn", channels=[3]) if kind == "cnn" else model(kind)
+    trainer = executor(FakeReader(sample_shape=(8, 8)), spec)
+    models = np.stack([trainer.initial(number) for number in range(5)])
+    if kind == "masked":
+        models[1:, :9] = 0
+    samples, own = requests((0, 40), (40, 41), (7, 7), (30, 230), (200, 233)), InferencePlan.own(5)
+    batched = trainer.evaluate(models, own, samples)
+    looped = trainer.evaluate(models, InferencePlan.alike(own.models), samples)
+    np.testing.assert_array_equal(batched.accuracy, looped.accuracy)
+    np.testing.assert_allclose(batched.loss, looped.loss, rtol=1e-5)
+    assert np.isnan(batched.loss).tolist() == [False, False, True, False, False]
 
 
 @pytest.mark.parametrize("combine", ["probabilities", "votes"])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from emulator.messages import InferencePlan, Metric, SampleRanges, Scores
 from executor.inference import prediction, scoring
 from tests.executor.fakes import FakeReader, executor, labelled, model, of_probabilities, requests
 
-EVERYTHING: frozenset[Metric] = frozenset(("correct", "loss", "true_class_error", "confusion"))
+EVERYTHING: frozenset[Metric] = frozenset(get_args(Metric))
 
 
 def test_every_model_is_scored_on_every_request_by_hand() -> None:
@@ -29,6 +31,12 @@ def test_every_model_is_scored_on_every_request_by_hand() -> None:
         [[0, 1, 0], [0, 2, 0], [0, 0, 0]],
     ]
     assert scores.confusion[1, 0].tolist() == [[0, 0, 0], [0, 0, 0], [1, 0, 0]]
+    first, second = np.log([[0.5, 0.25, 0.25], [0.2, 0.7, 0.1]])
+    nothing = np.zeros(3)
+    by_label = [[[first, 2 * first, nothing], [second, 2 * second, nothing]]]
+    by_label.append([[nothing, nothing, first], [nothing, nothing, second]])
+    assert scores.log_probabilities is not None
+    np.testing.assert_allclose(scores.log_probabilities, by_label, rtol=1e-5)
     np.testing.assert_allclose(scores.accuracy(), [[1 / 3, 2 / 3], [0, 0]])
 
 
@@ -76,7 +84,7 @@ def test_no_requests_or_no_models_have_empty_scores(num_requests: int, num_model
 
 def columns(scores: Scores) -> list[Floats]:
     metrics = [scores.correct, scores.loss, scores.true_class_error, scores.confusion]
-    return [column for column in metrics if column is not None]
+    return [column for column in (*metrics, scores.log_probabilities) if column is not None]
 
 
 @pytest.mark.parametrize("kind", ["masked", "cnn"])

@@ -1,0 +1,67 @@
+"""Views of adaptations by hand: clients of linear models, whose training is set by the test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from coordinator.adaptations import ClientView
+from coordinator.adaptations.base import Trained
+from emulator.arrays import Floats32, Ints
+from emulator.messages import InferencePlan
+
+
+def refused(*arguments: object, **keywords: object) -> NoReturn:
+    raise AssertionError("this adaptation must not ask for that")
+
+
+def a_view(counts: npt.ArrayLike = ((1, 0),), models: npt.ArrayLike = ((0.0,),), **facts: Any) -> ClientView:
+    """A view of clients with `counts` (n, L) of labels, and `models` (M, P), of which the first serves."""
+    of_labels = np.array(counts, dtype=np.float64)
+    clients = np.arange(len(of_labels))
+    whole: dict[str, Any] = {
+        "clients": clients,
+        "plan": InferencePlan.alike(np.zeros((len(clients), 1), dtype=np.int64)),
+        "models": np.array(models, dtype=np.float32),
+        "num_labels": of_labels.shape[1],
+        "step": 0,
+        "rounds": 1,
+        "new_data": True,
+        "batch_size": 10,
+        "steps_per_client": 2.0,
+        "num_samples": of_labels.sum(axis=1).astype(np.int64),
+        "scored": clients,
+        "label_counts": lambda: of_labels,
+        "reported_shares": refused,
+        "log_probabilities": refused,
+        "train": refused,
+        "initial": lambda number: np.full(1, number, dtype=np.float32),
+    }
+    return ClientView(**{**whole, **facts})
+
+
+class Training:
+    """Local training that adds 1 for each step, and what it was asked for."""
+
+    def __init__(self) -> None:
+        self.steps: list[list[int]] = []
+        self.rates: list[float | None] = []
+        self.states: list[Mapping[str, Floats32] | None] = []
+
+    def __call__(
+        self,
+        models: Floats32,
+        start: Ints,
+        steps: Ints,
+        learning_rate: float | None = None,
+        state: Mapping[str, Floats32] | None = None,
+    ) -> Trained:
+        self.steps.append(steps.tolist())
+        self.rates.append(learning_rate)
+        self.states.append(None if state is None else {name: rows.copy() for name, rows in state.items()})
+        before = np.zeros((len(start), 1), dtype=np.float32) if state is None else state["moment"]
+        taken = steps[:, None].astype(np.float32)
+        return Trained(models[start] + taken, {"moment": before + taken})
