@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,11 @@ from emulator.ports import Split
 from traces.images import ImageSet
 
 SPLITS: tuple[Split, ...] = ("train", "test")
+
+TestOn = Literal["present", "next"]
+
+STEPS_AHEAD: Final[Mapping[TestOn, int]] = {"present": 0, "next": 1}
+"""Data steps after the present one at which the newest test samples arrive that clients are tested on."""
 
 NOISE_NUMBERS = 2**20
 """Length of the shared table of standard normal numbers from which sensor noise is read."""

@@ -17,7 +17,7 @@ from emulator.errors import InputError
 from emulator.messages import SampleRanges
 from emulator.ports import Split
 from emulator.seeding import RandomStreams
-from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, Arrivals
+from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, STEPS_AHEAD, Arrivals, TestOn
 from traces.samples import NoisyImages, SamplePool
 from traces.tables.base import CHUNK_ROWS, Table
 from traces.tables.flipped_labels import FlippedLabels
@@ -43,6 +43,10 @@ class Trace:
     the next, and the last row belongs to the last test samples. Without `test_then_train` test samples are of
     the step's own concept, and the last row repeats the one before.
 
+    With `test_on` = "next" a client's test samples at a step are those that arrive at the next step, and no
+    others, and their concepts are those of the next step. The table then has one data step more than the run,
+    of which only the test samples are read.
+
     With `replaces`, a client's arrivals of a split replace all that it held of it, and samples do not expire.
 
     Clients may come and go: a client takes part while it holds training samples, and may hold its first ones
@@ -61,6 +65,7 @@ class Trace:
         test_retain_steps: int | None = None,
         concepts: Ints | None = None,
         test_then_train: bool = True,
+        test_on: TestOn = "present",
         replaces: bool = False,
         content: str | None = None,
     ) -> None:
@@ -73,17 +78,24 @@ class Trace:
             rounds_per_step: the number of rounds between two data steps, >= 1.
             noise: standard deviation of the sensor noise in units of a feature, >= 0.
             generator: the source of the table of noise, and of the seed of `reference_rows`.
-            test_retain_steps: data steps for which a test sample is held; None: `retain_steps`.
+            test_retain_steps: data steps for which a test sample is held; None: `retain_steps`, or 1 if
+                `test_on` is "next".
             concepts: the true concepts, of shape (steps + 1, num_clients); None if they are not known.
             test_then_train: whether the concepts of a step's test samples are those of the next row of
-                `concepts`.
+                `concepts`; always, if `test_on` is "next".
+            test_on: "next" if clients are tested on the test samples that arrive at the next step.
             replaces: whether arrivals replace what the client held, so that it holds its newest ones only.
             content: a digest of all rows and features, if it is known; None: `digest` reads them.
 
         Raises:
             InputError: no client has a training sample at step 0, or none has a test sample.
-            ValueError: arrivals replace what is held, but samples would expire as well.
+            ValueError: arrivals replace what is held, but samples would expire as well, or clients would be
+                tested on what arrives next.
         """
+        if test_on == "next":
+            if replaces or test_retain_steps not in (None, 1):
+                raise ValueError("test_on = 'next': test samples are held for one step, and not replaced")
+            test_retain_steps, test_then_train = 1, True
         steps = table.last_step - table.first_step + 1
         if replaces and min(retain_steps, test_retain_steps or retain_steps) < steps:
             raise ValueError(f"samples that are replaced do not expire: retain them for all {steps} steps")
@@ -93,6 +105,7 @@ class Trace:
         self.test_retain_steps = retain_steps if test_retain_steps is None else test_retain_steps
         self.concepts = concepts
         self.test_then_train = test_then_train
+        self.test_on: TestOn = test_on
         self.replaces = replaces
         self.rounds_per_step = rounds_per_step
         self.noise = noise
@@ -166,6 +179,8 @@ class Trace:
         Returns:
             One range of rows for each client.
         """
+        if split == "test":
+            step += STEPS_AHEAD[self.test_on]
         return self._arrivals(ids, split, self._oldest(ids, split, step), step)
 
     def arrived(self, ids: Ints, first_step: int, last_step: int, step: int) -> SampleRanges:
@@ -290,6 +305,9 @@ class Trace:
             The sha256 in hexadecimal.
         """
         state = hashlib.sha256()
+        # Only if a trace has it, so that traces without it keep the digest that their runs are filed under.
+        if self.test_on == "next":
+            state.update(b"tests of the next step")
         if self._content is not None:
             state.update(repr((self._content, self.num_clients)).encode())
             return state.hexdigest()
@@ -304,7 +322,6 @@ class Trace:
         for first in range(0, len(drawn), chunk):
             state.update(self._images.features(drawn[first : first + chunk]).tobytes())
         state.update(repr((self.num_clients, self.retain_steps, self.rounds_per_step, self.noise)).encode())
-        # Only if a trace has it, so that traces without it keep the digest that their runs are filed under.
         if self.test_retain_steps != self.retain_steps:
             state.update(f"test {self.test_retain_steps}".encode())
         if self.concepts is not None:
@@ -340,9 +357,11 @@ class Trace:
         everyone = np.arange(self.num_clients)
         for split in SPLITS:
             if self.num_clients > 0 and not self.anybody_holds(everyone, (split,), 0):
+                is_next = split == "test" and self.test_on == "next"
+                which = ", one that arrives at data step 1 (trace.test_on = 'next')" if is_next else ""
                 raise InputError(
                     f"trace: none of its {self.num_clients} clients has a {split} sample at the start, data "
-                    f"step 0; at least one must"
+                    f"step 0{which}; at least one must"
                 )
 
 

@@ -131,6 +131,35 @@ def test_test_samples_may_last_shorter_than_training_samples() -> None:
         assert table.arrival[rows["test"]].tolist() == ([step] if step <= 2 else [])
 
 
+def test_clients_may_be_tested_on_what_arrives_next() -> None:
+    """Client 1 receives test samples at steps 1 and 3 only, and changes its concept at step 1."""
+    rows: list[Row] = [(0, split, step, step) for split in (0, 1) for step in range(4)]
+    rows += [(1, 0, step, 0) for step in range(4)] + [(1, 1, 1, 1), (1, 1, 1, 2), (1, 1, 3, 3)]
+    concepts = [[5, 6], [5, 7], [5, 7], [8, 7]]
+    trace = trace_of(rows, retain_steps=3, test_on="next", concepts=concepts)
+    flipped = trace.with_flipped_labels(np.array([0, 1]))
+    stream, tested = TraceStream(flipped), []
+    for step in range(3):
+        stream.advance_to_round(step)
+        held = stream.held(np.arange(2), "test")
+        assert stream.concepts is not None
+        assert stream.test_concepts is not None
+        now, then = stream.concepts.tolist(), stream.test_concepts.tolist()
+        tested.append(([flipped.labels(held.rows(client)).tolist() for client in (0, 1)], now, then))
+    assert tested == [
+        ([[1], [1, 2]], [5, 6], [5, 7]),
+        ([[2], []], [5, 7], [5, 7]),
+        ([[3], [3]], [5, 7], [8, 7]),
+    ]
+    assert flipped.held(np.array([0]), "train", 2).counts().tolist() == [3]
+    assert trace.digest() != trace_of(rows, retain_steps=3, concepts=concepts, test_retain_steps=1).digest()
+
+
+def test_a_trace_without_next_test_samples_at_the_start_is_refused() -> None:
+    with pytest.raises(InputError, match=r"a test sample at the start, .*, one that arrives at data step 1"):
+        trace_of([(0, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0)], test_on="next")
+
+
 @pytest.mark.parametrize(
     ("step", "first", "last", "arrivals"),
     [

@@ -10,7 +10,7 @@ import numpy as np
 
 from emulator.arrays import Ints
 from emulator.seeding import RandomStreams
-from traces.arrivals import Arrivals, num_noise_starts
+from traces.arrivals import Arrivals, TestOn, num_noise_starts
 from traces.images import ImageSet
 from traces.sources import TraceContext
 from traces.tables.sorted import SortedTable
@@ -74,6 +74,7 @@ def trace_of(
     noise: float = 0.0,
     num_clients: int | None = None,
     test_retain_steps: int | None = None,
+    test_on: TestOn = "present",
     concepts: Sequence[Sequence[int]] | None = None,
     images: ImageSet | None = None,
     scratch: Path | None = None,
@@ -101,6 +102,7 @@ def trace_of(
         noise=noise,
         generator=RandomStreams(0).generator("noise"),
         test_retain_steps=test_retain_steps,
+        test_on=test_on,
         concepts=None if concepts is None else np.array(concepts),
     )
 
