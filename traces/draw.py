@@ -15,7 +15,7 @@ from emulator.numbers import Count, Number
 from emulator.plugins import Settings
 from emulator.ports import Split
 from emulator.seeding import RandomStreams
-from traces.arrivals import SPLITS, num_noise_starts
+from traces.arrivals import SPLITS, STEPS_AHEAD, TestOn, num_noise_starts
 from traces.images import ImageSet
 from traces.tables.base import CHUNK_ROWS
 from traces.tables.even import Block, EvenTable
@@ -28,6 +28,12 @@ MAX_SAMPLES_IN_MEMORY = 2**27
 """Most samples of a trace whose arrivals are sorted in memory, where one takes some 40 bytes."""
 
 
+TEST_ON = (
+    "what clients are tested on: present, the test samples that they hold, kept as long as training samples; "
+    "next, those that arrive at the next data step, and no others"
+)
+
+
 class StreamSettings(Settings):
     """Settings common to all traces that are drawn from label shares by `draw_trace`."""
 
@@ -38,6 +44,7 @@ class StreamSettings(Settings):
     noise: Annotated[float, Number(ge=0, le=1e6)] = Field(
         0.0, description="sensor noise: standard deviation added to pixels in [0, 1]"
     )
+    test_on: TestOn = Field("present", description=TEST_ON)
 
     @property
     def retain_steps(self) -> int:
@@ -104,6 +111,7 @@ def draw_trace(
         rounds_per_step=settings.rounds_per_step,
         noise=settings.noise,
         generator=streams.generator("noise"),
+        test_on=settings.test_on,
     )
 
 
@@ -142,14 +150,16 @@ def draw_table(
 def num_windows(settings: StreamSettings, rounds: int) -> int:
     """Count the windows that a run needs: those owned from the start, and one for each later step.
 
+    With `test_on` = "next" there is one more, on which clients are tested at the last step.
+
     Args:
-        settings: the rounds per step and the retention.
+        settings: the rounds per step, the retention, and what clients are tested on.
         rounds: the number of rounds of the run.
 
     Returns:
         The number of windows.
     """
-    return settings.num_steps(rounds) + settings.retain_steps - 1
+    return settings.num_steps(rounds) + STEPS_AHEAD[settings.test_on] + settings.retain_steps - 1
 
 
 def refuse_oversize(settings: StreamSettings, num_clients: int, num_windows: int) -> None:

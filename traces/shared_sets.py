@@ -21,22 +21,23 @@ TRAIN = SPLITS.index("train")
 ADVICE = "trace.clients, trace.samples_per_step or round.rounds"
 
 
-def shared_labels(which: SharedSet, arrivals: Arrivals, images: ImageSet) -> Ints:
+def shared_labels(which: SharedSet, arrivals: Arrivals, images: ImageSet, last_step: int) -> Ints:
     """The labels of the samples of a shared set, ascending; twice each for "two".
 
     Labels without training images are left out. "rare_half" has the half of the others, rounded up, with the
-    fewest training arrivals in the whole trace, over all clients; ties go to the lower label.
+    fewest training arrivals up to `last_step`, over all clients; ties go to the lower label.
 
     >>> labels = np.array([0, 1, 2, 3, 0, 1, 2, 3])
     >>> images = ImageSet(np.zeros((8, 1)), 1.0, labels, 4, train=np.arange(4), test=np.arange(4, 8))
     >>> columns = {name: np.zeros(6) for name in ("client", "split", "arrival", "image", "noise_start")}
     >>> arrivals = arrivals_of(**columns, label=np.array([0, 0, 0, 3, 3, 1]))
-    >>> [shared_labels(which, arrivals, images).tolist() for which in ("rare_half", "one", "two")]
+    >>> [shared_labels(which, arrivals, images, 0).tolist() for which in ("rare_half", "one", "two")]
     [[1, 2], [0, 1, 2, 3], [0, 0, 1, 1, 2, 2, 3, 3]]
     """
     labels = np.unique(images.labels[images.train])
     if which == "rare_half":
-        trained = np.bincount(arrivals.label[arrivals.split == TRAIN], minlength=images.num_labels)[labels]
+        trains = (arrivals.split == TRAIN) & (arrivals.arrival <= last_step)
+        trained = np.bincount(arrivals.label[trains], minlength=images.num_labels)[labels]
         labels = np.sort(labels[np.argsort(trained, kind="stable")[: -(-len(labels) // 2)]])
     return np.repeat(labels, 2) if which == "two" else labels
 
@@ -47,7 +48,7 @@ def with_shared_set(table: Table, which: SharedSet, images: ImageSet, context: P
     Each client receives the set at step 0, and again whenever it has expired, so that what it holds stays
     one range of rows: it then counts as a client with new data. Static data have it once. The set has an
     image for each of its labels, drawn without replacement among the label's training images, and the noise
-    of each.
+    of each. What arrives after the last step of `context` does not decide which labels are rare.
 
     Raises:
         ConfigurationError: there are too many samples.
@@ -55,7 +56,7 @@ def with_shared_set(table: Table, which: SharedSet, images: ImageSet, context: P
     """
     refuse_oversize_in_memory(len(table), ADVICE)
     arrivals = table.arrivals()
-    labels = shared_labels(which, arrivals, images)
+    labels = shared_labels(which, arrivals, images, context.last_step)
     steps = np.arange(0, context.last_step + 1, context.settings.retain_steps)
     clients, received = context.num_clients, len(steps) * len(labels)
     refuse_oversize_in_memory(len(table) + clients * received, ADVICE)

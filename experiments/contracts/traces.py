@@ -15,7 +15,7 @@ from emulator.ports import Split
 from emulator.seeding import RandomStreams
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.sameness import left_alone, same
-from traces.arrivals import SPLITS, Arrivals
+from traces.arrivals import SPLITS, STEPS_AHEAD, Arrivals
 from traces.concepts import ConceptSamples, ConceptSet
 from traces.images import ImageSet
 from traces.sources import TraceContext, TraceSource
@@ -34,8 +34,8 @@ def check_trace_source(make: Callable[[], TraceSource], rounds: int = 20, locate
     * Every round has samples to train and to test on; features are finite float32 and do not depend on what
       else is read; labels are in range; label histograms match the samples that clients hold.
     * No image is in both splits. In a trace that tests, then trains, the test samples of a step are instead
-      the training arrivals of the next. In any other trace that knows its concepts, a client whose concept
-      changes is one whose training samples changed.
+      the training arrivals of the next, unless they are the test arrivals of the next. In any other trace
+      that knows its concepts, a client whose concept changes is one whose training samples changed.
     * Reference rows are training samples that clients hold at step 0, at most so many of each label.
     * Files are found by `locate` alone; a missing file raises an EmulatorError of one line.
 
@@ -154,10 +154,15 @@ def _check_trace(trace: Trace) -> None:
     _check_reference_rows(trace, columns)
     if trace.concepts is not None:
         _check_concepts_of(trace, trace.concepts)
-    if trace.concepts is None or not trace.test_then_train:
+    if trace.concepts is None or not _trains_on_tests(trace):
         train, test = (np.unique(columns.image[columns.split == split]) for split in range(len(SPLITS)))
         both = np.intersect1d(train, test)
         assert len(both) == 0, f"{len(both)} images are in both the training and the test split"
+
+
+def _trains_on_tests(trace: Trace) -> bool:
+    """Whether the test samples of a step must be the training arrivals of the next; it knows its concepts."""
+    return trace.test_then_train and trace.test_on == "present"
 
 
 def _check_reference_rows(trace: Trace, columns: Arrivals) -> None:
@@ -177,14 +182,15 @@ def _check_reference_rows(trace: Trace, columns: Arrivals) -> None:
 
 
 def _check_concepts_of(trace: Trace, concepts: Ints) -> None:
-    expected = (trace.last_step + 2, trace.num_clients)
+    steps = trace.last_step + 1 - STEPS_AHEAD[trace.test_on]
+    expected = (steps + 1, trace.num_clients)
     assert concepts.shape == expected, (
         f"concepts have shape {concepts.shape}, not (steps + 1, clients) {expected}"
     )
     assert concepts.dtype == np.int64, f"concepts are {concepts.dtype}, not int64"
     assert (concepts >= 0).all(), "concepts must be numbered from 0"
     everyone = np.arange(trace.num_clients)
-    if not trace.test_then_train:
+    if not _trains_on_tests(trace):
         _check_changes_of_concept(trace, concepts)
         return
     for step in range(trace.last_step):
@@ -206,7 +212,7 @@ def _check_changes_of_concept(trace: Trace, concepts: Ints) -> None:
         assert len(unseen) == 0, (
             f"at step {step} the concept of client {unseen[:1]} changes, and its training samples do not"
         )
-    assert same(concepts[-1], concepts[-2]), (
+    assert trace.test_then_train or same(concepts[-1], concepts[-2]), (
         "in a trace whose test samples are of the present concept, the last row of concepts must repeat the "
         "one before"
     )

@@ -48,13 +48,14 @@ SMALL_SOURCES = [
     ("digits", {"clients": 6, **STREAM, "static": True, "drift": BUCKETS | {"at_start": 2}}),
     ("digits", {"clients": 6, **STREAM, "noise": 0.5, "static": True, "shared": "two", "changes": [SWAP]}),
     ("file", {"folder": "own", "rounds_per_step": 2, "retain_rounds": 2, "test_share": 0.25}),
+    ("file", {"folder": "concepts", "rounds_per_step": 2, "retain_rounds": 4, "test_on": "next"}),
     (
         "digits",
         {"clients": 6, "noise": 0.5, "partition": "dirichlet", "rounds_per_step": 2, "changes": [SWAP]},
     ),
     ("idx", {"clients": 6, "folder": "images", "partition": "quarters"}),
     ("label_replay", REPLAYED),
-    ("label_replay", {**REPLAYED, "absent": "leave"}),
+    ("label_replay", {**REPLAYED, "absent": "leave", "test_on": "next"}),
     ("label_replay", {**OBSERVED, "clients_per_group": 1}),
     ("label_replay", {**OBSERVED, "absent": "leave", "test_share": 0.5}),
 ]
@@ -77,6 +78,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_idx_folder(folder / "images", train=90, test=30)
     write_label_trace(folder / "labels.csv")
     write_trace_folder(folder / "own", daily_rows(clients=6, days=3))
+    drifting = daily_rows(clients=4, days=4)
+    drifting["concept"] = (drifting["client"] + np.arange(len(drifting["client"])) // (4 * 8)) % 2
+    write_trace_folder(folder / "concepts", drifting)
     for name in ("a.csv", "b.csv"):
         (folder / name).write_text("x,y\n" + "0.5,0\n0.25,1\n" * 5)
     return folder

@@ -198,7 +198,8 @@ def draw_trace(draw: random.Random) -> dict[str, Any]:
         every = drawn["rounds_per_step"] * draw.randint(1, 2)
         clients = {"share": draw.uniform(0.3, 1), "redraw": draw.random() < 0.5}
         swap = {"what": "own_swap", "on": "held", "clients": clients, "every": every}
-        return {**drawn, **own, **sizes, "static": True, "drift": "none", "changes": [swap]}
+        fixed = {"static": True, "test_on": "present", "drift": "none", "changes": [swap]}
+        return {**drawn, **own, **sizes, **fixed}
     shared = {"shared": draw.choice(get_args(SharedSet))} if way == "shared" else {}
     return {**drawn, **own, **sizes, **shared}
 

@@ -107,16 +107,17 @@ def test_the_rarer_half_is_by_training_arrivals_with_ties_to_the_lower_label(
     trained: list[int], rare: list[int]
 ) -> None:
     rows: list[Row] = [(0, 0, 0, label) for label in trained] + [(0, 1, 0, 3)] * 9
+    rows += [(0, 0, 1, label) for label in rare] * 9  # after the last step
     images = some_images(4)
-    assert shared_labels("rare_half", trace_of(rows, images=images).columns(), images).tolist() == rare
+    assert shared_labels("rare_half", trace_of(rows, images=images).columns(), images, 0).tolist() == rare
 
 
 def test_half_of_an_odd_number_of_labels_is_rounded_up_and_labels_without_images_do_not_count() -> None:
     arrivals = trace_of([(0, 0, 0, 0), (0, 1, 0, 0)], images=IMAGES).columns()
-    assert shared_labels("rare_half", arrivals, IMAGES).tolist() == [1, 2]
+    assert shared_labels("rare_half", arrivals, IMAGES, 0).tolist() == [1, 2]
     without = replace(IMAGES, train=IMAGES.train[IMAGES.labels[IMAGES.train] != 1])
-    assert shared_labels("one", arrivals, without).tolist() == [0, 2]
-    assert shared_labels("rare_half", arrivals, without).tolist() == [2]
+    assert shared_labels("one", arrivals, without, 0).tolist() == [0, 2]
+    assert shared_labels("rare_half", arrivals, without, 0).tolist() == [2]
 
 
 def test_two_of_a_label_are_two_images() -> None:

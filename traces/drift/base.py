@@ -28,7 +28,7 @@ class PopulationContext:
 
     settings: StreamSettings  # sizes and times of arrivals
     num_clients: int
-    num_steps: int  # data steps of the run, step 0 included
+    num_steps: int  # data steps of the run, step 0 included; with trace.test_on = "next" one more
     static: bool
     streams: RandomStreams
     scratch: Path | None = None  # folder for the file of a large trace; None: the system's temporary folder

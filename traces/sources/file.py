@@ -16,9 +16,9 @@ from emulator.arrays import Bools, Ints
 from emulator.errors import ConfigurationError, DataFileError, MissingFileError
 from emulator.numbers import MOST, Count, Number, Share
 from emulator.plugins import Settings
-from traces.arrivals import SPLITS, Arrivals
+from traces.arrivals import SPLITS, STEPS_AHEAD, Arrivals, TestOn
 from traces.calendar import MOST_WINDOWS, StepWidth
-from traces.draw import MAX_SAMPLES_IN_MEMORY
+from traces.draw import MAX_SAMPLES_IN_MEMORY, TEST_ON
 from traces.files import ARRIVALS, ArrivalRows, TraceFolder, open_folder
 from traces.files.arrivals import clients_in
 from traces.files.windows import windows_of_rows
@@ -54,6 +54,7 @@ class FileSettings(Settings):
         description="share of the samples of each client and label that are for tests, if the file has no "
         f"column split; without it, {TEST_SHARE:g}",
     )
+    test_on: TestOn = Field("present", description=TEST_ON)
 
     build: str | None = Field(
         None, description="the command that makes the folder: an error names it where there is no such folder"
@@ -117,7 +118,9 @@ class File(TraceSource):
             raise DataFileError(
                 path, f"its rows span {span} data steps; at most {MOST_WINDOWS} are supported"
             )
-        in_run = step <= -(-context.rounds // settings.rounds_per_step) - 1
+        # The last step whose rows are used: that of the run, or with test_on = "next" the one after it.
+        last_step = -(-context.rounds // settings.rounds_per_step) - 1 + STEPS_AHEAD[settings.test_on]
+        in_run = step <= last_step
         if not (used & in_run).any():
             raise DataFileError(path, f"no row arrives before round.rounds = {context.rounds}")
         chosen, split = self._split(folder, used, in_run, context)
@@ -143,6 +146,7 @@ class File(TraceSource):
             generator=context.streams.generator("noise"),
             concepts=concepts,
             test_then_train=False,
+            test_on=settings.test_on,
             content=self._content(folder, context),
         )
 
@@ -154,7 +158,11 @@ class File(TraceSource):
         if "concept" in names:  # which training samples of a step have one concept differs too
             return None
         return CertainHolders(
-            trace.table, self.settings.retain_steps, self.settings.rounds_per_step, self._test_share
+            trace.table,
+            self.settings.retain_steps,
+            self.settings.rounds_per_step,
+            self._test_share,
+            self.settings.test_on,
         )
 
     @property
@@ -236,8 +244,8 @@ class File(TraceSource):
         return slice(None) if used.all() else np.flatnonzero(used)
 
     def _content(self, folder: TraceFolder, context: TraceContext) -> str:
-        """What determines the rows and the features of the trace, besides the number of rounds."""
-        settings = self.settings.model_dump(mode="json", exclude={"folder", "build"})
+        """What determines the rows and features of the trace, besides the rounds and `test_on`."""
+        settings = self.settings.model_dump(mode="json", exclude={"folder", "build", "test_on"})
         facts = folder.facts.model_dump(mode="json", exclude={"files", "origin", "licence"})
         seed = context.streams.seed if folder.rows.split is None else None
         text = repr((sorted(folder.digests.items()), settings, facts, seed))
@@ -261,11 +269,11 @@ def _renumbered(client: np.ndarray, used: Bools) -> tuple[int, np.ndarray]:
 def _true_concepts(
     folder: TraceFolder, chosen: Ints | slice, arrivals: Arrivals, clients: int, steps: int
 ) -> Ints:
-    """(steps + 1, clients) the concept of each client's newest training samples; the last row repeats.
+    """(steps + 1, clients) the concept of each client's newest training samples.
 
-    `steps` are those of the run: it may last longer than samples arrive. Before its first arrival a client
-    has the concept of that one; one without arrivals in the run has 0. `arrivals` are the rows `chosen` of
-    the folder.
+    `steps` are those of the run: it may last longer than samples arrive. The last row is of the step after
+    the run, and repeats the one before if `arrivals` has none of then. Before its first arrival a client has
+    the concept of that one; one without arrivals has 0. `arrivals` are the rows `chosen` of the folder.
 
     Raises DataFileError if a client's training samples of one step have two concepts, or there are too many
     steps x clients.

@@ -23,6 +23,7 @@ from emulator.arrays import Floats, Ints
 from emulator.errors import ConfigurationError, DataFileError
 from emulator.numbers import Count, Number, PositiveFactor
 from emulator.storage.tables import TableFile, read_table
+from traces.arrivals import STEPS_AHEAD
 from traces.calendar import MICROSECONDS_PER_DAY, CalendarWidth, periods
 from traces.dealt import dealt_table
 from traces.draw import (
@@ -138,7 +139,7 @@ class LabelReplay(TraceSource):
     receive nothing in it, so they leave once their last samples are older than `retain_rounds`; the samples
     of all other windows are those of "replay". After the last window no data arrive, and a run may last as
     long as its clients still hold data: one step for each window. A window that nobody observed is a step
-    too.
+    too. With test_on = "next" the last window is for tests only, and a run ends before it arrives.
 
     The second of three windows has no observations, and replays the first:
 
@@ -161,19 +162,22 @@ class LabelReplay(TraceSource):
                 f"has {counts.shape[2]} labels in column {settings.label!r}, but the images of "
                 f"{settings.images} have {images.num_labels} classes; set most_common or exclude",
             )
-        windows = counts.shape[1]
-        if windows < settings.retain_steps:
+        windows, ahead = counts.shape[1], STEPS_AHEAD[settings.test_on]
+        tested = ", and are tested on the next one (test_on = 'next')" if ahead else ""
+        if windows < settings.retain_steps + ahead:
             raise DataFileError(
                 table.path,
                 f"has {windows} windows, but clients start out with retain_rounds / rounds_per_step = "
-                f"{settings.retain_steps} of them; lower trace.retain_rounds",
+                f"{settings.retain_steps} of them{tested}; lower trace.retain_rounds",
             )
-        if windows < settings.num_steps(context.rounds):
+        # Tests on the next arrivals end with these; clients train for as long as they hold samples.
+        steps = windows - settings.retain_steps if ahead else windows
+        if steps < settings.num_steps(context.rounds):
             raise DataFileError(
                 table.path,
-                f"has {windows} windows, data for {windows * settings.rounds_per_step} rounds at "
+                f"has {windows} windows, data for {steps * settings.rounds_per_step} rounds at "
                 f"rounds_per_step = {settings.rounds_per_step}, but round.rounds = {context.rounds}: its "
-                f"clients would be without data",
+                f"clients would be without data" + (" to be tested on (test_on = 'next')" if ahead else ""),
             )
         replayed = min(num_windows(settings, context.rounds), windows)
         images = replace(images, label_names=names)
@@ -184,6 +188,7 @@ class LabelReplay(TraceSource):
             rounds_per_step=settings.rounds_per_step,
             noise=settings.noise,
             generator=context.streams.generator("noise"),
+            test_on=settings.test_on,
         )
 
     def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:

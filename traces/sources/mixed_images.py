@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,7 @@ from emulator.arrays import Ints
 from emulator.errors import ConfigurationError
 from emulator.numbers import Count, Number
 from emulator.plugins import ChoiceOf, Chosen
+from traces.arrivals import STEPS_AHEAD
 from traces.changes import OwnSwap, with_own_swaps
 from traces.draw import StreamSettings
 from traces.drift import DRIFTS, Population, PopulationContext
@@ -94,6 +96,17 @@ class MixedImagesSettings(StreamSettings):
             )
         return {**values, "static": True}
 
+    @model_validator(mode="after")
+    def _next_samples_arrive(self) -> MixedImagesSettings:
+        without = {"partition": self.partition, "static = true": self.static, "changes": self.changes}
+        named = next((name for name, value in without.items() if value), None)
+        if self.test_on == "next" and named is not None:
+            raise ValueError(
+                f"test_on = 'next' cannot be combined with {named}: of static data nothing arrives at a next "
+                f"data step; leave out one or the other"
+            )
+        return self
+
     @model_serializer(mode="wrap")
     def _without_what_a_partition_excludes(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = handler(self)
@@ -169,6 +182,7 @@ class MixedImages(TraceSource):
             generator=context.streams.generator("noise"),
             concepts=concepts,
             test_then_train=False,
+            test_on=settings.test_on,
             replaces=bool(settings.changes),
         )
 
@@ -198,16 +212,13 @@ class MixedImages(TraceSource):
     def _table(self, images: ImageSet, context: TraceContext) -> tuple[Table, Ints | None]:
         """The rows of the trace, and the true concepts if labels change."""
         settings = self.settings
+        steps = settings.num_steps(context.rounds)
         population = PopulationContext(
-            settings,
-            settings.clients,
-            settings.num_steps(context.rounds),
-            settings.static,
-            context.streams,
-            context.scratch,
+            settings, settings.clients, steps, settings.static, context.streams, context.scratch
         )
         if settings.partition is None:
-            table = settings.drift.build().draw(images, population)
+            longer = replace(population, num_steps=steps + STEPS_AHEAD[settings.test_on])
+            table = settings.drift.build().draw(images, longer)
         else:
             table = PartitionedImages(settings.partition.build()).draw(images, population)
         if settings.shared != "none":

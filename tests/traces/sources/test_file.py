@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from emulator.errors import ConfigurationError, DataFileError, InputError
+from emulator.ports import Split
 from tests.traces.files.written import with_cell, write_trace
 from tests.traces.tiny import context
 from traces.sources.file import File, FileSettings
@@ -367,6 +368,26 @@ def test_concepts_last_as_long_as_the_run(tmp_path: Path) -> None:
     stream.advance_to_round(6)
     assert stream.concepts is not None
     assert stream.concepts.tolist() == [3]
+
+
+def test_tests_on_what_arrives_next_and_their_concepts_are_one_step_ahead(tmp_path: Path) -> None:
+    rows = of_one_client("step", [-1, 0, 1, 2, 3, 4], concept=[1, 1, 2, 2, 3, 4])
+    folder = write_trace(tmp_path / "t", rows, features(6))
+    present = build(folder, retain_rounds=2, rounds=3)
+    upcoming = build(folder, retain_rounds=2, rounds=3, test_on="next")
+    client = np.array([0])
+
+    def images(trace: Trace, split: Split, step: int) -> list[int]:
+        return trace.table.take("image", trace.held(client, split, step).rows(0)).tolist()
+
+    assert [images(upcoming, "test", step) for step in range(3)] == [[2], [3], [4]]
+    for step in range(3):
+        assert images(upcoming, "train", step) == images(present, "train", step) == [step, step + 1]
+    assert upcoming.last_step == 3
+    assert upcoming.concepts is not None
+    assert upcoming.concepts.tolist() == [[1], [2], [2], [3]]
+    assert upcoming.test_then_train
+    assert len({trace.digest() for trace in (present, upcoming)}) == 2
 
 
 def test_two_concepts_of_a_client_in_one_step_are_refused_with_the_row(tmp_path: Path) -> None:

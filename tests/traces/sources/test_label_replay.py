@@ -331,6 +331,28 @@ def test_after_the_last_window_clients_hold_what_they_still_retain(folder: Path)
     assert [trace.held(everyone, "train", step).counts().tolist() for step in (0, 1)] == [[40] * 4, [20] * 4]
 
 
+def test_the_last_window_is_for_tests_only_if_clients_are_tested_on_what_arrives_next(folder: Path) -> None:
+    rows: list[Row] = [("north", day, label, 9) for day, label in enumerate("abca")]
+    settings: dict[str, Any] = {"retain_rounds": 2, "samples": "observed", "test_share": 1 / 3}
+    upcoming = build(folder, rows, rounds=2, test_on="next", **settings)
+    longer = build(folder, rows, rounds=4, **settings)
+    everyone = np.arange(2)
+    for step, (held, tested) in enumerate([({0, 1}, {2}), ({1, 2}, {0})]):  # classes: a, b, c
+        for split, labels in (("train", held), ("test", tested)):
+            ranges = upcoming.held(everyone, split, step)  # type: ignore[arg-type]
+            drawn = np.concatenate([ranges.rows(client) for client in everyone])
+            assert set(upcoming.labels(drawn).tolist()) == labels
+        assert np.array_equal(
+            upcoming.held(everyone, "train", step).counts(), longer.held(everyone, "train", step).counts()
+        )
+    with pytest.raises(DataFileError, match=r"has 4 windows, data for 2 rounds .*round.rounds = 3: .*tested"):
+        build(folder, rows, rounds=3, test_on="next", **settings)
+    with pytest.raises(
+        DataFileError, match=r"= 4 of them, and are tested on the next one .*; lower trace.re"
+    ):
+        build(folder, rows, rounds=1, test_on="next", **settings | {"retain_rounds": 4})
+
+
 def test_a_shorter_run_replays_the_beginning_of_a_longer_one(folder: Path) -> None:
     # "east" is first observed after the shorter run: its clients start with these later observations.
     rows = [*BASE, ("east", 3, "c", 1), ("east", 4, "a", 1)]

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from sklearn.datasets import load_digits
 
 from emulator.errors import ConfigurationError, UnknownNameError
+from emulator.ports import Split
 from experiments.contracts.sameness import same
 from tests.traces.tiny import context, write_idx_folder
 from traces.sources import SOURCES
@@ -217,6 +218,51 @@ def test_static_data_is_what_clients_hold_at_the_start_for_the_whole_run() -> No
 
 SWAP = {"what": "own_swap", "on": "held", "clients": {"share": 0.5}, "every": 10}
 BUCKETS = {"kind": "buckets", "labels_per_client": 3, "buckets": 3}
+
+
+def contents(trace: Trace, split: Split, step: int) -> list[list[int]]:
+    """The labels, images and starts of the noise of the samples that clients hold, in the order of rows."""
+    rows = trace.held(np.arange(trace.num_clients), split, step)
+    held = np.concatenate([rows.rows(client) for client in range(trace.num_clients)])
+    columns = [trace.table.take(name, held) for name in ("label", "image", "noise_start")]
+    return [rows.counts().tolist(), *(column.tolist() for column in columns)]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"drift": {"kind": "label_mix", "move_probability": 0.5}, "noise": 0.5},
+        {"drift": {**BUCKETS, "buckets": 2, "after": "repeat"}, "shared": "rare_half"},
+    ],
+)
+def test_tests_on_what_arrives_next_change_no_training_sample(settings: dict[str, Any]) -> None:
+    present, longer = digits(**settings), digits(rounds=25, **settings)
+    upcoming = digits(test_on="next", **settings)
+    longer.test_retain_steps = 1
+    for step in range(4):
+        assert contents(upcoming, "train", step) == contents(present, "train", step)
+        assert contents(upcoming, "test", step) == contents(longer, "test", step + 1)
+        assert sum(contents(upcoming, "test", step)[0]) > 0
+    assert upcoming.last_step == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"static": True, "changes": [SWAP]}, "static = true"),
+        ({"changes": [SWAP]}, "changes"),
+        ({"partition": "iid"}, "partition"),
+    ],
+)
+def test_static_data_have_nothing_that_arrives_next(settings: dict[str, Any], named: str) -> None:
+    source = SOURCES.find("digits")
+    with pytest.raises(ValidationError) as caught:
+        source.Settings.model_validate({"test_on": "next", **settings})
+    [error] = caught.value.errors()
+    assert error["msg"] == (
+        f"Value error, test_on = 'next' cannot be combined with {named}: of static data nothing arrives at a "
+        f"next data step; leave out one or the other"
+    )
 
 
 def test_buckets_a_shared_set_and_swaps_play_together_in_one_trace() -> None:
