@@ -357,6 +357,8 @@ def refuse_steps_without_data(experiment: Experiment, trace: Holders, streams: R
         elif step in evaluated and not trace.anybody_holds(scored, ("train", "test"), step):
             who = "scored client" if len(scored) < trace.num_clients else "client"
             lacking = f"no {who} holds both a training and a test sample"
+            if trace.test_on == "next":
+                lacking += ", one that arrives at the next data step (trace.test_on = 'next')"
         else:
             continue
         first = step * trace.rounds_per_step

@@ -30,6 +30,7 @@ from experiments.stopwatch import Stopwatch
 from tests.executor.fakes import wave
 from tests.experiments.small import DEVICES, drifting, small, write_idx_folder
 from tests.traces.tiny import Row, trace_of
+from traces.arrivals import TestOn
 from traces.trace import Trace
 
 HOURS_S = 3600.0 * np.arange(0, 48, 5)
@@ -114,12 +115,17 @@ def test_a_round_cannot_need_more_clients_than_there_are(key: str) -> None:
 
 
 def built(
-    rows: list[Row], *, evaluate_every: int = 1, evaluate_clients: int | None = None, rounds: int = 8
+    rows: list[Row],
+    *,
+    evaluate_every: int = 1,
+    evaluate_clients: int | None = None,
+    rounds: int = 8,
+    test_on: TestOn = "present",
 ) -> Trace:
     """The trace of `rows`, with two rounds per step, after the checks of a run of it."""
     settings = {"rounds": rounds, "evaluate_every": evaluate_every, "evaluate_clients": evaluate_clients}
     experiment = small(round={"participants": 1, **settings})
-    trace = trace_of(rows, retain_steps=1, rounds_per_step=2)
+    trace = trace_of(rows, retain_steps=1, rounds_per_step=2, test_on=test_on)
     refuse_unfit_rounds(experiment, trace, RandomStreams(0))
     return trace
 
@@ -162,6 +168,18 @@ def test_a_step_at_which_nobody_can_be_tested_is_refused_if_it_is_evaluated() ->
         built(lasting + rows_at(range(4), [0], client=scored), evaluate_clients=1)
     with pytest.raises(ConfigurationError, match=r"at data step 0, .*; raise round\.evaluate_clients = 1$"):
         built(lasting + rows_at(range(4), [1], client=scored), evaluate_clients=1)
+
+
+def test_a_run_that_is_tested_on_what_arrives_next_ends_one_step_before_its_trace() -> None:
+    built(rows_at(range(5), range(5)), test_on="next")
+    with pytest.raises(ConfigurationError) as refused:
+        built(rows_at(range(4), range(4)), test_on="next")
+    assert str(refused.value) == (
+        "round.rounds = 8: at data step 3, which round 6 begins, no client holds both a training and a test "
+        "sample, one that arrives at the next data step (trace.test_on = 'next'); data step 2 is the last "
+        "before it at which one does, so set round.rounds = 6"
+    )
+    built(rows_at(range(4), range(4)), test_on="next", rounds=6)
 
 
 # -- model_factor -------------------------------------------------------------------------------------------

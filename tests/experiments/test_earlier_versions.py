@@ -14,6 +14,8 @@ from emulator.errors import CheckpointError, ConfigurationError
 from experiments.config import Experiment, parse_experiment
 from experiments.reading import load_experiment
 from experiments.results.pages import write_results
+from experiments.results.reading.deciding import run_identities
+from experiments.results.reading.recorded import up_to_date
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.plan import check, plan_run
 from experiments.running.runner import run_plan
@@ -161,6 +163,15 @@ def test_a_recorded_threshold_of_fielding_is_one_of_its_trigger(recorded: Path) 
         trigger = {"kind": "centre_shift", "threshold": 1 / 3, "shift_from": "previous"}
         assert fielding["clusterer"]["trigger"] == trigger
         assert not {"threshold", "shift_from"} & set(fielding["clusterer"])
+
+
+def test_a_configuration_recorded_without_test_on_has_the_runs_of_one_with_present() -> None:
+    today = small().resolved()
+    before = {**today, "trace": {key: value for key, value in today["trace"].items() if key != "test_on"}}
+    assert before != today
+    assert run_identities(up_to_date(before)) == run_identities(today)
+    upcoming = small(trace={"test_on": "next"}).resolved()
+    assert run_identities(up_to_date(upcoming)) != run_identities(today)
 
 
 def test_recorded_samples_that_no_setting_gives_any_more_are_refused(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ SEEDS = range(8)
 def on_file(**changes: Any) -> dict[str, Any]:
     """The small configuration with the trace folder `trace`, of two data steps."""
     trace = {"source": "file", "folder": "trace", "rounds_per_step": 2, "retain_rounds": 2}
+    trace |= {"test_on": changes.pop("test_on", "present")}
     table = small_table(round={"participants": 1, **changes.pop("round", {})}, **changes)
     return {**table, "trace": {**trace, "test_share": 0.5}, "arm": table["arm"][:1]}
 
@@ -73,6 +74,7 @@ def tables() -> dict[str, Any]:
     divided = {"source": "digits", "clients": 30, "partition": partition}
     return {
         "a file without a column split": (write_rare_tests, on_file()),
+        "tests on what arrives next": (write_rare_tests, on_file(test_on="next", round={"rounds": 2})),
         "a sample of scored clients": (write_one_tested, with_split),
         "observations that are dealt": (write_rare_observations, replayed),
         "a partition with a minimum": (lambda _: None, {**small_table(), "trace": divided}),

@@ -13,8 +13,13 @@ from coordinator.population import Hear
 from coordinator.representations import REPRESENTATIONS
 from coordinator.triggers import TRIGGERS
 from emulator.storage.runlog import read_log
+from experiments.build import build_world
+from experiments.config import parse_experiment
+from experiments.locating import locator
+from tests.experiments.small import SMALL
 from tests.reliability.rows import ARMS, row
 from tests.reliability.stops import Stopped, state_fields
+from tests.traces.tiny import daily_rows, write_trace_folder
 
 Row = Callable[[str], Stopped]
 WholeLog = Callable[[str], bytes]
@@ -55,6 +60,28 @@ def test_the_trigger_of_such_a_row_fires_and_is_silent(
     log.write_bytes(whole_log(name))
     triggers = [record.trigger for record in read_log(log)[1] if record.trigger is not None]
     assert {trigger.fired for trigger in triggers} == {True, False}
+
+
+def test_a_run_that_is_tested_on_what_arrives_next_resumes_and_counts_its_drift_cells(tmp_path: Path) -> None:
+    """Client 0 has concept 1 at step 1; at step 2, which is for tests only, two clients have another one."""
+    columns = daily_rows(clients=3, days=4)  # the days are steps -1 to 2
+    day, client = np.arange(96) // 24, columns["client"]
+    concept = np.where((day == 2) & (client == 0), 1, 0) + np.where((day == 3) & (client == 1), 2, 0)
+    split = np.where(np.arange(96) % 4 == 0, "test", "train")
+    write_trace_folder(tmp_path / "trace", {**columns, "concept": concept, "split": split})
+    trace = {"source": "file", "folder": "trace", "rounds_per_step": 2, "retain_rounds": 4, "test_on": "next"}
+    arm = {"name": "oracle", "clusterer": "oracle"}
+    rounds = {"participants": 2, "rounds": 4, "evaluate_every": 2}
+    experiment = parse_experiment({**SMALL, "trace": trace, "round": rounds, "arm": [arm]}, "")
+    world = build_world(experiment, 0, locator(tmp_path, None))
+    whole, stopped = (Stopped(experiment, world, tmp_path / name) for name in ("whole", "stopped"))
+    log = whole.play()
+    header, records = read_log(whole.log_path)
+    assert header["concepts"] == [[0, 0, 0], [1, 0, 0], [0, 2, 0]]
+    assert "test_then_train" not in header
+    assert [record.drift_cells for record in records] == [None, 1, None, 2]
+    assert stopped.play_with_stops(lambda: 3) == log
+    assert stopped.resumes > 2
 
 
 def test_the_rows_that_are_stopped_after_every_step_have_every_state_field(stopped: Row) -> None:

@@ -46,6 +46,9 @@ EXPERIMENT_FILE = "experiment.toml"
 OF_THE_TRIGGER = ("threshold", "shift_from")
 """Settings of `fielding` in earlier versions, which are settings of its trigger `centre_shift`."""
 
+TESTED_ON_PRESENT = ("digits", "file", "idx", "label_replay")
+"""Sources of traces whose clients earlier versions tested on the samples that they hold."""
+
 RETIRED = ("workers", "backend")
 """Settings in `[executor]` of earlier versions, which files may still have; they never changed a result."""
 
@@ -71,8 +74,8 @@ def up_to_date(table: Mapping[str, Any]) -> dict[str, Any]:
     executor, trace, arms = table.get("executor"), table.get("trace"), table.get("arm")
     if isinstance(executor, Mapping):
         changed["executor"] = {key: value for key, value in executor.items() if key not in RETIRED}
-    if isinstance(trace, Mapping) and isinstance(trace.get("concepts"), Mapping):
-        changed["trace"] = {**trace, "concepts": _concepts_up_to_date(trace["concepts"])}
+    if isinstance(trace, Mapping):
+        changed["trace"] = _trace_up_to_date(trace)
     if isinstance(arms, list):
         changed["arm"] = [_arm_up_to_date(arm) for arm in arms]
     return changed
@@ -92,6 +95,16 @@ def _arm_up_to_date(arm: Any) -> Any:
     if moved and "trigger" not in clusterer:
         rest["trigger"] = {"kind": "centre_shift", **moved}
     return {**arm, "clusterer": rest}
+
+
+def _trace_up_to_date(trace: Mapping[str, Any]) -> dict[str, Any]:
+    """`trace` of a recorded configuration: `test_on` was always "present"."""
+    changed = dict(trace)
+    if changed.get("source") in TESTED_ON_PRESENT:
+        changed.setdefault("test_on", "present")
+    if isinstance(changed.get("concepts"), Mapping):
+        changed["concepts"] = _concepts_up_to_date(changed["concepts"])
+    return changed
 
 
 def _concepts_up_to_date(concepts: Mapping[str, Any]) -> dict[str, Any]:
