@@ -85,7 +85,7 @@ class Adapting(Stateful):
         """
         rows = np.flatnonzero(np.isin(self._scored, changed))
         plan = InferencePlan.alike(np.full((len(rows), 1), -1))
-        view = self._view(self._scored[rows], plan, held.take(rows), rounds=round_, step=step)
+        view = self.view(self._scored[rows], plan, held.take(rows), rounds=round_, step=step)
         self.adaptation.data_changes(view)
 
     @property
@@ -100,7 +100,7 @@ class Adapting(Stateful):
         """
         clients = np.flatnonzero(self._stream.holding)
         plan = InferencePlan.alike(members[clients])
-        view = self._view(clients, plan, self._stream.held(clients, "train"), rounds=round_ + 1)
+        view = self.view(clients, plan, self._stream.held(clients, "train"), rounds=round_ + 1)
         work = self.adaptation.work(replace(view, new_data=self._stream.step != self._counted_step))
         self._counted_step = self._stream.step
         if work is not None:
@@ -124,13 +124,13 @@ class Adapting(Stateful):
         for first in range(0, len(evaluated), size):
             rows = evaluated[first : first + size]
             held = self._stream.held(clients[rows], "train")
-            view = self._view(clients[rows], plan.take(clients[rows]), held, rounds=round_ + 1, shares=shares)
+            view = self.view(clients[rows], plan.take(clients[rows]), held, rounds=round_ + 1, shares=shares)
             served = self.adaptation.adapt(view)
             evaluation = self._executor.evaluate(served.models, served.plan, samples.take(rows))
             accuracy[rows], loss[rows] = evaluation.accuracy, evaluation.loss
         return Evaluation(accuracy, loss)
 
-    def _view(
+    def view(
         self,
         clients: Ints,
         plan: InferencePlan,

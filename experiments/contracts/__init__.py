@@ -18,6 +18,7 @@ interrupted. All checks that run a part also fail if it draws from or seeds a gl
 
 from typing import TYPE_CHECKING
 
+from experiments.contracts.adaptations import check_adaptation
 from experiments.contracts.aggregators import check_aggregator, check_robust_aggregator
 from experiments.contracts.clusterers import check_assignment, check_clusterer, check_plan
 from experiments.contracts.memories import check_memory, check_ranges
@@ -47,6 +48,7 @@ else:
 
 
 __all__ = [
+    "check_adaptation",
     "check_aggregator",
     "check_assignment",
     "check_availability",

@@ -13,6 +13,7 @@ import numpy as np
 from device_profiles import Fleet
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.messages import (
+    METRICS_BY_LABEL,
     ArrayUpdates,
     Evaluation,
     InferencePlan,
@@ -172,7 +173,7 @@ class ToyModels:
         counts = tasks.samples.counts()
         delta = np.zeros_like(starts)
         weight = LAYOUT["weight"]
-        for task in np.flatnonzero(counts).tolist():
+        for task in np.flatnonzero(counts * tasks.settings["local_steps"]).tolist():
             target = target_of(self._stream.row_concept[tasks.samples.rows(task)]).mean()
             offset = 0.01 * np.sin(tasks.client[task] + np.arange(weight.first, weight.last))
             delta[task, : weight.last] = 0.5 * (target - starts[task, : weight.last]) + offset
@@ -241,11 +242,13 @@ def scores_of(
     A model's value is the mean of its weights, plus a hundredth of the sum of its mask, which distinguishes
     models of equal weights. It gives the true label a probability that falls with the distance between its
     value and the target of the row's concept, and is right where the probability exceeds a number that
-    depends on the row alone. Row r has label r modulo L; a wrong model predicts the next label.
+    depends on the row alone. Row r has label r modulo L; a wrong model predicts the next label. All wrong
+    labels are equally likely.
     """
     shape = (len(rows), len(models))
     correct, loss, error = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     confusion = np.zeros((*shape, num_labels, num_labels))
+    log_probabilities = np.zeros_like(confusion)
     value = models[:, :3].astype(np.float64).mean(axis=1) + 0.01 * models[:, 3:].sum(axis=1)
     for request, table_rows in enumerate(rows):
         distance = np.abs(value[:, None] - target_of(row_concept[table_rows]))
@@ -254,17 +257,23 @@ def scores_of(
         correct[request] = right.sum(axis=1)
         loss[request] = -np.log(probability).sum(axis=1)
         error[request] = ((1 - probability) ** 2).sum(axis=1)
-        if "confusion" not in metrics:
+        if metrics.isdisjoint(METRICS_BY_LABEL):
             continue
         true = np.broadcast_to(table_rows % num_labels, right.shape)
         taken_for = np.where(right, true, (true + 1) % num_labels)
-        np.add.at(confusion[request], (np.arange(len(models))[:, None], true, taken_for), 1.0)
+        model = np.arange(len(models))[:, None]
+        np.add.at(confusion[request], (model, true, taken_for), 1.0)
+        is_true = np.eye(num_labels, dtype=bool)[true]
+        wrong = ((1 - probability) / (num_labels - 1))[..., None]
+        logarithms = np.log(np.where(is_true, probability[..., None], wrong))
+        np.add.at(log_probabilities[request], (model, true), logarithms)
     return Scores(
         counts=np.array([len(table_rows) for table_rows in rows], dtype=np.int64),
         correct=correct if "correct" in metrics else None,
         loss=loss if "loss" in metrics else None,
         true_class_error=error if "true_class_error" in metrics else None,
         confusion=confusion if "confusion" in metrics else None,
+        log_probabilities=log_probabilities if "log_probabilities" in metrics else None,
     )
 
 

@@ -19,6 +19,11 @@ from traces.partitions import Samples
 
 # Settings with which a part behaves differently than with its defaults.
 VARIANTS = {
+    "adaptations": [
+        ("alone", {"steps_per_round": 0.3}),
+        ("prior", {"shares": "reported"}),
+        ("tuned", {"learning_rate": 0.0}),
+    ],
     "aggregators": [
         ("fedadagrad", {"beta1": 0.5, "initial_v": 0.0}),
         ("fedadam", {"moments": "averaged"}),
@@ -137,6 +142,11 @@ def test_no_two_kinds_share_an_entry_point_group():
 @parts("clusterers")
 def test_clusterers(make):
     contracts.check_clusterer(make)
+
+
+@parts("adaptations")
+def test_adaptations_keep_their_contract(make):
+    contracts.check_adaptation(make)
 
 
 @parts("detectors")

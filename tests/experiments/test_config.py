@@ -226,7 +226,7 @@ def test_an_error_in_parts_names_its_key() -> None:
         "x.toml: parts.clusterer = 'fieldin': unknown clusterer 'fieldin'; "
         f"choices: {', '.join(CLUSTERERS.names())}; did you mean 'fielding'?"
     )
-    assert "x.toml: parts: unknown key 'clustrer'; choices: aggregator, clusterer" in refusal(
+    assert "x.toml: parts: unknown key 'clustrer'; choices: adaptation, aggregator, clusterer" in refusal(
         small_table(parts={"clustrer": "single"})
     )
     assert "parts: unknown key 'name'" in refusal(small_table(parts={"name": "a"}))

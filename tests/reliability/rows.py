@@ -252,6 +252,21 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     ),
     "distance": (MOVING, {"clusterer": {"kind": "fielding", "max_clusters": 3}, "selector": "distance"}),
     "last-losses": (MOVING, {"selector": {"kind": "power_of_choice", "loss": "last", "candidates": 1.5}}),
+    # adaptations: with batches of their own, scores, reports of labels beside others, and state
+    "tuned": (PHONES, {"clusterer": {"kind": "fielding", "max_clusters": 3}, "adaptation": "tuned"}),
+    "relabelled": (CONCEPTS, {"clusterer": "oracle", "memory": "claimed", "adaptation": "relabelled"}),
+    "prior": (
+        merged(MOVING, {"round": {"hear": "check_in"}}),
+        {
+            "clusterer": {"kind": "ifca", "num_models": 2},
+            "representation": {"kind": "embedding", **QUICKLY},
+            "adaptation": {"kind": "prior", "shares": "reported"},
+        },
+    ),
+    "alone": (
+        merged(CONCEPTS, {"round": {"evaluate_clients": 3}}),
+        {"adaptation": {"kind": "alone", "steps_per_round": 1.7}},
+    ),
     # surroundings
     "faulty": (
         merged(

@@ -46,6 +46,7 @@ def test_the_columns_and_their_order_are_these(tmp_path):
         *((name, "double") for name in ("accuracy_std", "accuracy_omitting_drift", "loss")),
         *((name, "double") for name in ("mean_client_distance", "unclustered_distance")),
         *((name, "double") for name in ("download_bytes", "upload_bytes", "control_bytes", "models_sent")),
+        *((f"adaptation_{name}", "double") for name in ("samples", "s")),
         *((f"trigger_{name}", "double") for name in ("shift", "mean_distance", "threshold")),
         ("trigger_clusters", "int64"),
         ("trigger_fired", "bool"),
