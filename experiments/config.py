@@ -44,6 +44,7 @@ from experiments.results.reading.recorded import (
     MOST_NAME_BYTES,
     MOST_TARGETS,
     REFERENCE,
+    WITHOUT_CLUSTERS,
     Target,
     is_target,
     refuse_too_many_runs,
@@ -248,6 +249,9 @@ class Report(Settings):
         description='accuracies to time; "reference" is what the first arm has at the horizon, by seed',
     )
     published: Published | None = Field(None, description="published values, shown beside ours")
+    headline: str | None = Field(
+        None, description="arm of the report's headline; if omitted, the last arm that is no baseline"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -337,6 +341,21 @@ class Arm(PartsRow):
     training: Training = Field(
         {}, validate_default=True, description="settings of [training] that this arm overrides"
     )
+    baseline: bool = Field(
+        False,
+        description="whether it is one of the arms without clusters, with the best of which the others are "
+        "compared; its clusterer must be single",
+    )
+
+    @field_validator("baseline")
+    @classmethod
+    def _baseline_has_no_clusters(cls, baseline: bool, info: ValidationInfo) -> bool:
+        clusterer = info.data.get("clusterer")
+        if baseline and clusterer is not None and clusterer.kind != WITHOUT_CLUSTERS:
+            raise ValueError(
+                f"a baseline has no clusters: its clusterer must be {WITHOUT_CLUSTERS}, not {clusterer.kind}"
+            )
+        return baseline
 
     def reference_model(self, settings: ReferenceSettings) -> Chosen[Any]:
         """The model that `settings` of a representation name; the arm's own if they name none."""
@@ -419,6 +438,20 @@ class Experiment(Settings):
                     )
         return self
 
+    @model_validator(mode="after")
+    def _an_arm_is_no_baseline(self) -> Experiment:
+        names, others = ([arm.name for arm in self.arm], [arm.name for arm in self.arm if not arm.baseline])
+        if not others:
+            raise ValueError(
+                f"arm.baseline: every arm is a baseline ({', '.join(names)}); at least one must be none, to "
+                f"be compared with them"
+            )
+        headline = self.report.headline
+        if headline is not None and headline not in others:
+            problem = "is a baseline" if headline in names else "names no arm"
+            raise ValueError(f"report.headline = {headline!r}: {problem}; choices: {', '.join(others)}")
+        return self
+
     @property
     def reference_arm(self) -> str:
         """The name of the first arm, with which the others are compared."""
@@ -429,9 +462,15 @@ class Experiment(Settings):
         return next(arm for arm in self.arm if arm.name == name)
 
     def resolved(self) -> dict[str, Any]:
-        """The configuration as a TOML table with every default; settings that are None are left out."""
+        """The configuration as a TOML table with every default.
+
+        Settings that are None are left out, and so is `baseline` where it is false.
+        """
         without_nulls = _without_nulls(self.model_dump(mode="json", by_alias=True))
         assert isinstance(without_nulls, dict)
+        for arm in without_nulls["arm"]:
+            if not arm["baseline"]:
+                del arm["baseline"]
         return without_nulls
 
     def to_toml(self) -> str:

@@ -205,6 +205,44 @@ def test_a_published_value_of_an_unknown_arm_or_figure_is_refused(
     assert refusal(small_table(report={"published": published})) == message
 
 
+# -- baselines and the headline ----------------------------------------------------------------------------
+
+
+def test_a_baseline_is_recorded_and_one_that_is_none_leaves_no_key() -> None:
+    experiment = small(arm=[{"name": "a", "baseline": True}, {"name": "b"}], report={"headline": "b"})
+    assert [arm.get("baseline") for arm in experiment.resolved()["arm"]] == [True, None]
+    assert_survives_a_round_trip(experiment)
+
+
+@pytest.mark.parametrize(
+    ("baselines", "report", "message"),
+    [
+        (
+            ["global", "fielding"],
+            {},
+            "arm.fielding.baseline = True: a baseline has no clusters: its clusterer must be single, not "
+            "fielding",
+        ),
+        (["global"], {"headline": "feeling"}, "report.headline = 'feeling': names no arm; choices: fielding"),
+        (["global"], {"headline": "global"}, "report.headline = 'global': is a baseline; choices: fielding"),
+    ],
+)
+def test_a_baseline_with_clusters_and_a_headline_on_no_arm_or_on_a_baseline_are_refused(
+    baselines: list[str], report: dict[str, Any], message: str
+) -> None:
+    table = small_table(report=report)
+    for arm in table["arm"]:
+        arm["baseline"] = arm["name"] in baselines
+    assert refusal(table) == f"x.toml: {message}"
+
+
+def test_arms_that_are_all_baselines_are_refused() -> None:
+    assert refusal(small_table(arm=[{"name": "a", "baseline": True}, {"name": "b", "baseline": True}])) == (
+        "x.toml: arm.baseline: every arm is a baseline (a, b); at least one must be none, to be compared "
+        "with them"
+    )
+
+
 # -- [parts] ------------------------------------------------------------------------------------------------
 
 

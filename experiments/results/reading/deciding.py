@@ -16,6 +16,9 @@ WITHOUT_EFFECT = {
 }
 """Keys of tables that have other, deciding keys."""
 
+WITHOUT_EFFECT_IN_AN_ARM = ("baseline",)
+"""Keys of an arm that affect no run, only what the results compare."""
+
 WITHOUT_EFFECT_ALONE = ("seeds", "checkpoint", "report", "training")
 """Keys at the top that affect no run: in a resolved configuration, every arm has its own `training`."""
 
@@ -23,14 +26,18 @@ WITHOUT_EFFECT_ALONE = ("seeds", "checkpoint", "report", "training")
 def deciding(experiment: Mapping[str, Any]) -> dict[str, Any]:
     """The keys that affect the result of an (arm, seed), with the arms by name; also `name`.
 
-    These are all keys but those of seeds, threads, worker timeout, lack of memory, checkpoints, report, and
-    the command that builds a trace folder.
+    These are all keys but those of seeds, threads, worker timeout, lack of memory, checkpoints, report,
+    baselines, and the command that builds a trace folder.
     """
     kept = {key: value for key, value in experiment.items() if key not in WITHOUT_EFFECT_ALONE}
     for section, keys in WITHOUT_EFFECT.items():
         if isinstance(kept.get(section), Mapping):
             kept[section] = {key: value for key, value in kept[section].items() if key not in keys}
-    return {**kept, "arm": {arm["name"]: arm for arm in experiment["arm"]}}
+    arms = {
+        arm["name"]: {key: value for key, value in arm.items() if key not in WITHOUT_EFFECT_IN_AN_ARM}
+        for arm in experiment["arm"]
+    }
+    return {**kept, "arm": arms}
 
 
 def run_identities(experiment: Mapping[str, Any]) -> dict[str, str]:

@@ -33,6 +33,9 @@ LONGEST_S = 1e12
 
 REFERENCE = "reference"
 
+WITHOUT_CLUSTERS = "single"
+"""The clusterer that gives all clients one model."""
+
 Target = float | Literal["reference"]
 """An accuracy, or "reference": that of the reference arm at the horizon, seed by seed."""
 
@@ -133,8 +136,12 @@ def refuse_unreadable(experiment: Mapping[str, Any]) -> None:
     for arm in experiment["arm"]:
         if not isinstance(arm.get("training", {}), Mapping):
             raise ValueError("training of an arm must be a table")
+        if type(arm.get("baseline", False)) is not bool:
+            raise ValueError("baseline of an arm must be true or false")
     report = experiment["report"]
     _refuse_unreadable_report(report)
+    if "headline" in report and report["headline"] not in [arm["name"] for arm in experiment["arm"]]:
+        raise ValueError("report.headline must be the name of an arm")
     refuse_too_many_runs(num_arms, num_seeds, len(recorded_targets(report)))
     clients = experiment.get("round", {}).get("evaluate_clients")
     if clients is not None and type(clients) is not int:

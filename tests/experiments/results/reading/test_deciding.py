@@ -26,6 +26,15 @@ def test_seeds_reports_and_threads_decide_nothing():
     assert list(differences(deciding(TABLE), deciding(other))) == []
 
 
+def test_what_arms_are_compared_with_decides_nothing():
+    other = changed(
+        arm=[{**TABLE["arm"][0], "baseline": True}, TABLE["arm"][1]], report={"headline": "fielding"}
+    )
+
+    assert deciding(other)["arm"] == deciding(TABLE)["arm"]
+    assert run_identities(other) == run_identities(TABLE)
+
+
 def test_the_command_that_builds_the_trace_decides_nothing():
     other = changed(trace={"source": "digits", "noise": 0.5, "build": "make digits"})
 

@@ -114,6 +114,22 @@ def test_no_directory_no_experiment_and_damaged_files_are_one_line_each(director
         directory.arms()
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('name = "global"', 'name = "global"\nbaseline = "yes"', "baseline of an arm must be true or false"),
+        ("window = 5", "window = 5\nheadline = 3", "report.headline must be the name of an arm"),
+        ("window = 5", 'window = 5\nheadline = "feeling"', "report.headline must be the name of an arm"),
+    ],
+)
+def test_a_recorded_baseline_or_headline_that_cannot_be_is_named(directory, old, new, problem):
+    text = directory.experiment_path.read_text()
+    assert old in text
+    directory.experiment_path.write_text(text.replace(old, new))
+    with pytest.raises(InputError, match=problem):
+        directory.experiment()
+
+
 @pytest.mark.parametrize("arm", ["", ".", "..", "../elsewhere", "a/b", "a\\b", "a\0b"])
 def test_an_arm_cannot_lead_out_of_the_directory(directory, arm):
     with pytest.raises(InputError, match="must serve as the name of a folder"):

@@ -1,0 +1,107 @@
+"""What tables use of the recorded configuration of each arm: its kind of method, and the size of a visit.
+
+Read as it was recorded, so that plug-ins need not be installed: names of parts are compared, not the parts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.results.reading.recorded import WITHOUT_CLUSTERS
+
+ORACLE = "oracle"
+"""The clusterer that is told the true concepts."""
+
+WITHOUT_ADAPTATION = "none"
+
+OF_CLUSTERS = ("clusterer", "representation", "detectors")
+"""The parts of an arm in which one with clusters may differ from the one-model arm beside it."""
+
+KEEP_THE_SIZE_OF_A_VISIT = ("adaptive_lr",)
+"""The schedules that set neither the local steps nor the batch size; those of third parties may."""
+
+MOST_SAMPLES = 2**31
+"""Most local steps, or samples of a batch, of a configuration that is believed."""
+
+
+@dataclass(frozen=True)
+class ConfiguredArm:
+    """An arm by its configuration.
+
+    Attributes:
+        clusterer: Kind of its clusterer.
+        is_baseline: Whether it is an arm without clusters that the others are compared with.
+        has_adaptation: Whether its clients adapt the model that serves them.
+        beside_clusters: A text that is the same for two arms exactly if they have the same adaptation and are
+            equal in all parts and settings but those of `OF_CLUSTERS`.
+        samples_per_visit: Local steps x batch size, the samples that a visit trains a model on; None if a
+            schedule may set one of them, or if they were not recorded.
+    """
+
+    clusterer: str
+    is_baseline: bool
+    has_adaptation: bool
+    beside_clusters: str
+    samples_per_visit: float | None
+
+    @property
+    def has_one_model(self) -> bool:
+        """Whether all clients share one model."""
+        return self.clusterer == WITHOUT_CLUSTERS
+
+    @property
+    def is_oracle(self) -> bool:
+        """Whether it is told the true concepts."""
+        return self.clusterer == ORACLE
+
+
+def configured_arms(experiment: Mapping[str, Any]) -> dict[str, ConfiguredArm]:
+    """The arms of a recorded configuration by name, in the configured order."""
+    return {str(arm["name"]): _configured(arm, experiment) for arm in experiment["arm"]}
+
+
+def headline_arm(experiment: Mapping[str, Any]) -> str | None:
+    """The arm of the report's headline: `report.headline`, or with baselines the last arm that is none.
+
+    None if neither is configured.
+    """
+    named: str | None = experiment["report"].get("headline")
+    if named is not None or not any(arm.get("baseline", False) for arm in experiment["arm"]):
+        return named
+    others = [str(arm["name"]) for arm in experiment["arm"] if not arm.get("baseline", False)]
+    return others[-1] if others else None
+
+
+def _configured(arm: Mapping[str, Any], experiment: Mapping[str, Any]) -> ConfiguredArm:
+    adaptation = arm.get("adaptation", {"kind": WITHOUT_ADAPTATION})
+    others = {key: value for key, value in arm.items() if key not in ("name", "baseline", *OF_CLUSTERS)}
+    return ConfiguredArm(
+        clusterer=_kind(arm.get("clusterer")),
+        is_baseline=arm.get("baseline", False),
+        has_adaptation=_kind(adaptation) != WITHOUT_ADAPTATION,
+        beside_clusters=json.dumps({**others, "adaptation": adaptation}, sort_keys=True, default=str),
+        samples_per_visit=_samples_per_visit(
+            arm, {**experiment.get("training", {}), **arm.get("training", {})}
+        ),
+    )
+
+
+def _kind(part: Any) -> str:
+    """The kind of a part, whose table has it; empty if it was not recorded."""
+    return str(part.get("kind", "")) if isinstance(part, Mapping) else ""
+
+
+def _samples_per_visit(arm: Mapping[str, Any], training: Mapping[str, Any]) -> float | None:
+    schedules = arm.get("schedules", [])
+    factors = [training.get(key) for key in ("local_steps", "batch_size")]
+    if not isinstance(schedules, list) or any(
+        _kind(item) not in KEEP_THE_SIZE_OF_A_VISIT for item in schedules
+    ):
+        return None
+    steps, batch_size = (
+        value if type(value) is int and 0 < value < MOST_SAMPLES else None for value in factors
+    )
+    return None if steps is None or batch_size is None else float(steps * batch_size)

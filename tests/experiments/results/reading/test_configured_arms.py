@@ -1,0 +1,60 @@
+import pytest
+
+from coordinator.schedules import SCHEDULES
+from experiments.results.reading.configured_arms import (
+    KEEP_THE_SIZE_OF_A_VISIT,
+    configured_arms,
+    headline_arm,
+)
+
+ARM = {"name": "a", "clusterer": {"kind": "single"}, "training": {"local_steps": 5, "batch_size": 4}}
+
+
+def configured(*arms, **tables):
+    return list(configured_arms({"arm": arms, **tables}).values())
+
+
+def test_an_arm_that_was_recorded_before_there_were_adaptations_has_none():
+    before, today = configured(ARM, {**ARM, "name": "b", "adaptation": {"kind": "none"}, "baseline": True})
+    assert (before.has_adaptation, before.is_baseline, before.has_one_model) == (False, False, True)
+    assert before.beside_clusters == today.beside_clusters
+
+
+@pytest.mark.parametrize(
+    ("changes", "samples"),
+    [
+        ({}, 20.0),
+        ({"training": {"batch_size": 2}}, 6.0),  # the other key from [training]
+        ({"schedules": [{"kind": "adaptive_lr", "every": "round"}]}, 20.0),
+        ({"schedules": [{"kind": "my_module:Steps"}]}, None),
+        ({"schedules": "adaptive_lr"}, None),
+        ({"training": {"local_steps": True}}, None),
+        ({"training": {"local_steps": 2**40}}, None),
+    ],
+)
+def test_the_samples_of_a_visit_are_known_unless_a_schedule_may_set_them(changes, samples):
+    [arm] = configured({**ARM, **changes}, training={"local_steps": 3, "batch_size": 9})
+    assert arm.samples_per_visit == samples
+
+
+def test_of_our_schedules_it_is_known_which_change_the_size_of_a_visit():
+    keep = {name for name in SCHEDULES.names() if SCHEDULES.find(name).sets == {"learning_rate"}}
+    assert set(KEEP_THE_SIZE_OF_A_VISIT) <= keep
+
+
+@pytest.mark.parametrize(
+    ("baselines", "report", "headline"),
+    [
+        ("", {}, None),
+        ("", {"headline": "b"}, "b"),
+        ("a", {}, "c"),
+        ("ac", {}, "b"),
+        ("ac", {"headline": "b"}, "b"),
+        ("abc", {}, None),
+    ],
+)
+def test_the_headline_is_on_the_arm_that_is_named_or_on_the_last_that_is_no_baseline(
+    baselines, report, headline
+):
+    arms = [{"name": name, **({"baseline": True} if name in baselines else {})} for name in "abc"]
+    assert headline_arm({"arm": arms, "report": report}) == headline
