@@ -401,7 +401,7 @@ def _paragraph(text: str) -> Markup:
 
 
 def _html_table(title: str, shown: TextTable) -> Markup:
-    """The table with its title; each figure is above its interval."""
+    """The table with its title; each figure is above its interval and its note."""
     headings = Markup("").join(Markup("<th>{}</th>").format(heading) for heading in ("arm", *shown.headings))
     rows = Markup("").join(
         Markup("<tr><th>{}</th>{}</tr>").format(
@@ -409,7 +409,7 @@ def _html_table(title: str, shown: TextTable) -> Markup:
             Markup("").join(
                 Markup("<td>{}{}</td>").format(
                     cell.figure,
-                    Markup("<br><small>{}</small>").format(cell.interval) if cell.interval else "",
+                    Markup("").join(map(Markup("<br><small>{}</small>").format, cell.lines[1:])),
                 )
                 for cell in cells
             ),

@@ -17,6 +17,7 @@ import numpy as np
 from emulator.errors import InputError, abbreviated
 from experiments.results.many_runs.measured_directory import MeasuredDirectory, PlayedRun
 from experiments.results.many_runs.rows import Row, Section, SectionMember
+from experiments.results.reading.configured_arms import configured_arms
 from experiments.results.reading.differing_keys import Path as KeyPath
 from experiments.results.reading.differing_keys import differing_keys, differing_values, key_values
 from experiments.results.reading.recorded import MOST_TARGETS, Target, recorded_targets
@@ -217,9 +218,9 @@ def _entries(
 ) -> Iterator[_Entry]:
     """An entry for each arm of the directory that shares a seed with the reference arm."""
     runs = {(run.arm, run.seed): run.smoothed(window) for run in directory.runs}
-    compared = Compared(
-        comparisons([run.measured(horizon) for run in runs.values()], directory.arms[0]), horizon
-    )
+    measured = [run.measured(horizon) for run in runs.values()]
+    configured = configured_arms(directory.experiment)
+    compared = Compared(comparisons(measured, directory.arms[0], configured), horizon)
     tables = [target_table(target, compared) for target in targets]
     keys = key_values(directory.experiment, paths)
     for position, arm in enumerate(compared.arms):

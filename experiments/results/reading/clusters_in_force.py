@@ -21,5 +21,5 @@ def clusters_in_force(records: Sequence[RoundRecord]) -> list[Ints | None]:
 
 def num_clients(run: FinishedRun) -> int:
     """The number of clients of a run, by the memberships in its first record; 0 if it has none."""
-    members = run.records[0].members
+    members = run.records[0].members if run.records else None
     return 0 if members is None else len(members)

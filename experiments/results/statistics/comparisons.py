@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
 from emulator.storage.runlog import RoundRecord
+from experiments.results.reading.configured_arms import ConfiguredArm
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.statistics.client_accuracy import ClientAccuracy, at_the_horizon
 from experiments.results.statistics.horizon import Horizon
@@ -79,12 +80,16 @@ class MeasuredRun:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The runs of an arm, and those of the reference arm with the same seeds, in the same order."""
+    """The runs of an arm, and those of the reference arm with the same seeds, in the same order.
+
+    `configured` is None if the configuration of the runs is not known.
+    """
 
     arm: str
     measured: list[MeasuredRun]
     reference: list[MeasuredRun]
     is_reference: bool
+    configured: ConfiguredArm | None = None
 
     @property
     def runs(self) -> list[FinishedRun]:
@@ -98,6 +103,10 @@ class Comparison:
     def seed_ids(self) -> list[int]:
         return [item.seed for item in self.measured]
 
+    @property
+    def by_seed(self) -> dict[int, MeasuredRun]:
+        return {item.seed: item for item in self.measured}
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -105,6 +114,7 @@ class Compared:
 
     arms: Sequence[Comparison]
     horizon: Horizon
+    _found: dict[Callable[[Compared], Any], Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def num_gains(self) -> int:
@@ -121,11 +131,32 @@ class Compared:
         """The reference arm, which must be among the arms."""
         return next(arm for arm in self.arms if arm.is_reference)
 
+    def whose(self, is_so: Callable[[ConfiguredArm], bool]) -> list[Comparison]:
+        """The arms whose configuration is known and fulfils `is_so`."""
+        return [arm for arm in self.arms if arm.configured is not None and is_so(arm.configured)]
 
-def comparisons(measured: Sequence[MeasuredRun], reference_arm: str) -> list[Comparison]:
+    @property
+    def baselines(self) -> list[Comparison]:
+        """The arms without clusters that the others are compared with."""
+        return self.whose(lambda configured: configured.is_baseline)
+
+    def once(self, find: Callable[[Compared], T]) -> T:
+        """`find(self)`, computed at the first call; `find` is a function of a module."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        found: T = self._found[find]
+        return found
+
+
+def comparisons(
+    measured: Sequence[MeasuredRun],
+    reference_arm: str,
+    configured: Mapping[str, ConfiguredArm] | None = None,
+) -> list[Comparison]:
     """A comparison for each arm that shares a seed with the reference arm.
 
-    They are in the order of the arms' first runs in `measured`.
+    They are in the order of the arms' first runs in `measured`. `configured` has the arms by name, as far as
+    their configuration is known.
     """
     by_arm: dict[str, dict[int, MeasuredRun]] = {}
     for item in measured:
@@ -138,6 +169,7 @@ def comparisons(measured: Sequence[MeasuredRun], reference_arm: str) -> list[Com
             [by_arm[arm][seed] for seed in seeds],
             [reference[seed] for seed in seeds],
             is_reference=arm == reference_arm,
+            configured=(configured or {}).get(arm),
         )
         for arm, seeds in shared.items()
         if seeds

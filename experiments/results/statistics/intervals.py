@@ -54,6 +54,20 @@ class Gain(Estimate):
         return {**super().as_json(), "ci95_joint": _listed(self.ci95_joint)}
 
 
+@dataclass(frozen=True)
+class NamedGain(Gain):
+    """The mean difference from the arm `over` on the seeds that both have; None if there is no such arm.
+
+    Unlike in other estimates, a seed that only one of the two has does not count: its value is None.
+    """
+
+    over: str | None
+
+    def as_json(self) -> dict[str, object]:
+        """The entry in `summary.json`, with the name of the other arm."""
+        return {**super().as_json(), "over": self.over}
+
+
 def mean_estimate(per_seed: Sequence[float | None]) -> Estimate:
     """The mean of all seeds, and its interval: mean +- t(0.975, n - 1) * std / sqrt(n).
 

@@ -13,6 +13,7 @@ NAMES = (
     "concept_drift",
     "serving_maps",
     "accuracy",
+    "baselines",
     "targets",
     "round_lengths",
     "closers",

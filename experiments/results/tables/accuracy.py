@@ -3,16 +3,19 @@
 `mean_accuracy` is over virtual time from `Horizon.start_s` to the horizon; `gain_pp` is the difference of
 these means, in percentage points. `gain_after_drift_pp` is the same from the first mass event of each run, if
 that is later than `Horizon.start_s`; it is None unless every run has a mass event before the horizon.
-`final_accuracy` is the smoothed accuracy at the horizon. `adjusted_rand_index` is the mean of `Agreement` up
-to the horizon, where concepts are known.
+`final_accuracy` is the smoothed accuracy at the horizon, and `final_gain_pp` the difference of that.
+`adjusted_rand_index` is the mean of `Agreement` up to the horizon, where concepts are known.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from experiments.results.statistics.adjusted_rand import agreement_with_concepts
 from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
 from experiments.results.statistics.intervals import Gain, mean_estimate, share_estimate
 from experiments.results.statistics.scales import index_scale, percent_scale, points_scale
+from experiments.results.tables.costs import TRAINED, TRAINED_SAMPLES
 from experiments.results.tables.notes import at_their_own_levels
 from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import (
@@ -26,10 +29,13 @@ from experiments.results.tables.table import (
     over_seeds,
 )
 
+GAINS = ("gain_pp", "gain_after_drift_pp", "final_gain_pp")
+
 MEAN_ACCURACY = (
     "Mean accuracy is averaged over virtual time, each evaluation holding until the next; it equals the "
     "share of that time at or above a target, averaged over all targets from 0 to 100 %."
 )
+FINAL = "Final gain is that of the final accuracy."
 AFTER_DRIFT = " Gain after drift is over the time from the first mass event of each run."
 ADJUSTED_RAND_INDEX = (
     "The adjusted Rand index compares clusters with the true concepts: 1 if they are the same, as one "
@@ -68,30 +74,54 @@ def adjusted_rand_index(run: MeasuredRun) -> float | None:
     return run.once(agreement_with_concepts).mean(run.horizon.horizon_s)
 
 
+def over_reference(summary: Summary) -> str:
+    """The heading of gains over the reference arm: "gain" where no arm is a baseline."""
+    if not summary.comparison.baselines:
+        return "gain"
+    reference = summary.comparison.reference
+    configured = reference.configured
+    is_plain = configured is not None and configured.has_one_model and not configured.has_adaptation
+    return "over one model" if is_plain else f"over {reference.arm}"
+
+
+def joint_note(summary: Summary, key: str, what: str) -> list[str]:
+    """A note with the intervals of the gains `key` that hold for all arms at once; none for a single one."""
+    scale = points_scale(0.0)
+    shown = [
+        f"{row.arm} [{scale.bare(gain.ci95_joint[0])}, {scale.bare(gain.ci95_joint[1])}]"
+        for row in summary.rows
+        if (gain := row[key]) is not None and gain.ci95_joint is not None
+    ]
+    if len(shown) < 2:
+        return []
+    return [f"Intervals of {what} that hold for all arms at once (Bonferroni, 95 %): {', '.join(shown)}."]
+
+
+def _trains_unevenly(summary: Summary) -> bool:
+    """Whether arms may train very different amounts: some are baselines, or adapt their model."""
+    return bool(
+        summary.comparison.baselines or summary.comparison.whose(lambda configured: configured.has_adaptation)
+    )
+
+
+def _columns(summary: Summary) -> list[Column]:
+    mean, over, *others = TABLE.columns
+    trained = [TRAINED] if _trains_unevenly(summary) else []
+    return [mean, replace(over, heading=over_reference(summary)), *others, *trained]
+
+
 def _note(summary: Summary) -> str:
-    gains = [gain for row in summary.rows for gain in (row["gain_pp"], row["gain_after_drift_pp"]) if gain]
+    gains = [row[key] for row in summary.rows for key in GAINS if row[key] is not None]
     has_intervals = any(row["mean_accuracy"].ci95 for row in summary.rows)
     statistic = "Mean and 95 % interval over seeds (Student's t)" if has_intervals else "Mean over seeds"
     after_drift = AFTER_DRIFT if any(row["gain_after_drift_pp"] for row in summary.rows) else ""
     knows_concepts = any_measured([row["adjusted_rand_index"] for row in summary.rows])
     return (
         f"{statistic}; gains over {summary.reference_arm} are paired by seed. "
-        f"{at_their_own_levels(gain.ci95 for gain in gains)}{MEAN_ACCURACY}{after_drift}"
+        f"{at_their_own_levels(gain.ci95 for gain in gains)}{MEAN_ACCURACY}{after_drift} {FINAL}"
         f"{' ' + ADJUSTED_RAND_INDEX if knows_concepts else ''}"
+        f"{' ' + TRAINED_SAMPLES if _trains_unevenly(summary) else ''}"
     )
-
-
-def _joint_note(summary: Summary) -> list[str]:
-    """A note with the intervals of gains that hold for all arms at once; none for a single comparison."""
-    scale = points_scale(0.0)
-    shown = [
-        f"{row.arm} [{scale.bare(gain.ci95_joint[0])}, {scale.bare(gain.ci95_joint[1])}]"
-        for row in summary.rows
-        if (gain := row["gain_pp"]) is not None and gain.ci95_joint is not None
-    ]
-    if len(shown) < 2:
-        return []
-    return [f"Intervals of gains that hold for all arms at once (Bonferroni, 95 %): {', '.join(shown)}."]
 
 
 INDEX = Column("adjusted_rand_index", "adjusted Rand index", index_scale, only_if=any_measured)
@@ -104,6 +134,7 @@ TABLE = Table(
         "gain_pp": gain(mean_accuracy, scale=100.0),
         "gain_after_drift_pp": gain_after_drift,
         "final_accuracy": over_seeds(final_accuracy, share_estimate),
+        "final_gain_pp": gain(final_accuracy, scale=100.0),
         "adjusted_rand_index": over_seeds(adjusted_rand_index, mean_estimate),
     },
     columns=(
@@ -111,10 +142,12 @@ TABLE = Table(
         Column("gain_pp", "gain", points_scale),
         Column("gain_after_drift_pp", "gain after drift", points_scale, only_if=any_measured),
         Column("final_accuracy", "final accuracy", percent_scale),
+        Column("final_gain_pp", "final gain", points_scale),
         INDEX,
     ),
+    columns_for=_columns,
     note=_note,
-    notes_on_page=_joint_note,
+    notes_on_page=lambda summary: joint_note(summary, "gain_pp", "gains"),
     in_terminal=InTerminal("accuracy over virtual time", is_against_reference=True, in_notebook=True),
     in_many_runs=InManyRuns(
         keys=("adjusted_rand_index",),

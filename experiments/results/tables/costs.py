@@ -9,6 +9,10 @@ Amounts of data are in bytes, times in virtual seconds. Quantities that need mor
 * `models_trained_per_client` is the number of models uploaded for training, per completed visit. It is exact
   if no packet is lost and every visit completes, and an upper bound otherwise: packets that are sent again
   count, and so do uploads that a drop-out or an abandonment cut short.
+* `trained_samples_per_client` is the number of samples that training passed over, divided by the number of
+  all clients: models uploaded for training x local steps x batch size of the arm, with the bound of
+  `models_trained_per_client`. What clients train on request is not in it. None if the log does not have the
+  size of a model, or a schedule may set local steps or batch size.
 * `waiting_for_responses_s` is the time from the end of a round to the dispatch of the next one, in which no
   visit is out: the coordinator waits for reports, for responses to client requests, and until enough clients
   are online.
@@ -19,17 +23,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from emulator.arrays import Floats
 from emulator.messages import BYTES_PER_PARAMETER
 from emulator.storage.runlog import RoundRecord
+from experiments.results.reading.clusters_in_force import num_clients
 from experiments.results.reading.run_directory import FinishedRun
-from experiments.results.statistics.comparisons import MeasuredRun
-from experiments.results.statistics.intervals import amount_estimate
+from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
+from experiments.results.statistics.intervals import Estimate, amount_estimate
 from experiments.results.statistics.scales import bytes_scale, count_scale, index_scale, time_scale
-from experiments.results.tables.table import Column, InTerminal, OfRun, Place, Quantity, Table, over_seeds
+from experiments.results.tables.table import (
+    Column,
+    InManyRuns,
+    InTerminal,
+    OfRun,
+    Place,
+    Quantity,
+    Table,
+    over_seeds,
+)
+
+TRAINED_SAMPLES = (
+    "Samples trained per client are models uploaded for training x local steps x batch size, an upper bound "
+    "like models trained per visit, over the number of clients."
+)
 
 NOTE = (
     "Per run of one seed, up to the horizon; virtual time and wall time are those of whole runs. Download "
@@ -40,17 +60,18 @@ NOTE = (
     "training, in models, per completed visit; packets that were sent again and uploads that were cut "
     "short count too, so that it is an upper bound where there were any. Waiting for responses is the "
     "virtual time in which no visit was out: rounds waited for reports, for responses to requests, and "
-    "until enough clients were online."
+    f"until enough clients were online. {TRAINED_SAMPLES}"
 )
 NOTE_IN_TERMINAL = (
     "Costs are per run, up to the horizon; virtual time and wall time are those of whole runs. Download and "
     "upload are of training; control is reports and client requests with the models that they need, both "
     "ways. Clusters are those that exist at the horizon, also empty ones. Wall time is longer if other runs "
-    "share the machine, as with --jobs."
+    f"share the machine, as with --jobs. {TRAINED_SAMPLES}"
 )
 
 RECLUSTERINGS = Column("global_reclusterings", "global re-clusterings", count_scale)
 CLIENT_DISTANCE = Column("mean_client_distance", "client distance", index_scale, in_terminal=False)
+TRAINED = Column("trained_samples_per_client", "samples trained per client", count_scale)
 
 
 def reclustered_s(run: FinishedRun) -> Floats:
@@ -66,6 +87,49 @@ def client_distances(run: FinishedRun) -> Floats:
         if record.mean_client_distance is not None
     ]
     return np.array(found, dtype=np.float64).reshape(-1, 2)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a run has trained by the end of each round: (n,) arrays, and the number of clients.
+
+    Attributes:
+        closed_s: Virtual time at which the round closed, ascending.
+        models: Models uploaded for training; NaN if the size of a model was not logged.
+        num_clients: The number of clients; 0 if the log does not have it.
+    """
+
+    closed_s: Floats
+    models: Floats
+    num_clients: int
+
+
+def trained(run: FinishedRun) -> Trained:
+    """What the run has trained, from its log."""
+    num_parameters: int | None = run.header.get("num_parameters")
+    model_bytes = math.nan if num_parameters is None else float(BYTES_PER_PARAMETER * num_parameters)
+    return Trained(
+        np.array([record.closed_s for record in run.records], dtype=np.float64),
+        np.array([record.upload_bytes for record in run.records], dtype=np.float64) / model_bytes,
+        num_clients(run),
+    )
+
+
+def _trained_samples_per_client(arm: Comparison, compared: Compared) -> Estimate:
+    per_visit = None if arm.configured is None else arm.configured.samples_per_visit
+    return amount_estimate([_samples_per_client(run, per_visit) for run in arm.measured])
+
+
+def _samples_per_client(run: MeasuredRun, per_visit: float | None) -> float | None:
+    """The samples trained per client up to the horizon, with so many per model and visit; None if unknown."""
+    found = run.once(trained)
+    count = int(np.searchsorted(found.closed_s, run.horizon.horizon_s, side="right"))
+    if per_visit is None or not found.num_clients:
+        return None
+    if not count:
+        return 0.0
+    samples = float(found.models[count - 1] * per_visit)
+    return samples / found.num_clients if math.isfinite(samples) else None
 
 
 def global_reclusterings(run: MeasuredRun) -> float:
@@ -143,6 +207,7 @@ TABLE = Table(
         "control_bytes": _last(lambda record: record.control_bytes),
         "models_sent": _last(lambda record: record.models_sent),
         "models_trained_per_client": _amount(_models_trained_per_client),
+        "trained_samples_per_client": _trained_samples_per_client,
         "waiting_for_responses_s": _amount(_waiting_s),
         "clusters": _last(lambda record: float(len(record.clusters))),
         "moves": _total(lambda record: record.moved),
@@ -167,6 +232,7 @@ TABLE = Table(
         CLIENT_DISTANCE,
         Column("final_client_distance", "at the horizon", index_scale, in_terminal=False),
         Column("models_trained_per_client", "models trained per visit", index_scale, in_terminal=False),
+        TRAINED,
         Column("waiting_for_responses_s", "waiting for responses", time_scale, in_terminal=False),
         Column("virtual_time_s", "virtual time", time_scale),
         Column("wall_s", "wall time", time_scale),
@@ -174,5 +240,11 @@ TABLE = Table(
     note=lambda summary: NOTE,
     in_terminal=InTerminal(
         "cost, mean over seeds", has_intervals=False, in_notebook=True, note=NOTE_IN_TERMINAL
+    ),
+    in_many_runs=InManyRuns(
+        keys=("trained_samples_per_client",),
+        columns=(TRAINED,),
+        reductions=(trained,),
+        notes={"trained_samples_per_client": TRAINED_SAMPLES},
     ),
 )

@@ -19,7 +19,8 @@ The `ci95` of a mean is Student's t over seeds; a gain also has `ci95_joint`, wh
 once. A median, and each of its seeds, is {low, high, status}: a number that is known has status "=" and low =
 high; a time after the horizon has no upper bound (null, ">="), a time up to the first evaluation has only an
 upper one ("<="). `level` is the true level of `interval`. With under three seeds there are no intervals. A
-comparison with the reference arm is null for that arm itself; `gain_after_drift_pp` and `below_after_drift`
+comparison with the reference arm is null for that arm itself, and one with another arm, whose name is in
+`over`, as baselines.py describes it; `gain_after_drift_pp` and `below_after_drift`
 are null unless a mass event is before the horizon in every run; the mean of a figure that was not measured in
 every seed is null.
 
@@ -35,12 +36,13 @@ Arms that share no seed with the reference arm are left out; these are all arms 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from emulator.errors import InputError
 from emulator.storage.checkpoints import write_durably
+from experiments.results.reading.configured_arms import ConfiguredArm, configured_arms, headline_arm
 from experiments.results.reading.json_files import Finished
 from experiments.results.reading.recorded import Target, recorded_targets
 from experiments.results.reading.run_directory import FinishedRun, RunDirectory
@@ -78,6 +80,8 @@ class Summary:
     rows: list[Row]
     targets: list[TargetTable]
     finished: Finished
+    headline: str | None = None
+    """The arm of the report's headline; None for a headline on all arms."""
 
     @property
     def compared(self) -> Sequence[Comparison]:
@@ -147,6 +151,8 @@ def summarise(
     horizon_s: float | None = None,
     event_rounds: Sequence[int] = (),
     is_static: bool = False,
+    configured: Mapping[str, ConfiguredArm] | None = None,
+    headline: str | None = None,
 ) -> Summary:
     """The summary of finished runs; arms are in the order of their first runs.
 
@@ -161,6 +167,8 @@ def summarise(
             ends first, stands for that end.
         event_rounds: Rounds of the mass events, ascending.
         is_static: Whether no data arrive after the first data step.
+        configured: The configured arms by name, as far as they are known.
+        headline: The arm of the report's headline, if it is on one.
 
     Raises:
         InputError: There is no run, or one was never evaluated, or its rounds are out of order.
@@ -174,7 +182,7 @@ def summarise(
     curves = [accuracy_curve(run, window) for run in runs]
     horizon = common_horizon(runs, curves, asked_s=horizon_s, event_rounds=event_rounds, is_static=is_static)
     measured = [MeasuredRun.of(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
-    compared = Compared(comparisons(measured, reference_arm), horizon)
+    compared = Compared(comparisons(measured, reference_arm, configured), horizon)
     return Summary(
         name=name,
         reference_arm=reference_arm,
@@ -183,6 +191,7 @@ def summarise(
         rows=measured_rows(compared),
         targets=[target_table(target, compared) for target in targets] if compared.arms else [],
         finished=figures_of_finished(runs, reference_arm),
+        headline=headline,
     )
 
 
@@ -237,4 +246,6 @@ def summarise_directory(directory: RunDirectory, runs: Sequence[FinishedRun]) ->
         horizon_s=report.get("horizon_s"),
         event_rounds=event_rounds(experiment),
         is_static=is_static(experiment),
+        configured=configured_arms(experiment),
+        headline=headline_arm(experiment),
     )

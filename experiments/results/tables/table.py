@@ -264,6 +264,7 @@ class Table:
         place: Where the page shows it; None if it does not.
         quantities: What it measures of each arm, by name; the names are unique over all tables.
         columns: Its columns, also of quantities of other tables.
+        columns_for: In place of `columns`, those for a summary.
         says_something: Whether it is shown for a summary.
         note: The note below it.
         notes_on_page: Further notes on the page.
@@ -277,6 +278,7 @@ class Table:
     place: Place | None = None
     quantities: Mapping[str, Quantity] = field(default_factory=dict)
     columns: Sequence[Column] = ()
+    columns_for: Callable[[Summary], Sequence[Column]] | None = None
     says_something: Callable[[Summary], bool] = lambda summary: True
     note: Callable[[Summary], str] = lambda summary: ""
     notes_on_page: Callable[[Summary], Sequence[str]] = lambda summary: ()
@@ -284,6 +286,10 @@ class Table:
     in_many_runs: InManyRuns = InManyRuns()
     captioned: Callable[[Summary, bool], list[tuple[str, TextTable]]] | None = None
     on_page: Callable[[Report], Shown | None] | None = None
+
+    def shown_columns(self, summary: Summary) -> Sequence[Column]:
+        """The columns for this summary, before those that say nothing are left out."""
+        return self.columns if self.columns_for is None else self.columns_for(summary)
 
     def shown_on_page(self, report: Report) -> Shown | None:
         """Its content on the page; None if it says nothing, or is not on the page."""
@@ -294,7 +300,7 @@ class Table:
         summary = report.summary
         notes = list(filter(None, [self.note(summary), *self.notes_on_page(summary)]))
         title = self.title if self.place.group else ""
-        return Shown([NotedTable(title, text_table(self.columns, summary.rows), notes)])
+        return Shown([NotedTable(title, text_table(self.shown_columns(summary), summary.rows), notes)])
 
     def with_captions(self, summary: Summary, *, as_printed: bool) -> list[tuple[str, TextTable]]:
         """(caption, table) of each of its tables, in the terminal (`as_printed`) or in a notebook."""
@@ -303,5 +309,6 @@ class Table:
             return []
         if self.captioned is not None:
             return self.captioned(summary, as_printed)
-        table = text_table(self.columns, summary.rows, in_terminal=as_printed or not how.has_intervals)
+        in_terminal = as_printed or not how.has_intervals
+        table = text_table(self.shown_columns(summary), summary.rows, in_terminal=in_terminal)
         return [(how.caption, table if how.has_intervals else table.without_intervals())]

@@ -40,7 +40,7 @@ def test_a_run_prints_the_table_and_the_path_of_the_report(driftscale: Driftscal
     assert lines[0].startswith("Compared up to ")
     table = lines.index("small: accuracy over virtual time, against global")
     assert lines[table + 1].split() == ["final"]
-    assert lines[table + 2].split() == ["arm", "mean", "accuracy", "gain", "accuracy"]
+    assert lines[table + 2].split() == ["arm", "mean", "accuracy", "gain", "accuracy", "final", "gain"]
     assert [line.split()[0] for line in lines[table + 4 : table + 7 : 2]] == ["global", "fielding"]
     assert "No target accuracy is set." in ended.out
     assert lines[-1] == "report: runs/small/report.html"
@@ -293,7 +293,7 @@ def test_comparisons_in_the_row_of_the_reference_arm_read_reference(
     summary: Summary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [line.split() for line in printed(summary, 140, monkeypatch) if line.startswith("global ")]
-    assert [row.count("reference") for row in rows] == [2, 2, 2, 0]
+    assert [row.count("reference") for row in rows] == [3, 2, 2, 0]
 
 
 # -- mistakes -----------------------------------------------------------------------------------------------

@@ -116,6 +116,15 @@ def test_rows_in_which_offline_clients_are_heard_are_marked_by_their_logs(tmp_pa
     assert "offline clients" not in runs_table(*sections(measured[:1])).headings
 
 
+def test_samples_trained_have_a_column_where_logs_have_the_size_of_a_model(tmp_path):
+    directory = a_directory(tmp_path / "known", ["global"], [0])  # 20 local steps with 20 samples each
+    run = replace(a_run("global", 0, [0.5, 0.5]), header={"num_parameters": 25})
+    store(directory, run)  # each round, four clients upload three models of 100 bytes
+    (section,) = sections([MeasuredDirectory.read(directory, "known")])
+    assert [cell.figure for cell in column(runs_table(section), "samples trained per client")] == ["600"]
+    assert "Samples trained per client are models uploaded" in " ".join(runs_notes(section))
+
+
 def test_agreement_with_concepts_and_honest_clients_have_columns_where_they_are_known(tmp_path):
     directory = a_directory(tmp_path / "known", ["global", "oracle"], [0])
     for arm, accuracy, served in (("global", 0.25, [0, 0]), ("oracle", 0.75, [0, 1])):

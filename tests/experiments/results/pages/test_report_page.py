@@ -177,7 +177,7 @@ def test_an_arm_with_few_seeds_leaves_the_notes_on_the_other_arms_as_they_are(tm
             store(directory, a_run(arm, seed, [0.25, 0.5]))
     page = text_of(directory)
     assert "Mean and 95 % interval over seeds (Student's t)" in page
-    assert "2 comparisons, each interval at its own level" in page
+    assert "4 comparisons, each interval at its own level" in page
     assert page.count("bands are their intervals at each target by itself") == 2
     assert page.count("without a test") == 2
     assert "hold for all arms at once (Bonferroni, 95 %): one [+0.0, +0.0], two [+0.0, +0.0]" in page
@@ -197,7 +197,7 @@ def test_joint_intervals_are_given_where_several_arms_are_compared(tmp_path):
         "hold for all arms at once (Bonferroni, 95 %): one [+25.0, +25.0], two [+50.0, +50.0]"
         in a_page_of(tmp_path, accuracies)
     )
-    assert "2 comparisons, each interval at its own level" in a_page_of(tmp_path, accuracies)
+    assert "4 comparisons, each interval at its own level" in a_page_of(tmp_path, accuracies)
 
 
 def test_a_directory_without_a_finished_reference_has_no_report(tmp_path):

@@ -5,11 +5,16 @@ import numpy as np
 import pytest
 
 from emulator.errors import InputError
+from experiments.results.reading.configured_arms import configured_arms
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.tables.summary import summarise, write_summary
 from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_record, a_run, store
 
-ACCURACY = ["mean_accuracy", "gain_pp", "gain_after_drift_pp", "final_accuracy", "adjusted_rand_index"]
+ACCURACY = [
+    *("mean_accuracy", "gain_pp", "gain_after_drift_pp", "final_accuracy", "final_gain_pp"),
+    "adjusted_rand_index",
+]
+BASELINES = ["gain_over_best_pp", "gain_of_clusters_pp", "gap_closed"]
 COSTS = [
     *("rounds", "global_reclusterings", "mean_client_distance", "final_client_distance"),
     *("download_bytes", "upload_bytes"),
@@ -17,6 +22,7 @@ COSTS = [
         "control_bytes",
         "models_sent",
         "models_trained_per_client",
+        "trained_samples_per_client",
         "waiting_for_responses_s",
         "clusters",
         "moves",
@@ -62,7 +68,7 @@ def test_the_schema_is_exactly_the_promised_one(two_arms):
     assert list(summary["arms"]) == ["global", "fielding"]
     for arm in summary["arms"].values():
         assert list(arm) == [
-            *("seeds", "seed_ids", *ACCURACY, *COSTS, "reclustering_rounds"),
+            *("seeds", "seed_ids", *ACCURACY, *BASELINES, *COSTS, "reclustering_rounds"),
             *(*CHANGES[:2], "accuracy_lost_difference_pp", *CHANGES[2:]),
             *(*HONEST, "honest_gain_pp"),
             *(*CLIENTS, *BESIDE_REFERENCE),
@@ -112,6 +118,7 @@ def test_the_costs_of_an_arm_are_those_worked_out_by_hand(two_arms):
         "control_bytes": [64.0, 64.0],
         "models_sent": [28.0, 28.0],
         "models_trained_per_client": [None, None],
+        "trained_samples_per_client": [None, None],
         "waiting_for_responses_s": [4.0, 4.0],
         "moves": [8.0, 0.0],
         "clusters": [1.0, 1.0],
@@ -186,7 +193,9 @@ def test_arms_are_paired_on_the_seeds_they_share(two_arms):
     runs = [*two_arms[:1], *two_arms[2:]]  # without seed 1 of global
     summary = summarise_arms(runs)
     assert summary["arms"]["fielding"]["seed_ids"] == [0]
-    assert summary["arms"]["fielding"]["gain_pp"]["per_seed"] == [pytest.approx(100 * (1.25 - 0.625) / 3)]
+    fielding = summary["arms"]["fielding"]
+    assert fielding["gain_pp"]["per_seed"] == [pytest.approx(100 * (1.25 - 0.625) / 3)]
+    assert fielding["final_gain_pp"]["per_seed"] == [25.0]  # 0.75 against 0.5 at the horizon
 
 
 def test_an_arm_that_shares_no_seed_with_the_reference_is_left_out(two_arms):
@@ -242,6 +251,19 @@ def test_models_trained_per_client_are_uploads_over_completed_visits_and_the_siz
     assert costs_of(run, horizon_s=10.0)["models_trained_per_client"]["per_seed"] == [2.0]
     run.records[0] = a_record(0, completed=[], dropped=[0, 1, 2, 3])
     assert costs_of(run)["models_trained_per_client"]["per_seed"] == [None]
+
+
+def test_samples_trained_per_client_are_models_uploaded_times_the_samples_of_a_visit_over_all_clients():
+    run = a_run("global", 0, [0.5, 0.5])
+    run.header["num_parameters"] = 25  # models of 100 bytes: in both rounds, three visits upload 300 bytes
+    arm = {"name": "global", "training": {"local_steps": 5, "batch_size": 4}}
+    configured = configured_arms({"arm": [arm]})
+    found = costs_of(run, configured=configured)["trained_samples_per_client"]
+    assert found["per_seed"] == [6 * 5 * 4 / 4]  # of four clients
+    first = costs_of(run, configured=configured, horizon_s=10.0)["trained_samples_per_client"]
+    assert first["per_seed"] == [3 * 5 * 4 / 4]
+    unknown = configured_arms({"arm": [{**arm, "schedules": [{"kind": "theirs"}]}]})
+    assert costs_of(run, configured=unknown)["trained_samples_per_client"]["per_seed"] == [None]
 
 
 def test_waiting_is_from_the_end_of_a_round_to_the_next_dispatch():

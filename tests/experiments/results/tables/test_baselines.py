@@ -1,0 +1,186 @@
+"""Gains over the best baseline, gains of clusters at the same adaptation, and the gap closed, by hand."""
+
+import math
+
+import pytest
+
+from experiments.results.reading.configured_arms import configured_arms
+from experiments.results.tables.baselines import TABLE
+from experiments.results.tables.summary import summarise
+from experiments.results.tables.table import text_table
+from tests.experiments.synthetic_runs import a_run
+
+T, T_JOINT = 4.302653, 8.860234
+"""Student's t with two degrees of freedom: of 95 %, and of 95 % for four comparisons at once."""
+
+HALF = T * 2 / math.sqrt(3)
+"""Half the interval of the mean of 2, 4 and 6."""
+
+TUNED = {"kind": "tuned", "steps": 5}
+
+
+def an_arm(name, clusterer="single", **keys):
+    return {"name": name, "clusterer": {"kind": clusterer}, "solver": [{"kind": "sgd"}], **keys}
+
+
+PLAIN = an_arm("global", baseline=True)
+ADAPTED = an_arm("tuned", adaptation=TUNED, baseline=True)
+FIELDING = an_arm("fielding", "fielding", adaptation={"kind": "none"})
+BOTH = an_arm("both", "fielding", adaptation=TUNED)
+ORACLE = an_arm("oracle", "oracle", adaptation=TUNED)
+
+ACCURACIES = {
+    "global": (0.50, 0.50, 0.50),
+    "tuned": (0.52, 0.60, 0.53),  # the best: 0.55 on average
+    "fielding": (0.52, 0.54, 0.56),
+    "both": (0.54, 0.64, 0.59),
+    "oracle": (0.62, 0.70, 0.63),
+}
+
+
+def a_summary(*arms, **accuracies):
+    """The summary of these arms, whose accuracy in each seed is that of `ACCURACIES` but for `accuracies`."""
+    runs = [
+        a_run(arm["name"], seed, [value, value])
+        for arm in arms
+        for seed, value in enumerate({**ACCURACIES, **accuracies}[arm["name"]])
+        if value is not None
+    ]
+    configured = configured_arms({"arm": arms})
+    return summarise(runs, name="x", window=1, reference_arm=arms[0]["name"], configured=configured)
+
+
+def rows_of(*arms, **accuracies):
+    return {row.arm: row for row in a_summary(*arms, **accuracies).rows}
+
+
+def lines(summary):
+    """The text of each cell, by arm, below the headings."""
+    table = text_table(TABLE.shown_columns(summary), summary.rows)
+    return table.headings, {arm: [" ".join(cell.lines) for cell in cells] for arm, cells in table.rows}
+
+
+ALL = (PLAIN, ADAPTED, FIELDING, BOTH, ORACLE)
+
+
+def test_the_best_baseline_is_that_of_the_highest_mean_and_gains_over_it_are_paired_by_seed():
+    rows = rows_of(*ALL)
+    gain = rows["both"]["gain_over_best_pp"]
+    assert gain.over == "tuned"
+    assert gain.per_seed == pytest.approx([2, 4, 6])
+    assert (gain.mean, *gain.ci95) == pytest.approx((4, 4 - HALF, 4 + HALF), abs=1e-4)
+    joint = T_JOINT * 2 / math.sqrt(3)
+    assert gain.ci95_joint == pytest.approx((4 - joint, 4 + joint), abs=1e-3)
+    assert rows["fielding"]["gain_over_best_pp"].per_seed == pytest.approx([0, -6, 3])
+    assert rows["global"]["gain_over_best_pp"].per_seed == pytest.approx([-2, -10, -3])
+    assert rows["tuned"]["gain_over_best_pp"] is None
+    assert gain.as_json()["over"] == "tuned"
+
+
+def test_what_clusters_add_is_beside_the_one_model_arm_with_the_same_adaptation():
+    rows = rows_of(*ALL)
+    found = {arm: rows[arm]["gain_of_clusters_pp"] for arm in ("fielding", "both", "oracle")}
+    assert {arm: gain.over for arm, gain in found.items()} == {
+        "fielding": "global",
+        "both": "tuned",
+        "oracle": "tuned",
+    }
+    assert found["fielding"].per_seed == pytest.approx([2, 4, 6])
+    assert rows["global"]["gain_of_clusters_pp"] is rows["tuned"]["gain_of_clusters_pp"] is None
+
+
+@pytest.mark.parametrize(
+    ("arms", "over"),
+    [
+        ((PLAIN, BOTH), None),  # no one-model arm has that adaptation
+        ((PLAIN, {**FIELDING, "solver": [{"kind": "fedprox"}]}), None),
+        ((PLAIN, {**FIELDING, "training": {"local_steps": 1}}), None),
+        ((PLAIN, {**PLAIN, "name": "tuned", "detectors": {}}, FIELDING), None),  # two are alike
+        ((PLAIN, {**PLAIN, "name": "tuned", "memory": {"kind": "claimed"}}, FIELDING), "global"),
+        ((PLAIN, {**FIELDING, "representation": {"kind": "embedding"}, "detectors": {}}), "global"),
+    ],
+)
+def test_without_exactly_one_arm_that_differs_in_clusters_alone_they_add_nothing_known(arms, over):
+    gain = a_summary(*arms).rows[-1]["gain_of_clusters_pp"]
+    assert gain.over == over
+    assert (gain.mean is None) == (over is None)
+
+
+def test_the_gap_closed_is_a_share_of_that_between_the_best_and_the_oracle_seed_by_seed():
+    rows = rows_of(*ALL)
+    closed = rows["both"]["gap_closed"]  # the oracle is 10 pp above the best in each seed
+    assert closed.per_seed == pytest.approx([0.2, 0.4, 0.6])
+    assert (closed.mean, *closed.ci95) == pytest.approx((0.4, 0.4 - HALF / 10, 0.4 + HALF / 10), abs=1e-5)
+    assert rows["tuned"]["gap_closed"] is rows["oracle"]["gap_closed"] is None
+
+
+@pytest.mark.parametrize(
+    "oracle",
+    [
+        (0.53, 0.60, 0.52),
+        (0.62, 0.61, 0.54),
+        (0.62, 0.70, None),
+    ],  # gaps 1, 0, -1; 10, 1, 1; under three seeds
+)
+def test_a_gap_that_is_not_shown_to_be_above_0_cannot_be_closed(oracle):
+    closed = rows_of(*ALL, oracle=oracle)["both"]["gap_closed"]
+    assert (closed.mean, closed.per_seed) == (None, [None] * 3)
+
+
+def test_without_an_oracle_there_is_no_gap_and_no_column_of_it():
+    summary = a_summary(PLAIN, FIELDING)
+    assert [row["gap_closed"] for row in summary.rows] == [None, None]
+    assert lines(summary)[0] == [
+        "over one model",
+        "over the best without clusters",
+        "clusters, same adaptation",
+    ]
+
+
+def test_of_several_oracles_and_of_equal_baselines_the_highest_and_the_first_count():
+    rows = rows_of(
+        *ALL, an_arm("other", "oracle"), other=(0.72, 0.80, 0.73), **{"global": ACCURACIES["tuned"]}
+    )
+    assert rows["both"]["gain_over_best_pp"].over == "global"
+    assert rows["both"]["gap_closed"].per_seed == pytest.approx([0.1, 0.2, 0.3])
+    assert rows["oracle"]["gap_closed"].per_seed == pytest.approx([0.5] * 3)
+
+
+def test_seeds_that_one_of_the_two_has_not_finished_do_not_count():
+    # The best is chosen on seeds 0 and 1, which both baselines have: 0.56 against 0.5.
+    rows = rows_of(PLAIN, ADAPTED, FIELDING, tuned=(0.52, 0.60, None), **{"global": (0.5, 0.5, 0.9)})
+    gain = rows["fielding"]["gain_over_best_pp"]
+    assert gain.over == "tuned"
+    assert gain.per_seed == [pytest.approx(0), pytest.approx(-6), None]
+    assert (gain.mean, gain.ci95) == (pytest.approx(-3), None)
+    assert rows["fielding"]["gain_of_clusters_pp"].mean == pytest.approx((2 + 4 - 34) / 3)
+
+
+def test_without_a_seed_of_all_baselines_none_is_the_best():
+    summary = a_summary(PLAIN, ADAPTED, an_arm("prior", baseline=True), tuned=(0.5, None), prior=(None, 0.5))
+    assert [row["gain_over_best_pp"].mean for row in summary.rows] == [None] * 3
+    assert TABLE.note(summary).startswith("No seed is finished in all baselines")
+
+
+def test_without_a_baseline_nothing_is_measured_and_nothing_shown():
+    summary = a_summary(an_arm("global"), BOTH)
+    assert all(row[key] is None for row in summary.rows for key in TABLE.quantities)
+    assert not TABLE.says_something(summary)
+
+
+def test_cells_name_the_arm_that_a_gain_is_over():
+    headings, cells = lines(a_summary(*ALL))
+    assert headings == [
+        *("over one model", "over the best without clusters", "clusters, same adaptation", "gap closed")
+    ]
+    assert cells["both"] == [
+        *("+9.0 pp [-3.4, +21.4]", "+4.0 pp [-1.0, +9.0] over tuned", "+4.0 pp [-1.0, +9.0] over tuned"),
+        "40.0 % [-9.7, 89.7]",
+    ]
+    assert cells["tuned"][1:] == ["the best", "-", "the best"]
+    assert (cells["global"][0], cells["oracle"][3]) == ("reference", "the oracle")
+
+
+def test_gains_over_a_reference_arm_with_clusters_or_an_adaptation_name_it():
+    for reference in (BOTH, ADAPTED):
+        assert lines(a_summary(reference, PLAIN, FIELDING))[0][0] == f"over {reference['name']}"
