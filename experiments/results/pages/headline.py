@@ -19,6 +19,7 @@ from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import Row
 
 OMITTING = "accuracy_omitting_drift"
+BEST = "the best arm without clusters"
 OTHER_DATA = (
     "By the horizon, arms have reached different data, so that gains are not due to the methods alone."
 )
@@ -57,6 +58,7 @@ def _beside_published(cell: Mapping[str, Any]) -> str:
 def sentences(summary: Summary) -> list[str]:
     """A sentence for each arm but the reference arm, which must be the first, by descending gain.
 
+    If the headline is on one arm, that arm comes first, with its gain over the best arm without clusters too.
     A warning precedes them if the arms have reached different data. If there is no other arm, or no time in
     which all runs can be compared, a single sentence states that.
     """
@@ -66,8 +68,33 @@ def sentences(summary: Summary) -> list[str]:
         return [f"{reference.arm} ends at {final}; no other arm has finished a seed to compare with it."]
     if any(row["gain_pp"] is None or row["gain_pp"].mean is None for row in rows):
         return ["The runs have no stretch of virtual time in common: nothing can be compared."]
-    gains = [_gain_sentence(row, reference.arm) for row in sorted(rows, key=_gain, reverse=True)]
-    return [OTHER_DATA, *gains] if summary.horizon.is_of_different_data else gains
+    ordered = sorted(rows, key=_gain, reverse=True)
+    gains = [_gain_sentence(row, reference.arm) for row in ordered if row.arm != summary.headline]
+    first = [] if summary.headline is None else [_on_one_arm(summary)]
+    if not summary.horizon.is_of_different_data:
+        return [*first, *gains]
+    return [" ".join([OTHER_DATA, *first]), *gains]
+
+
+def _on_one_arm(summary: Summary) -> str:
+    """The sentences on the arm of the headline, with its gains over the reference arm and best baseline."""
+    name, reference_arm = summary.headline, summary.reference_arm
+    row = next((row for row in summary.rows if row.arm == name), None)
+    if row is None:
+        return f"{name}, the arm of the headline, has finished no seed on which it can be compared."
+    gain, best, after = (row[key] for key in ("gain_pp", "gain_over_best_pp", "gain_after_drift_pp"))
+    is_known = best is not None and best.mean is not None
+    beside = [] if gain is None else [f"{_beside(gain)} {reference_arm}"]
+    if is_known and best.over == reference_arm:
+        beside = [f"{_beside(best)} {best.over}, which is also {BEST}"]
+    elif is_known:
+        beside.append(f"{_beside(best)} {best.over}, {BEST}")
+    first = ", the first arm," if gain is None else ""
+    mean = show_estimate(row["mean_accuracy"], percent_scale(0.0)).figure
+    text = f"{name}{first} has a mean accuracy of {mean}{', ' if beside else ''}{' and '.join(beside)}."
+    if best is not None and not is_known:
+        text += f" Its gain over {BEST} is not known."
+    return text if after is None else f"{text} After the mass event it is {_beside(after)} {reference_arm}."
 
 
 def _gain(row: Row) -> float:

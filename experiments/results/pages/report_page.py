@@ -178,6 +178,7 @@ def write_report(
         colours={name: arm_colour(position) for position, name in enumerate(report.order)},
         drift_sentence=drift_sentence(summary.finished, summary.reference_arm, settings),
         sentences=sentences(summary),
+        headline_arm=summary.headline,
         horizon_note=horizon_note(summary),
         warnings=[as_warning(text) for text in summary.warnings()],
         heard_note=heard_note(summary),

@@ -69,6 +69,23 @@ def test_a_target_is_added_without_running_anything_again(driftscale: Driftscale
     assert "small: time to 20.0 %, against global" in again.out
 
 
+def test_a_baseline_and_a_headline_are_set_without_running_anything_again(
+    driftscale: Driftscale, config: Path
+) -> None:
+    driftscale("run", config)
+    logs = {path: path.stat().st_mtime_ns for path in Path("runs/small").glob("*/*/log.jsonl")}
+    sets = ("--set", "arm.global.baseline=true", "--set", "report.headline=fielding")
+    ended = driftscale("run", config, *sets)
+    assert "small: gains over arms without clusters" in ended.out
+    assert " Samples trained per client are " in " ".join(ended.out.split())
+    assert {path: path.stat().st_mtime_ns for path in logs} == logs
+    page = Path("runs/small/report.html").read_text()
+    assert '<p class="headline">fielding has a mean accuracy of' in page
+    assert "over global</span>" in page
+    without = driftscale("run", config)
+    assert "gains over arms without clusters" not in without.out
+
+
 def test_a_longer_run_has_the_same_figures_up_to_the_same_horizon(
     driftscale: Driftscale, config: Path
 ) -> None:

@@ -1,4 +1,5 @@
 from experiments.results.pages.headline import drift_sentence, sentences
+from experiments.results.reading.configured_arms import configured_arms
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.tables.summary import summarise
 from tests.experiments.synthetic_runs import TIMING, a_drifting_run, a_record, a_run
@@ -80,6 +81,64 @@ def test_gains_on_different_data_come_with_a_warning():
 def test_runs_with_no_time_in_common_are_not_compared():
     runs = [a_run("global", 0, [0.5]), a_run("late", 0, [None, None, 0.5])]
     assert headline(runs) == ["The runs have no stretch of virtual time in common: nothing can be compared."]
+
+
+# -- on one arm ---------------------------------------------------------------------------------------------
+
+BASELINES = configured_arms(
+    {
+        "arm": [
+            {"name": "global", "clusterer": {"kind": "single"}, "baseline": True},
+            {"name": "prior", "clusterer": {"kind": "single"}, "baseline": True},
+            {"name": "fielding", "clusterer": {"kind": "fielding"}},
+        ]
+    }
+)
+PRIOR = an_arm("prior", 0.56, 0.6, 0.64)
+FIELDING = an_arm("fielding", 0.7, 0.7, 0.7)
+
+
+def test_the_headline_is_on_one_arm_with_its_gains_over_the_reference_and_the_best_without_clusters():
+    # Mean accuracies are half of the ends, and an eighth. Over prior 7, 5, 3 pp: 4.303 * 2 / sqrt(3) = 5.0.
+    first, other = headline(GLOBAL + FIELDING + PRIOR, configured=BASELINES, headline="fielding")
+    assert first == (
+        "fielding has a mean accuracy of 47.5 %, 10.0 pp [10.0, 10.0] above global and 5.0 pp [0.0, 10.0] "
+        "above prior, the best arm without clusters."
+    )
+    assert other.startswith("prior has a mean accuracy of 42.5 %, 5.0 pp [0.0, 10.0] above global")
+
+
+def test_a_headline_states_a_loss_and_what_is_not_measurable():
+    runs = GLOBAL + an_arm("fielding", 0.42, 0.5, 0.46) + PRIOR
+    assert headline(runs, configured=BASELINES, headline="fielding")[0] == (
+        "fielding has a mean accuracy of 35.5 %, neither measurably above nor below (-2.0 pp [-7.0, +3.0]) "
+        "global and 7.0 pp [2.0, 12.0] below prior, the best arm without clusters."
+    )
+
+
+def test_of_a_reference_that_is_the_best_without_clusters_the_gain_is_stated_once():
+    assert headline(GLOBAL + FIELDING, configured=BASELINES, headline="fielding") == [
+        "fielding has a mean accuracy of 47.5 %, 10.0 pp [10.0, 10.0] above global, which is also the best "
+        "arm without clusters."
+    ]
+
+
+def test_a_headline_without_baselines_has_the_gain_over_the_reference_alone():
+    runs = GLOBAL + an_arm("low", 0.55, 0.55, 0.55) + an_arm("high", 0.6, 0.6, 0.6)
+    assert headline(runs, headline="low")[0] == (
+        "low has a mean accuracy of 40.0 %, 2.5 pp [2.5, 2.5] above global."
+    )
+    assert headline(runs, headline="global")[0] == "global, the first arm, has a mean accuracy of 37.5 %."
+    assert headline(runs, headline="absent")[0].startswith("absent, the arm of the headline, has finished no")
+
+
+def test_a_headline_warns_of_different_data_and_has_the_gain_after_the_mass_event():
+    fast = [a_record(number, step=number) for number in range(10)]
+    slow = [a_record(number, step=number // 2) for number in range(10)]
+    runs = [FinishedRun("global", 0, {}, fast, TIMING), FinishedRun("slow", 0, {}, slow, TIMING)]
+    [stated] = headline(runs, headline="slow", event_rounds=[5])
+    assert stated.startswith("By the horizon, arms have reached different data, ")
+    assert stated.endswith(". After the mass event it is level with global.")
 
 
 # -- where the trace knows its concepts ---------------------------------------------------------------------
