@@ -413,7 +413,11 @@ def read_fedscale(folder: Path, file: Path, number: int) -> None:
 # -- run directories ----------------------------------------------------------------------------------------
 
 
-REPORT = {"window": 1, "horizon_s": 25.0, "targets": [0.3, "reference"]}
+REPORT = {"window": 1, "horizon_s": 25.0, "targets": [0.3, "reference"], "headline": "fielding"}
+ARMS = [
+    {"name": "global", "clusterer": {"kind": "single"}, "adaptation": {"kind": "prior"}, "baseline": True},
+    {"name": "fielding", "clusterer": {"kind": "fielding"}, "schedules": [{"kind": "adaptive_lr"}]},
+]
 TRACE = {"source": "concepts", "drift": {"events": [{"round": 1}]}}
 
 
@@ -421,7 +425,7 @@ def a_drifting_directory(folder: Path) -> None:
     """A run directory of two arms over a trace with known concepts; the input replaces one of its files."""
     from tests.experiments.synthetic_runs import a_directory, a_drifting_run, store
 
-    directory = a_directory(folder / "run", ["global", "fielding"], [0], report=REPORT, trace=TRACE)
+    directory = a_directory(folder / "run", [], [0], arm=ARMS, report=REPORT, trace=TRACE)
     for arm in ("global", "fielding"):
         store(directory, a_drifting_run(arm, 0, [0.5, 0.75], [[0, 0], [0, 1]]))
     directory.manifest_path.write_text('{"versions": {"python": "3.11"}}', encoding="utf-8")
@@ -538,9 +542,10 @@ def in_a_directory(name: str) -> Callable[[Path, Path, int], None]:
         from experiments.results.many_runs.folder_table import build_sections, build_table
         from experiments.results.many_runs.runs_table import runs_notes, runs_table
         from experiments.results.pages import write_report
+        from experiments.results.pages.headline import sentences
         from experiments.results.pages.report_page import lead, settings_of_run
         from experiments.results.reading.run_directory import RunDirectory
-        from experiments.results.tables import concept_drift, serving_maps
+        from experiments.results.tables import baselines, concept_drift, costs, serving_maps
         from experiments.results.tables.report import Report
         from experiments.results.tables.summary import summarise_directory
 
@@ -552,7 +557,9 @@ def in_a_directory(name: str) -> Callable[[Path, Path, int], None]:
         rounds_table(runs)
         report = directory.experiment()
         lead(report)
-        for table in (concept_drift.TABLE, serving_maps.TABLE):
+        if summary.rows:
+            sentences(summary)
+        for table in (baselines.TABLE, concept_drift.TABLE, costs.TABLE, serving_maps.TABLE):
             table.shown_on_page(Report(directory, runs, summary))
         settings_of_run(directory)
         build_table("table", [directory])
@@ -573,7 +580,7 @@ def experiment_document() -> dict[str, Any]:
     from tests.experiments.synthetic_runs import a_directory
 
     with tempfile.TemporaryDirectory() as folder:
-        directory = a_directory(Path(folder), ["global", "fielding"], [0], report=REPORT, trace=TRACE)
+        directory = a_directory(Path(folder), [], [0], arm=ARMS, report=REPORT, trace=TRACE)
         return tomllib.loads(directory.experiment_path.read_text(encoding="utf-8"))
 
 

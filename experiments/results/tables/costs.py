@@ -11,8 +11,10 @@ Amounts of data are in bytes, times in virtual seconds. Quantities that need mor
   count, and so do uploads that a drop-out or an abandonment cut short.
 * `trained_samples_per_client` is the number of samples that training passed over, divided by the number of
   all clients: models uploaded for training x local steps x batch size of the arm, with the bound of
-  `models_trained_per_client`. What clients train on request is not in it. None if the log does not have the
-  size of a model, or a schedule may set local steps or batch size.
+  `models_trained_per_client`, and what an adaptation trained. What clients train on request is not in it.
+  None if the log does not have the size of a model, or a schedule may set local steps or batch size.
+* `adaptation_s_per_client` is the time that a client computes for its adaptation, on average over all
+  clients; None without an adaptation.
 * `waiting_for_responses_s` is the time from the end of a round to the dispatch of the next one, in which no
   visit is out: the coordinator waits for reports, for responses to client requests, and until enough clients
   are online.
@@ -43,12 +45,13 @@ from experiments.results.tables.table import (
     Place,
     Quantity,
     Table,
+    any_measured,
     over_seeds,
 )
 
 TRAINED_SAMPLES = (
     "Samples trained per client are models uploaded for training x local steps x batch size, an upper bound "
-    "like models trained per visit, over the number of clients."
+    "like models trained per visit, and what an adaptation trains, over the number of clients."
 )
 
 NOTE = (
@@ -96,11 +99,13 @@ class Trained:
     Attributes:
         closed_s: Virtual time at which the round closed, ascending.
         models: Models uploaded for training; NaN if the size of a model was not logged.
+        adaptation_samples: Samples that all clients together have trained on for an adaptation.
         num_clients: The number of clients; 0 if the log does not have it.
     """
 
     closed_s: Floats
     models: Floats
+    adaptation_samples: Floats
     num_clients: int
 
 
@@ -111,6 +116,7 @@ def trained(run: FinishedRun) -> Trained:
     return Trained(
         np.array([record.closed_s for record in run.records], dtype=np.float64),
         np.array([record.upload_bytes for record in run.records], dtype=np.float64) / model_bytes,
+        np.array([record.adaptation_samples or 0.0 for record in run.records], dtype=np.float64),
         num_clients(run),
     )
 
@@ -124,12 +130,21 @@ def _samples_per_client(run: MeasuredRun, per_visit: float | None) -> float | No
     """The samples trained per client up to the horizon, with so many per model and visit; None if unknown."""
     found = run.once(trained)
     count = int(np.searchsorted(found.closed_s, run.horizon.horizon_s, side="right"))
-    if per_visit is None or not found.num_clients:
+    if not found.num_clients:
         return None
     if not count:
         return 0.0
-    samples = float(found.models[count - 1] * per_visit)
+    models, adapted = found.models[count - 1], found.adaptation_samples[count - 1]
+    federated = 0.0 if models == 0 else math.nan if per_visit is None else models * per_visit
+    samples = float(federated + adapted)
     return samples / found.num_clients if math.isfinite(samples) else None
+
+
+def _adaptation_s_per_client(run: MeasuredRun) -> float | None:
+    clients = num_clients(run.run)
+    if not run.records or not clients or (total_s := run.records[-1].adaptation_s) is None:
+        return None
+    return total_s / clients
 
 
 def global_reclusterings(run: MeasuredRun) -> float:
@@ -208,6 +223,7 @@ TABLE = Table(
         "models_sent": _last(lambda record: record.models_sent),
         "models_trained_per_client": _amount(_models_trained_per_client),
         "trained_samples_per_client": _trained_samples_per_client,
+        "adaptation_s_per_client": _amount(_adaptation_s_per_client),
         "waiting_for_responses_s": _amount(_waiting_s),
         "clusters": _last(lambda record: float(len(record.clusters))),
         "moves": _total(lambda record: record.moved),
@@ -233,6 +249,13 @@ TABLE = Table(
         Column("final_client_distance", "at the horizon", index_scale, in_terminal=False),
         Column("models_trained_per_client", "models trained per visit", index_scale, in_terminal=False),
         TRAINED,
+        Column(
+            "adaptation_s_per_client",
+            "adaptation per client",
+            time_scale,
+            in_terminal=False,
+            only_if=any_measured,
+        ),
         Column("waiting_for_responses_s", "waiting for responses", time_scale, in_terminal=False),
         Column("virtual_time_s", "virtual time", time_scale),
         Column("wall_s", "wall time", time_scale),

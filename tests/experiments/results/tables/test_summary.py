@@ -23,6 +23,7 @@ COSTS = [
         "models_sent",
         "models_trained_per_client",
         "trained_samples_per_client",
+        "adaptation_s_per_client",
         "waiting_for_responses_s",
         "clusters",
         "moves",
@@ -119,6 +120,7 @@ def test_the_costs_of_an_arm_are_those_worked_out_by_hand(two_arms):
         "models_sent": [28.0, 28.0],
         "models_trained_per_client": [None, None],
         "trained_samples_per_client": [None, None],
+        "adaptation_s_per_client": [None, None],
         "waiting_for_responses_s": [4.0, 4.0],
         "moves": [8.0, 0.0],
         "clusters": [1.0, 1.0],
@@ -264,6 +266,18 @@ def test_samples_trained_per_client_are_models_uploaded_times_the_samples_of_a_v
     assert first["per_seed"] == [3 * 5 * 4 / 4]
     unknown = configured_arms({"arm": [{**arm, "schedules": [{"kind": "theirs"}]}]})
     assert costs_of(run, configured=unknown)["trained_samples_per_client"]["per_seed"] == [None]
+
+
+@pytest.mark.parametrize(("upload_bytes", "samples"), [(300.0, (3 * 5 * 4 + 80) / 4), (0.0, 80 / 4)])
+def test_what_an_adaptation_trains_is_part_of_the_samples_and_has_its_own_time(upload_bytes, samples):
+    run = a_run("global", 0, [0.5, 0.5], upload_bytes=upload_bytes)
+    run.header["num_parameters"] = 25
+    run.records[0] = replace(run.records[0], adaptation_samples=40.0, adaptation_s=2.0)
+    run.records[1] = replace(run.records[1], adaptation_samples=80.0, adaptation_s=6.0)
+    arm = {"name": "global", "training": {"local_steps": 5, "batch_size": 4}}
+    found = costs_of(run, configured=configured_arms({"arm": [arm]}))
+    assert found["trained_samples_per_client"]["per_seed"] == [samples]
+    assert found["adaptation_s_per_client"]["per_seed"] == [1.5]
 
 
 def test_waiting_is_from_the_end_of_a_round_to_the_next_dispatch():
