@@ -50,8 +50,8 @@ from experiments.results.tables.table import (
 )
 
 TRAINED_SAMPLES = (
-    "Samples trained per client are models uploaded for training x local steps x batch size, an upper bound "
-    "like models trained per visit, and what an adaptation trains, over the number of clients."
+    "Samples trained per client are those of federated training (models uploaded x local steps x batch size, "
+    "an upper bound if uploads were cut short or sent again) and of adaptations, over the number of clients."
 )
 
 NOTE = (

@@ -21,7 +21,7 @@ ACCURACIES = ("mean_accuracy", "gain_pp", "gain_after_drift_pp", "final_accuracy
 COSTS = (
     *("rounds", "global_reclusterings", "clusters", "moves", "dropouts", "abandoned", "crashed_visits"),
     *("download_bytes", "upload_bytes", "control_bytes", "models_sent", "waiting_for_responses_s"),
-    *("mean_client_distance", "virtual_time_s", "wall_s"),
+    *("trained_samples_per_client", "mean_client_distance", "virtual_time_s", "wall_s"),
 )
 """The quantities that have a column."""
 
