@@ -58,32 +58,25 @@ def test_a_run_in_json_prints_the_summary_and_nothing_else(driftscale: Driftscal
         assert arm["seeds"] == len(arm["final_accuracy"]["per_seed"]) == 2
 
 
-def test_a_target_is_added_without_running_anything_again(driftscale: Driftscale, config: Path) -> None:
-    driftscale("run", config)
-    logs = {path: path.stat().st_mtime_ns for path in Path("runs/small").glob("*/*/log.jsonl")}
-    ended = driftscale("run", config, "--set", 'report.targets=[0.2, "reference"]')
-    assert "small: time to 20.0 %, against global" in ended.out
-    assert "small: time to global's accuracy at the horizon (" in ended.out
-    assert {path: path.stat().st_mtime_ns for path in logs} == logs
-    again = driftscale("report", "runs/small")
-    assert "small: time to 20.0 %, against global" in again.out
-
-
-def test_a_baseline_and_a_headline_are_set_without_running_anything_again(
+def test_targets_baselines_and_the_headline_are_set_without_running_anything_again(
     driftscale: Driftscale, config: Path
 ) -> None:
     driftscale("run", config)
     logs = {path: path.stat().st_mtime_ns for path in Path("runs/small").glob("*/*/log.jsonl")}
-    sets = ("--set", "arm.global.baseline=true", "--set", "report.headline=fielding")
-    ended = driftscale("run", config, *sets)
+    assert "headline" not in (recorded := Path("runs/small/experiment.toml")).read_text()
+    sets = ('report.targets=[0.2, "reference"]', "arm.global.baseline=true", "report.headline=fielding")
+    ended = driftscale("run", config, *(word for text in sets for word in ("--set", text)))
+    assert "small: time to 20.0 %, against global" in ended.out
+    assert "small: time to global's accuracy at the horizon (" in ended.out
     assert "small: gains over arms without clusters" in ended.out
     assert " Samples trained per client are " in " ".join(ended.out.split())
     assert {path: path.stat().st_mtime_ns for path in logs} == logs
+    assert "baseline = true" in recorded.read_text()
     page = Path("runs/small/report.html").read_text()
     assert '<p class="headline">fielding has a mean accuracy of' in page
     assert "over global</span>" in page
-    without = driftscale("run", config)
-    assert "gains over arms without clusters" not in without.out
+    again = driftscale("report", "runs/small")
+    assert "small: time to 20.0 %, against global" in again.out
 
 
 def test_a_longer_run_has_the_same_figures_up_to_the_same_horizon(
