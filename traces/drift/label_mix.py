@@ -146,10 +146,12 @@ class _Deck:
     """Deals latent mixes, and draws clients' shares around them."""
 
     def __init__(self, shape: MixShape, num_labels: int, generator: np.random.Generator) -> None:
-        if shape.labels_per_mix > num_labels:
+        too_many = shape.labels_per_mix > num_labels
+        if too_many and shape.background < 1:
             raise ConfigurationError(
                 f"trace.drift.labels_per_mix = {shape.labels_per_mix}: the images have {num_labels} labels"
             )
+        self._favours_all = too_many  # background = 1: no mix favours a label, so their number has no effect
         self._shape = shape
         self._num_labels = num_labels
         self._generator = generator
@@ -180,6 +182,8 @@ class _Deck:
         return shares
 
     def _unseen_set(self) -> frozenset[int]:
+        if self._favours_all:
+            return frozenset(range(self._num_labels))
         size = self._shape.labels_per_mix
         for _ in range(1000):
             while len(self._labels) < size:

@@ -105,6 +105,11 @@ def test_more_mixes_than_there_are_is_a_clear_error(settings: dict[str, Any], pr
         shares_of(num_labels=5, **settings)
 
 
+def test_where_all_is_background_more_labels_per_mix_than_there_are_have_no_effect() -> None:
+    settings = {"mixes": 3, "background": 1.0, "concentration": 1e9, "num_labels": 2}
+    assert np.allclose(shares_of(labels_per_mix=3, **settings), 0.5, atol=1e-3)
+
+
 def test_shares_lie_around_the_mix_with_the_background_everywhere() -> None:
     shares = shares_of(mixes=1, labels_per_mix=2, background=0.2, concentration=1e9, move_probability=0.0)
     first = np.sort(shares[0, 0])
