@@ -24,7 +24,7 @@ from tests.processes import forked
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path(__file__).with_name("plugin_package")
 COMMANDS = (
-    *(["parts", kind] for kind in ("clusterer", "pacing", "trigger", "source")),
+    *(["parts", kind] for kind in ("adaptation", "clusterer", "pacing", "trigger", "source")),
     ["profiles", "list"],
 )
 
@@ -61,8 +61,10 @@ def run(*command: str, environment: dict[str, str]) -> str:
 
 
 def test_parts_of_a_few_lines_pass_the_contracts(field_parts: ModuleType) -> None:
-    for part in (field_parts.EvenAndOdd, field_parts.Clouds, field_parts.SemiSync, field_parts.Spread):
+    for name in ("EvenAndOdd", "HeldOnly", "Clouds", "SemiSync", "Spread"):
+        part = getattr(field_parts, name)
         contracts.check_part(part, part.Settings())
+    contracts.check_adaptation(lambda: field_parts.HeldOnly(field_parts.HeldOnly.Settings()))
     contracts.check_clusterer(lambda: field_parts.EvenAndOdd(field_parts.EvenAndOdd.Settings()))
     trigger = Chosen("spread", field_parts.Spread, field_parts.SpreadSettings())
     contracts.check_clusterer(lambda: Fielding(FieldingSettings(trigger=trigger)))
@@ -84,6 +86,7 @@ def test_commands_list_the_parts_of_an_installed_package(environment: dict[str, 
         environment=environment,
     )
     assert "even_and_odd: Two models: one for clients of even ids, one for those of odd ids." in output
+    assert "held_only: A client never predicts a label of which it holds no training sample." in output
     assert "semi_sync: Waits for half of its participants" in output
     assert "spread: Fires when clients are far from the centres of their clusters" in output
     assert "clouds: Two clouds of points, a label each;" in output
@@ -101,6 +104,7 @@ def test_a_run_uses_the_parts_of_an_installed_package(environment: dict[str, str
     assert durations_s <= {0.12, 0.5, 0.84}
     assert all(len(line["kept"]) < 4 for line in rounds)
     assert all(line["accuracy"] > 0 for line in rounds)
+    assert {line["adaptation_samples"] for line in rounds_of(tmp_path / "out", "spread_apart")} == {0.0}
     found = numbers_of(tmp_path / "out", "spread_apart")
     assert found
     assert [list(numbers) for numbers in found] == [["spread", "limit", "farthest", "sizes"]] * len(found)

@@ -81,7 +81,8 @@ def test_a_part_without_a_package_runs_and_keeps_its_contracts(tmp_path: Path) -
     )
 
 
-def test_the_trigger_of_the_page_is_the_one_that_is_tested() -> None:
+@pytest.mark.parametrize("first", ["class SpreadSettings", "class HeldOnly"])
+def test_the_trigger_and_the_adaptation_of_the_page_are_those_that_are_tested(first: str) -> None:
     package = (ROOT / "tests/plugin_package/field_parts.py").read_text(encoding="utf-8")
-    [code] = [block for block in blocks() if "NamedNumbers" in block]
-    assert code[code.index("class SpreadSettings") :] in package
+    [code] = [block for block in blocks() if first in block]
+    assert code[code.index(first) :] in package

@@ -1,10 +1,11 @@
 """Parts of a third party, in a package of their own."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from pydantic import Field
 
+from coordinator.adaptations import Adaptation, ClientView, Served
 from coordinator.assignment import Assignment
 from coordinator.clusterers import Clusterer
 from coordinator.pacing import CohortSize, Pacing
@@ -30,6 +31,17 @@ class EvenAndOdd(Clusterer):
         if view.assignment is not None:
             return None
         return Assignment.fresh(np.arange(view.num_clients) % 2, 2, view.initial(0))
+
+
+class HeldOnly(Adaptation):
+    """A client never predicts a label of which it holds no training sample."""
+
+    Settings = NoSettings
+
+    def adapt(self, view: ClientView) -> Served:
+        unheld = np.where(view.label_counts() > 0, 0.0, -30.0)  # (n, L)
+        offsets = np.repeat(unheld[:, None], view.plan.models.shape[1], axis=1)
+        return Served(view.models, replace(view.plan, offsets=offsets))
 
 
 class SpreadSettings(Settings):
