@@ -61,3 +61,30 @@ def test_a_part_can_refuse_a_run_by_its_rounds_participants_and_clients(
 
     with pytest.raises(ConfigurationError, match=r"^arm '\w+': 12 clients, 4 rounds, 3$"):
         with_aggregator(monkeypatch, Choosy(FedAvgSettings()))()
+
+
+@pytest.mark.parametrize(
+    ("arm", "problem"),
+    [
+        (
+            {"adaptation": "tuned", "clusterer": "aue", "memory": "claimed"},
+            r"adaptation = 'tuned': adapts the one model .* clusterer = 'aue' combines several; .*'prior'",
+        ),
+        (
+            {"adaptation": "alone", "clusterer": "ifca"},
+            r"adaptation = 'alone': no models are federated, and clusterer = 'ifca' makes some",
+        ),
+        (
+            {"adaptation": "alone", "solver": "adam"},
+            r"Alone: to keep [\d,]+ numbers for each of 12 clients takes 0\.0 GiB .*; set round\.evaluate",
+        ),
+    ],
+)
+def test_an_adaptation_that_does_not_fit_its_arm_or_memory_is_refused(
+    monkeypatch: pytest.MonkeyPatch, arm: dict[str, Any], problem: str
+) -> None:
+    experiment = small(trace={"clients": 12}, arm=[{"name": "only", **arm}])
+    world = build_world(experiment, 0, locator(None, None))
+    monkeypatch.setattr(unfit, "available_bytes", lambda: 40_000)
+    with pytest.raises(ConfigurationError, match=f"^arm 'only': {problem}"):
+        unfit.refuse_unfit_arms(experiment, ["only"], world)

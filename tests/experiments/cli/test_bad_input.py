@@ -84,6 +84,15 @@ def assert_names(message: str, *parts: str) -> None:
             "training.model={kind='masked',inner={kind='mlp',hidden=[1099511627776]}}",
             ("less than or equal to",),
         ),
+        (
+            "arm.global.adaptation=tunde",
+            ("arm.global.adaptation = 'tunde'", "choices: alone, none, prior, relabelled, tuned", "'tuned'?"),
+        ),
+        (
+            "arm.global.adaptation={kind='tuned',local_steps=0}",
+            ("arm.global.adaptation.local_steps", "greater than or equal to 1"),
+        ),
+        ("arm.fielding.adaptation=alone", ("arm 'fielding': adaptation = 'alone'", "clusterer = 'single'")),
         ("no-equals-sign", ("--set no-equals-sign", "KEY=VALUE")),
         ("arm.nobody.clusterer=single", ("'nobody'", "choices: global, fielding")),
     ],
