@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from coordinator.adaptations.base import Adaptation, ClientView, Served
+from coordinator.adaptations.base import Adaptation, ClientView, Served, Trained
 from emulator.arrays import Floats32, Ints
 from emulator.messages import InferencePlan, Work
 from emulator.numbers import MOST_STEPS, Number
@@ -33,13 +32,14 @@ class Alone(Adaptation):
     """Each client trains its own model from the run's initial one, also offline; nothing is transferred.
 
     The rival that needs no federation. Rounds are opened, selected and timed as those of one model, so that
-    both see the same data at the same time. A client takes the steps that are due since it last trained just
-    before its data change, on what it held, and before it is evaluated; in all they are steps_per_round x
-    rounds, rounded down. Steps of rounds in which it holds no samples are not made up for. The solver's state
-    is kept between steps, and starts anew when the client's data change, as in a federation.
+    both see the same data at the same time. After r rounds steps_per_round x r steps are due, rounded down.
+    They are taken in visits of training.local_steps, as those of a federation, at each of which a rule such
+    as momentum begins anew; the visit at hand ends when the client's data change, and the solver's state
+    then starts anew. A client is evaluated with a copy that has taken all steps that are due, so that how
+    often one looks changes nothing. Steps of rounds in which it holds no samples are not made up for.
 
-    State: (S, P) the models of the scored clients, (S,) the steps up to which each has trained, and the
-    solver's state of each. Others need not be trained, as nobody sees their models.
+    State: (S, P) the models of the scored clients after their last visit, (S,) the steps that were due then,
+    and the solver's state of each. Others need not be trained, as nobody sees their models.
 
     Two clients that take 1.5 steps per round, of which each moves a model by 1; after three rounds 4 are due:
 
@@ -50,8 +50,9 @@ class Alone(Adaptation):
     ...     scored=np.array([7, 9]),
     ...     num_samples=np.array([5, 5]),
     ...     rounds=3,
+    ...     local_steps=10,
     ...     initial=lambda number: np.zeros(1),
-    ...     train=lambda models, start, steps, state: Trained(models[start] + steps[:, None], {}),
+    ...     train=lambda models, start, steps, state, taken: Trained(models[start] + steps[:, None], {}),
     ... )
     >>> Alone(AloneSettings(steps_per_round=1.5)).adapt(view).models.tolist()
     [[4.0], [4.0]]
@@ -71,40 +72,58 @@ class Alone(Adaptation):
         self._solver: dict[str, Floats32] = {}
 
     def adapt(self, view: ClientView) -> Served:
-        rows = self._trained(view)
-        assert self._models is not None
-        return Served(self._models[rows], InferencePlan.own(len(rows)))
+        rows, left = self._after_whole_visits(view)
+        return Served(self._trained(view, rows, left).models, InferencePlan.own(len(rows)))
 
     def work(self, view: ClientView) -> Work | None:
         steps = self._due(view, view.rounds) - self._due(view, view.rounds - 1)
         return Work.of(len(view.clients), trained_samples=float(steps * view.batch_size))
 
     def data_changes(self, view: ClientView) -> None:
-        rows = self._trained(view)
+        rows, left = self._after_whole_visits(view)
+        self._take(view, rows, left)
+        self._steps[rows] = self._due(view, view.rounds)
         for columns in self._solver.values():
             columns[rows] = 0.0
 
-    def _trained(self, view: ClientView) -> Ints:
-        """(n,) the rows of the view's clients, once these have trained all steps that are due."""
+    def _after_whole_visits(self, view: ClientView) -> tuple[Ints, Ints]:
+        """(n,) the rows of the view's clients, once they have made the visits that are due as a whole.
+
+        And (n,) the steps that are due beyond these, fewer than a visit has.
+        """
         if self._models is None:
             self._models = np.tile(view.initial(0), (len(view.scored), 1))
             self._steps = np.zeros(len(view.scored), dtype=np.int64)
         rows = np.searchsorted(view.scored, view.clients)
         due = self._due(view, view.rounds)
-        steps = np.where(view.num_samples > 0, due - self._steps[rows], 0)
-        self._steps[rows] = due
-        if steps.any():
-            trained = view.train(self._models, rows, steps, state=self._state(rows))
-            self._models[rows] = trained.models
-            for name, columns in trained.state.items():
-                if name not in self._solver:
-                    shape = (len(view.scored), columns.shape[1])
-                    self._solver[name] = np.zeros(shape, dtype=columns.dtype)
-                self._solver[name][rows] = columns
-        return rows
+        self._steps[rows[view.num_samples == 0]] = due
+        while True:
+            left = due - self._steps[rows]
+            whole = np.where(left >= view.local_steps, view.local_steps, 0)
+            if not whole.any():
+                return rows, left
+            self._take(view, rows, whole)
 
-    def _state(self, rows: Ints) -> Mapping[str, Floats32] | None:
-        return {name: columns[rows] for name, columns in self._solver.items()} if self._solver else None
+    def _take(self, view: ClientView, rows: Ints, steps: Ints) -> None:
+        """Let the clients of `rows` (n,) take `steps` (n,), and keep what comes out."""
+        assert self._models is not None
+        trained = self._trained(view, rows, steps)
+        self._models[rows] = trained.models
+        self._steps[rows] += steps
+        for name, columns in trained.state.items():
+            if name not in self._solver:
+                shape = (len(view.scored), columns.shape[1])
+                self._solver[name] = np.zeros(shape, dtype=columns.dtype)
+            self._solver[name][rows] = columns
+
+    def _trained(self, view: ClientView, rows: Ints, steps: Ints) -> Trained:
+        """The models of `rows` (n,) after `steps` (n,) more, and the solver's state then."""
+        assert self._models is not None
+        state = {name: columns[rows] for name, columns in self._solver.items()} or None
+        models = self._models[rows]
+        if not steps.any():
+            return Trained(models, state or {})
+        return view.train(models, np.arange(len(rows)), steps, state=state, taken=self._steps[rows])
 
     def _due(self, view: ClientView, rounds: int) -> int:
         """The steps that are due after so many rounds."""

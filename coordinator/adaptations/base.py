@@ -30,10 +30,11 @@ class TrainOwn(Protocol):
         steps: Ints,
         learning_rate: float | None = ...,
         state: Mapping[str, Floats32] | None = ...,
+        taken: Ints | None = ...,
     ) -> Trained:
-        """Train a model for each client of the view, on the samples that it holds, as the arm trains locally.
+        """Train a model for each client of the view on the samples that it holds, with the arm's solver.
 
-        Nobody is charged, and nothing that the federation keeps changes.
+        Nobody is charged, and nothing that the federation keeps changes. Schedules have no part in it.
 
         Args:
             models: (m, P) models to start from.
@@ -41,9 +42,14 @@ class TrainOwn(Protocol):
             steps: (n,) local steps of each client, from 0 on.
             learning_rate: of these steps; None: `training.learning_rate`.
             state: the solver's state of each client, columns (n, P) or (n, 1); None: as before any step.
+            taken: (n,) steps that each model has taken before. Batches then follow from these, and the first
+                steps of a longer training are those of a shorter one. None: they follow from the round.
 
         Returns:
-            The models, and the state after the steps. A model is not finite if its training diverged.
+            The models, and the state after the steps. If a model's training diverged, they are those before.
+
+        Raises:
+            RunError: one diverged, and `round.nonfinite_updates` is "stop".
         """
         ...
 
@@ -63,11 +69,12 @@ class ClientView:
     step: int  # data step
     rounds: int  # rounds so far: those that have closed, and the one that closes now
     new_data: bool  # whether the data step began in the round that closes now
-    batch_size: int  # of a visit
+    local_steps: int  # of a visit, as is the next one
+    batch_size: int
     steps_per_client: float  # local steps that a federation takes per round and client
     num_samples: Ints  # (n,) training samples that each client holds
     scored: Ints  # (S,) ids, ascending, of the clients that are ever evaluated
-    # () -> (n, L) training samples of each label that each client holds.
+    # () -> (n, L) training samples of each label that each client holds; not in `data_changes`.
     label_counts: Callable[[], Floats]
     # () -> (M, L) the mean shares of labels among the clients that each model serves, as they last reported
     # them to the coordinator; uniform for a model without any. Only with `needs_label_shares`.

@@ -66,9 +66,12 @@ def best_assignments(fit: Floats) -> Ints:
     finite = np.isfinite(fit).all(axis=(1, 2), keepdims=True)
     fit = np.where(finite, fit, 0.0) + PREFERS_IDENTITY * np.eye(num_labels)
     if num_labels <= MOST_PERMUTED:
-        tried = np.array(list(permutations(range(num_labels))), dtype=np.int64)  # the identity first
-        likelihoods = fit[:, np.arange(num_labels), tried].sum(axis=2)  # (n, permutations)
-        best: Ints = tried[likelihoods.argmax(axis=1)]
+        best = np.tile(np.arange(num_labels), (len(fit), 1))
+        largest = np.full(len(fit), -np.inf)
+        for order in permutations(range(num_labels)):
+            likelihood = fit[:, np.arange(num_labels), order].sum(axis=1)
+            better = likelihood > largest
+            best[better], largest[better] = order, likelihood[better]
         return best
     from scipy.optimize import linear_sum_assignment
 

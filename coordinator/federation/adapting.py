@@ -16,7 +16,7 @@ from coordinator.federation.method import RoundSettings
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import RunError
 from emulator.latency import LatencyModel
-from emulator.messages import Evaluation, InferencePlan, SampleRanges, TrainTasks
+from emulator.messages import Evaluation, InferencePlan, SampleRanges, TrainTasks, Updates
 from emulator.ports import Executor, SampleStream
 from emulator.storage.stateful import Stateful
 
@@ -26,30 +26,34 @@ AT_ONCE = 2**25
 ADAPTED = 2**31 - 1
 """The model id in tasks of adaptations, which no bank has: their batches are streams of their own."""
 
+ADAPTED_AFTER = 3 * 2**30
+"""The same for models whose batches follow from the steps that they have taken, which are added to it."""
 
-def _no_shares() -> NoReturn:
-    raise AssertionError("shares are those of an evaluation")
+
+def _not_now() -> NoReturn:
+    raise AssertionError("label counts and reported shares are those of an evaluation")
 
 
 @dataclass(frozen=True)
-class AdaptationCost:
+class AdaptationFigures:
     """The fields of a round's record, with their names, that only a run with an adaptation has."""
 
     adaptation_samples: float | None = None
     adaptation_s: float | None = None
+    nonfinite_copies: int = 0
 
 
-NO_ADAPTATION_COST = AdaptationCost()
+NO_ADAPTATION = AdaptationFigures()
 
 
 class Adapting(Stateful):
     """Applies the adaptation of one run; in a run without adaptation there is none.
 
     State: the samples that all clients together have trained on for it so far, the virtual seconds that they
-    computed, and the data step up to which that is counted.
+    computed, the data step up to which that is counted, and the copies of this round that were not finite.
     """
 
-    state_fields = ("_samples", "_computing_s", "_counted_step")
+    state_fields = ("_samples", "_computing_s", "_counted_step", "_nonfinite")
 
     def __init__(
         self,
@@ -69,6 +73,7 @@ class Adapting(Stateful):
         self._samples = 0.0
         self._computing_s = 0.0
         self._counted_step = -1
+        self._nonfinite = 0
         self._stream = stream
         self._bank = bank
         self._executor = executor
@@ -84,28 +89,30 @@ class Adapting(Stateful):
         `held` are the training samples that each scored client held until now, at data step `step`.
         """
         rows = np.flatnonzero(np.isin(self._scored, changed))
-        plan = InferencePlan.alike(np.full((len(rows), 1), -1))
-        view = self.view(self._scored[rows], plan, held.take(rows), rounds=round_, step=step)
-        self.adaptation.data_changes(view)
+        size = self._at_once(1)
+        for first in range(0, len(rows), size):
+            some = rows[first : first + size]
+            plan = InferencePlan.alike(np.full((len(some), 1), -1))
+            view = self.view(self._scored[some], plan, held.take(some), rounds=round_, step=step)
+            self.adaptation.data_changes(replace(view, label_counts=_not_now))
 
-    @property
-    def cost(self) -> AdaptationCost:
-        """What has been counted so far."""
-        return AdaptationCost(self._samples, self._computing_s)
-
-    def round_closes(self, round_: int, members: Ints) -> None:
+    def round_closes(self, round_: int, serving: Callable[[], InferencePlan]) -> AdaptationFigures:
         """Count what the clients that hold data spend in this round, whether they are scored or not.
 
-        `members` (N, width) are the models that clients belong to.
+        `serving` returns which models serve the N clients, and is called in rounds that began a data step.
         """
-        clients = np.flatnonzero(self._stream.holding)
-        plan = InferencePlan.alike(members[clients])
-        view = self.view(clients, plan, self._stream.held(clients, "train"), rounds=round_ + 1)
-        work = self.adaptation.work(replace(view, new_data=self._stream.step != self._counted_step))
-        self._counted_step = self._stream.step
+        stream, latency = self._stream, self._latency
+        new_data = stream.step != self._counted_step
+        self._counted_step = stream.step
+        clients = np.flatnonzero(stream.holding)
+        plan = serving().take(clients) if new_data else InferencePlan.alike(np.full((len(clients), 1), -1))
+        view = self.view(clients, plan, stream.held(clients, "train"), rounds=round_ + 1)
+        work = self.adaptation.work(replace(view, new_data=new_data))
         if work is not None:
             self._samples += float(work.trained_samples.sum())
-            self._computing_s += float(self._latency.phases(clients, work).compute_s.sum())
+            self._computing_s += float(latency.phases(clients, work).compute_s.sum())
+        nonfinite, self._nonfinite = self._nonfinite, 0
+        return AdaptationFigures(self._samples, self._computing_s, nonfinite)
 
     def evaluate(self, round_: int, plan: InferencePlan, clients: Ints, samples: SampleRanges) -> Evaluation:
         """Evaluate `clients` (n,) on their test `samples`; the models of `plan` serve all N clients.
@@ -118,8 +125,7 @@ class Adapting(Stateful):
             )
         accuracy, loss = np.full(len(clients), np.nan), np.full(len(clients), np.nan)
         evaluated = np.flatnonzero(plan.used[clients].any(axis=1) & (samples.counts() > 0))
-        numbers = self._executor.num_parameters + plan.models.shape[1] * self._stream.num_labels**2
-        size = max(1, AT_ONCE // numbers)
+        size = self._at_once(plan.models.shape[1])
         shares = cache(lambda: mean_shares(plan, self._label_shares(), len(self._bank)))
         for first in range(0, len(evaluated), size):
             rows = evaluated[first : first + size]
@@ -130,6 +136,10 @@ class Adapting(Stateful):
             accuracy[rows], loss[rows] = evaluation.accuracy, evaluation.loss
         return Evaluation(accuracy, loss)
 
+    def _at_once(self, width: int) -> int:
+        """The number of clients that are adapted at once, each served by at most `width` models."""
+        return max(1, AT_ONCE // (self._executor.num_parameters + width * self._stream.num_labels**2))
+
     def view(
         self,
         clients: Ints,
@@ -138,7 +148,7 @@ class Adapting(Stateful):
         *,
         rounds: int,
         step: int | None = None,
-        shares: Callable[[], Floats] = _no_shares,
+        shares: Callable[[], Floats] = _not_now,
     ) -> ClientView:
         """The view of `clients` (n,), which the models of `plan` (n, width) serve, and which hold `held`."""
         stream, executor = self._stream, self._executor
@@ -157,11 +167,13 @@ class Adapting(Stateful):
             steps: Ints,
             learning_rate: float | None = None,
             state: Mapping[str, Floats32] | None = None,
+            taken: Ints | None = None,
         ) -> Trained:
             rate = self._settings.learning_rate if learning_rate is None else learning_rate
-            tasks = self._tasks(clients, held, steps, rate, rounds - 1, step, state)
+            state = self._no_state(len(clients)) if state is None else state
+            tasks = self._tasks(clients, held, steps, rate, rounds - 1, step, state, taken)
             updates = executor.train(tasks, models, start)
-            return Trained(models[start] + updates.rows(slice(None)), updates.state)
+            return self._finite(rounds - 1, models[start], updates, state)
 
         return ClientView(
             clients=clients,
@@ -171,6 +183,7 @@ class Adapting(Stateful):
             step=step,
             rounds=rounds,
             new_data=False,
+            local_steps=self._settings.local_steps,
             batch_size=self._settings.batch_size,
             steps_per_client=self._steps_per_client,
             num_samples=num_samples,
@@ -182,6 +195,14 @@ class Adapting(Stateful):
             initial=executor.initial,
         )
 
+    def _no_state(self, num_clients: int) -> dict[str, Floats32]:
+        """The solver's state before any step: columns (num_clients, P) or (num_clients, 1)."""
+        widths = {"parameters": self._executor.num_parameters, "scalar": 1}
+        return {
+            name: np.zeros((num_clients, widths[spec.shape]), dtype=np.float32)
+            for name, spec in self._executor.state.items()
+        }
+
     def _tasks(
         self,
         clients: Ints,
@@ -190,27 +211,41 @@ class Adapting(Stateful):
         learning_rate: float,
         round_: int,
         step: int,
-        state: Mapping[str, Floats32] | None,
+        state: Mapping[str, Floats32],
+        taken: Ints | None,
     ) -> TrainTasks:
+        """Tasks whose batches are those of the round, or if given of the steps `taken` (n,) so far."""
         numbers = {"learning_rate": learning_rate, "batch_size": float(self._settings.batch_size)}
         settings = {name: np.full(len(clients), number) for name, number in numbers.items()}
-        if state is None:
-            widths = {"parameters": self._executor.num_parameters, "scalar": 1}
-            specs = self._executor.state
-            state = {
-                name: np.zeros((len(clients), widths[spec.shape]), dtype=np.float32)
-                for name, spec in specs.items()
-            }
         return TrainTasks(
             client=clients,
-            model=np.full(len(clients), ADAPTED),
+            model=np.full(len(clients), ADAPTED) if taken is None else ADAPTED_AFTER + taken,
             visit=np.full(len(clients), -1),
             samples=held,
             settings={**settings, "local_steps": steps.astype(np.float64)},
-            round=round_,
+            round=round_ if taken is None else 0,
             step=step,
             state=state,
         )
+
+    def _finite(
+        self, round_: int, before: Floats32, updates: Updates, state: Mapping[str, Floats32]
+    ) -> Trained:
+        """The trained models and the solver's state; a client whose copy is not finite keeps those `before`.
+
+        Raises RunError if there is one and `round.nonfinite_updates` is "stop".
+        """
+        finite = updates.finite[:, None]
+        failed = updates.client[~finite[:, 0]]
+        if len(failed) > 0 and self._settings.nonfinite_updates == "stop":
+            raise RunError(
+                f"round {round_}: the model that client {failed[0]} trains for its adaptation "
+                f"{self.adaptation.name} is not finite ({len(failed)} of {len(before)} are not), and "
+                f'round.nonfinite_updates = "stop"; a lower learning rate may help'
+            )
+        self._nonfinite += len(failed)
+        kept = {name: np.where(finite, updates.state[name], rows) for name, rows in state.items()}
+        return Trained(np.where(finite, before + updates.rows(slice(None)), before), kept)
 
     def _log_probabilities(self, plan: InferencePlan, held: SampleRanges) -> Floats:
         """(n, width, L, L) see `ClientView.log_probabilities`."""

@@ -20,7 +20,7 @@ import numpy as np
 from coordinator.adaptations.none import NoAdaptation
 from coordinator.assignment import Assignment
 from coordinator.candidates import Candidates
-from coordinator.federation.adapting import NO_ADAPTATION_COST, Adapting
+from coordinator.federation.adapting import NO_ADAPTATION, Adapting
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.client_requests import ClientRequests
 from coordinator.federation.cohort import Cohort, Picked, SentOut
@@ -54,6 +54,7 @@ from emulator.messages import (
     COMPLETED,
     DROPPED,
     EndedVisits,
+    InferencePlan,
     Metric,
     SampleRanges,
     TrainTasks,
@@ -106,7 +107,7 @@ class Federation:
             executor=executor,
             availability=availability,
             latency=latency,
-            ledger=self.ledger,
+            ledger=self.ledger if parts.adaptation.federates else Ledger(),  # requests are for training
             streams=streams,
             faults=self._faults,
             solver_state=self._solver_state,
@@ -131,18 +132,22 @@ class Federation:
             meter=unmeasured,
         )
         self._vectors = ClientVectors(settings.client_distance, measured)
-        # Of all clients' reports, and of the shares of labels that an adaptation needs besides.
+        # Of all clients' reports, and of the shares of labels that an adaptation needs besides, for which no
+        # reference model is sent.
+        labels = ClientData(
+            stream=stream, bank=self.bank, executor=executor, reference=None, streams=streams, meter=meter
+        )
         self._hearings = [
             Hearing(
                 heard,
                 settings.hear,
                 num_clients=stream.num_clients,
                 availability=availability,
-                data=data,
+                data=measures,
                 requests=self._requests,
                 faults=self._faults,
             )
-            for heard in (parts, parts.of_label_shares)
+            for heard, measures in ((parts, data), (parts.of_label_shares, labels))
             if heard is not None
         ]
         self._hearing = self._hearings[0]
@@ -257,8 +262,9 @@ class Federation:
             self._num_holding = int(np.count_nonzero(holding))
             self._membership.data_changed(holding)
         self._solver_state.data_changed(changed)
-        if self._adapting is not None and held_by_scored is not None:
-            self._adapting.data_changes(round_, changed, held_by_scored, step)
+        if self._adapting is not None and held_by_scored is not None and self._stream.step != step:
+            with self._meter("evaluate_s"):
+                self._adapting.data_changes(round_, changed, held_by_scored, step)
         joined, left = (NO_IDS, NO_IDS) if registering else _turnover(held_before, holding)
         self._progress.members_changed |= len(joined) + len(left) > 0
         if len(changed) > 0:
@@ -492,9 +498,9 @@ class Federation:
         That is when the last client has responded to the requests made since the updates were aggregated.
         """
         # Step 5: the clients are evaluated, in rounds that are due for it, and the round is recorded.
-        measured, adapting = self._measure(round_), self._adapting
-        if adapting is not None:
-            adapting.round_closes(round_, self._membership.in_force.members)
+        measured, adaptation = self._measure(round_), NO_ADAPTATION
+        if self._adapting is not None:
+            adaptation = self._adapting.round_closes(round_, partial(self._serving, round_))
         record = self._progress.record(
             round_,
             opened_s,
@@ -503,7 +509,7 @@ class Federation:
             clusters=self.bank.labels,
             members=self._membership.labels() if self._progress.members_changed else None,
             measured=measured,
-            adaptation=NO_ADAPTATION_COST if adapting is None else adapting.cost,
+            adaptation=adaptation,
             ledger=self.ledger,
             num_holding=self._num_holding,
             num_clients=self._stream.num_clients,
@@ -523,9 +529,7 @@ class Federation:
                 f"round {round_}: no scored client holds test samples any more at data step "
                 f"{self._stream.step}; a trace must last as long as round.rounds = {settings.rounds}"
             )
-        with self._meter("cluster_s"):
-            plan = self.parts.clusterer.serve(self._view(self.parts.clusterer, round_))
-            plan = plan.among(self._stream.holding)
+        plan = self._serving(round_)
         evaluate: Evaluate | None = None
         if self._adapting is not None:
             evaluate = partial(self._adapting.evaluate, round_, plan)
@@ -542,6 +546,12 @@ class Federation:
         )
         self._divergence.refuse(round_, measured.loss or 0.0)
         return measured
+
+    def _serving(self, round_: int) -> InferencePlan:
+        """Which models serve the clients that hold data."""
+        with self._meter("cluster_s"):
+            plan = self.parts.clusterer.serve(self._view(self.parts.clusterer, round_))
+            return plan.among(self._stream.holding)
 
     # -- shared --------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 from coordinator.adaptations import Adaptation
@@ -23,6 +24,14 @@ from coordinator.selectors import Selector
 from coordinator.view import Part
 from emulator.messages import TaskMetric
 from emulator.plugins import NoSettings
+
+
+class _Listening(Single):
+    """Makes clients report each change of their data, and does nothing with that."""
+
+    @property
+    def needs_reports(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
@@ -58,28 +67,36 @@ class Parts:
     @property
     def others_need_reports(self) -> bool:
         """Whether any part but the clusterer needs the reports of clients now."""
+        return self._trainers_need_reports or (self.adaptation.needs_label_shares and self.reports_labels)
+
+    @property
+    def _trainers_need_reports(self) -> bool:
+        """Whether a part other than clusterer and adaptation needs them."""
         return (
             self.selector.needs_reports
             or self.memory.needs_reports
             or self.aggregator.needs_reports
             or self.pacing.needs_reports
             or any(schedule.needs_reports for schedule in self.schedules)
-            or (self.adaptation.needs_label_shares and self.reports_labels)
         )
 
-    @property
+    @cached_property
     def reports_labels(self) -> bool:
-        """Whether reports are shares of labels."""
-        return isinstance(self.representation, Label)
+        """Whether at the start of the run clients report shares of labels anyway, as `round.hear` says.
+
+        It says nothing where the clusterer sends requests, to which only clients online respond.
+        """
+        of_others = self._trainers_need_reports and not self.clusterer.watches_data
+        return isinstance(self.representation, Label) and (self.clusterer.needs_reports or of_others)
 
     @property
     def of_label_shares(self) -> Parts | None:
-        """The parts by which clients report their shares of labels beside other reports, if they have to."""
+        """The parts by which clients report their shares of labels for the adaptation, if they have to."""
         if self.reports_labels or not self.adaptation.needs_label_shares:
             return None
         return replace(
             self,
-            clusterer=Single(NoSettings()),
+            clusterer=_Listening(NoSettings()),
             detectors={"changed": Changed(NoSettings())},
             representation=Label(NoSettings()),
         )

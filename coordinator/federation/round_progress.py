@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from coordinator.assignment import Assignment, Fit
-from coordinator.federation.adapting import AdaptationCost
+from coordinator.federation.adapting import AdaptationFigures
 from coordinator.federation.hearing.hearing import Heard
 from coordinator.federation.measurement import Measurement
 from emulator.arrays import Ints
@@ -69,7 +69,7 @@ class RoundProgress:
         clusters: Ints,
         members: Ints | None,
         measured: Measurement,
-        adaptation: AdaptationCost,
+        adaptation: AdaptationFigures,
         ledger: Ledger,
         num_holding: int,
         num_clients: int,

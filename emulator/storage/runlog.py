@@ -109,6 +109,9 @@ class RoundRecord:
         float | None, Logged(since=8, least=0, after="adaptation_samples", omitted=True)
     ] = None
 
+    # copies that clients trained for it and that were not finite, so that their models stayed as they were
+    nonfinite_copies: Annotated[int, Logged(since=8, omitted=True, in_table=False)] = 0
+
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal; arrays entry by entry, NaN equal to NaN."""
         return isinstance(other, RoundRecord) and all(

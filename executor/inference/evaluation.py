@@ -40,7 +40,7 @@ def evaluate(
     own = plan.is_own and predictor.dense
 
     def evaluate_slab(clients: Ints) -> None:
-        if own:
+        if own and len(clients) > 1:  # a single one may have any number of samples
             evaluation = _by_own(predictor, models[clients], samples.take(clients))
         else:
             evaluation = _of_slab(predictor, models, plan.take(clients), samples.take(clients))

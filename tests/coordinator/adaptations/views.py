@@ -30,6 +30,7 @@ def a_view(counts: npt.ArrayLike = ((1, 0),), models: npt.ArrayLike = ((0.0,),),
         "step": 0,
         "rounds": 1,
         "new_data": True,
+        "local_steps": 1_000,
         "batch_size": 10,
         "steps_per_client": 2.0,
         "num_samples": of_labels.sum(axis=1).astype(np.int64),
@@ -50,6 +51,7 @@ class Training:
         self.steps: list[list[int]] = []
         self.rates: list[float | None] = []
         self.states: list[Mapping[str, Floats32] | None] = []
+        self.taken: list[list[int] | None] = []
 
     def __call__(
         self,
@@ -58,7 +60,9 @@ class Training:
         steps: Ints,
         learning_rate: float | None = None,
         state: Mapping[str, Floats32] | None = None,
+        taken: Ints | None = None,
     ) -> Trained:
+        self.taken.append(None if taken is None else taken.tolist())
         self.steps.append(steps.tolist())
         self.rates.append(learning_rate)
         self.states.append(None if state is None else {name: rows.copy() for name, rows in state.items()})

@@ -15,9 +15,13 @@ from coordinator.adaptations.prior import Prior, PriorSettings
 from coordinator.adaptations.relabelled import Relabelled
 from coordinator.adaptations.tuned import Tuned, TunedSettings
 from coordinator.federation import adapting
-from coordinator.federation.adapting import ADAPTED, Adapting
+from coordinator.federation.adapting import ADAPTED, ADAPTED_AFTER, Adapting
 from coordinator.federation.bank import ModelBank
+from coordinator.federation.hearing import Reference
 from coordinator.federation.method import RoundSettings
+from coordinator.population import Hear
+from coordinator.representations.base import ReferenceSettings
+from coordinator.representations.embedding import Embedding
 from coordinator.representations.gradient import Gradient, GradientSettings
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
@@ -31,7 +35,7 @@ from executor.executor import LocalExecutor
 from executor.training.batches import task_batches
 from executor.training.groups import Wave
 from executor.training.reference import ReferenceLoop
-from tests.executor.fakes import FakeReader, executor
+from tests.executor.fakes import FakeReader, executor, rule
 from tests.fakes import (
     NOTHING,
     FakeAvailability,
@@ -156,7 +160,7 @@ def test_alone_has_the_rounds_of_one_model_and_neither_bytes_nor_a_server_step()
         (0.0, 0.0, 0.0, None)
     }
     assert alone.models == [[0.0]]
-    assert all((wave.model == ADAPTED).all() for wave in alone.executor.waves)
+    assert all((wave.model >= ADAPTED_AFTER).all() for wave in alone.executor.waves)
 
 
 class Windows:
@@ -212,8 +216,9 @@ class Wide(LocalExecutor):
         return ArrayUpdates(tasks.client, tasks.model, tasks.samples.counts(), wave.steps, delta)
 
 
-def test_alone_is_the_plain_loop_of_each_client() -> None:
-    """Six rounds, two to a data step of three: data change before round 3, evaluations after every second.
+@pytest.mark.parametrize("evaluate_every", [1, 2, 6])
+def test_alone_is_the_plain_loop_of_each_client(evaluate_every: int) -> None:
+    """Six rounds, of which the fourth begins a data step; however often clients are evaluated.
 
     A federation of 2 of 3 clients with 4 steps takes 8/3 steps per client and round: 2, 5, 8, 10, 13 and 16
     after each round.
@@ -231,7 +236,7 @@ def test_alone_is_the_plain_loop_of_each_client() -> None:
             stream.step += 1
             if step >= 0:
                 rounds.data_changes(round_, everyone, before, step)
-        if round_ % 2 == 1:
+        if (round_ + 1) % evaluate_every == 0:
             rounds.evaluate(round_, serving, everyone, stream.held(everyone, "test"))
 
     def step(model: Floats, rows: Ints) -> Floats:
@@ -244,20 +249,43 @@ def test_alone_is_the_plain_loop_of_each_client() -> None:
 
     for client in range(3):
         model = trainer.initial(0).astype(np.float64)
-        for round_, window, steps in ((1, 0, 5), (2, 0, 3), (3, 1, 2), (5, 1, 6)):
+        for taken, window in ((0, 0), (4, 0), (8, 1), (12, 1)):  # visits of four steps
             first = np.array([40 * client + 10 * window])
             tasks = TrainTasks(
                 client=np.array([client]),
-                model=np.array([ADAPTED]),
+                model=np.array([ADAPTED_AFTER + taken]),
                 visit=np.array([-1]),
                 samples=SampleRanges.one_each(first, first + 10),
                 settings={"batch_size": np.array([4.0])},
-                round=round_,
+                round=0,
             )
-            for (rows,) in task_batches(tasks, np.array([0]), np.array([steps]), streams):
+            for (rows,) in task_batches(tasks, np.array([0]), np.array([4]), streams):
                 model = step(model, rows)
         assert alone._models is not None
         np.testing.assert_allclose(alone._models[client], model, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", [rule("sgd", momentum=0.9), rule("adam"), rule("adam", keep="step")])
+def test_how_often_clients_alone_are_evaluated_changes_nothing(solver: Any) -> None:
+    """Also where a rule begins anew at each visit; the data change before round 3."""
+    found = []
+    for every in (1, 2):
+        stream = Windows(3)
+        trainer = executor(FakeReader(), rules=[solver])
+        rounds = adapts(Alone(AloneSettings()), trainer, stream, ModelBank(trainer.num_parameters))
+        everyone = np.arange(3)
+        serving = InferencePlan.alike(np.zeros((3, 1), dtype=np.int64))
+        for round_ in range(6):
+            if round_ % 3 == 0:
+                before, step = stream.held(everyone, "train"), stream.step
+                stream.step += 1
+                if step >= 0:
+                    rounds.data_changes(round_, everyone, before, step)
+            if (round_ + 1) % every == 0:
+                test = stream.held(everyone, "test")
+                loss = rounds.evaluate(round_, serving, everyone, test).loss
+                found.append((round_, loss.tobytes()))
+    assert set(found[6:]) == {found[1], found[3], found[5]}
 
 
 # -- reports ------------------------------------------------------------------------------------------------
@@ -304,6 +332,33 @@ def test_an_arm_that_reports_something_else_reports_its_shares_of_labels_besides
         np.testing.assert_array_equal(ours.reports, theirs.reports)
 
 
+@pytest.mark.parametrize("hear", ["online", "everyone"])
+def test_a_prior_hears_as_round_hear_says_whatever_the_clusterer_asks(hear: Hear) -> None:
+    """A clusterer that sends requests hears those alone that are online; client 0 is not, after 17.5 s."""
+
+    class Asking(FakeClusterer):
+        watches_data = True
+
+    prior = Told()
+    away = FakeAvailability({0: [(0.0, 17.5)]})
+    settings: dict[str, Any] = {"availability": away, "local_steps": 1, "batch_size": 1, "participants": 3}
+    records = played(prior, clusterer=Asking({0: fresh([0] * 3)}), hear=hear, **settings).records
+    assert [record.reported for record in records] == [3, 0, 2 if hear == "everyone" else 1, 0]
+
+
+def test_no_reference_model_is_sent_for_shares_of_labels() -> None:
+    """A reference model of one number, 4 bytes, is sent to each client once, for its embedding."""
+    reference = Reference(FakeExecutor([0.0]), np.zeros(1, dtype=np.float32), np.array([1, 1]), 1.0)
+
+    def control_bytes(adaptation: Adaptation) -> float:
+        clusterer = FakeClusterer({0: fresh([0] * 3)}, reports=True)
+        representation = Embedding(ReferenceSettings())
+        arm = {"clusterer": clusterer, "representation": representation, "reference": reference}
+        return played(adaptation, **arm).records[0].control_bytes
+
+    assert control_bytes(Told()) - control_bytes(NoAdaptation(NOTHING)) == 3 * 2 * 4
+
+
 def test_an_arm_that_reports_labels_anyway_pays_nothing_more() -> None:
     def control_bytes(adaptation: Adaptation) -> list[float]:
         clusterer = FakeClusterer({0: fresh([0, 0, 1])}, reports=True)
@@ -315,6 +370,32 @@ def test_an_arm_that_reports_labels_anyway_pays_nothing_more() -> None:
 
 
 # -- refused, and in blocks ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["drop", "stop"])
+def test_a_client_whose_copy_is_not_finite_keeps_its_model_and_is_counted(policy: str) -> None:
+    class Diverging(FakeExecutor):
+        def train(self, tasks: TrainTasks, *arguments: Any) -> ArrayUpdates:
+            trained = super().train(tasks, *arguments)
+            trained.delta[(tasks.model == ADAPTED) & (tasks.client == 1)] = np.nan
+            return trained
+
+    population = Population(
+        Diverging([0.0, 0.25, 0.5]),
+        adaptation=Tuned(TunedSettings()),
+        rounds=2,
+        nonfinite_updates=policy,
+    )
+    if policy == "stop":
+        problem = "round 0: the model that client 1 trains for its adaptation Tuned is not finite .1 of 3"
+        with pytest.raises(RunError, match=problem):
+            population.play()
+        return
+    done = population.play()
+    assert [record.nonfinite_copies for record in done.records] == [1, 1]
+    served, _ = done.executor.evaluated[-1]
+    assert served[1, 0] == np.float32(done.models[0][0])
+    assert served[0, 0] != served[1, 0]
 
 
 def test_a_plan_of_several_models_cannot_be_tuned() -> None:

@@ -13,7 +13,8 @@ from emulator.storage.runlog import SCHEMA, RoundRecord
 
 def test_the_kinds_of_a_line_are_the_types_of_the_fields() -> None:
     assert {name: kind.name for name, kind in SCHEMA.kinds.items()} == {
-        **dict.fromkeys(("round", "step", "changed", "reported", "moved", "nonfinite_reports"), "int"),
+        **dict.fromkeys(("round", "step", "changed", "reported", "moved"), "int"),
+        **dict.fromkeys(("nonfinite_reports", "nonfinite_copies"), "int"),
         **dict.fromkeys(("opened_s", "dispatched_s", "closed_s", "models_sent"), "float"),
         **dict.fromkeys(("download_bytes", "upload_bytes", "control_bytes"), "float"),
         **dict.fromkeys(("participants", "kept", "dropped", "clusters", "rejected", "crashed"), "list[int]"),
@@ -53,11 +54,12 @@ def test_lines_need_the_fields_of_the_first_version_alone() -> None:
         "nonfinite_reports": 5,
         "holding": 6,
         "client_label": 7,
-        **dict.fromkeys(("adaptation_samples", "adaptation_s"), 8),
+        **dict.fromkeys(("adaptation_samples", "adaptation_s", "nonfinite_copies"), 8),
     }
     assert SCHEMA.needed == SCHEMA.known - set(since)
     omitted = ("holding", "client_label", "adaptation_samples", "adaptation_s")
-    assert SCHEMA.omitted == (("nonfinite_reports", 0), *((name, None) for name in omitted))
+    nones = tuple((name, None) for name in omitted)
+    assert SCHEMA.omitted == (("nonfinite_reports", 0), *nones, ("nonfinite_copies", 0))
 
 
 @dataclass(frozen=True, eq=False)
