@@ -174,8 +174,8 @@ class Round(Settings):
     )
     nonfinite_updates: Literal["drop", "stop"] = Field(
         "drop",
-        description="an update with NaN or infinity is left out, counted and logged, or it ends the run; so is a "
-        "copy that an adaptation trains, whose client keeps the model that served it",
+        description="an update with NaN or infinity is left out, counted and logged, or it ends the run; so "
+        "is a copy that an adaptation trains, whose client keeps the model that served it",
     )
     log_client_accuracy: bool = Field(
         False,
