@@ -12,12 +12,14 @@ import numpy as np
 from coordinator.adaptations import Adaptation, ClientView
 from coordinator.adaptations.base import Trained
 from coordinator.federation.bank import ModelBank
+from coordinator.federation.hearing.hearing import NOTHING_HEARD, Heard, Hearing
+from coordinator.federation.hearing.reports import Reports
 from coordinator.federation.method import RoundSettings
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import RunError
 from emulator.latency import LatencyModel
 from emulator.messages import Evaluation, InferencePlan, SampleRanges, TrainTasks, Updates
-from emulator.ports import Executor, SampleStream
+from emulator.ports import Executor, Meter, SampleStream, unmeasured
 from emulator.storage.stateful import Stateful
 
 AT_ONCE = 2**25
@@ -36,14 +38,26 @@ def _not_now() -> NoReturn:
 
 @dataclass(frozen=True)
 class AdaptationFigures:
-    """The fields of a round's record, with their names, that only a run with an adaptation has."""
+    """What only a run with an adaptation has in a round's record; see `RoundRecord`."""
 
-    adaptation_samples: float | None = None
-    adaptation_s: float | None = None
+    samples: float | None = None
+    computing_s: float | None = None
     nonfinite_copies: int = 0
 
 
 NO_ADAPTATION = AdaptationFigures()
+
+
+@dataclass(frozen=True)
+class Before:
+    """What was so before a round was opened: the data step, what scored clients held, and who checked in.
+
+    `held` is None before the first round.
+    """
+
+    step: int
+    held: SampleRanges | None
+    checked_in: Heard
 
 
 class Adapting(Stateful):
@@ -66,9 +80,14 @@ class Adapting(Stateful):
         settings: RoundSettings,
         participants: int,
         scored: Ints,
-        label_shares: Callable[[], Floats],
+        reports: Reports,
+        hearing: Hearing | None = None,
+        meter: Meter = unmeasured,
     ) -> None:
-        """`participants` are those of a round; `label_shares` returns what `mean_shares` takes as shares."""
+        """`participants` are those of a round, and `scored` the clients that are ever evaluated.
+
+        `hearing` hears shares of labels, if the adaptation needs some and `reports` are of something else.
+        """
         self.adaptation = adaptation
         self._samples = 0.0
         self._computing_s = 0.0
@@ -80,8 +99,46 @@ class Adapting(Stateful):
         self._latency = latency
         self._settings = settings
         self._scored = scored
-        self._label_shares = label_shares
+        self._hearing = hearing
+        self._reports = reports if hearing is None else hearing.reports
+        self._meter = meter
         self._steps_per_client = participants * settings.local_steps / stream.num_clients
+
+    @property
+    def stored(self) -> dict[str, Stateful]:
+        """What is stored of it, by name."""
+        stored: dict[str, Stateful] = {"adaptation": self.adaptation, "adapting": self}
+        if self._hearing is not None:
+            stored |= {"reports of labels": self._hearing.reports, "hearing of labels": self._hearing}
+        return stored
+
+    def before_opening(self, round_: int, now_s: float) -> Before:
+        """Take note of what clients hold as `round_` is about to be opened, before the trace advances."""
+        stream = self._stream
+        held = stream.held(self._scored, "train") if stream.step >= 0 else None
+        checked_in = NOTHING_HEARD if self._hearing is None else self._hearing.check_ins(round_, now_s)
+        return Before(stream.step, held, checked_in)
+
+    def opens(
+        self, round_: int, now_s: float, before: Before, changed: Ints, joined: Ints, left: Ints
+    ) -> Heard:
+        """Take note that `round_` is opened; returns what was heard of shares of labels.
+
+        The data of clients `changed` (n,) are others than `before`; those of ids `joined` begin to hold data,
+        those that `left` cease to.
+        """
+        if before.held is not None and self._stream.step != before.step:
+            with self._meter("evaluate_s"):
+                self.data_changes(round_, changed, before.held, before.step)
+        hearing, holding = self._hearing, self._stream.holding
+        if hearing is None:
+            return NOTHING_HEARD
+        if len(changed) > 0:
+            hearing.data_changed(changed, holding, left)
+        if before.held is None:
+            return before.checked_in.and_then(hearing.register_first(round_))
+        heard = before.checked_in.among(holding).and_then(hearing.register(round_, joined))
+        return heard.and_then(hearing.new_data(round_, now_s, holding, joined))
 
     def data_changes(self, round_: int, changed: Ints, held: SampleRanges, step: int) -> None:
         """Take note that the data of clients `changed` (n,) change as `round_` is opened.
@@ -126,7 +183,7 @@ class Adapting(Stateful):
         accuracy, loss = np.full(len(clients), np.nan), np.full(len(clients), np.nan)
         evaluated = np.flatnonzero(plan.used[clients].any(axis=1) & (samples.counts() > 0))
         size = self._at_once(plan.models.shape[1])
-        shares = cache(lambda: mean_shares(plan, self._label_shares(), len(self._bank)))
+        shares = cache(lambda: mean_shares(plan, self._reports.latest, len(self._bank)))
         for first in range(0, len(evaluated), size):
             rows = evaluated[first : first + size]
             held = self._stream.held(clients[rows], "train")

@@ -65,7 +65,6 @@ from emulator.ports import Availability, Executor, Meter, SampleStream, unmeasur
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree, as_tree, from_tree
-from emulator.storage.stateful import Stateful
 
 SECONDS_PER_DAY = 86_400.0
 
@@ -132,13 +131,9 @@ class Federation:
             meter=unmeasured,
         )
         self._vectors = ClientVectors(settings.client_distance, measured)
-        # Of all clients' reports, and of the shares of labels that an adaptation needs besides, for which no
-        # reference model is sent.
-        labels = ClientData(
-            stream=stream, bank=self.bank, executor=executor, reference=None, streams=streams, meter=meter
-        )
-        self._hearings = [
-            Hearing(
+
+        def hearing(heard: Parts, measures: ClientData) -> Hearing:
+            return Hearing(
                 heard,
                 settings.hear,
                 num_clients=stream.num_clients,
@@ -147,10 +142,8 @@ class Federation:
                 requests=self._requests,
                 faults=self._faults,
             )
-            for heard, measures in ((parts, data), (parts.of_label_shares, labels))
-            if heard is not None
-        ]
-        self._hearing = self._hearings[0]
+
+        self._hearing = hearing(parts, data)
         self._views = Views(
             bank=self.bank,
             memory=parts.memory,
@@ -166,6 +159,9 @@ class Federation:
         self._divergence = Divergence(settings, " or fewer faults.corrupt" if corrupts else "")
         self._adapting: Adapting | None = None
         if not isinstance(parts.adaptation, NoAdaptation):
+            labels: Hearing | None = None
+            if parts.of_label_shares is not None:  # for which no reference model is sent
+                labels = hearing(parts.of_label_shares, data.without_reference())
             self._adapting = Adapting(
                 parts.adaptation,
                 stream=stream,
@@ -175,7 +171,9 @@ class Federation:
                 settings=settings,
                 participants=parts.pacing.cohort.participants,
                 scored=self.scored_clients,
-                label_shares=lambda: self._hearings[-1].reports.latest,
+                reports=self._hearing.reports,
+                hearing=labels,
+                meter=meter,
             )
         self._measured = parts.needs
         self._membership = Membership(self.bank, parts.all, self._solver_state)
@@ -201,18 +199,9 @@ class Federation:
                 "pacing": parts.pacing,
                 **{f"detector {name}": detector for name, detector in parts.detectors.items()},
                 **{f"schedule {number}": schedule for number, schedule in enumerate(parts.schedules)},
-                **self._stored_of_adaptation(),
+                **({} if self._adapting is None else self._adapting.stored),
             }
         )
-
-    def _stored_of_adaptation(self) -> dict[str, Stateful]:
-        """What only arms with an adaptation have, by name."""
-        stored: dict[str, Stateful] = {}
-        if self._adapting is not None:
-            stored = {"adaptation": self.parts.adaptation, "adapting": self._adapting}
-        for hearing in self._hearings[1:]:
-            stored |= {"reports of labels": hearing.reports, "hearing of labels": hearing}
-        return stored
 
     def state(self) -> dict[str, Tree]:
         """The state of the federation and its parts, for a checkpoint.
@@ -250,51 +239,41 @@ class Federation:
         self._requests.open_moment(now_s)
         # Step 1: clients that checked in since the last opening report the data that they held then; after
         # that, the trace advances to the round's data step.
-        checked_in = [hearing.check_ins(round_, now_s) for hearing in self._hearings]
+        hearing, adapting = self._hearing, self._adapting
+        checked_in = hearing.check_ins(round_, now_s)
+        before = None if adapting is None else adapting.before_opening(round_, now_s)
         step, registering = self._stream.step, self._membership.assignment is None
         held_before = self._stream.holding
-        held_by_scored: SampleRanges | None = None
-        if self._adapting is not None and not registering:
-            held_by_scored = self._stream.held(self.scored_clients, "train")
         changed = self._stream.advance_to_round(round_)
         holding = self._stream.holding
         if self._stream.step != step:
             self._num_holding = int(np.count_nonzero(holding))
             self._membership.data_changed(holding)
         self._solver_state.data_changed(changed)
-        if self._adapting is not None and held_by_scored is not None and self._stream.step != step:
-            with self._meter("evaluate_s"):
-                self._adapting.data_changes(round_, changed, held_by_scored, step)
         joined, left = (NO_IDS, NO_IDS) if registering else _turnover(held_before, holding)
         self._progress.members_changed |= len(joined) + len(left) > 0
         if len(changed) > 0:
-            for hearing in self._hearings:
-                hearing.data_changed(changed, holding, left)
+            hearing.data_changed(changed, holding, left)
         # Step 2: clients with new data check it, and report a drift: those online, or all if `round.hear` is
         # "everyone". All clients that hold data register before the first round, later those that joined.
         if registering:
-            heard = [
-                early.and_then(hearing.register_first(round_))
-                for hearing, early in zip(self._hearings, checked_in, strict=True)
-            ]
-            # The registration precedes the emulation: it costs bytes, and no virtual time.
-            self._requests.open_moment(now_s)
+            heard = checked_in.and_then(hearing.register_first(round_))
         else:
-            heard = [
-                early.among(holding)
-                .and_then(hearing.register(round_, joined))
-                .and_then(hearing.new_data(round_, now_s, holding, joined))
-                for hearing, early in zip(self._hearings, checked_in, strict=True)
-            ]
-        for each in heard:
-            self._progress.heard(each)
+            registered = hearing.register(round_, joined)
+            heard = checked_in.among(holding).and_then(registered)
+            heard = heard.and_then(hearing.new_data(round_, now_s, holding, joined))
+        self._progress.heard(heard)
+        if adapting is not None and before is not None:
+            self._progress.heard(adapting.opens(round_, now_s, before, changed, joined, left))
+        if registering:  # this precedes the emulation: it costs bytes, and no virtual time
+            self._requests.open_moment(now_s)
         # Step 3: the clusterer places the clients that joined, and decides which models exist and who belongs
         # to which.
         clusterer, representation = self.parts.clusterer, self.parts.representation
         news = {
-            "drift": heard[0].drift,
-            "changed": heard[0].changed,
-            "rebased": heard[0].reported > 0 and representation.at_present_models,
+            "drift": heard.drift,
+            "changed": heard.changed,
+            "rebased": heard.reported > 0 and representation.at_present_models,
             "joined": joined,
         }
         if len(joined) > 0:
@@ -445,8 +424,7 @@ class Federation:
         if self.settings.log_visits:
             logged = cohort.logged(round_, ended, down, up, payload, self.bank.labels)
         completed = ended.clients_with(COMPLETED)
-        for hearing in self._hearings:
-            hearing.round_closed(completed)
+        self._hearing.round_closed(completed)
         progress.completed = completed.tolist()
         progress.dropped = ended.clients_with(DROPPED).tolist()
         progress.crashed = cohort.crashed(ended).tolist()

@@ -67,32 +67,34 @@ class Parts:
     @property
     def others_need_reports(self) -> bool:
         """Whether any part but the clusterer needs the reports of clients now."""
-        return self._trainers_need_reports or (self.adaptation.needs_label_shares and self.reports_labels)
-
-    @property
-    def _trainers_need_reports(self) -> bool:
-        """Whether a part other than clusterer and adaptation needs them."""
         return (
             self.selector.needs_reports
             or self.memory.needs_reports
             or self.aggregator.needs_reports
             or self.pacing.needs_reports
             or any(schedule.needs_reports for schedule in self.schedules)
+            or self._adaptation_listens
         )
 
     @cached_property
-    def reports_labels(self) -> bool:
-        """Whether at the start of the run clients report shares of labels anyway, as `round.hear` says.
+    def _adaptation_listens(self) -> bool:
+        """Whether the adaptation needs reports, and those that clients send anyway will do."""
+        return self.adaptation.needs_label_shares and self._reports_labels
+
+    @property
+    def _reports_labels(self) -> bool:
+        """Whether at the start of a run clients report shares of labels anyway, as `round.hear` says.
 
         It says nothing where the clusterer sends requests, to which only clients online respond.
         """
-        of_others = self._trainers_need_reports and not self.clusterer.watches_data
-        return isinstance(self.representation, Label) and (self.clusterer.needs_reports or of_others)
+        without = replace(self, adaptation=NoAdaptation(NoSettings()))
+        to_others = without.others_need_reports and not self.clusterer.watches_data
+        return isinstance(self.representation, Label) and (self.clusterer.needs_reports or to_others)
 
     @property
     def of_label_shares(self) -> Parts | None:
         """The parts by which clients report their shares of labels for the adaptation, if they have to."""
-        if self.reports_labels or not self.adaptation.needs_label_shares:
+        if self._adaptation_listens or not self.adaptation.needs_label_shares:
             return None
         return replace(
             self,

@@ -11,6 +11,7 @@ import numpy as np
 from coordinator.adaptations import Adaptation, ClientView, Served
 from coordinator.federation.adapting import Adapting
 from coordinator.federation.bank import ModelBank
+from coordinator.federation.hearing import Reports
 from coordinator.federation.method import RoundSettings
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.latency import DriftscaleLatency
@@ -18,8 +19,7 @@ from emulator.messages import InferencePlan
 from experiments.contracts.clusterers import check_plan
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.ports import NUM_LABELS, LabelStream, ToyModels, initial, quick_fleet
-from experiments.contracts.resumed import resumed
-from experiments.contracts.sameness import left_alone, same
+from experiments.contracts.sameness import left_alone, resumed, same
 
 CLIENTS = 5
 ROUNDS_PER_STEP = 2
@@ -80,7 +80,7 @@ def _play(adaptation: Adaptation, clients: Ints, value: float | None = None) -> 
         settings=SETTINGS,
         participants=2,
         scored=np.arange(CLIENTS),
-        label_shares=lambda: stream.label_histograms(np.arange(CLIENTS)),
+        reports=Reports(CLIENTS, NUM_LABELS),
     )
     both = np.array([[0, 1], [1, 0], [0, 1], [1, 0], [0, 1]])[clients]
     plan = InferencePlan(both, np.tile([0.75, 0.25], (len(clients), 1)))

@@ -16,9 +16,8 @@ from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import ArrayUpdates, TaskMetric, Updates
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.ports import NUM_LABELS, NUM_PARAMETERS, LabelStream, initial
-from experiments.contracts.resumed import resumed
 from experiments.contracts.rounds import Rounds, Scripted
-from experiments.contracts.sameness import left_alone, same
+from experiments.contracts.sameness import left_alone, resumed, same
 from experiments.contracts.watched import Watch
 
 MEMBERS = (2, 0, 2, 0)

@@ -14,9 +14,8 @@ from emulator.arrays import Bools, Floats
 from emulator.messages import Combine, InferencePlan, TaskMetric
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.ports import HELD_STEPS, NUM_LABELS, NUM_PARAMETERS, LabelStream
-from experiments.contracts.resumed import resumed
 from experiments.contracts.rounds import Rounds
-from experiments.contracts.sameness import left_alone, same
+from experiments.contracts.sameness import left_alone, resumed, same
 from experiments.contracts.watched import Watch
 
 ROUNDS_PER_STEP = 2

@@ -14,9 +14,8 @@ from emulator.arrays import Bools, Ints
 from emulator.messages import SampleRanges
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.ports import NUM_LABELS, LabelStream, initial
-from experiments.contracts.resumed import resumed
 from experiments.contracts.rounds import Rounds, Scripted
-from experiments.contracts.sameness import left_alone, same
+from experiments.contracts.sameness import left_alone, resumed, same
 from experiments.contracts.watched import Watch
 
 NUM_CLIENTS = 5

@@ -17,9 +17,8 @@ from emulator.plugins import Settings
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.numbers import check_numbers
 from experiments.contracts.ports import NUM_LABELS, NUM_PARAMETERS, LabelStream, initial
-from experiments.contracts.resumed import resumed
 from experiments.contracts.rounds import Rounds, Scripted
-from experiments.contracts.sameness import left_alone, same
+from experiments.contracts.sameness import left_alone, resumed, same
 from experiments.contracts.watched import Watch
 from experiments.setting_descriptions import descriptions
 

@@ -18,8 +18,7 @@ from emulator.ports import unmeasured
 from emulator.seeding import RandomStreams
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.ports import NUM_LABELS, NUM_PARAMETERS, LabelStream, ToyModels, initial
-from experiments.contracts.resumed import resumed
-from experiments.contracts.sameness import left_alone, same
+from experiments.contracts.sameness import left_alone, resumed, same
 
 CLIENTS = 7
 

@@ -1,13 +1,17 @@
-"""Compares nested results to the bit, and checks that arguments were not written to."""
+"""Compares nested results to the bit, checks that arguments were not written to, and that state is stored."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
+
+from coordinator.federation.stored_parts import StoredParts
+from emulator.storage.state_tree import from_bytes, to_bytes
+from emulator.storage.stateful import Stateful
 
 
 @contextmanager
@@ -80,3 +84,36 @@ def _collect_derived(value: Any, leaves: list[Leaf]) -> None:
         _collect(list(value), leaves)
     elif isinstance(value, Mapping):
         _collect(dict(value), leaves)
+
+
+Part = TypeVar("Part", bound=Stateful)
+
+
+def resumed(make: Callable[[], Part]) -> Part:
+    """A stand-in for a part of `make`: every call goes to a fresh part, restored from the last state.
+
+    A part that stores all of its state returns the same as if it had never been stored. A call raises
+    RunError if the state cannot be stored, or an attribute that is not declared as state has changed.
+    """
+    return cast(Part, _Resumed(make))
+
+
+class _Resumed:
+    def __init__(self, make: Callable[[], Stateful]) -> None:
+        self._make = make
+        self._stored = to_bytes(make().state())
+
+    def __getattr__(self, name: str) -> Any:
+        part = self._make()
+        stored = StoredParts({"part": part})
+        part.restore(from_bytes(self._stored))
+        attribute = getattr(part, name)
+        if not callable(attribute):
+            return attribute
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = attribute(*args, **kwargs)
+            self._stored = to_bytes(stored.state()["part"])
+            return result
+
+        return call

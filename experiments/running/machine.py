@@ -12,8 +12,6 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
-
 from emulator.errors import InputError
 
 OTHER_FILES = 256
@@ -48,6 +46,8 @@ def available_bytes(root: Path = Path("/")) -> int:
 
     Inactive file pages count as available: the kernel evicts them when memory is needed.
     """
+    import psutil  # takes six modules, which an error in a configuration does without
+
     available = int(psutil.virtual_memory().available)
     for version, names in (
         ("", ("memory.max", "memory.current", "inactive_file")),

@@ -526,8 +526,11 @@ def test_the_shipped_default_stays_within_reach_of_a_laptop() -> None:
     digits = next(path for path in SHIPPED if path.name == "digits.toml")
     experiment = load_experiment(digits)
     updates = experiment.round.rounds * experiment.round.participants
-    assert updates * len(experiment.arm) * len(experiment.seeds) <= 60_000
-    arms = ["global", "static", "moves", "always", "fielding", "fielding-last-global"]
+    rivals = [arm for arm in experiment.arm if arm.adaptation.kind != "none"]
+    assert updates * (len(experiment.arm) - len(rivals)) * len(experiment.seeds) <= 60_000
+    arms = ["global", "prior", "tuned", "alone", "static"]
+    assert [arm.name for arm in experiment.arm if arm.baseline] == arms[:4]
+    arms += ["moves", "always", "fielding", "fielding-last-global"]
     assert [arm.name for arm in experiment.arm] == arms
 
 

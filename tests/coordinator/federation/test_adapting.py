@@ -17,7 +17,7 @@ from coordinator.adaptations.tuned import Tuned, TunedSettings
 from coordinator.federation import adapting
 from coordinator.federation.adapting import ADAPTED, ADAPTED_AFTER, Adapting
 from coordinator.federation.bank import ModelBank
-from coordinator.federation.hearing import Reference
+from coordinator.federation.hearing import Reference, Reports
 from coordinator.federation.method import RoundSettings
 from coordinator.population import Hear
 from coordinator.representations.base import ReferenceSettings
@@ -191,7 +191,7 @@ def adapts(adaptation: Adaptation, trainer: LocalExecutor, stream: Windows, bank
         settings=RoundSettings(rounds=6, local_steps=4, batch_size=4, learning_rate=0.1),
         participants=2,
         scored=np.arange(stream.num_clients),
-        label_shares=lambda: np.full((stream.num_clients, 4), 0.25),
+        reports=Reports(stream.num_clients, 4),
     )
 
 

@@ -194,7 +194,7 @@ def test_unknown_names_of_the_other_commands_list_the_choices(driftscale: Drifts
     ended = driftscale("parts", "clustererr")
     assert ended.code == 2
     assert_names(
-        ended.error, "'clustererr'", "choices: aggregator, availability", "did you mean 'clusterer'?"
+        ended.error, "'clustererr'", "choices: adaptation, aggregator", "did you mean 'clusterer'?"
     )
     ended = driftscale("profiles", "show", "toasters")
     assert ended.code == 2

@@ -21,6 +21,10 @@ PATHS = sorted(FOLDER.glob("*.toml"))
 NOT_ON_FIVE_SEEDS = {"retention": list(range(10))}
 ALGORITHM_OF_ITS_OWN = {"figure-07-concepts"}  # FedDrift's test bed is trained with Adam
 RIVALS = [f"figure-04-rivals-{data}" for data in ("digits", "covid", "buckets", "portal", "one-label")]
+WITH_BASELINES = [
+    *(f"figure-04-rivals-{data}" for data in ("digits", "covid", "buckets")),
+    *("figure-10-rivals", "figure-12-digits", "figure-12-covid", "figure-13-three"),
+]
 SELECTORS = ["random", "oort", "distance"]
 # Each arm has the best of twelve settings of its own.
 TUNED = {*RIVALS, "figure-10-rivals", *(f"figure-05-{name}" for name in SELECTORS), "figure-06-optimisers"}
@@ -75,9 +79,28 @@ def test_tuned_arms_have_forty_participants_a_round_or_all_clients() -> None:
 @pytest.mark.parametrize("name", [*RIVALS, "figure-10-rivals"])
 def test_fielding_has_both_rivals_and_auxo_its_split_rounds(name: str) -> None:
     compared = arms(name)
-    kinds = [arm["clusterer"]["kind"] for arm in compared.values()]
-    assert kinds == ["single", "fielding", "auxo", "flexcfl"]
+    plain = [arm for arm in compared.values() if arm["adaptation"]["kind"] == "none"]
+    assert [arm["clusterer"]["kind"] for arm in plain] == ["single", "fielding", "auxo", "flexcfl"]
     assert isinstance(compared["auxo"]["clusterer"]["split_rounds"], list)
+
+
+@pytest.mark.parametrize("name", WITH_BASELINES)
+def test_rivals_without_clusters_differ_from_one_model_in_the_adaptation_alone(name: str) -> None:
+    """And so does Fielding with an adaptation from Fielding without: the same as a rival's."""
+    compared = arms(name)
+    baselines = {key: arm for key, arm in compared.items() if arm.get("baseline")}
+    assert [key for key in ("global", "prior", "tuned", "alone") if key not in baselines] == []
+    adapted = {key: arm for key, arm in compared.items() if "-" in key and key not in baselines}
+    assert {"prior", "tuned"} <= {key.rpartition("-")[2] for key in adapted}
+    for key, arm in (baselines | adapted).items():
+        plain = "global" if key in baselines else key.rpartition("-")[0]
+        if plain in compared and plain != key:
+            rival = compared[key.rpartition("-")[2]]
+            assert arm["adaptation"] == rival["adaptation"], key
+            unlike = ("name", "adaptation", "baseline")
+            assert {k: v for k, v in arm.items() if k not in unlike} == {
+                k: v for k, v in compared[plain].items() if k not in unlike
+            }, key
 
 
 def test_the_rivals_on_static_data_differ_from_those_under_drift_in_the_data_alone() -> None:
