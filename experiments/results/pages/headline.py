@@ -13,6 +13,7 @@ from experiments.results.reading.json_files import Finished
 from experiments.results.statistics.intervals import Gain
 from experiments.results.statistics.published import beside_published
 from experiments.results.statistics.scales import percent_scale, points_scale
+from experiments.results.tables.baselines import best_without_clusters
 from experiments.results.tables.cells import show_estimate
 from experiments.results.tables.published_cells import mean_and_std, scored_steps
 from experiments.results.tables.summary import Summary
@@ -84,16 +85,18 @@ def _on_one_arm(summary: Summary) -> str:
         return f"{name}, the arm of the headline, has finished no seed on which it can be compared."
     gain, best, after = (row[key] for key in ("gain_pp", "gain_over_best_pp", "gain_after_drift_pp"))
     is_known = best is not None and best.mean is not None
+    chosen = summary.comparison.once(best_without_clusters)
+    of_those = f" of those finished; {chosen.omission}" if chosen.unfinished else ""
     beside = [] if gain is None else [f"{_beside(gain)} {reference_arm}"]
     if is_known and best.over == reference_arm:
-        beside = [f"{_beside(best)} {best.over}, which is also {BEST}"]
+        beside = [f"{_beside(best)} {best.over}, which is also {BEST}{of_those}"]
     elif is_known:
-        beside.append(f"{_beside(best)} {best.over}, {BEST}")
+        beside.append(f"{_beside(best)} {best.over}, {BEST}{of_those}")
     first = ", the first arm," if gain is None else ""
     mean = show_estimate(row["mean_accuracy"], percent_scale(0.0)).figure
     text = f"{name}{first} has a mean accuracy of {mean}{', ' if beside else ''}{' and '.join(beside)}."
     if best is not None and not is_known:
-        text += f" Its gain over {BEST} is not known."
+        text += f" Its gain over {BEST} is not known{f': {chosen.omission}' if chosen.unfinished else ''}."
     return text if after is None else f"{text} After the mass event it is {_beside(after)} {reference_arm}."
 
 

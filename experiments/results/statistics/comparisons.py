@@ -110,10 +110,15 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Compared:
-    """Arms that are compared up to one horizon; in a row of a table of many runs, one arm by itself."""
+    """Arms that are compared up to one horizon; in a row of a table of many runs, one arm by itself.
+
+    `configured` has all configured arms by name, also those without a finished run; it is empty if they are
+    not known.
+    """
 
     arms: Sequence[Comparison]
     horizon: Horizon
+    configured: Mapping[str, ConfiguredArm] = field(default_factory=dict)
     _found: dict[Callable[[Compared], Any], Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -135,10 +140,18 @@ class Compared:
         """The arms whose configuration is known and fulfils `is_so`."""
         return [arm for arm in self.arms if arm.configured is not None and is_so(arm.configured)]
 
-    @property
-    def baselines(self) -> list[Comparison]:
-        """The arms without clusters that the others are compared with."""
-        return self.whose(lambda configured: configured.is_baseline)
+    @cached_property
+    def has_baselines(self) -> bool:
+        """Whether some arm is configured as a baseline, be it finished or not."""
+        return any(arm.is_baseline for arm in self.configured.values())
+
+    def names_whose(self, is_so: Callable[[ConfiguredArm], bool]) -> list[str]:
+        """The names of the configured arms that fulfil `is_so`, be they finished or not."""
+        return [name for name, arm in self.configured.items() if is_so(arm)]
+
+    def find(self, name: str) -> Comparison | None:
+        """The arm of that name; None if it shares no seed with the reference arm."""
+        return next((arm for arm in self.arms if arm.arm == name), None)
 
     def once(self, find: Callable[[Compared], T]) -> T:
         """`find(self)`, computed at the first call; `find` is a function of a module."""

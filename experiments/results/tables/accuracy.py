@@ -76,7 +76,7 @@ def adjusted_rand_index(run: MeasuredRun) -> float | None:
 
 def over_reference(summary: Summary) -> str:
     """The heading of gains over the reference arm: "gain" where no arm is a baseline."""
-    if not summary.comparison.baselines:
+    if not summary.comparison.has_baselines:
         return "gain"
     reference = summary.comparison.reference
     configured = reference.configured
@@ -99,9 +99,8 @@ def joint_note(summary: Summary, key: str, what: str) -> list[str]:
 
 def _trains_unevenly(summary: Summary) -> bool:
     """Whether arms may train very different amounts: some are baselines, or adapt their model."""
-    return bool(
-        summary.comparison.baselines or summary.comparison.whose(lambda configured: configured.has_adaptation)
-    )
+    compared = summary.comparison
+    return compared.has_baselines or bool(compared.whose(lambda configured: configured.has_adaptation))
 
 
 def _columns(summary: Summary) -> list[Column]:

@@ -4,28 +4,35 @@ Nothing is measured unless some arm is a baseline; then each arm has
 
 * `gain_over_best_pp`, its mean accuracy minus that of the best baseline, in percentage points. The best is
   the baseline with the highest mean accuracy, averaged over the seeds that all baselines have; of equal ones
-  the first. It is chosen by the runs that it is compared with, which can only work against the other arms.
-  None for the best itself.
+  the first. A baseline without a seed is left out, and named beside the choice. None for the best itself.
 * `gain_of_clusters_pp`, what its clusters add: its mean accuracy minus that of the one-model arm with the
-  same adaptation and otherwise equal parts (`ConfiguredArm.beside_clusters`). Not measured unless there is
-  exactly one such arm. None for one-model arms.
+  same adaptation and otherwise equal parts (`ConfiguredArm.beside_clusters`). Not measured unless exactly one
+  such arm is configured, and has a seed. None for one-model arms.
 * `gap_closed`, (arm - best) / (oracle - best) seed by seed, where the oracle is the best of the arms with
   that clusterer, chosen in the same way. Not measured unless the 95 % interval of oracle - best lies above 0.
   None for these two arms, and without an oracle.
 
-They are paired by seed, over the seeds that both arms have; `per_seed` is None for others. `over` is the name
-of the other arm.
+They are paired by seed, over the seeds that both arms have; `per_seed` is None for others. As in all tables,
+only seeds that the reference arm has finished count, so that all figures of a seed can be compared. `over` is
+the name of the other arm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from experiments.results.reading.configured_arms import ConfiguredArm
 from experiments.results.statistics.comparisons import Compared, Comparison
-from experiments.results.statistics.intervals import Estimate, NamedGain, gain_estimate, mean_estimate
+from experiments.results.statistics.intervals import (
+    FEWEST_SEEDS,
+    Estimate,
+    NamedGain,
+    gain_estimate,
+    mean_estimate,
+)
 from experiments.results.statistics.scales import percent_scale, points_scale
 from experiments.results.tables.accuracy import joint_note, mean_accuracy, over_reference
 from experiments.results.tables.cells import NOTHING, Cell
@@ -37,43 +44,82 @@ BEST, ORACLE = "the best", "the oracle"
 
 CLUSTERS = (
     "Clusters, same adaptation is what clusters add: the gain over the one-model arm with the same "
-    "adaptation and otherwise equal parts; n/a without such an arm, or with several."
+    "adaptation and otherwise equal parts; n/a without such an arm, or with several, and while the one that "
+    "the cell names has finished no seed in common."
 )
 
 
-def best_without_clusters(compared: Compared) -> Comparison | None:
-    """The baseline with the highest mean accuracy; None without baselines, or without a seed of them all."""
-    return _highest(compared.baselines)
+@dataclass(frozen=True)
+class Choice:
+    """The arm with the highest mean accuracy of several, and by what it was chosen.
+
+    Attributes:
+        arm: The arm; None if no seed has a mean accuracy in all of `finished`.
+        finished: The names of the arms among which it was chosen.
+        unfinished: The names of those that are left out, since they share no seed with the reference arm.
+        seeds: The seeds by which it was chosen: those that all of `finished` have, ascending.
+    """
+
+    arm: Comparison | None
+    finished: Sequence[str]
+    unfinished: Sequence[str]
+    seeds: Sequence[int]
+
+    @property
+    def name(self) -> str | None:
+        """The name of the arm."""
+        return None if self.arm is None else self.arm.arm
+
+    @property
+    def criterion(self) -> str:
+        """What it has that the others have not; with few seeds, that it was chosen by these alone."""
+        count = len(self.seeds)
+        only = "only " if count < FEWEST_SEEDS else "the "
+        seeds = f"over {only}{count} seeds" if count > 1 else "in the only seed"
+        return f"the highest mean accuracy of {', '.join(self.finished)} {seeds} that all of them have"
+
+    @property
+    def omission(self) -> str:
+        """A clause on the arms that are left out; empty without."""
+        if not self.unfinished:
+            return ""
+        have = "has" if len(self.unfinished) == 1 else "have"
+        return f"{', '.join(self.unfinished)} {have} finished no seed in common with the first arm"
 
 
-def best_oracle(compared: Compared) -> Comparison | None:
-    """The oracle with the highest mean accuracy; None without oracles, or without a seed of them all."""
-    return _highest(compared.whose(lambda configured: configured.is_oracle))
+def best_without_clusters(compared: Compared) -> Choice:
+    """The choice of the baseline with the highest mean accuracy."""
+    return _highest(lambda configured: configured.is_baseline, compared)
+
+
+def best_oracle(compared: Compared) -> Choice:
+    """The choice of the oracle with the highest mean accuracy."""
+    return _highest(lambda configured: configured.is_oracle, compared)
 
 
 def gain_over_best(arm: Comparison, compared: Compared) -> NamedGain | None:
     """The gain over the best baseline; None for that arm, and without baselines."""
     best = compared.once(best_without_clusters)
-    return None if arm is best or not compared.baselines else _gain(arm, best, compared)
+    return None if arm is best.arm or not compared.has_baselines else _gain(arm, best.name, compared)
 
 
 def gain_of_clusters(arm: Comparison, compared: Compared) -> NamedGain | None:
     """The gain over the one-model arm beside it; None for one-model arms, and without baselines."""
     configured = arm.configured
-    if configured is None or configured.has_one_model or not compared.baselines:
+    if configured is None or configured.has_one_model or not compared.has_baselines:
         return None
     key = configured.beside_clusters
-    alike = compared.whose(lambda other: other.has_one_model and other.beside_clusters == key)
+    alike = compared.names_whose(lambda other: other.has_one_model and other.beside_clusters == key)
     return _gain(arm, alike[0] if len(alike) == 1 else None, compared)
 
 
 def gap_closed(arm: Comparison, compared: Compared) -> Estimate | None:
     """The share of the gap between the best baseline and the oracle that the arm closes."""
-    best, oracle = compared.once(best_without_clusters), compared.once(best_oracle)
+    best, oracle = compared.once(best_without_clusters).arm, compared.once(best_oracle).arm
     if best is None or oracle is None or arm in (best, oracle):
         return None
     shares: dict[int, float | None] = {}
-    interval = _gain(oracle, best, compared).ci95
+    interval = _gain(oracle, best.arm, compared).ci95
     if interval is not None and interval[0] > 0:
         below, above, values = _accuracies(best), _accuracies(oracle), _accuracies(arm)
         gaps = {seed: above[seed] - below[seed] for seed in below.keys() & above.keys()}
@@ -86,13 +132,20 @@ def gap_closed(arm: Comparison, compared: Compared) -> Estimate | None:
     return Estimate(found.mean, found.ci95, [shares.get(seed) for seed in arm.seed_ids])
 
 
-def _highest(arms: Sequence[Comparison]) -> Comparison | None:
+def _highest(is_one: Callable[[ConfiguredArm], bool], compared: Compared) -> Choice:
     """The arm with the highest mean accuracy, on the seeds that all of them have; of equal ones the first."""
+    names = compared.names_whose(is_one)
+    arms = [arm for arm in map(compared.find, names) if arm is not None]
+    finished = [arm.arm for arm in arms]
     accuracies = [_accuracies(arm) for arm in arms]
     shared = sorted(set.intersection(*map(set, accuracies))) if accuracies else []
-    if not shared:
-        return None
-    return arms[int(np.argmax([np.mean([values[seed] for seed in shared]) for values in accuracies]))]
+    means = [np.mean([values[seed] for seed in shared]) for values in accuracies] if shared else []
+    return Choice(
+        arms[int(np.argmax(means))] if means else None,
+        finished,
+        [name for name in names if name not in finished],
+        shared,
+    )
 
 
 def _accuracies(arm: Comparison) -> dict[int, float]:
@@ -101,8 +154,9 @@ def _accuracies(arm: Comparison) -> dict[int, float]:
     return {seed: value for seed, value in found.items() if value is not None}
 
 
-def _gain(arm: Comparison, other: Comparison | None, compared: Compared) -> NamedGain:
-    """The gain of an arm over another one, which may be missing, on the seeds that both have."""
+def _gain(arm: Comparison, over: str | None, compared: Compared) -> NamedGain:
+    """The gain over the arm of that name, on the seeds that both have; there may be none, or no such arm."""
+    other = None if over is None else compared.find(over)
     ours, theirs = _accuracies(arm), {} if other is None else _accuracies(other)
     seeds = [seed for seed in arm.seed_ids if seed in ours and seed in theirs]
     found = gain_estimate(
@@ -117,7 +171,7 @@ def _gain(arm: Comparison, other: Comparison | None, compared: Compared) -> Name
         found.ci95,
         [per_seed.get(seed) for seed in arm.seed_ids],
         found.ci95_joint,
-        None if other is None else other.arm,
+        over,
     )
 
 
@@ -146,15 +200,15 @@ def _named(cell: Cell, estimate: Estimate) -> Cell:
 
 def _columns(summary: Summary) -> list[Column]:
     compared = summary.comparison
-    best, oracle = compared.once(best_without_clusters), compared.once(best_oracle)
-    of_best = {} if best is None else {best.arm: BEST}
+    best, oracle = compared.once(best_without_clusters).name, compared.once(best_oracle).name
+    of_best = {} if best is None else {best: BEST}
     columns: list[Column] = [
         Column("gain_pp", over_reference(summary), points_scale),
         BesideColumn("gain_over_best_pp", "over the best without clusters", points_scale, itself=of_best),
         BesideColumn("gain_of_clusters_pp", "clusters, same adaptation", points_scale),
     ]
     if oracle is not None:
-        itself = {**of_best, oracle.arm: ORACLE}
+        itself = {**of_best, oracle: ORACLE}
         columns.append(BesideColumn("gap_closed", "gap closed", percent_scale, itself=itself))
     return columns
 
@@ -163,20 +217,35 @@ def _note(summary: Summary) -> str:
     compared = summary.comparison
     best, oracle = compared.once(best_without_clusters), compared.once(best_oracle)
     estimates = [row[key] for row in summary.rows for key in TABLE.quantities if row[key] is not None]
-    baselines = ", ".join(arm.arm for arm in compared.baselines)
-    chosen = (
-        f"The best without clusters is {best.arm}, of {baselines}: it has the highest mean accuracy over "
-        f"seeds, a choice that can only work against the other arms. "
-        if best is not None
-        else "No seed is finished in all baselines, so that none is the best. "
+    count = at_their_own_levels(item.ci95 for item in estimates)
+    return " ".join(filter(None, [_on_the_best(best), count.rstrip(), CLUSTERS, _on_the_gap(best, oracle)]))
+
+
+def _on_the_best(best: Choice) -> str:
+    """Which baseline is the best and why, and which ones are left out."""
+    if best.name is None:
+        finished = ", ".join(best.finished)
+        reason = f"no seed is finished in all of {finished}" if finished else best.omission
+        return f"Which arm is the best without clusters is not known: {reason}."
+    of_those = " of those finished" if best.unfinished else ""
+    found = f"The best without clusters{of_those} is {best.name}"
+    if len(best.finished) > 1:
+        found += f", with {best.criterion}"
+    elif not best.unfinished:
+        found += ", the only baseline"
+    return f"{found}; {best.omission}." if best.unfinished else f"{found}."
+
+
+def _on_the_gap(best: Choice, oracle: Choice) -> str:
+    """How the gap closed is computed, between which arms; empty without them."""
+    if best.name is None or oracle.name is None:
+        return ""
+    several = f" {oracle.name} has {oracle.criterion}." if len(oracle.finished) > 1 else ""
+    missing = f" Of the oracles, {oracle.omission}." if oracle.unfinished else ""
+    return (
+        f"Gap closed is (arm - {best.name}) / ({oracle.name} - {best.name}), seed by seed; n/a unless the "
+        f"interval of {oracle.name} - {best.name} lies above 0.{several}{missing}"
     )
-    gap = (
-        f" Gap closed is (arm - {best.arm}) / ({oracle.arm} - {best.arm}), seed by seed; n/a unless the "
-        f"interval of {oracle.arm} - {best.arm} lies above 0."
-        if best is not None and oracle is not None
-        else ""
-    )
-    return f"{chosen}{at_their_own_levels(item.ci95 for item in estimates)}{CLUSTERS}{gap}"
 
 
 TABLE = Table(
@@ -188,7 +257,7 @@ TABLE = Table(
         "gap_closed": gap_closed,
     },
     columns_for=_columns,
-    says_something=lambda summary: bool(summary.comparison.baselines),
+    says_something=lambda summary: summary.comparison.has_baselines,
     note=_note,
     notes_on_page=lambda summary: joint_note(
         summary, "gain_over_best_pp", "gains over the best without clusters"

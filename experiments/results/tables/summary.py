@@ -182,7 +182,9 @@ def summarise(
     curves = [accuracy_curve(run, window) for run in runs]
     horizon = common_horizon(runs, curves, asked_s=horizon_s, event_rounds=event_rounds, is_static=is_static)
     measured = [MeasuredRun.of(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
-    compared = Compared(comparisons(measured, reference_arm, configured), horizon)
+    compared = Compared(
+        comparisons(measured, reference_arm, configured), horizon, configured=configured or {}
+    )
     return Summary(
         name=name,
         reference_arm=reference_arm,

@@ -85,15 +85,12 @@ def test_runs_with_no_time_in_common_are_not_compared():
 
 # -- on one arm ---------------------------------------------------------------------------------------------
 
-BASELINES = configured_arms(
-    {
-        "arm": [
-            {"name": "global", "clusterer": {"kind": "single"}, "baseline": True},
-            {"name": "prior", "clusterer": {"kind": "single"}, "baseline": True},
-            {"name": "fielding", "clusterer": {"kind": "fielding"}},
-        ]
-    }
-)
+ARMS = [
+    {"name": "global", "clusterer": {"kind": "single"}, "baseline": True},
+    {"name": "prior", "clusterer": {"kind": "single"}, "baseline": True},
+    {"name": "fielding", "clusterer": {"kind": "fielding"}},
+]
+BASELINES = configured_arms({"arm": ARMS})
 PRIOR = an_arm("prior", 0.56, 0.6, 0.64)
 FIELDING = an_arm("fielding", 0.7, 0.7, 0.7)
 
@@ -117,10 +114,29 @@ def test_a_headline_states_a_loss_and_what_is_not_measurable():
 
 
 def test_of_a_reference_that_is_the_best_without_clusters_the_gain_is_stated_once():
-    assert headline(GLOBAL + FIELDING, configured=BASELINES, headline="fielding") == [
+    configured = configured_arms({"arm": [ARMS[0], ARMS[2]]})
+    assert headline(GLOBAL + FIELDING, configured=configured, headline="fielding") == [
         "fielding has a mean accuracy of 47.5 %, 10.0 pp [10.0, 10.0] above global, which is also the best "
         "arm without clusters."
     ]
+
+
+def test_a_headline_names_the_baselines_that_are_not_finished():
+    best = "the best arm without clusters of those finished; prior has finished no seed in common"
+    runs = GLOBAL + FIELDING
+    assert headline(runs, configured=BASELINES, headline="fielding") == [
+        f"fielding has a mean accuracy of 47.5 %, 10.0 pp [10.0, 10.0] above global, which is also {best} "
+        "with the first arm."
+    ]
+    of_prior = configured_arms({"arm": ARMS[1:]})
+    runs = an_arm("slow", 0.4, 0.4, 0.4) + FIELDING
+    summary = summarise(
+        runs, name="x", window=1, reference_arm="slow", configured=of_prior, headline="fielding"
+    )
+    assert sentences(summary)[0].endswith(
+        " Its gain over the best arm without clusters is not known: prior has finished no seed in common "
+        "with the first arm."
+    )
 
 
 def test_a_headline_without_baselines_has_the_gain_over_the_reference_alone():

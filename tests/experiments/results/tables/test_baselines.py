@@ -146,6 +146,16 @@ def test_of_several_oracles_and_of_equal_baselines_the_highest_and_the_first_cou
     assert rows["oracle"]["gap_closed"].per_seed == pytest.approx([0.5] * 3)
 
 
+def test_the_note_names_all_oracles_and_those_that_are_not_finished():
+    other, third = an_arm("other", "oracle"), an_arm("third", "oracle")
+    note = TABLE.note(a_summary(*ALL, other, third, other=(0.72, 0.80, 0.73), third=(None,) * 3))
+    assert "Gap closed is (arm - tuned) / (other - tuned), seed by seed" in note
+    assert note.endswith(
+        " other has the highest mean accuracy of oracle, other over the 3 seeds that all of them have. Of "
+        "the oracles, third has finished no seed in common with the first arm."
+    )
+
+
 def test_seeds_that_one_of_the_two_has_not_finished_do_not_count():
     # The best is chosen on seeds 0 and 1, which both baselines have: 0.56 against 0.5.
     rows = rows_of(PLAIN, ADAPTED, FIELDING, tuned=(0.52, 0.60, None), **{"global": (0.5, 0.5, 0.9)})
@@ -159,7 +169,67 @@ def test_seeds_that_one_of_the_two_has_not_finished_do_not_count():
 def test_without_a_seed_of_all_baselines_none_is_the_best():
     summary = a_summary(PLAIN, ADAPTED, an_arm("prior", baseline=True), tuned=(0.5, None), prior=(None, 0.5))
     assert [row["gain_over_best_pp"].mean for row in summary.rows] == [None] * 3
-    assert TABLE.note(summary).startswith("No seed is finished in all baselines")
+    assert TABLE.note(summary).startswith(
+        "Which arm is the best without clusters is not known: no seed is finished in all of global, tuned, "
+        "prior."
+    )
+
+
+@pytest.mark.parametrize(
+    ("tuned", "chosen"),
+    [
+        ((0.6, 0.6, 0.6), "is tuned, with the highest mean accuracy of global, tuned over the 3 seeds that"),
+        (
+            (0.6, 0.6, None),
+            "is tuned, with the highest mean accuracy of global, tuned over only 2 seeds that",
+        ),
+        (
+            (0.6, None, None),
+            "is tuned, with the highest mean accuracy of global, tuned in the only seed that",
+        ),
+    ],
+)
+def test_the_note_says_by_which_seeds_the_best_is_chosen(tuned, chosen):
+    note = TABLE.note(a_summary(PLAIN, ADAPTED, FIELDING, tuned=tuned))
+    assert note.startswith(f"The best without clusters {chosen} all of them have.")
+
+
+def test_a_baseline_without_a_finished_seed_is_named_and_the_best_is_that_of_those_finished():
+    of_two = a_summary(*ALL, tuned=(None,) * 3)
+    assert of_two.rows[2]["gain_over_best_pp"].over == "global"
+    assert TABLE.note(of_two).startswith(
+        "The best without clusters of those finished is global; tuned has finished no seed in common with "
+        "the first arm."
+    )
+    of_three = a_summary(*ALL, an_arm("prior", baseline=True), prior=(0.4,) * 3, tuned=(None,) * 3)
+    assert TABLE.note(of_three).startswith(
+        "The best without clusters of those finished is global, with the highest mean accuracy of global, "
+        "prior over the 3 seeds that all of them have; tuned has finished no seed in common with the first "
+        "arm."
+    )
+    assert TABLE.note(a_summary(PLAIN, FIELDING)).startswith(
+        "The best without clusters is global, the only baseline."
+    )
+
+
+def test_while_no_baseline_is_finished_the_table_is_shown_and_says_so():
+    summary = a_summary(FIELDING, BOTH, ADAPTED, tuned=(None,) * 3)
+    assert TABLE.says_something(summary)
+    assert lines(summary)[1]["both"][1:] == ["n/a", "n/a over tuned"]
+    assert TABLE.note(summary).startswith(
+        "Which arm is the best without clusters is not known: tuned has finished no seed in common with the "
+        "first arm."
+    )
+
+
+def test_a_one_model_arm_that_is_not_finished_is_told_from_a_missing_one():
+    summary = a_summary(*ALL, tuned=(None,) * 3)
+    gain = summary.rows[-1]["gain_of_clusters_pp"]
+    assert (gain.over, gain.mean) == ("tuned", None)
+    assert lines(summary)[1]["oracle"][2] == "n/a over tuned"
+    assert lines(a_summary(PLAIN, BOTH))[1]["both"][2] == "n/a"
+    twice = a_summary(PLAIN, {**PLAIN, "name": "tuned", "detectors": {}}, FIELDING, tuned=(None,) * 3)
+    assert twice.rows[-1]["gain_of_clusters_pp"].over is None  # two are alike, although one is not finished
 
 
 def test_without_a_baseline_nothing_is_measured_and_nothing_shown():
