@@ -1,6 +1,7 @@
 """The report's headline: the results in sentences, which call a gain measurable only if its interval does.
 
-A gain whose interval contains 0 is neither above nor below; one without an interval is stated as such. The
+A gain whose interval contains 0 is neither above nor below; one without an interval is stated as such. An arm
+is above the best of several baselines only if it is shown to be above each of them (`GainOverBest`). The
 sentence on drift names the arm with the highest mean, whatever the spread.
 """
 
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.results.reading.json_files import Finished
-from experiments.results.statistics.intervals import Gain
+from experiments.results.statistics.intervals import Gain, GainOverBest
 from experiments.results.statistics.published import beside_published
 from experiments.results.statistics.scales import percent_scale, points_scale
 from experiments.results.tables.baselines import best_without_clusters
@@ -89,9 +90,9 @@ def _on_one_arm(summary: Summary) -> str:
     of_those = f" of those finished; {chosen.omission}" if chosen.unfinished else ""
     beside = [] if gain is None else [f"{_beside(gain)} {reference_arm}"]
     if is_known and best.over == reference_arm:
-        beside = [f"{_beside(best)} {best.over}, which is also {BEST}{of_those}"]
+        beside = [_beside_best(best, f"{best.over}, which is also {BEST}", of_those)]
     elif is_known:
-        beside.append(f"{_beside(best)} {best.over}, {BEST}{of_those}")
+        beside.append(_beside_best(best, f"{best.over}, {BEST}", of_those))
     first = ", the first arm," if gain is None else ""
     mean = show_estimate(row["mean_accuracy"], percent_scale(0.0)).figure
     text = f"{name}{first} has a mean accuracy of {mean}{', ' if beside else ''}{' and '.join(beside)}."
@@ -117,10 +118,8 @@ def _gain_sentence(row: Row, reference_arm: str) -> str:
 def _beside(gain: Gain) -> str:
     """The gain in words, such as "2.1 pp above"; the caller appends the name of the reference arm."""
     assert gain.mean is not None
-    scale = points_scale(gain.mean)
     if gain.ci95 is not None and gain.ci95[0] <= 0 <= gain.ci95[1]:
-        shown = show_estimate(gain, scale)
-        return f"neither measurably above nor below ({shown.figure} {shown.interval})"
+        return f"neither measurably above nor below ({_shown(gain)})"
     if round(gain.mean, 1) == 0:
         return "level with"
     direction = "above" if gain.mean > 0 else "below"
@@ -128,3 +127,24 @@ def _beside(gain: Gain) -> str:
         return f"{abs(gain.mean):.1f} pp (no interval: under three seeds) {direction}"
     near, far = sorted(map(abs, gain.ci95))
     return f"{abs(gain.mean):.1f} pp [{near:.1f}, {far:.1f}] {direction}"
+
+
+def _beside_best(gain: GainOverBest, best: str, of_those: str) -> str:
+    """The same of a gain over the best of several baselines, whose choice its interval does not account for.
+
+    It is "above" only if the arm is shown to be above each of the baselines, and "below" only if the interval
+    that holds for all arms at once, of which there are more than baselines, is below 0. `best` names the best
+    one, and `of_those` says among which it was chosen, if not among all.
+    """
+    if gain.ci95 is not None and gain.ci95[0] > 0 and gain.not_above:
+        but = f"but not measurably above {', '.join(gain.not_above)}"
+        return f"not measurably above {BEST} ({_shown(gain)} over {gain.over}, {but}){of_those}"
+    is_measurable = gain.ci95_joint is None or gain.ci95_joint[1] < 0 or (gain.ci95 or (0.0, 0.0))[0] > 0
+    stated = _beside(gain) if is_measurable else f"not measurably above ({_shown(gain)})"
+    return f"{stated} {best}{of_those}"
+
+
+def _shown(gain: Gain) -> str:
+    """The mean with its interval, such as "+0.3 pp [-0.1, +0.7]"."""
+    shown = show_estimate(gain, points_scale(0.0))
+    return f"{shown.figure} {shown.interval}"

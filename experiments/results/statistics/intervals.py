@@ -68,6 +68,23 @@ class NamedGain(Gain):
         return {**super().as_json(), "over": self.over}
 
 
+@dataclass(frozen=True)
+class GainOverBest(NamedGain):
+    """The mean difference from the arm `over`, which is the best of several baselines by their own runs.
+
+    The intervals do not account for that choice. `not_above` has the baselines that the arm is not shown to
+    be above: those for which the 95 % interval of the paired difference is not above 0. An arm that is not
+    above the truly best baseline is shown to be above all of them in at most 2.5 % of all experiments (an
+    intersection-union test); a test simulates it.
+    """
+
+    not_above: tuple[str, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """The entry in `summary.json`, with the baselines that the arm is not shown to be above."""
+        return {**super().as_json(), "not_above": list(self.not_above)}
+
+
 def mean_estimate(per_seed: Sequence[float | None]) -> Estimate:
     """The mean of all seeds, and its interval: mean +- t(0.975, n - 1) * std / sqrt(n).
 

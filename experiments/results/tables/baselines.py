@@ -4,7 +4,9 @@ Nothing is measured unless some arm is a baseline; then each arm has
 
 * `gain_over_best_pp`, its mean accuracy minus that of the best baseline, in percentage points. The best is
   the baseline with the highest mean accuracy, averaged over the seeds that all baselines have; of equal ones
-  the first. A baseline without a seed is left out, and named beside the choice. None for the best itself.
+  the first. A baseline without a seed is left out, and named beside the choice. The choice can only lower
+  the mean of these gains; their intervals do not account for it, so that `not_above` has the baselines that
+  the arm is not shown to be above. None for the best itself.
 * `gain_of_clusters_pp`, what its clusters add: its mean accuracy minus that of the one-model arm with the
   same adaptation and otherwise equal parts (`ConfiguredArm.beside_clusters`). Not measured unless exactly one
   such arm is configured, and has a seed. None for one-model arms.
@@ -29,6 +31,8 @@ from experiments.results.statistics.comparisons import Compared, Comparison
 from experiments.results.statistics.intervals import (
     FEWEST_SEEDS,
     Estimate,
+    GainOverBest,
+    Interval,
     NamedGain,
     gain_estimate,
     mean_estimate,
@@ -41,6 +45,12 @@ from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import Column, InTerminal, Place, Row, Table
 
 BEST, ORACLE = "the best", "the oracle"
+
+CHOICE = (
+    "The choice can only lower gains over the best on average, but their intervals do not account for it: an "
+    "arm is measurably above the best only if the intervals of its gains over all baselines are above 0. If "
+    "that over the best is and others are not, the cell names these."
+)
 
 CLUSTERS = (
     "Clusters, same adaptation is what clusters add: the gain over the one-model arm with the same "
@@ -97,10 +107,16 @@ def best_oracle(compared: Compared) -> Choice:
     return _highest(lambda configured: configured.is_oracle, compared)
 
 
-def gain_over_best(arm: Comparison, compared: Compared) -> NamedGain | None:
+def gain_over_best(arm: Comparison, compared: Compared) -> GainOverBest | None:
     """The gain over the best baseline; None for that arm, and without baselines."""
     best = compared.once(best_without_clusters)
-    return None if arm is best.arm or not compared.has_baselines else _gain(arm, best.name, compared)
+    if arm is best.arm or not compared.has_baselines:
+        return None
+    gain = _gain(arm, best.name, compared)
+    not_above = [
+        name for name in best.finished if name != arm.arm and not _is_above_0(_gain(arm, name, compared).ci95)
+    ]
+    return GainOverBest(gain.mean, gain.ci95, gain.per_seed, gain.ci95_joint, gain.over, tuple(not_above))
 
 
 def gain_of_clusters(arm: Comparison, compared: Compared) -> NamedGain | None:
@@ -119,8 +135,7 @@ def gap_closed(arm: Comparison, compared: Compared) -> Estimate | None:
     if best is None or oracle is None or arm in (best, oracle):
         return None
     shares: dict[int, float | None] = {}
-    interval = _gain(oracle, best.arm, compared).ci95
-    if interval is not None and interval[0] > 0:
+    if _is_above_0(_gain(oracle, best.arm, compared).ci95):
         below, above, values = _accuracies(best), _accuracies(oracle), _accuracies(arm)
         gaps = {seed: above[seed] - below[seed] for seed in below.keys() & above.keys()}
         shares = {
@@ -146,6 +161,10 @@ def _highest(is_one: Callable[[ConfiguredArm], bool], compared: Compared) -> Cho
         [name for name in names if name not in finished],
         shared,
     )
+
+
+def _is_above_0(interval: Interval | None) -> bool:
+    return interval is not None and interval[0] > 0
 
 
 def _accuracies(arm: Comparison) -> dict[int, float]:
@@ -192,10 +211,13 @@ class BesideColumn(Column):
 
 
 def _named(cell: Cell, estimate: Estimate) -> Cell:
-    """The cell of an estimate, with the name of the arm that it is over."""
+    """The cell of an estimate, with the arm that it is over, and those that it is not shown to be above."""
     if not isinstance(estimate, NamedGain) or estimate.over is None:
         return cell
-    return replace(cell, note=f"over {estimate.over}")
+    note = f"over {estimate.over}"
+    if isinstance(estimate, GainOverBest) and estimate.not_above and _is_above_0(estimate.ci95):
+        note += ",\nnot measurably\n" + ",\n".join(f"above {name}" for name in estimate.not_above)
+    return replace(cell, note=note)
 
 
 def _columns(summary: Summary) -> list[Column]:
@@ -233,7 +255,8 @@ def _on_the_best(best: Choice) -> str:
         found += f", with {best.criterion}"
     elif not best.unfinished:
         found += ", the only baseline"
-    return f"{found}; {best.omission}." if best.unfinished else f"{found}."
+    found += f"; {best.omission}." if best.unfinished else "."
+    return f"{found} {CHOICE}" if len(best.finished) > 1 else found
 
 
 def _on_the_gap(best: Choice, oracle: Choice) -> str:

@@ -20,7 +20,7 @@ once. A median, and each of its seeds, is {low, high, status}: a number that is 
 high; a time after the horizon has no upper bound (null, ">="), a time up to the first evaluation has only an
 upper one ("<="). `level` is the true level of `interval`. With under three seeds there are no intervals. A
 comparison with the reference arm is null for that arm itself, and one with another arm, whose name is in
-`over`, as baselines.py describes it; `gain_after_drift_pp` and `below_after_drift`
+`over`, as baselines.py describes it (so is `not_above`); `gain_after_drift_pp` and `below_after_drift`
 are null unless a mass event is before the horizon in every run; the mean of a figure that was not measured in
 every seed is null.
 

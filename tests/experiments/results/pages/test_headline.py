@@ -106,10 +106,27 @@ def test_the_headline_is_on_one_arm_with_its_gains_over_the_reference_and_the_be
 
 
 def test_a_headline_states_a_loss_and_what_is_not_measurable():
-    runs = GLOBAL + an_arm("fielding", 0.42, 0.5, 0.46) + PRIOR
+    runs = GLOBAL + an_arm("fielding", 0.34, 0.42, 0.38) + PRIOR
     assert headline(runs, configured=BASELINES, headline="fielding")[0] == (
-        "fielding has a mean accuracy of 35.5 %, neither measurably above nor below (-2.0 pp [-7.0, +3.0]) "
-        "global and 7.0 pp [2.0, 12.0] below prior, the best arm without clusters."
+        "fielding has a mean accuracy of 31.5 %, 6.0 pp [1.0, 11.0] below global and 11.0 pp [6.0, 16.0] "
+        "below prior, the best arm without clusters."
+    )
+
+
+def test_a_loss_against_the_best_is_stated_only_if_the_joint_interval_shows_it():
+    # Over prior -5, -7, -9 pp: 4.303 * 2 / sqrt(3) = 5.0 by itself, and 7.2 for two arms at once.
+    runs = GLOBAL + an_arm("fielding", 0.46, 0.46, 0.46) + PRIOR
+    assert headline(runs, configured=BASELINES, headline="fielding")[0].endswith(
+        "and not measurably above (-7.0 pp [-12.0, -2.0]) prior, the best arm without clusters."
+    )
+
+
+def test_an_arm_is_above_the_best_only_if_it_is_shown_to_be_above_every_baseline():
+    # Over prior 5 pp in each seed; over global 12, 0, 12 pp, whose mean is larger and whose interval is wide.
+    runs = an_arm("global", 0.46, 0.7, 0.46) + FIELDING + an_arm("prior", 0.6, 0.6, 0.6)
+    assert headline(runs, configured=BASELINES, headline="fielding")[0].endswith(
+        "and not measurably above the best arm without clusters (+5.0 pp [+5.0, +5.0] over prior, but not "
+        "measurably above global)."
     )
 
 

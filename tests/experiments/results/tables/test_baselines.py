@@ -2,10 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from experiments.results.reading.configured_arms import configured_arms
-from experiments.results.tables.baselines import TABLE
+from experiments.results.statistics.comparisons import Compared, MeasuredRun, comparisons
+from experiments.results.statistics.horizon import common_horizon
+from experiments.results.statistics.time_to_accuracy import accuracy_curve
+from experiments.results.tables.baselines import TABLE, gain_over_best
 from experiments.results.tables.summary import summarise
 from experiments.results.tables.table import text_table
 from tests.experiments.synthetic_runs import a_run
@@ -38,16 +42,25 @@ ACCURACIES = {
 }
 
 
-def a_summary(*arms, **accuracies):
-    """The summary of these arms, whose accuracy in each seed is that of `ACCURACIES` but for `accuracies`."""
-    runs = [
+def runs_of(arms, accuracies):
+    """The runs of these arms, whose accuracy in each seed is that of `ACCURACIES` but for `accuracies`."""
+    return [
         a_run(arm["name"], seed, [value, value])
         for arm in arms
         for seed, value in enumerate({**ACCURACIES, **accuracies}[arm["name"]])
         if value is not None
     ]
-    configured = configured_arms({"arm": arms})
-    return summarise(runs, name="x", window=1, reference_arm=arms[0]["name"], configured=configured)
+
+
+def a_summary(*arms, **accuracies):
+    """The summary of these runs."""
+    return summarise(
+        runs_of(arms, accuracies),
+        name="x",
+        window=1,
+        reference_arm=arms[0]["name"],
+        configured=configured_arms({"arm": arms}),
+    )
 
 
 def rows_of(*arms, **accuracies):
@@ -249,6 +262,43 @@ def test_cells_name_the_arm_that_a_gain_is_over():
     ]
     assert cells["tuned"][1:] == ["the best", "-", "the best"]
     assert (cells["global"][0], cells["oracle"][3]) == ("reference", "the oracle")
+
+
+NOISY = {"global": (0.44, 0.56, 0.44), "tuned": (0.50, 0.50, 0.50), "fielding": (0.55, 0.56, 0.57)}
+"""The best is `tuned`, by a hair; `global` varies, so that `fielding` is not shown to be above it."""
+
+
+def test_a_cell_names_the_baselines_that_an_arm_is_not_shown_to_be_above_although_it_is_above_the_best():
+    summary = a_summary(PLAIN, ADAPTED, FIELDING, **NOISY)
+    gain = summary.rows[-1]["gain_over_best_pp"]
+    assert gain.not_above == ("global",)
+    assert gain.as_json()["not_above"] == ["global"]
+    assert lines(summary)[1]["fielding"][1] == (
+        "+6.0 pp [+3.5, +8.5] over tuned, not measurably above global"
+    )
+    shown = a_summary(PLAIN, ADAPTED, FIELDING, **{**NOISY, "global": (0.45, 0.46, 0.47)})
+    assert shown.rows[-1]["gain_over_best_pp"].not_above == ()
+    assert lines(shown)[1]["fielding"][1] == "+6.0 pp [+3.5, +8.5] over tuned"
+
+
+def test_an_arm_level_with_the_best_is_hardly_ever_shown_to_be_above_all_baselines():
+    # `global` is level with the arm and varies; `tuned` is below both and does not. Where chance puts
+    # `global` last, `tuned` is taken for the best, and the interval of the gain over it alone is above 0.
+    rng, arms = np.random.default_rng(3), (PLAIN, ADAPTED, FIELDING)
+    above_the_chosen = above_all = 0
+    for _ in range(50):
+        level, varied = 0.5 + rng.normal(0.0, 0.001, 5), 0.5 + rng.normal(0.0, 0.05, 5)
+        runs = runs_of(arms, {"global": varied, "tuned": [0.49] * 5, "fielding": level})
+        curves = [accuracy_curve(run, 1) for run in runs]
+        horizon = common_horizon(runs, curves)
+        measured = [MeasuredRun.of(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
+        configured = configured_arms({"arm": arms})
+        compared = Compared(comparisons(measured, "global", configured), horizon, configured)
+        gain = gain_over_best(compared.arms[-1], compared)
+        above_the_chosen += gain.ci95[0] > 0
+        above_all += gain.ci95[0] > 0 and not gain.not_above
+    assert above_the_chosen > 0.2 * 50
+    assert above_all <= 0.06 * 50  # 2.5 % in the long run
 
 
 def test_gains_over_a_reference_arm_with_clusters_or_an_adaptation_name_it():
