@@ -11,8 +11,9 @@ Nothing is measured unless some arm is a baseline; then each arm has
   same adaptation and otherwise equal parts (`ConfiguredArm.beside_clusters`). Not measured unless exactly one
   such arm is configured, and has a seed. None for one-model arms.
 * `gap_closed`, (arm - best) / (oracle - best) seed by seed, where the oracle is the best of the arms with
-  that clusterer, chosen in the same way. Not measured unless the 95 % interval of oracle - best lies above 0.
-  None for these two arms, and without an oracle.
+  that clusterer, chosen in the same way. Not measured unless oracle - best is above 0 in every seed and in
+  its whole 95 % interval: a ratio to a gap near 0 has no mean. None for baselines, for that oracle, and
+  without an oracle.
 
 They are paired by seed, over the seeds that both arms have; `per_seed` is None for others. As in all tables,
 only seeds that the reference arm has finished count, so that all figures of a seed can be compared. `over` is
@@ -131,18 +132,15 @@ def gain_of_clusters(arm: Comparison, compared: Compared) -> NamedGain | None:
 
 def gap_closed(arm: Comparison, compared: Compared) -> Estimate | None:
     """The share of the gap between the best baseline and the oracle that the arm closes."""
-    best, oracle = compared.once(best_without_clusters).arm, compared.once(best_oracle).arm
-    if best is None or oracle is None or arm in (best, oracle):
+    chosen = compared.once(best_without_clusters)
+    best, oracle = chosen.arm, compared.once(best_oracle).arm
+    if best is None or oracle is None or arm is oracle or arm.arm in chosen.finished:
         return None
-    shares: dict[int, float | None] = {}
-    if _is_above_0(_gain(oracle, best.arm, compared).ci95):
-        below, above, values = _accuracies(best), _accuracies(oracle), _accuracies(arm)
-        gaps = {seed: above[seed] - below[seed] for seed in below.keys() & above.keys()}
-        shares = {
-            seed: (values[seed] - below[seed]) / gaps[seed] if gaps[seed] else None
-            for seed in values
-            if seed in gaps
-        }
+    shares: dict[int, float] = {}
+    below, above, values = _accuracies(best), _accuracies(oracle), _accuracies(arm)
+    gaps = {seed: above[seed] - below[seed] for seed in below.keys() & above.keys()}
+    if _is_above_0(_gain(oracle, best.arm, compared).ci95) and min(gaps.values()) > 0:
+        shares = {seed: (values[seed] - below[seed]) / gaps[seed] for seed in values if seed in gaps}
     found = mean_estimate(list(shares.values()))
     return Estimate(found.mean, found.ci95, [shares.get(seed) for seed in arm.seed_ids])
 
@@ -230,8 +228,7 @@ def _columns(summary: Summary) -> list[Column]:
         BesideColumn("gain_of_clusters_pp", "clusters, same adaptation", points_scale),
     ]
     if oracle is not None:
-        itself = {**of_best, oracle: ORACLE}
-        columns.append(BesideColumn("gap_closed", "gap closed", percent_scale, itself=itself))
+        columns.append(BesideColumn("gap_closed", "gap closed", percent_scale, itself={oracle: ORACLE}))
     return columns
 
 
@@ -266,8 +263,8 @@ def _on_the_gap(best: Choice, oracle: Choice) -> str:
     several = f" {oracle.name} has {oracle.criterion}." if len(oracle.finished) > 1 else ""
     missing = f" Of the oracles, {oracle.omission}." if oracle.unfinished else ""
     return (
-        f"Gap closed is (arm - {best.name}) / ({oracle.name} - {best.name}), seed by seed; n/a unless the "
-        f"interval of {oracle.name} - {best.name} lies above 0.{several}{missing}"
+        f"Gap closed is (arm - {best.name}) / ({oracle.name} - {best.name}), seed by seed; n/a unless "
+        f"{oracle.name} - {best.name} is above 0 in every seed and in its whole interval.{several}{missing}"
     )
 
 

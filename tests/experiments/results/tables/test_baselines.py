@@ -125,6 +125,7 @@ def test_the_gap_closed_is_a_share_of_that_between_the_best_and_the_oracle_seed_
     assert closed.per_seed == pytest.approx([0.2, 0.4, 0.6])
     assert (closed.mean, *closed.ci95) == pytest.approx((0.4, 0.4 - HALF / 10, 0.4 + HALF / 10), abs=1e-5)
     assert rows["tuned"]["gap_closed"] is rows["oracle"]["gap_closed"] is None
+    assert rows["global"]["gap_closed"] is None
 
 
 @pytest.mark.parametrize(
@@ -133,11 +134,25 @@ def test_the_gap_closed_is_a_share_of_that_between_the_best_and_the_oracle_seed_
         (0.53, 0.60, 0.52),
         (0.62, 0.61, 0.54),
         (0.62, 0.70, None),
-    ],  # gaps 1, 0, -1; 10, 1, 1; under three seeds
+        (0.52, 0.70, 0.63),
+    ],  # gaps 1, 0, -1; 10, 1, 1; under three seeds; 0 in one seed
 )
 def test_a_gap_that_is_not_shown_to_be_above_0_cannot_be_closed(oracle):
     closed = rows_of(*ALL, oracle=oracle)["both"]["gap_closed"]
     assert (closed.mean, closed.per_seed) == (None, [None] * 3)
+
+
+def test_one_seed_in_which_the_oracle_is_no_better_than_the_best_leaves_the_gap_unmeasured():
+    # Gaps of 10, 10, 10, 10, 9 and then of 10, ..., -0.1 pp: both intervals are above 0.
+    best, others = (0.5,) * 6, {"global": (0.4,) * 6, "fielding": (0.55,) * 6, "both": (0.55,) * 6}
+    shown = rows_of(*ALL, tuned=best, oracle=(0.6,) * 5 + (0.59,), **others)["both"]["gap_closed"]
+    assert shown.mean == pytest.approx((5 * 0.5 + 5 / 9) / 6)
+    summary = a_summary(*ALL, tuned=best, oracle=(0.6,) * 5 + (0.499,), **others)
+    assert summary.rows[-1]["gain_over_best_pp"].ci95[0] > 0
+    assert summary.rows[3]["gap_closed"].mean is None
+    assert TABLE.note(summary).endswith(
+        "n/a unless oracle - tuned is above 0 in every seed and in its whole interval."
+    )
 
 
 def test_without_an_oracle_there_is_no_gap_and_no_column_of_it():
@@ -260,7 +275,7 @@ def test_cells_name_the_arm_that_a_gain_is_over():
         *("+9.0 pp [-3.4, +21.4]", "+4.0 pp [-1.0, +9.0] over tuned", "+4.0 pp [-1.0, +9.0] over tuned"),
         "40.0 % [-9.7, 89.7]",
     ]
-    assert cells["tuned"][1:] == ["the best", "-", "the best"]
+    assert cells["tuned"][1:] == ["the best", "-", "-"]
     assert (cells["global"][0], cells["oracle"][3]) == ("reference", "the oracle")
 
 
