@@ -9,10 +9,12 @@ Amounts of data are in bytes, times in virtual seconds. Quantities that need mor
 * `models_trained_per_client` is the number of models uploaded for training, per completed visit. It is exact
   if no packet is lost and every visit completes, and an upper bound otherwise: packets that are sent again
   count, and so do uploads that a drop-out or an abandonment cut short.
-* `trained_samples_per_client` is the number of samples that training passed over, divided by the number of
-  all clients: models uploaded for training x local steps x batch size of the arm, with the bound of
-  `models_trained_per_client`, and what an adaptation trained. What clients train on request is not in it.
-  None if the log does not have the size of a model, or a schedule may set local steps or batch size.
+* `trained_samples_per_client` is models uploaded for training x local steps x batch size of the arm, plus the
+  samples that an adaptation trained on, in whole samples, divided by the number of all clients. Packets that
+  were sent again count, and so do uploads that were cut short, as far as they came. Not counted are visits
+  that ended before their upload, although they may have trained, and what clients train on request (FlexCFL):
+  it is no bound of what was trained, in either direction. None if the log does not have the size of a model,
+  or a schedule may set local steps or batch size.
 * `adaptation_s_per_client` is the time that a client computes for its adaptation, on average over all
   clients; None without an adaptation.
 * `waiting_for_responses_s` is the time from the end of a round to the dispatch of the next one, in which no
@@ -50,8 +52,9 @@ from experiments.results.tables.table import (
 )
 
 TRAINED_SAMPLES = (
-    "Samples trained per client are those of federated training (models uploaded x local steps x batch size, "
-    "an upper bound if uploads were cut short or sent again) and of adaptations, over the number of clients."
+    "Samples trained per client count models uploaded (also those cut short, or with packets sent again) x "
+    "local steps x batch size, and what adaptations train, over all clients; not visits that ended before "
+    "their upload, nor training on request."
 )
 
 NOTE = (
@@ -127,7 +130,10 @@ def _trained_samples_per_client(arm: Comparison, compared: Compared) -> Estimate
 
 
 def _samples_per_client(run: MeasuredRun, per_visit: float | None) -> float | None:
-    """The samples trained per client up to the horizon, with so many per model and visit; None if unknown."""
+    """The samples trained per client up to the horizon, with so many per model and visit; None if unknown.
+
+    Their sum over clients is a whole number: a part of an upload counts as so many samples, rounded.
+    """
     found = run.once(trained)
     count = int(np.searchsorted(found.closed_s, run.horizon.horizon_s, side="right"))
     if not found.num_clients:
@@ -137,7 +143,7 @@ def _samples_per_client(run: MeasuredRun, per_visit: float | None) -> float | No
     models, adapted = found.models[count - 1], found.adaptation_samples[count - 1]
     federated = 0.0 if models == 0 else math.nan if per_visit is None else models * per_visit
     samples = float(federated + adapted)
-    return samples / found.num_clients if math.isfinite(samples) else None
+    return round(samples) / found.num_clients if math.isfinite(samples) else None
 
 
 def _adaptation_s_per_client(run: MeasuredRun) -> float | None:

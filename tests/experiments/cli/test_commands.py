@@ -69,7 +69,7 @@ def test_targets_baselines_and_the_headline_are_set_without_running_anything_aga
     assert "small: time to 20.0 %, against global" in ended.out
     assert "small: time to global's accuracy at the horizon (" in ended.out
     assert "small: gains over arms without clusters" in ended.out
-    assert " Samples trained per client are " in " ".join(ended.out.split())
+    assert " Samples trained per client count models uploaded " in " ".join(ended.out.split())
     assert {path: path.stat().st_mtime_ns for path in logs} == logs
     assert "baseline = true" in recorded.read_text()
     page = Path("runs/small/report.html").read_text()

@@ -122,7 +122,7 @@ def test_samples_trained_have_a_column_where_logs_have_the_size_of_a_model(tmp_p
     store(directory, run)  # each round, four clients upload three models of 100 bytes
     (section,) = sections([MeasuredDirectory.read(directory, "known")])
     assert [cell.figure for cell in column(runs_table(section), "samples trained per client")] == ["600"]
-    assert "Samples trained per client are those of" in " ".join(runs_notes(section))
+    assert "Samples trained per client count models uploaded" in " ".join(runs_notes(section))
 
 
 def test_agreement_with_concepts_and_honest_clients_have_columns_where_they_are_known(tmp_path):

@@ -268,6 +268,21 @@ def test_samples_trained_per_client_are_models_uploaded_times_the_samples_of_a_v
     assert costs_of(run, configured=unknown)["trained_samples_per_client"]["per_seed"] == [None]
 
 
+def test_samples_trained_are_whole_whatever_part_of_an_upload_came_and_however_bytes_were_added():
+    run = a_run("global", 0, [0.5])
+    run.header["num_parameters"] = 25
+    configured = configured_arms(
+        {"arm": [{"name": "global", "training": {"local_steps": 5, "batch_size": 4}}]}
+    )
+
+    def samples(upload_bytes):
+        run.records[0] = a_record(0, upload_bytes=upload_bytes)
+        return costs_of(run, configured=configured)["trained_samples_per_client"]["per_seed"]
+
+    assert samples(300.0 - 1e-9) == samples(300.0 + 1e-9) == [15.0]
+    assert samples(312.0) == [62 / 4]  # 12 bytes of 100 are 2.4 of 20 samples
+
+
 @pytest.mark.parametrize(("upload_bytes", "samples"), [(300.0, (3 * 5 * 4 + 80) / 4), (0.0, 80 / 4)])
 def test_what_an_adaptation_trains_is_part_of_the_samples_and_has_its_own_time(upload_bytes, samples):
     run = a_run("global", 0, [0.5, 0.5], upload_bytes=upload_bytes)
