@@ -74,7 +74,7 @@ def adjusted_rand_index(run: MeasuredRun) -> float | None:
     return run.once(agreement_with_concepts).mean(run.horizon.horizon_s)
 
 
-def over_reference(summary: Summary) -> str:
+def _over_reference(summary: Summary) -> str:
     """The heading of gains over the reference arm: "gain" where no arm is a baseline."""
     if not summary.comparison.has_baselines:
         return "gain"
@@ -97,16 +97,17 @@ def joint_note(summary: Summary, key: str, what: str) -> list[str]:
     return [f"Intervals of {what} that hold for all arms at once (Bonferroni, 95 %): {', '.join(shown)}."]
 
 
-def _trains_unevenly(summary: Summary) -> bool:
-    """Whether arms may train very different amounts: some are baselines, or adapt their model."""
+def _has_trained(summary: Summary) -> bool:
+    """Whether it has the samples trained: arms adapt their models, and no table of baselines has them."""
     compared = summary.comparison
-    return compared.has_baselines or bool(compared.whose(lambda configured: configured.has_adaptation))
+    adapt = compared.whose(lambda configured: configured.has_adaptation)
+    return bool(adapt) and not compared.has_baselines
 
 
 def _columns(summary: Summary) -> list[Column]:
     mean, over, *others = TABLE.columns
-    trained = [TRAINED] if _trains_unevenly(summary) else []
-    return [mean, replace(over, heading=over_reference(summary)), *others, *trained]
+    trained = [TRAINED] if _has_trained(summary) else []
+    return [mean, replace(over, heading=_over_reference(summary)), *others, *trained]
 
 
 def _note(summary: Summary) -> str:
@@ -119,7 +120,7 @@ def _note(summary: Summary) -> str:
         f"{statistic}; gains over {summary.reference_arm} are paired by seed. "
         f"{at_their_own_levels(gain.ci95 for gain in gains)}{MEAN_ACCURACY}{after_drift} {FINAL}"
         f"{' ' + ADJUSTED_RAND_INDEX if knows_concepts else ''}"
-        f"{' ' + TRAINED_SAMPLES if _trains_unevenly(summary) else ''}"
+        f"{' ' + TRAINED_SAMPLES if _has_trained(summary) else ''}"
     )
 
 

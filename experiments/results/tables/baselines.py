@@ -39,8 +39,9 @@ from experiments.results.statistics.intervals import (
     mean_estimate,
 )
 from experiments.results.statistics.scales import percent_scale, points_scale
-from experiments.results.tables.accuracy import joint_note, mean_accuracy, over_reference
+from experiments.results.tables.accuracy import joint_note, mean_accuracy
 from experiments.results.tables.cells import NOTHING, Cell
+from experiments.results.tables.costs import TRAINED, TRAINED_SAMPLES
 from experiments.results.tables.notes import at_their_own_levels
 from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import Column, InTerminal, Place, Row, Table
@@ -223,13 +224,12 @@ def _columns(summary: Summary) -> list[Column]:
     best, oracle = compared.once(best_without_clusters).name, compared.once(best_oracle).name
     of_best = {} if best is None else {best: BEST}
     columns: list[Column] = [
-        Column("gain_pp", over_reference(summary), points_scale),
         BesideColumn("gain_over_best_pp", "over the best without clusters", points_scale, itself=of_best),
         BesideColumn("gain_of_clusters_pp", "clusters, same adaptation", points_scale),
     ]
     if oracle is not None:
         columns.append(BesideColumn("gap_closed", "gap closed", percent_scale, itself={oracle: ORACLE}))
-    return columns
+    return [*columns, TRAINED]
 
 
 def _note(summary: Summary) -> str:
@@ -237,7 +237,8 @@ def _note(summary: Summary) -> str:
     best, oracle = compared.once(best_without_clusters), compared.once(best_oracle)
     estimates = [row[key] for row in summary.rows for key in TABLE.quantities if row[key] is not None]
     count = at_their_own_levels(item.ci95 for item in estimates)
-    return " ".join(filter(None, [_on_the_best(best), count.rstrip(), CLUSTERS, _on_the_gap(best, oracle)]))
+    texts = [_on_the_best(best), count.rstrip(), CLUSTERS, _on_the_gap(best, oracle), TRAINED_SAMPLES]
+    return " ".join(filter(None, texts))
 
 
 def _on_the_best(best: Choice) -> str:

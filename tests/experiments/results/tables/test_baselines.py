@@ -9,7 +9,9 @@ from experiments.results.reading.configured_arms import configured_arms
 from experiments.results.statistics.comparisons import Compared, MeasuredRun, comparisons
 from experiments.results.statistics.horizon import common_horizon
 from experiments.results.statistics.time_to_accuracy import accuracy_curve
+from experiments.results.tables.accuracy import TABLE as ACCURACY
 from experiments.results.tables.baselines import TABLE, gain_over_best
+from experiments.results.tables.costs import TRAINED_SAMPLES
 from experiments.results.tables.summary import summarise
 from experiments.results.tables.table import text_table
 from tests.experiments.synthetic_runs import a_run
@@ -67,10 +69,22 @@ def rows_of(*arms, **accuracies):
     return {row.arm: row for row in a_summary(*arms, **accuracies).rows}
 
 
-def lines(summary):
-    """The text of each cell, by arm, below the headings."""
+BEST, CLUSTERS, GAP, TRAINED = (
+    "over the best without clusters",
+    "clusters, same adaptation",
+    "gap closed",
+    "samples trained per client",
+)
+
+
+def headings_of(summary, table=TABLE):
+    return text_table(table.shown_columns(summary), summary.rows).headings
+
+
+def cell(summary, arm, heading):
+    """The text of a cell."""
     table = text_table(TABLE.shown_columns(summary), summary.rows)
-    return table.headings, {arm: [" ".join(cell.lines) for cell in cells] for arm, cells in table.rows}
+    return " ".join(dict(table.rows)[arm][table.headings.index(heading)].lines)
 
 
 ALL = (PLAIN, ADAPTED, FIELDING, BOTH, ORACLE)
@@ -150,19 +164,15 @@ def test_one_seed_in_which_the_oracle_is_no_better_than_the_best_leaves_the_gap_
     summary = a_summary(*ALL, tuned=best, oracle=(0.6,) * 5 + (0.499,), **others)
     assert summary.rows[-1]["gain_over_best_pp"].ci95[0] > 0
     assert summary.rows[3]["gap_closed"].mean is None
-    assert TABLE.note(summary).endswith(
-        "n/a unless oracle - tuned is above 0 in every seed and in its whole interval."
+    assert "n/a unless oracle - tuned is above 0 in every seed and in its whole interval." in TABLE.note(
+        summary
     )
 
 
 def test_without_an_oracle_there_is_no_gap_and_no_column_of_it():
     summary = a_summary(PLAIN, FIELDING)
     assert [row["gap_closed"] for row in summary.rows] == [None, None]
-    assert lines(summary)[0] == [
-        "over one model",
-        "over the best without clusters",
-        "clusters, same adaptation",
-    ]
+    assert headings_of(summary) == [BEST, CLUSTERS, TRAINED]
 
 
 def test_of_several_oracles_and_of_equal_baselines_the_highest_and_the_first_count():
@@ -178,9 +188,9 @@ def test_the_note_names_all_oracles_and_those_that_are_not_finished():
     other, third = an_arm("other", "oracle"), an_arm("third", "oracle")
     note = TABLE.note(a_summary(*ALL, other, third, other=(0.72, 0.80, 0.73), third=(None,) * 3))
     assert "Gap closed is (arm - tuned) / (other - tuned), seed by seed" in note
-    assert note.endswith(
+    assert (
         " other has the highest mean accuracy of oracle, other over the 3 seeds that all of them have. Of "
-        "the oracles, third has finished no seed in common with the first arm."
+        "the oracles, third has finished no seed in common with the first arm. " in note
     )
 
 
@@ -243,7 +253,7 @@ def test_a_baseline_without_a_finished_seed_is_named_and_the_best_is_that_of_tho
 def test_while_no_baseline_is_finished_the_table_is_shown_and_says_so():
     summary = a_summary(FIELDING, BOTH, ADAPTED, tuned=(None,) * 3)
     assert TABLE.says_something(summary)
-    assert lines(summary)[1]["both"][1:] == ["n/a", "n/a over tuned"]
+    assert [cell(summary, "both", heading) for heading in (BEST, CLUSTERS)] == ["n/a", "n/a over tuned"]
     assert TABLE.note(summary).startswith(
         "Which arm is the best without clusters is not known: tuned has finished no seed in common with the "
         "first arm."
@@ -254,8 +264,8 @@ def test_a_one_model_arm_that_is_not_finished_is_told_from_a_missing_one():
     summary = a_summary(*ALL, tuned=(None,) * 3)
     gain = summary.rows[-1]["gain_of_clusters_pp"]
     assert (gain.over, gain.mean) == ("tuned", None)
-    assert lines(summary)[1]["oracle"][2] == "n/a over tuned"
-    assert lines(a_summary(PLAIN, BOTH))[1]["both"][2] == "n/a"
+    assert cell(summary, "oracle", CLUSTERS) == "n/a over tuned"
+    assert cell(a_summary(PLAIN, BOTH), "both", CLUSTERS) == "n/a"
     twice = a_summary(PLAIN, {**PLAIN, "name": "tuned", "detectors": {}}, FIELDING, tuned=(None,) * 3)
     assert twice.rows[-1]["gain_of_clusters_pp"].over is None  # two are alike, although one is not finished
 
@@ -267,16 +277,17 @@ def test_without_a_baseline_nothing_is_measured_and_nothing_shown():
 
 
 def test_cells_name_the_arm_that_a_gain_is_over():
-    headings, cells = lines(a_summary(*ALL))
-    assert headings == [
-        *("over one model", "over the best without clusters", "clusters, same adaptation", "gap closed")
-    ]
-    assert cells["both"] == [
-        *("+9.0 pp [-3.4, +21.4]", "+4.0 pp [-1.0, +9.0] over tuned", "+4.0 pp [-1.0, +9.0] over tuned"),
+    summary = a_summary(*ALL)
+    assert headings_of(summary) == [BEST, CLUSTERS, GAP, TRAINED]
+    found = {arm: [cell(summary, arm, heading) for heading in (BEST, CLUSTERS, GAP)] for arm in ACCURACIES}
+    assert found["both"] == [
+        "+4.0 pp [-1.0, +9.0] over tuned",
+        "+4.0 pp [-1.0, +9.0] over tuned",
         "40.0 % [-9.7, 89.7]",
     ]
-    assert cells["tuned"][1:] == ["the best", "-", "-"]
-    assert (cells["global"][0], cells["oracle"][3]) == ("reference", "the oracle")
+    assert found["tuned"] == ["the best", "-", "-"]
+    assert found["oracle"][2] == "the oracle"
+    assert "9 comparisons, each" in TABLE.note(summary)  # 4 over the best, 3 of clusters, 2 of the gap
 
 
 NOISY = {"global": (0.44, 0.56, 0.44), "tuned": (0.50, 0.50, 0.50), "fielding": (0.55, 0.56, 0.57)}
@@ -288,12 +299,10 @@ def test_a_cell_names_the_baselines_that_an_arm_is_not_shown_to_be_above_althoug
     gain = summary.rows[-1]["gain_over_best_pp"]
     assert gain.not_above == ("global",)
     assert gain.as_json()["not_above"] == ["global"]
-    assert lines(summary)[1]["fielding"][1] == (
-        "+6.0 pp [+3.5, +8.5] over tuned, not measurably above global"
-    )
+    assert cell(summary, "fielding", BEST) == "+6.0 pp [+3.5, +8.5] over tuned, not measurably above global"
     shown = a_summary(PLAIN, ADAPTED, FIELDING, **{**NOISY, "global": (0.45, 0.46, 0.47)})
     assert shown.rows[-1]["gain_over_best_pp"].not_above == ()
-    assert lines(shown)[1]["fielding"][1] == "+6.0 pp [+3.5, +8.5] over tuned"
+    assert cell(shown, "fielding", BEST) == "+6.0 pp [+3.5, +8.5] over tuned"
 
 
 def test_an_arm_level_with_the_best_is_hardly_ever_shown_to_be_above_all_baselines():
@@ -318,4 +327,17 @@ def test_an_arm_level_with_the_best_is_hardly_ever_shown_to_be_above_all_baselin
 
 def test_gains_over_a_reference_arm_with_clusters_or_an_adaptation_name_it():
     for reference in (BOTH, ADAPTED):
-        assert lines(a_summary(reference, PLAIN, FIELDING))[0][0] == f"over {reference['name']}"
+        assert headings_of(a_summary(reference, PLAIN, FIELDING), ACCURACY)[1] == f"over {reference['name']}"
+    assert headings_of(a_summary(*ALL), ACCURACY)[1] == "over one model"
+
+
+def test_samples_trained_are_beside_baselines_if_there_are_any_and_beside_accuracy_with_adaptations_alone():
+    for arms, tables in (
+        (ALL, [TABLE]),
+        ((an_arm("global"), BOTH), [ACCURACY]),
+        ((an_arm("global"), FIELDING), []),
+    ):
+        summary = a_summary(*arms)
+        shown = [table for table in (ACCURACY, TABLE) if table.says_something(summary)]
+        assert [table for table in shown if TRAINED in headings_of(summary, table)] == tables
+        assert [table for table in shown if TRAINED_SAMPLES in table.note(summary)] == tables
