@@ -251,7 +251,9 @@ class Report(Settings):
     )
     published: Published | None = Field(None, description="published values, shown beside ours")
     headline: str | None = Field(
-        None, description="arm of the report's headline; if omitted, the last arm that is no baseline"
+        None,
+        description="arm of the report's headline; if omitted, with baselines the last arm that is neither "
+        "one of them nor an oracle, and without them all arms",
     )
 
     @model_validator(mode="before")

@@ -60,9 +60,10 @@ def _beside_published(cell: Mapping[str, Any]) -> str:
 def sentences(summary: Summary) -> list[str]:
     """A sentence for each arm but the reference arm, which must be the first, by descending gain.
 
-    If the headline is on one arm, that arm comes first, with its gain over the best arm without clusters too.
-    A warning precedes them if the arms have reached different data. If there is no other arm, or no time in
-    which all runs can be compared, a single sentence states that.
+    If the headline is on one arm, that arm comes first, with its gain over the best arm without clusters too;
+    its gain after drift, which is over the reference arm alone, is a sentence of its own. A warning precedes
+    them if the arms have reached different data. If there is no other arm, or no time in which all runs can
+    be compared, a single sentence states that.
     """
     reference, *rows = summary.rows
     if not rows:
@@ -72,18 +73,18 @@ def sentences(summary: Summary) -> list[str]:
         return ["The runs have no stretch of virtual time in common: nothing can be compared."]
     ordered = sorted(rows, key=_gain, reverse=True)
     gains = [_gain_sentence(row, reference.arm) for row in ordered if row.arm != summary.headline]
-    first = [] if summary.headline is None else [_on_one_arm(summary)]
+    first = [] if summary.headline is None else _on_one_arm(summary)
     if not summary.horizon.is_of_different_data:
         return [*first, *gains]
-    return [" ".join([OTHER_DATA, *first]), *gains]
+    return [" ".join([OTHER_DATA, *first[:1]]), *first[1:], *gains]
 
 
-def _on_one_arm(summary: Summary) -> str:
+def _on_one_arm(summary: Summary) -> list[str]:
     """The sentences on the arm of the headline, with its gains over the reference arm and best baseline."""
     name, reference_arm = summary.headline, summary.reference_arm
     row = next((row for row in summary.rows if row.arm == name), None)
     if row is None:
-        return f"{name}, the arm of the headline, has finished no seed on which it can be compared."
+        return [f"{name}, the arm of the headline, has finished no seed on which it can be compared."]
     gain, best, after = (row[key] for key in ("gain_pp", "gain_over_best_pp", "gain_after_drift_pp"))
     is_known = best is not None and best.mean is not None
     chosen = summary.comparison.once(best_without_clusters)
@@ -98,7 +99,9 @@ def _on_one_arm(summary: Summary) -> str:
     text = f"{name}{first} has a mean accuracy of {mean}{', ' if beside else ''}{' and '.join(beside)}."
     if best is not None and not is_known:
         text += f" Its gain over {BEST} is not known{f': {chosen.omission}' if chosen.unfinished else ''}."
-    return text if after is None else f"{text} After the mass event it is {_beside(after)} {reference_arm}."
+    if after is None:
+        return [text]
+    return [text, f"After the mass event, {name} is {_beside(after)} {reference_arm}."]
 
 
 def _gain(row: Row) -> float:

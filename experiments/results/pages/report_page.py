@@ -179,6 +179,7 @@ def write_report(
         drift_sentence=drift_sentence(summary.finished, summary.reference_arm, settings),
         sentences=sentences(summary),
         headline_arm=summary.headline,
+        num_others=len({row.arm for row in summary.rows} - {summary.reference_arm, summary.headline}),
         horizon_note=horizon_note(summary),
         warnings=[as_warning(text) for text in summary.warnings()],
         heard_note=heard_note(summary),

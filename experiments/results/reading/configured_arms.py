@@ -64,14 +64,15 @@ def configured_arms(experiment: Mapping[str, Any]) -> dict[str, ConfiguredArm]:
 
 
 def headline_arm(experiment: Mapping[str, Any]) -> str | None:
-    """The arm of the report's headline: `report.headline`, or with baselines the last arm that is none.
+    """The arm of the report's headline: `report.headline`, or with baselines the last arm of the others.
 
-    None if neither is configured.
+    An oracle is not taken unless it is named. None, for a headline on all arms, if there is no such arm.
     """
     named: str | None = experiment["report"].get("headline")
-    if named is not None or not any(arm.get("baseline", False) for arm in experiment["arm"]):
+    arms = configured_arms(experiment)
+    if named is not None or not any(arm.is_baseline for arm in arms.values()):
         return named
-    others = [str(arm["name"]) for arm in experiment["arm"] if not arm.get("baseline", False)]
+    others = [name for name, arm in arms.items() if not arm.is_baseline and not arm.is_oracle]
     return others[-1] if others else None
 
 

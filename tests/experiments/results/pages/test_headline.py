@@ -169,9 +169,10 @@ def test_a_headline_warns_of_different_data_and_has_the_gain_after_the_mass_even
     fast = [a_record(number, step=number) for number in range(10)]
     slow = [a_record(number, step=number // 2) for number in range(10)]
     runs = [FinishedRun("global", 0, {}, fast, TIMING), FinishedRun("slow", 0, {}, slow, TIMING)]
-    [stated] = headline(runs, headline="slow", event_rounds=[5])
+    stated, after = headline(runs, headline="slow", event_rounds=[5])
     assert stated.startswith("By the horizon, arms have reached different data, ")
-    assert stated.endswith(". After the mass event it is level with global.")
+    assert stated.endswith(" slow has a mean accuracy of 50.0 %, level with global.")
+    assert after == "After the mass event, slow is level with global."
 
 
 # -- where the trace knows its concepts ---------------------------------------------------------------------

@@ -43,6 +43,23 @@ def test_names_are_shown_and_never_run(tmp_path):
     assert "&lt;img src=x onerror=alert(1)&gt;" in page
 
 
+def test_a_headline_on_one_arm_has_what_came_after_the_mass_event_in_the_list_alone(
+    tmp_path,
+):
+    trace, report = {"source": "digits", "drift": {"events": [{"round": 1}]}}, {"headline": "fielding"}
+    directory = a_directory(
+        tmp_path, ["global", "fielding"], [0], trace=trace, report={"window": 1, **report}
+    )
+    for arm, accuracy in (("global", 0.25), ("fielding", 0.5)):
+        store(directory, a_run(arm, 0, [0.25, accuracy, accuracy], clusters=[0, 1]))
+    page = body(written(directory))
+    [lead] = re.findall(r'<p class="headline">(.*?)</p>', page)
+    assert lead.startswith("fielding has a mean accuracy of ")
+    assert "mass event" not in lead
+    assert "<li>After the mass event, fielding is 12.5 pp" in page
+    assert "Of the other arms" not in page  # there is none
+
+
 def test_a_page_marks_the_arms_in_which_offline_clients_are_heard(tmp_path):
     mark = "Offline clients heard: fielding. "
     assert mark not in written(realistic_directory(tmp_path / "online", seeds=1, rounds=20, clients=12))

@@ -58,3 +58,10 @@ def test_the_headline_is_on_the_arm_that_is_named_or_on_the_last_that_is_no_base
 ):
     arms = [{"name": name, **({"baseline": True} if name in baselines else {})} for name in "abc"]
     assert headline_arm({"arm": arms, "report": report}) == headline
+
+
+def test_without_a_name_the_headline_skips_oracles():
+    arms = [{"name": "a", "baseline": True}, {"name": "b"}, {"name": "c", "clusterer": {"kind": "oracle"}}]
+    assert headline_arm({"arm": arms, "report": {}}) == "b"
+    assert headline_arm({"arm": arms, "report": {"headline": "c"}}) == "c"
+    assert headline_arm({"arm": arms[::2], "report": {}}) is None
