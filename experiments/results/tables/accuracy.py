@@ -35,7 +35,6 @@ MEAN_ACCURACY = (
     "Mean accuracy is averaged over virtual time, each evaluation holding until the next; it equals the "
     "share of that time at or above a target, averaged over all targets from 0 to 100 %."
 )
-FINAL = "Final gain is that of the final accuracy."
 AFTER_DRIFT = " Gain after drift is over the time from the first mass event of each run."
 ADJUSTED_RAND_INDEX = (
     "The adjusted Rand index compares clusters with the true concepts: 1 if they are the same, as one "
@@ -74,14 +73,18 @@ def adjusted_rand_index(run: MeasuredRun) -> float | None:
     return run.once(agreement_with_concepts).mean(run.horizon.horizon_s)
 
 
+def _over_one_model(summary: Summary) -> bool:
+    """Whether the heading of gains over the reference arm is "over one model", which is not its name."""
+    configured = summary.comparison.reference.configured
+    is_plain = configured is not None and configured.has_one_model and not configured.has_adaptation
+    return is_plain and summary.comparison.has_baselines
+
+
 def _over_reference(summary: Summary) -> str:
     """The heading of gains over the reference arm: "gain" where no arm is a baseline."""
     if not summary.comparison.has_baselines:
         return "gain"
-    reference = summary.comparison.reference
-    configured = reference.configured
-    is_plain = configured is not None and configured.has_one_model and not configured.has_adaptation
-    return "over one model" if is_plain else f"over {reference.arm}"
+    return "over one model" if _over_one_model(summary) else f"over {summary.reference_arm}"
 
 
 def joint_note(summary: Summary, key: str, what: str) -> list[str]:
@@ -116,9 +119,11 @@ def _note(summary: Summary) -> str:
     statistic = "Mean and 95 % interval over seeds (Student's t)" if has_intervals else "Mean over seeds"
     after_drift = AFTER_DRIFT if any(row["gain_after_drift_pp"] for row in summary.rows) else ""
     knows_concepts = any_measured([row["adjusted_rand_index"] for row in summary.rows])
+    one_model = ", the one model," if _over_one_model(summary) else ""
     return (
-        f"{statistic}; gains over {summary.reference_arm} are paired by seed. "
-        f"{at_their_own_levels(gain.ci95 for gain in gains)}{MEAN_ACCURACY}{after_drift} {FINAL}"
+        f"{statistic}; gains over {summary.reference_arm}{one_model} are paired by seed. "
+        f"{at_their_own_levels(gain.ci95 for gain in gains)}{MEAN_ACCURACY}{after_drift} Final gain is that "
+        f"of the final accuracy, over {summary.reference_arm}."
         f"{' ' + ADJUSTED_RAND_INDEX if knows_concepts else ''}"
         f"{' ' + TRAINED_SAMPLES if _has_trained(summary) else ''}"
     )
@@ -147,7 +152,7 @@ TABLE = Table(
     ),
     columns_for=_columns,
     note=_note,
-    notes_on_page=lambda summary: joint_note(summary, "gain_pp", "gains"),
+    notes_on_page=lambda summary: joint_note(summary, "gain_pp", "gains in mean accuracy"),
     in_terminal=InTerminal("accuracy over virtual time", is_against_reference=True, in_notebook=True),
     in_many_runs=InManyRuns(
         keys=("adjusted_rand_index",),

@@ -281,7 +281,7 @@ TABLE = Table(
     says_something=lambda summary: summary.comparison.has_baselines,
     note=_note,
     notes_on_page=lambda summary: joint_note(
-        summary, "gain_over_best_pp", "gains over the best without clusters"
+        summary, "gain_over_best_pp", "gains in mean accuracy over the best without clusters"
     ),
     in_terminal=InTerminal("gains over arms without clusters", in_notebook=True),
 )

@@ -327,8 +327,15 @@ def test_an_arm_level_with_the_best_is_hardly_ever_shown_to_be_above_all_baselin
 
 def test_gains_over_a_reference_arm_with_clusters_or_an_adaptation_name_it():
     for reference in (BOTH, ADAPTED):
-        assert headings_of(a_summary(reference, PLAIN, FIELDING), ACCURACY)[1] == f"over {reference['name']}"
-    assert headings_of(a_summary(*ALL), ACCURACY)[1] == "over one model"
+        summary = a_summary(reference, PLAIN, FIELDING)
+        assert headings_of(summary, ACCURACY)[1] == f"over {reference['name']}"
+        assert f"gains over {reference['name']} are paired" in ACCURACY.note(summary)
+    summary = a_summary(*ALL)
+    assert headings_of(summary, ACCURACY)[1] == "over one model"
+    assert "; gains over global, the one model, are paired by seed." in ACCURACY.note(summary)
+    assert "Final gain is that of the final accuracy, over global." in ACCURACY.note(summary)
+    [joint] = TABLE.notes_on_page(summary)
+    assert joint.startswith("Intervals of gains in mean accuracy over the best without clusters that hold")
 
 
 def test_samples_trained_are_beside_baselines_if_there_are_any_and_beside_accuracy_with_adaptations_alone():
