@@ -18,12 +18,13 @@ from experiments.results.tables.table import Place, Shown, Table
 from experiments.results.tables.targets import TargetTable, target_name
 
 ACCURACIES = ("mean_accuracy", "gain_pp", "gain_after_drift_pp", "final_accuracy")
+WITH_BASELINES = ("gain_over_best_pp", "gain_of_clusters_pp", "gap_closed")
 COSTS = (
     *("rounds", "global_reclusterings", "clusters", "moves", "dropouts", "abandoned", "crashed_visits"),
     *("download_bytes", "upload_bytes", "control_bytes", "models_sent", "waiting_for_responses_s"),
     *("trained_samples_per_client", "mean_client_distance", "virtual_time_s", "wall_s"),
 )
-"""The quantities that have a column."""
+"""The quantities that have a column, `WITH_BASELINES` where an arm is a baseline."""
 
 MOST_OPEN_ROWS = 20
 """Most rows of the table that is not folded up."""
@@ -35,9 +36,9 @@ Value = str | int | float | None
 class SeedTable:
     """A row for each arm and seed; numbers are unrounded, and None stands for what was not measured.
 
-    Names of columns end in the unit. Accuracies are shares in [0, 1]; `time_below` and `held_from` are of a
-    target, the n-th of the page; the latter has a lower and an upper bound, without an upper one if the
-    target was not held by the horizon.
+    Names of columns end in the unit. Accuracies are shares in [0, 1]; which arms `WITH_BASELINES` are over is
+    in the table of baselines. `time_below` and `held_from` are of a target, the n-th of the page; the latter
+    has a lower and an upper bound, without an upper one if the target was not held by the horizon.
     """
 
     columns: list[str]
@@ -67,6 +68,7 @@ class SeedTable:
 
 def per_seed_table(summary: Summary) -> SeedTable:
     """The table of the arms that are compared, in their order, and of their seeds."""
+    accuracies = [*ACCURACIES, *(WITH_BASELINES if summary.comparison.has_baselines else ())]
     targets = [
         f"{figure}_target_{number}{unit}"
         for number, _ in enumerate(summary.targets, 1)
@@ -81,14 +83,14 @@ def per_seed_table(summary: Summary) -> SeedTable:
         [
             arm.arm,
             seed,
-            *(_of(row[key], index) for key in ACCURACIES),
+            *(_of(row[key], index) for key in accuracies),
             *(value for table in summary.targets for value in _of_target(summary, table, position, index)),
             *(_of(row[key], index) for key in COSTS),
         ]
         for position, (arm, row) in enumerate(zip(summary.compared, summary.rows, strict=True))
         for index, seed in enumerate(arm.seed_ids)
     ]
-    return SeedTable(["arm", "seed", *ACCURACIES, *targets, *COSTS], rows)
+    return SeedTable(["arm", "seed", *accuracies, *targets, *COSTS], rows)
 
 
 def _of_target(summary: Summary, table: TargetTable, position: int, index: int) -> list[Value]:

@@ -5,18 +5,19 @@ import re
 from urllib.parse import unquote
 
 from experiments.results.pages import write_report
+from experiments.results.reading.configured_arms import configured_arms
 from experiments.results.tables.seeds import per_seed_table
 from experiments.results.tables.summary import summarise
 from tests.experiments.synthetic_runs import a_directory, a_run, store
 
 
-def a_summary():
+def a_summary(**settings):
     runs = [
         a_run(arm, seed, values)
         for arm, values in {"global": [0.25, 0.25, 0.25], "fielding": [0.25, 0.75, 0.75]}.items()
         for seed in (3, 5)
     ]
-    return summarise(runs, name="run", window=1, reference_arm="global", targets=[0.5])
+    return summarise(runs, name="run", window=1, reference_arm="global", targets=[0.5], **settings)
 
 
 def test_a_row_has_the_figures_of_its_arm_and_seed_with_bounds_apart():
@@ -35,6 +36,17 @@ def test_a_row_has_the_figures_of_its_arm_and_seed_with_bounds_apart():
         *((20.0, 20.0), (20.0, 20.0)),
     ]
     assert [row["upload_bytes"] for row in rows] == [900.0] * 4
+
+
+def test_gains_over_arms_without_clusters_have_columns_where_there_are_baselines():
+    arms = [{"name": "global", "clusterer": {"kind": "single"}, "baseline": True}]
+    arms += [{"name": "fielding", "clusterer": {"kind": "fielding"}}]
+    table = per_seed_table(a_summary(configured=configured_arms({"arm": arms})))
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    for gain in ("gain_over_best_pp", "gain_of_clusters_pp"):
+        assert [row[gain] for row in rows] == [None, None, 25.0, 25.0]
+    assert [row["gap_closed"] for row in rows] == [None] * 4
+    assert not {"gain_over_best_pp", "gap_closed"} & {*per_seed_table(a_summary()).columns}
 
 
 def test_the_csv_in_the_page_has_the_unrounded_numbers_of_the_table(tmp_path):
