@@ -96,7 +96,8 @@ class Results:
     def summary(self) -> pd.DataFrame:
         """A row per arm, seed, figure and target: `value` is NaN for a time of which only bounds are known.
 
-        Columns: arm, seed, figure (as in summary.json), target, value, low, high, status.
+        Columns: arm, seed, figure (as in summary.json), target, value, low, high, status, over (the arm that
+        a gain is over, where that is not the reference arm).
         """
         return self._frames.summary
 

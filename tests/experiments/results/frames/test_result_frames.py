@@ -112,6 +112,29 @@ def test_the_summary_has_the_figures_of_every_seed(tmp_path):
     assert frames.table.mean_accuracy_low.isna().all()  # no interval with two seeds
 
 
+def test_frames_name_the_arm_that_a_gain_is_over_if_that_is_not_the_reference_arm(tmp_path):
+    arms = [{"name": name, "clusterer": {"kind": "single"}, "baseline": True} for name in ("global", "prior")]
+    arms += [{"name": "fielding", "clusterer": {"kind": "fielding"}}]
+    directory = a_directory(tmp_path, [], [0], arm=arms, report={"window": 1})
+    for name, accuracy in (("global", 0.25), ("prior", 0.5), ("fielding", 0.75)):
+        store(directory, a_run(name, 0, [accuracy, accuracy]))
+
+    frames = ResultFrames.read(tmp_path)
+    rows = frames.summary[(frames.summary.arm == "fielding")].set_index("figure")
+    row = frames.table.set_index("arm").loc["fielding"]
+
+    assert rows.over["gain_over_best_pp"] == "prior"
+    assert rows.value["gain_over_best_pp"] == row.gain_over_best_pp == 25.0
+    assert row.gain_over_best_pp_over == "prior"
+    assert pd.isna(rows.over["gain_pp"])
+    assert "gain_pp_over" not in frames.table
+    assert "gain_of_clusters_pp_over" not in frames.table  # two arms are alike: nothing was measured
+    for frame in (frames.summary, frames.table):
+        kept = pq.read_table(pa.BufferReader(as_parquet(frame))).to_pydict()
+        assert "prior" in kept["over" if "over" in kept else "gain_over_best_pp_over"]
+    assert b"fielding,0,gain_over_best_pp,,25.0,25.0,25.0,=,prior\n" in as_csv(frames.summary)
+
+
 def test_the_summary_has_each_figure_per_seed_of_summary_json(tmp_path):
     directory = a_directory(tmp_path, ["global", "fielding"], [0, 1])
     for arm, score in (("global", 0.25), ("fielding", 0.5)):
