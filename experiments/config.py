@@ -15,6 +15,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     Field,
+    StrictBool,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -344,7 +345,7 @@ class Arm(PartsRow):
     training: Training = Field(
         {}, validate_default=True, description="settings of [training] that this arm overrides"
     )
-    baseline: bool = Field(
+    baseline: StrictBool = Field(
         False,
         description="whether it is one of the arms without clusters, with the best of which the others are "
         "compared; its clusterer must be single",

@@ -236,6 +236,13 @@ def test_a_baseline_with_clusters_and_a_headline_on_no_arm_or_on_a_baseline_are_
     assert refusal(table) == f"x.toml: {message}"
 
 
+@pytest.mark.parametrize("value", ["true", "yes", 1])
+def test_whether_an_arm_is_a_baseline_is_a_boolean(value: Any) -> None:
+    assert refusal(small_table(arm=[{"name": "a", "baseline": value}, {"name": "b"}])) == (
+        f"x.toml: arm.a.baseline = {value!r}: input should be a valid boolean"
+    )
+
+
 def test_arms_that_are_all_baselines_are_refused() -> None:
     assert refusal(small_table(arm=[{"name": "a", "baseline": True}, {"name": "b", "baseline": True}])) == (
         "x.toml: arm.baseline: every arm is a baseline (a, b); at least one must be none, to be compared "
