@@ -110,7 +110,7 @@ class RoundRecord:
     ] = None
 
     # copies that clients trained for it and that were not finite, so that their models stayed as they were
-    nonfinite_copies: Annotated[int, Logged(since=8, omitted=True, in_table=False)] = 0
+    nonfinite_copies: Annotated[int, Logged(since=8, omitted=True, in_table=False, tracked=False)] = 0
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal; arrays entry by entry, NaN equal to NaN."""

@@ -193,9 +193,7 @@ def test_published_values_of_a_trace_without_concepts_are_refused(
 def test_unknown_names_of_the_other_commands_list_the_choices(driftscale: Driftscale) -> None:
     ended = driftscale("parts", "clustererr")
     assert ended.code == 2
-    assert_names(
-        ended.error, "'clustererr'", "choices: adaptation, aggregator", "did you mean 'clusterer'?"
-    )
+    assert_names(ended.error, "'clustererr'", "choices: adaptation, aggregator", "did you mean 'clusterer'?")
     ended = driftscale("profiles", "show", "toasters")
     assert ended.code == 2
     assert_names(ended.error, "'toasters'", "choices: datacenter, iot")
