@@ -447,7 +447,7 @@ class Experiment(Settings):
         names, others = ([arm.name for arm in self.arm], [arm.name for arm in self.arm if not arm.baseline])
         if not others:
             raise ValueError(
-                f"arm.baseline: every arm is a baseline ({', '.join(names)}); at least one must be none, to "
+                f"arm.baseline: every arm is a baseline ({', '.join(names)}); at least one must not be, to "
                 f"be compared with them"
             )
         headline = self.report.headline

@@ -23,8 +23,8 @@ class AloneSettings(Settings):
 
     steps_per_round: Annotated[float, Number(gt=0, le=MOST_STEPS)] | None = Field(
         None,
-        description="local steps of each client per round, fractions are carried; if omitted, as many as the "
-        "federation takes per client: round.participants x training.local_steps / clients",
+        description="local steps of each client per round, fractions are carried; if omitted, those that a "
+        "federation without drop-outs takes per client: round.participants x training.local_steps / clients",
     )
 
 

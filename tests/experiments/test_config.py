@@ -245,7 +245,7 @@ def test_whether_an_arm_is_a_baseline_is_a_boolean(value: Any) -> None:
 
 def test_arms_that_are_all_baselines_are_refused() -> None:
     assert refusal(small_table(arm=[{"name": "a", "baseline": True}, {"name": "b", "baseline": True}])) == (
-        "x.toml: arm.baseline: every arm is a baseline (a, b); at least one must be none, to be compared "
+        "x.toml: arm.baseline: every arm is a baseline (a, b); at least one must not be, to be compared "
         "with them"
     )
 
