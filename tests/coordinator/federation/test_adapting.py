@@ -216,9 +216,25 @@ class Wide(LocalExecutor):
         return ArrayUpdates(tasks.client, tasks.model, tasks.samples.counts(), wave.steps, delta)
 
 
+def six_rounds(rounds: Adapting, stream: Windows, evaluate_every: int) -> dict[int, bytes]:
+    """The losses of the clients after rounds that are evaluated; the fourth round begins a data step."""
+    everyone, losses = np.arange(stream.num_clients), {}
+    serving = InferencePlan.alike(np.zeros((stream.num_clients, 1), dtype=np.int64))
+    for round_ in range(6):
+        if round_ % 3 == 0:
+            before, step = stream.held(everyone, "train"), stream.step
+            stream.step += 1
+            if step >= 0:
+                rounds.data_changes(round_, everyone, before, step)
+        if (round_ + 1) % evaluate_every == 0:
+            evaluation = rounds.evaluate(round_, serving, everyone, stream.held(everyone, "test"))
+            losses[round_] = evaluation.loss.tobytes()
+    return losses
+
+
 @pytest.mark.parametrize("evaluate_every", [1, 2, 6])
 def test_alone_is_the_plain_loop_of_each_client(evaluate_every: int) -> None:
-    """Six rounds, of which the fourth begins a data step; however often clients are evaluated.
+    """However often clients are evaluated.
 
     A federation of 2 of 3 clients with 4 steps takes 8/3 steps per client and round: 2, 5, 8, 10, 13 and 16
     after each round.
@@ -228,16 +244,7 @@ def test_alone_is_the_plain_loop_of_each_client(evaluate_every: int) -> None:
     trainer.__class__ = Wide
     alone, bank = Alone(AloneSettings()), ModelBank(trainer.num_parameters)
     bank.parameters = np.zeros((1, trainer.num_parameters))
-    rounds, everyone = adapts(alone, trainer, stream, bank), np.arange(3)
-    serving = InferencePlan.alike(np.zeros((3, 1), dtype=np.int64))
-    for round_ in range(6):
-        if round_ % 3 == 0:
-            before, step = stream.held(everyone, "train"), stream.step
-            stream.step += 1
-            if step >= 0:
-                rounds.data_changes(round_, everyone, before, step)
-        if (round_ + 1) % evaluate_every == 0:
-            rounds.evaluate(round_, serving, everyone, stream.held(everyone, "test"))
+    six_rounds(adapts(alone, trainer, stream, bank), stream, evaluate_every)
 
     def step(model: Floats, rows: Ints) -> Floats:
         """One step of softmax regression, by its gradient."""
@@ -267,25 +274,16 @@ def test_alone_is_the_plain_loop_of_each_client(evaluate_every: int) -> None:
 
 @pytest.mark.parametrize("solver", [rule("sgd", momentum=0.9), rule("adam"), rule("adam", keep="step")])
 def test_how_often_clients_alone_are_evaluated_changes_nothing(solver: Any) -> None:
-    """Also where a rule begins anew at each visit; the data change before round 3."""
-    found = []
-    for every in (1, 2):
-        stream = Windows(3)
-        trainer = executor(FakeReader(), rules=[solver])
+    """Also where a rule begins anew at each visit."""
+
+    def losses(evaluate_every: int) -> dict[int, bytes]:
+        stream, trainer = Windows(3), executor(FakeReader(), rules=[solver])
         rounds = adapts(Alone(AloneSettings()), trainer, stream, ModelBank(trainer.num_parameters))
-        everyone = np.arange(3)
-        serving = InferencePlan.alike(np.zeros((3, 1), dtype=np.int64))
-        for round_ in range(6):
-            if round_ % 3 == 0:
-                before, step = stream.held(everyone, "train"), stream.step
-                stream.step += 1
-                if step >= 0:
-                    rounds.data_changes(round_, everyone, before, step)
-            if (round_ + 1) % every == 0:
-                test = stream.held(everyone, "test")
-                loss = rounds.evaluate(round_, serving, everyone, test).loss
-                found.append((round_, loss.tobytes()))
-    assert set(found[6:]) == {found[1], found[3], found[5]}
+        return six_rounds(rounds, stream, evaluate_every)
+
+    often, seldom = losses(1), losses(2)
+    assert list(seldom) == [1, 3, 5]
+    assert {round_: often[round_] for round_ in seldom} == seldom
 
 
 # -- reports ------------------------------------------------------------------------------------------------
