@@ -253,10 +253,13 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "distance": (MOVING, {"clusterer": {"kind": "fielding", "max_clusters": 3}, "selector": "distance"}),
     "last-losses": (MOVING, {"selector": {"kind": "power_of_choice", "loss": "last", "candidates": 1.5}}),
     # adaptations: with batches of their own, scores, reports of labels beside others, and state
-    "tuned": (PHONES, {"clusterer": {"kind": "fielding", "max_clusters": 3}, "adaptation": "tuned"}),
+    "tuned": (
+        merged(PHONES, {"round": {"rounds": 6}}),
+        {"clusterer": {"kind": "fielding", "max_clusters": 3}, "adaptation": "tuned"},
+    ),
     "relabelled": (CONCEPTS, {"clusterer": "oracle", "memory": "claimed", "adaptation": "relabelled"}),
     "prior": (
-        merged(MOVING, {"round": {"hear": "check_in"}}),
+        merged(MOVING, {"round": {"hear": "check_in", "rounds": 6}}),
         {
             "clusterer": {"kind": "ifca", "num_models": 2},
             "representation": {"kind": "embedding", **QUICKLY},
