@@ -203,6 +203,10 @@ class StateSpec:
 
     shape: Literal["parameters", "scalar"]
 
+    def width(self, num_parameters: int) -> int:
+        """The numbers of one pair, for models of `num_parameters` parameters."""
+        return num_parameters if self.shape == "parameters" else 1
+
 
 TaskMetric = Literal["loss_before", "loss_squared"]
 """A column of `Updates.metrics` that is computed only if asked for, NaN for a task without steps.

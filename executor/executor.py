@@ -224,9 +224,8 @@ class LocalExecutor:
         delta = np.zeros((len(tasks), self.num_parameters), dtype=np.float32)
         group_of = np.zeros(len(tasks), dtype=np.int64)
         metrics = {name: np.full(len(tasks), np.nan) for name in ("loss", *sorted(tasks.measure))}
-        widths = {"parameters": self.num_parameters, "scalar": 1}
         state = {
-            name: np.zeros((len(tasks), widths[slot.shape]), dtype=np.float32)
+            name: np.zeros((len(tasks), slot.width(self.num_parameters)), dtype=np.float32)
             for name, slot in self.state.items()
         }
 

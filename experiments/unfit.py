@@ -121,8 +121,8 @@ def _refuse_oversize_models(
     """ConfigurationError if the models that an adaptation keeps for scored clients do not fit into memory."""
     if not parts.adaptation.keeps_models:
         return
-    widths = {"parameters": executor.num_parameters, "scalar": 1}
-    numbers = executor.num_parameters + sum(widths[spec.shape] for spec in executor.state.values())
+    state = sum(spec.width(executor.num_parameters) for spec in executor.state.values())
+    numbers = executor.num_parameters + state
     scored = min(num_clients, experiment.round.evaluate_clients or num_clients)
     needed, available = BYTES_PER_PARAMETER * KEPT_COPIES * scored * numbers, available_bytes()
     if needed > available:

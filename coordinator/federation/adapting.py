@@ -52,7 +52,7 @@ NO_ADAPTATION = AdaptationFigures()
 class Before:
     """What was so before a round was opened: the data step, what scored clients held, and who checked in.
 
-    `held` is None before the first round.
+    Before the first round `held` is None.
     """
 
     step: int
@@ -61,7 +61,7 @@ class Before:
 
 
 class Adapting(Stateful):
-    """Applies the adaptation of one run; in a run without adaptation there is none.
+    """Applies the adaptation of one run; only runs that have an adaptation have one.
 
     State: the samples that all clients together have trained on for it so far, the virtual seconds that they
     computed, the data step up to which that is counted, and the copies of this round that were not finite.
@@ -254,9 +254,8 @@ class Adapting(Stateful):
 
     def _no_state(self, num_clients: int) -> dict[str, Floats32]:
         """The solver's state before any step: columns (num_clients, P) or (num_clients, 1)."""
-        widths = {"parameters": self._executor.num_parameters, "scalar": 1}
         return {
-            name: np.zeros((num_clients, widths[spec.shape]), dtype=np.float32)
+            name: np.zeros((num_clients, spec.width(self._executor.num_parameters)), dtype=np.float32)
             for name, spec in self._executor.state.items()
         }
 

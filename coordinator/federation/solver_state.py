@@ -24,9 +24,7 @@ class SolverState(Stateful):
     state_fields = ("_rows",)
 
     def __init__(self, specs: Mapping[str, StateSpec], num_parameters: int) -> None:
-        self._widths = {
-            name: num_parameters if spec.shape == "parameters" else 1 for name, spec in specs.items()
-        }
+        self._widths = {name: spec.width(num_parameters) for name, spec in specs.items()}
         self._rows: dict[int, dict[int, Mapping[str, Floats32]]] = {}  # model id -> client -> rows
 
     def state(self) -> dict[str, Tree]:

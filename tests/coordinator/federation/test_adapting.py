@@ -163,6 +163,13 @@ def test_alone_has_the_rounds_of_one_model_and_neither_bytes_nor_a_server_step()
     assert all((wave.model >= ADAPTED_AFTER).all() for wave in alone.executor.waves)
 
 
+def test_clients_that_are_offline_train_alone() -> None:
+    away = FakeAvailability({1: [(0.0, 1.0)]})
+    alone = played(Alone(AloneSettings()), availability=away, evaluate_every=4)
+    assert all(1 not in record.completed for record in alone.records)
+    assert 1 in alone.executor.waves[-1].client
+
+
 class Windows:
     """A stream in which client c holds rows 40 c + 10 t to 40 c + 10 t + 10 at data step t."""
 
