@@ -25,6 +25,11 @@ MOST_LABELS, MOST_LETTERS = 50, 50  # labels shown, and letters of each
 COLUMNS = ("clients", "labels", "samples in the trace", "last data step", "client updates in all")
 """The facts in the table of a folder, after its columns for the name, the arms and the seeds."""
 
+GPU_BUILD = (
+    "torch is built for {}, whose libraries take gigabytes; driftscale trains on the CPU alone. A CPU build: "
+    "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cpu"
+)
+
 
 def print_check(facts: Facts, output: OutputFormat) -> None:
     """Print the facts about one configuration, one per line."""
@@ -65,8 +70,10 @@ def print_checks(
 def check_members_of(members: Sequence[Member], note: Callable[[str], None]) -> list[Facts]:
     """Check each configuration; returns the facts about each, and passes warnings to `note`.
 
-    For the errors see `check_members`.
+    The last warning is of no configuration: that the installed torch was built for a GPU, for nothing. For the
+    errors see `check_members`.
     """
+    from executor.capability import gpu_build
     from experiments.running.folder import check_members
 
     warnings: list[str] = []
@@ -77,6 +84,8 @@ def check_members_of(members: Sequence[Member], note: Callable[[str], None]) -> 
         for warning in warnings:
             note(warning)
         warnings.clear()
+    if (platform := gpu_build()) is not None:
+        note(GPU_BUILD.format(platform))
     return [facts[member.experiment.name] for member in members]
 
 

@@ -374,14 +374,19 @@ def test_a_check_shows_the_labels_that_a_table_calls_the_classes(
     assert (refused.code, "labels.csv, row 2: kind is missing" in refused.error) == (2, True)
 
 
-def test_a_check_of_a_folder_has_a_row_for_each_configuration(driftscale: Driftscale, tmp_path: Path) -> None:
+def test_a_check_of_a_folder_has_a_row_for_each_configuration_and_names_a_gpu_build_once(
+    driftscale: Driftscale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("one", "two"):
         (tmp_path / "configs" / name).mkdir(parents=True)
         write_small(tmp_path / "configs" / name, name=name).rename(tmp_path / "configs" / f"{name}.toml")
     checks = json.loads(driftscale("check", "configs", "--format", "json").out)
     assert [facts["name"] for facts in checks] == ["one", "two"]
     assert checks[0] == json.loads(driftscale("check", "configs/one.toml", "--format", "json").out)
-    rows = driftscale("check", "configs", "--seeds", "0..2").out.splitlines()
+    monkeypatch.setattr("torch.version.cuda", "12.8")
+    ended = driftscale("check", "configs", "--seeds", "0..2")
+    assert ended.err.count("torch is built for CUDA 12.8") == 1
+    rows = ended.out.splitlines()
     assert [row.split()[1:6:2] for row in rows if "one" in row or "two" in row] == [
         ["one", "2", "3"],
         ["two", "2", "3"],
