@@ -27,11 +27,13 @@ DATA = {
     "experiments/configs/feddrift/sine-2.toml",
     "experiments/configs/fielding/hear.toml",
     "experiments/configs/digits.toml",
+    "experiments/configs/first-fleet.toml",
     "experiments/results/pages/report_page.html",
     "traces/availability/diurnal_curve.csv",
     "experiments/bench/digits_15_runs.toml",
     *(f"{package}/py.typed" for package in PACKAGES),
 }
+MOST_BYTES = 3_000_000
 TINY = (
     *("--arms", "global", "--seeds", "0,1"),
     *("--set", "round.rounds=4", "--set", "trace.clients=20", "--set", "trace.drift.events=[]"),
@@ -88,6 +90,8 @@ def check_content(wheel: Path) -> None:
     missing = (written | DATA) - files
     assert not missing, f"the wheel lacks {sorted(missing)}"
     assert any(name.endswith("/LICENSE") for name in files), "the wheel lacks the licence"
+    size = wheel.stat().st_size
+    assert size <= MOST_BYTES, f"the wheel has {size:,} bytes, more than {MOST_BYTES:,}: what has come into it?"
 
 
 def install(wheel: Path, environment: Path) -> Path:

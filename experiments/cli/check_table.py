@@ -70,8 +70,8 @@ def print_checks(
 def check_members_of(members: Sequence[Member], note: Callable[[str], None]) -> list[Facts]:
     """Check each configuration; returns the facts about each, and passes warnings to `note`.
 
-    The last warning is of no configuration: that the installed torch was built for a GPU, for nothing. For the
-    errors see `check_members`.
+    The last warning is of no configuration: that the installed torch was built for a GPU, which nothing uses.
+    For the errors see `check_members`.
     """
     from executor.capability import gpu_build
     from experiments.running.folder import check_members
