@@ -1,4 +1,4 @@
-"""What the installed torch was built for: the instruction set that it uses, and a GPU that nothing here uses."""
+"""What the installed torch was built for: its instruction set, and a GPU that nothing here uses."""
 
 from __future__ import annotations
 

@@ -91,7 +91,9 @@ def check_content(wheel: Path) -> None:
     assert not missing, f"the wheel lacks {sorted(missing)}"
     assert any(name.endswith("/LICENSE") for name in files), "the wheel lacks the licence"
     size = wheel.stat().st_size
-    assert size <= MOST_BYTES, f"the wheel has {size:,} bytes, more than {MOST_BYTES:,}: what has come into it?"
+    assert size <= MOST_BYTES, (
+        f"the wheel has {size:,} bytes, more than {MOST_BYTES:,}: what has come into it?"
+    )
 
 
 def install(wheel: Path, environment: Path) -> Path:
