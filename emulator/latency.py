@@ -120,8 +120,8 @@ class FedScaleLatency:
 
     FedScale crashes if all visits of a round drop out; here they do so as in `DriftscaleLatency`. Its
     intervals include their ends; ours are half-open, so a client that came online again during its visit and
-    goes offline at the very end of it is offline there. docs/explanation/emulation.md lists
-    further differences.
+    goes offline at the very end of it is offline there. Further differences are in
+    docs/explanation/emulation.md.
     """
 
     fleet: FleetColumns
