@@ -78,7 +78,8 @@ def check(
     """Build everything that a configuration needs, as `driftscale check` does, and train nothing.
 
     Args:
-        config: Path of a configuration or of a folder of them, or its content as a mapping.
+        config: Path of a configuration or of a folder of them; or the name of a shipped one, such as
+            "digits"; or its content as a mapping.
         set: Values that override keys of the configuration, by dotted key.
         seeds: Seeds that replace those of the configuration; the clients of the first one are drawn, and the
             others checked for data at every step.
@@ -109,6 +110,6 @@ def check(
     def note(line: str) -> None:
         print(printable(line), file=sys.stderr)
 
-    for line in left_out:
+    for line in [*filter(None, [command.note]), *left_out]:
         note(line)
     return Check(tuple(check_members_of(members, note)))

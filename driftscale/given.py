@@ -11,6 +11,7 @@ from typing import Any
 from emulator.errors import ConfigurationError, InputError
 from experiments.cli.paths import data_or_variable, path_for
 from experiments.results.reading.recorded import MOST_RUNS
+from experiments.shipped import take
 
 AnyPath = str | os.PathLike[str]
 Paths = AnyPath | Sequence[AnyPath]
@@ -79,12 +80,13 @@ def sweep_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def source_of(given: Config) -> dict[str, Any]:
-    """The configuration as arguments of a `RunCommand`: its `config`, and its `table` if it is no file."""
+    """The configuration as arguments of a `RunCommand`: `config` and `note`, or `table` if it is no file."""
     if isinstance(given, Mapping):
         from experiments.playing.command import MAPPING
 
         return {"config": MAPPING, "table": table_of(given, str(MAPPING))}
-    return {"config": path_of(given, "config")}
+    taken = take(path_of(given, "config"))
+    return {"config": taken.path, "note": taken.note}
 
 
 def plain(value: Any, where: str) -> Any:

@@ -25,6 +25,7 @@ from emulator.errors import InputError, RunError
 if TYPE_CHECKING:
     from driftscale.results import Results
     from experiments.playing.command import RunCommand
+    from experiments.playing.play import Show
 
 
 @one_line
@@ -48,8 +49,9 @@ def run(
     resumes from its last checkpoint, and Ctrl-C (in a notebook: interrupt the kernel) stores the runs first.
 
     Args:
-        config: Path of a configuration (.toml) or of a folder of them, or its content as a mapping, as TOML
-            would give it.
+        config: Path of a configuration (.toml) or of a folder of them; or the name of a shipped one, such as
+            "digits", or of a folder of them, such as "fielding"; or its content as a mapping, as TOML would
+            give it.
         set: Values that override keys of the configuration, by dotted key: {"round.rounds": 100}.
         seeds: Seeds that replace those of the configuration.
         out: Run directory, or the folder of those of several experiments; default: runs/<name>.
@@ -132,15 +134,24 @@ def _play(command: RunCommand, progress: bool) -> Path:
             from driftscale.shown import Shown
             from experiments.playing.play import play_one
 
-            return play_one(command, experiment, None, Shown(progress))
+            show = Shown(progress)
+            _note_which(command, show)
+            return play_one(command, experiment, None, show)
         several = cells_of(command, configuration)
     from driftscale.shown import Shown
     from experiments.playing.play import play_several
 
     show = Shown(progress)
+    _note_which(command, show)
     for line in several.left_out:
         show.note(line)
     return play_several(command, several, show)
+
+
+def _note_which(command: RunCommand, show: Show) -> None:
+    """Show which configuration the command has taken, where two could be meant."""
+    if command.note:
+        show.note(command.note)
 
 
 def _call(config: str, **options: object) -> list[str]:

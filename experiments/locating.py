@@ -9,6 +9,7 @@ from shlex import quote
 
 from emulator.errors import DataFileError, MissingFileError
 from emulator.own_parts import look_in
+from experiments.shipped import is_shipped
 
 Locate = Callable[[str], Path]
 
@@ -47,7 +48,7 @@ def locator(data: DataFolders, config: Path | None, here: Path = Path()) -> Loca
     entered. So a link in one folder of `data` may lead to another one, or into it.
 
     The modules of parts named by "my_module:MyPart" are looked for beside the configuration and in `here`,
-    until the next call.
+    until the next call. Nothing is looked for beside a shipped configuration.
 
     Args:
         data: The folders of --data, in the order in which they are searched.
@@ -65,8 +66,9 @@ def locator(data: DataFolders, config: Path | None, here: Path = Path()) -> Loca
     for folder in given:
         if not folder.is_dir():
             raise DataFileError(folder, "no such folder; --data (or DRIFTSCALE_DATA) must name a folder")
-    look_in(*([config.parent] if config else []), here)
-    folders = [here, *given, *([config.parent] if config else [])]
+    beside = [] if config is None or is_shipped(config) else [config.parent]
+    look_in(*beside, here)
+    folders = [here, *given, *beside]
     roots = list(dict.fromkeys(folder.resolve() for folder in folders))
 
     def locate(path: str) -> Path:

@@ -17,6 +17,7 @@ from emulator.storage.bounded import is_file, read_toml, toml_document
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import DataFolders, Locate, OutsideError, locator
 from experiments.results.reading.recorded import EXPERIMENT_FILE, up_to_date
+from experiments.shipped import absent, named
 from traces.sources import SOURCES
 
 SWEEP = "sweep"
@@ -49,8 +50,8 @@ def load_experiment(
         InputError: The catalogue has no device profile of that name.
     """
     table, locate = _read_single(path, overrides, seeds, data)
-    take_first_look(table, str(path), locate)
-    return parse_experiment(table, str(path))
+    take_first_look(table, named(path), locate)
+    return parse_experiment(table, named(path))
 
 
 def load_without_torch(
@@ -61,7 +62,7 @@ def load_without_torch(
     Its world can be drawn, and no arm can be built. For the arguments and the errors see `load_experiment`.
     """
     table, locate = _read_single(path, overrides, None, data)
-    return take_first_look(table, str(path), locate), locate
+    return take_first_look(table, named(path), locate), locate
 
 
 def _read_single(
@@ -74,7 +75,7 @@ def _read_single(
     table = read_table(path, overrides, seeds)
     if SWEEP in table:
         raise ConfigurationError(
-            f"{path}: has a [{SWEEP}], so it describes several experiments; take one without, or "
+            f"{named(path)}: has a [{SWEEP}], so it describes several experiments; take one without, or "
             f"--set '{SWEEP}={{}}'"
         )
     return table, locator(data, path)
@@ -90,12 +91,11 @@ def read_table(path: Path, overrides: Overrides = (), seeds: Sequence[int] | Non
         DataFileError: There is no such file.
     """
     if not is_file(path):
-        problem = "is a folder, not a configuration" if path.is_dir() else "no such configuration"
-        raise DataFileError(path, problem)
+        raise DataFileError(path, "is a folder, not a configuration" if path.is_dir() else absent(path))
     try:
         table = read_toml(path)
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path}: cannot be read as TOML ({error})") from error
+        raise ConfigurationError(f"{named(path)}: cannot be read as TOML ({error})") from error
     if path.name == EXPERIMENT_FILE:  # of a run directory, which an earlier version may have written
         table = up_to_date(table)
     override_table(table, overrides, seeds)

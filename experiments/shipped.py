@@ -2,11 +2,13 @@
 
 A name is the path of a file in `experiments/configs` without its suffix, such as "digits" or
 "fielding/figure-02"; the name of a folder in it, such as "fielding", stands for all configurations in it.
-Reads tables as TOML has them, and imports nothing heavy.
+A name may be given wherever a path may; what exists at the path wins. Reads tables as TOML has them, and
+imports nothing heavy.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -15,7 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from emulator.storage.bounded import read_toml
+from emulator.errors import InputError
+from emulator.storage.bounded import is_file, read_toml
 
 CONFIGS = Path(__file__).resolve().parent / "configs"
 """The folder of the shipped configurations."""
@@ -25,6 +28,17 @@ MINUTES = Path(__file__).resolve().parent / "minutes.toml"
 
 DATA_KEYS = ("devices", "folder", "images", "table", "windows")
 """Keys of [trace] and [devices], and of the parts in them, that name files and folders."""
+
+SUFFIX = ".toml"
+
+MOST_NEAR = 3
+"""Most shipped configurations that the error for an unknown one names."""
+
+NEARNESS = 0.7
+"""How alike the names of those are to the given one, at least, as difflib has it."""
+
+FEWEST_LETTERS = 3
+"""A given text with this many letters is also near to the names that begin with it."""
 
 SENTENCE = re.compile(r".*?[.?!](?=\s|$)", re.DOTALL)
 
@@ -80,6 +94,129 @@ def shipped_folders() -> Mapping[str, Path]:
     """The folders of shipped configurations by name, such as "fielding"."""
     folders = sorted({path.parent for path in shipped_files().values()} - {CONFIGS})
     return {folder.relative_to(CONFIGS).as_posix(): folder for folder in folders}
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The configuration, or the folder of them, that a given path or name stands for.
+
+    Attributes:
+        path: Its path; if nothing is there, the given one.
+        note: A line that says which one was taken, where two could have been meant; empty otherwise.
+    """
+
+    path: Path
+    note: str = ""
+
+
+def take(given: Path, *, folders: bool = True) -> Taken:
+    """What `given` stands for: what exists at that path, or else a shipped configuration.
+
+    A shipped one is given by its name, with or without its suffix, or by a path that ends like its place,
+    such as `experiments/configs/digits.toml`.
+
+    Args:
+        given: A path or a name.
+        folders: Whether the name of a folder of shipped configurations stands for that folder.
+    """
+    path = _shipped(_name(given), given, folders=folders)
+    if path is None:
+        at_end = None if given.exists() else _shipped(_name_at_end(given), given, folders=folders)
+        return Taken(given) if at_end is None else Taken(at_end, f"{given}: not here; taking {_what(at_end)}")
+    if given.exists():
+        place = path.relative_to(CONFIGS.parent)
+        note = f"{given}: taking what is here, not the shipped {place}"
+        return Taken(given, "" if path.samefile(given) else note)
+    beside = _with_suffix(given)
+    other = f", not {beside} here" if is_file(beside) else ""
+    return Taken(path, f"{given}: taking {_what(path)}{other}")
+
+
+def absent(given: Path) -> str:
+    """What is wrong with a path where no configuration is: names the configurations that may be meant."""
+    if is_file(_with_suffix(given)):
+        return f"no such configuration; did you mean {_with_suffix(given)}?"
+    near = nearest(given)
+    remedy = "" if given.suffix == SUFFIX else "; driftscale configs lists the shipped ones"
+    return f"no such configuration{f'; {near}' if near else remedy}"
+
+
+def nearest(given: Path) -> str:
+    """The shipped configurations whose names are nearest to a given path or name; empty if none is near."""
+    last = _last(_name(given))
+    if last in shipped_folders():
+        return f"{last} is a folder of shipped ones: driftscale configs {last} lists them"
+    names = list(shipped_files())
+    same = [name for name in names if _last(name) == last]
+    if same:
+        return f"the shipped one is named {' or '.join(same)}"
+    by_end = {_last(name): name for name in [*names, *shipped_folders()]}
+    begun = [end for end in by_end if len(last) >= FEWEST_LETTERS and end.startswith(last)]
+    close = difflib.get_close_matches(last, by_end, MOST_NEAR, NEARNESS)
+    near = [*dict.fromkeys(by_end[end] for end in [*close, *begun])][:MOST_NEAR]
+    return f"the nearest shipped ones: {', '.join(near)} (driftscale configs)" if near else ""
+
+
+def find_shipped(name: str) -> tuple[ShippedConfiguration, ...]:
+    """The shipped configuration of that name, or all in the folder of that name.
+
+    Raises:
+        InputError: No shipped configuration and no folder of them has that name; the nearest are named.
+    """
+    path = _shipped(_name(Path(name)), Path(name), folders=True)
+    if path is None:
+        remedy = nearest(Path(name)) or "driftscale configs lists them"
+        raise InputError(f"{name}: no shipped configuration has that name; {remedy}")
+    return tuple(item for item in shipped_configurations() if path in (item.path, item.path.parent))
+
+
+def is_shipped(path: Path) -> bool:
+    """Whether `path` is in the folder of the shipped configurations, by its absolute path.
+
+    Data and modules are not looked for beside such a configuration.
+    """
+    return CONFIGS in path.parents
+
+
+def named(path: Path | str) -> str:
+    """How errors name a configuration: by its path or, if it is a shipped one, by its name.
+
+    >>> named("mine.toml"), named(CONFIGS / "fielding" / "hear.toml")
+    ('mine.toml', 'fielding/hear (shipped)')
+    """
+    if not is_shipped(Path(path)):
+        return str(path)
+    return f"{_name(Path(path).relative_to(CONFIGS))} (shipped)"
+
+
+def _shipped(name: str, given: Path, *, folders: bool) -> Path | None:
+    """The file of that name; or its folder, unless `given` has the suffix of a file."""
+    folder = shipped_folders().get(name) if folders and given.suffix != SUFFIX else None
+    return shipped_files().get(name, folder)
+
+
+def _what(path: Path) -> str:
+    """How a note calls what is shipped."""
+    name = _name(path.relative_to(CONFIGS))
+    return f"the shipped configurations of {name}" if path.is_dir() else f"the shipped configuration {name}"
+
+
+def _with_suffix(path: Path) -> Path:
+    return path.with_name(f"{path.name}{SUFFIX}") if path.name else path
+
+
+def _name(path: Path) -> str:
+    return path.as_posix().removesuffix(SUFFIX)
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _name_at_end(path: Path) -> str:
+    """What follows the last `configs` in a path, as a name; empty if there is none."""
+    _, is_there, name = f"/{_name(path)}".rpartition("/configs/")
+    return name if is_there else ""
 
 
 def _described(name: str, path: Path, minutes: float | None) -> ShippedConfiguration:

@@ -10,8 +10,9 @@ import typer
 from experiments.cli import cluster as cluster_commands
 from experiments.cli import profiles
 from experiments.cli.output import OutputFormat, say
-from experiments.cli.paths import Data, path_for
+from experiments.cli.paths import Data, configuration_for, path_for
 from experiments.cli.traces import commands as trace_commands
+from experiments.shipped import Taken
 
 app = typer.Typer(
     name="driftscale",
@@ -46,13 +47,20 @@ def _options(
 
 
 ConfigOrFolder = Annotated[
-    Path,
+    Taken,
     typer.Argument(
-        help="A configuration (.toml), or a folder of them.", metavar="CONFIG", parser=path_for("CONFIG")
+        help="A configuration (.toml), a folder of them, or the name of a shipped one, as driftscale configs "
+        "lists them.",
+        metavar="CONFIG",
+        parser=configuration_for("CONFIG"),
     ),
 ]
 Overrides = Annotated[
-    list[str] | None, typer.Option("--set", help="Override a key: round.rounds=100 (repeatable).")
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Override a key: round.rounds=100 (repeatable).",
+    ),
 ]
 Sweep = Annotated[
     list[str] | None,
@@ -75,7 +83,10 @@ def run(
     sweep: Sweep = None,
     allow_many: AllowMany = False,
     seeds: Seeds = None,
-    arms: Annotated[str | None, typer.Option("--arms", help="Run only these arms: global,fielding.")] = None,
+    arms: Annotated[
+        str | None,
+        typer.Option("--arms", help="Run only these arms: global,fielding."),
+    ] = None,
     data: Data = None,
     out: Annotated[
         Path | None,
@@ -140,11 +151,12 @@ def run(
 
     require_trackers(track or [], "--track")
     chosen = [name.strip() for name in arms.split(",")] if arms is not None else None
-    run_it = run_all_of if config.is_dir() else run_one
+    run_it = run_all_of if config.path.is_dir() else run_one
     scale = parse_scale(jobs, cluster, keys, is_insecure)
     run_it(
         RunCommand(
-            config=config,
+            config=config.path,
+            note=config.note,
             overrides=overrides or [],
             sweep=sweep or [],
             allow_many=allow_many,
@@ -164,7 +176,11 @@ def run(
 def report(
     directory: Annotated[
         Path,
-        typer.Argument(help="A run directory, or a folder of them.", metavar="DIR", parser=path_for("DIR")),
+        typer.Argument(
+            help="A run directory, or a folder of them.",
+            metavar="DIR",
+            parser=path_for("DIR"),
+        ),
     ],
     output: Format = OutputFormat.TABLE,
 ) -> None:
@@ -183,7 +199,11 @@ def report(
 def export(
     directory: Annotated[
         Path,
-        typer.Argument(help="A run directory, or a folder of them.", metavar="DIR", parser=path_for("DIR")),
+        typer.Argument(
+            help="A run directory, or a folder of them.",
+            metavar="DIR",
+            parser=path_for("DIR"),
+        ),
     ],
     to: Annotated[str, typer.Option("--to", help="csv, parquet, tensorboard or mlflow.", metavar="FORMAT")],
     out: Annotated[
@@ -260,18 +280,21 @@ def check(
     from experiments.playing.command import RunCommand, members_of
 
     command = RunCommand(
-        config=config,
+        config=config.path,
+        note=config.note,
         overrides=overrides or [],
         sweep=sweep or [],
         allow_many=allow_many,
         seeds=_parse_seeds(seeds),
         data=data or [],
     )
+    if command.note:
+        say(command.note, aside=True)
     members, left_out = members_of(command)
     for note in left_out:
         say(note, aside=True)
     checks = check_members_of(members, lambda note: say(note, aside=True))
-    if config.is_dir() or members[0].cell is not None:
+    if config.path.is_dir() or members[0].cell is not None:
         print_checks(checks, output, [member.cell for member in members])
     else:
         print_check(checks[0], output)
@@ -279,7 +302,10 @@ def check(
 
 @app.command()
 def parts(
-    kind: Annotated[str | None, typer.Argument(help="Only this kind of part, such as clusterer.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Argument(help="Only this kind of part, such as clusterer."),
+    ] = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """List the parts of a configuration, with their settings."""

@@ -9,9 +9,12 @@ from emulator.errors import ConfigurationError, InputError
 from experiments.cli.output import OutputFormat, say
 from experiments.playing.command import RunCommand, cells_of, experiment_of, read_folder, read_one
 from experiments.playing.scale import Scale
+from experiments.shipped import named
 
 if TYPE_CHECKING:
     from executor.gloo import Job
+
+ONE_AT_A_TIME = "under torchrun, run one configuration at a time"
 
 
 def run_one(command: RunCommand, output: OutputFormat) -> None:
@@ -28,10 +31,11 @@ def run_one(command: RunCommand, output: OutputFormat) -> None:
 
         follow_first(job, command)
         return
+    _say_which(command)
     configuration = read_one(command)
     if configuration.axes:
         if job is not None:
-            raise InputError(f"{command.config}: is a sweep; under torchrun, run one configuration at a time")
+            raise InputError(f"{named(command.config)}: is a sweep; {ONE_AT_A_TIME}")
         several = cells_of(command, configuration)
         from experiments.cli.playing import Printed
         from experiments.playing.play import play_several
@@ -50,8 +54,9 @@ def run_all_of(command: RunCommand, output: OutputFormat) -> None:
     job = _job()
     if job is not None and job.rank > 0:
         raise SystemExit(InputError.exit_code)  # rank 0 prints the reason
+    _say_which(command)
     if job is not None:
-        raise InputError(f"{command.config}: is a folder; under torchrun, run one configuration at a time")
+        raise InputError(f"{named(command.config)}: is a folder; {ONE_AT_A_TIME}")
     several = read_folder(command)
     for line in several.left_out:
         say(line, aside=True)
@@ -59,6 +64,12 @@ def run_all_of(command: RunCommand, output: OutputFormat) -> None:
     from experiments.playing.play import play_several
 
     play_several(command, several, Printed(output))
+
+
+def _say_which(command: RunCommand) -> None:
+    """Print, on standard error, which configuration the command has taken, where two could be meant."""
+    if command.note:
+        say(command.note, aside=True)
 
 
 def _job() -> Job | None:

@@ -21,6 +21,7 @@ from experiments.running.members import (
     refuse_unknown_arms,
     with_traces,
 )
+from experiments.shipped import named
 
 INTERRUPTED = "interrupted; finished runs are kept; the same {}{} resumes the rest from the last checkpoint"
 
@@ -36,9 +37,10 @@ def _command_line() -> Sequence[str]:
 class RunCommand:
     """Arguments and options of `driftscale run`.
 
-    `config` is a configuration or a folder of them; `started` is when the command was given; `allow_many` is
-    --yes; `track` are names of installed trackers. In a call from Python, `table` may have the configuration,
-    `overrides` and `sweep` have values by key, and `arguments` have the call, as manifests record it.
+    `config` is a configuration or a folder of them, and `note` a line that says which was taken, where two
+    could be meant; `started` is when the command was given; `allow_many` is --yes; `track` are names of
+    installed trackers. In a call from Python, `table` may have the configuration, `overrides` and `sweep`
+    have values by key, and `arguments` have the call, as manifests record it.
     """
 
     config: Path
@@ -55,6 +57,7 @@ class RunCommand:
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     arguments: Sequence[str] = field(default_factory=_command_line)
     table: Mapping[str, Any] | None = None
+    note: str = ""
 
     def folder_of(self, name: str) -> Path:
         """The run directory of the experiment `name`, or the folder of those of several."""
@@ -108,7 +111,7 @@ def experiment_of(command: RunCommand, configuration: Configuration) -> Experime
     directory = RunDirectory(command.folder_of(configuration.table["name"]))
     if not (directory.experiment_path.is_file() and directory.finished_pairs()):
         configuration.refuse_absent_files()
-    return parse_experiment(configuration.table, str(command.config))
+    return parse_experiment(configuration.table, named(command.config))
 
 
 def cells_of(command: RunCommand, configuration: Configuration) -> Several:

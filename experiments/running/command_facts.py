@@ -23,16 +23,17 @@ REST_LETTERS = 40
 """Letters that are kept free for the note on arguments that were left out."""
 
 
-def command_facts(arguments: Sequence[str], started: datetime, folder: Path) -> Command:
+def command_facts(arguments: Sequence[str], started: datetime, folder: Path | None) -> Command:
     """The facts on a command, within the bounds of a manifest. Runs git.
 
     Args:
         arguments: The command line, the program's name first. Letters that cannot be printed are recorded as
             their escape sequences. If there are too many arguments, the last ones are only counted.
         started: When the command was started, in UTC.
-        folder: The folder of the configuration.
+        folder: The folder of the configuration, whose commit is recorded; None for a shipped one, which the
+            version of driftscale identifies.
     """
-    commit = git_commit(folder)
+    commit = None if folder is None else git_commit(folder)
     return Command(
         arguments=_bounded([_printable(argument) for argument in arguments]),
         started=started.strftime(TIME_FORMAT),

@@ -42,6 +42,7 @@ from experiments.running.sweep import (
     table_axes,
     without_effect,
 )
+from experiments.shipped import named
 
 MOST_SHOWN = 80
 """Most letters of a swept value in an error."""
@@ -68,7 +69,8 @@ class Member:
     @property
     def where(self) -> str:
         """The configuration as errors name it: its file, with the name of the cell if it is one."""
-        return str(self.path) if self.cell is None else f"{self.path} ({self.experiment.name})"
+        file = named(self.path)
+        return file if self.cell is None else f"{file} ({self.experiment.name})"
 
     @cached_property
     def identities(self) -> dict[str, str]:
@@ -100,7 +102,7 @@ class Configuration:
         Not for a sweep, whose cells may name others.
         """
         if self.looked_at is not None:
-            with naming(str(self.path)):
+            with naming(named(self.path)):
                 self.looked_at.find_files(self.locate)
 
 
@@ -136,9 +138,9 @@ def read_configuration(
         table = read_table(path, overrides, seeds)
     else:
         override_table(table, overrides, seeds)
-    axes = merged_axes(table_axes(table.pop(SWEEP, {}), str(path)), sweep)
+    axes = merged_axes(table_axes(table.pop(SWEEP, {}), named(path)), sweep)
     locate = locator(data, path)
-    looked_at = None if axes else take_first_look(table, str(path), locate)
+    looked_at = None if axes else take_first_look(table, named(path), locate)
     return Configuration(path, table, axes, locate, looked_at)
 
 
@@ -191,7 +193,7 @@ def with_traces(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
             refuse_absent_trace(member.experiment, member.locate)
             present.append(member)
         except MissingFileError as error:
-            absent[member.path] = f"{member.path}: left out: {error}"
+            absent[member.path] = f"{named(member.path)}: left out: {error}"
     if not present:
         raise InputError(next(iter(absent.values())))
     return present, list(absent.values())
@@ -270,7 +272,7 @@ class _Draft:
 def _drafts(configuration: Configuration) -> list[_Draft]:
     """The configuration, or the cells of its sweep."""
     if not configuration.axes:
-        return [_Draft(configuration, configuration.table, str(configuration.path))]
+        return [_Draft(configuration, configuration.table, named(configuration.path))]
     drafts: list[_Draft] = []
     order = given_order(configuration.axes)
     for values in cells(configuration.axes):
@@ -300,7 +302,8 @@ def _cell_table(configuration: Configuration, values: Table) -> tuple[Table, str
     shown = ", ".join(
         f"{axis.source} {axis.key} = {shorten(repr(values[axis.key]), MOST_SHOWN)}" for axis in axes
     )
-    return table, f"{configuration.path} with {shown}" if axes else str(configuration.path)
+    file = named(configuration.path)
+    return table, f"{file} with {shown}" if axes else file
 
 
 def _place(axis: Axis) -> tuple[int, bool]:

@@ -20,6 +20,7 @@ from experiments.running.leftovers import at_work, clear
 from experiments.running.manifest import recorded_files
 from experiments.running.members import refuse_unknown_arms
 from experiments.running.source_files import SourceFiles
+from experiments.shipped import named
 from experiments.unfit import late_reporting, refuse_unfit_arms
 from experiments.unfit_seeds import CHECKED_OF_ROUNDS, refuse_unfit_seeds
 
@@ -133,7 +134,7 @@ def plan_run(
         arms: Names of the arms to run; None for all.
         locate: Maps a path in the configuration to a file.
         fresh: Delete all existing runs, after checking that the new ones can be built.
-        file: The configuration's file, for errors to name.
+        file: The configuration's file, which errors name.
         cell: Its place in a sweep; None without one.
         is_checked: Whether the new runs have been checked already.
         is_checked_first: Whether to check the first runs of a run directory too, as with `fresh`: before
@@ -150,7 +151,7 @@ def plan_run(
         InputError: `path` cannot be a run directory or be written, has runs without a configuration, or
             holds run directories; or with `fresh`, a process is at work on a run.
     """
-    names = [arm.name for arm in experiment.arm]
+    names, where = [arm.name for arm in experiment.arm], named(file)
     refuse_unknown_arms(arms, names)
     directory = RunDirectory(path)
     if path.exists() and not path.is_dir():
@@ -158,7 +159,7 @@ def plan_run(
     directory.refuse_foreign((arm, seed) for arm in names for seed in experiment.seeds)
     replaces = fresh and path.exists()
     if not is_checked and (replaces or (is_checked_first and not directory.experiment_path.is_file())):
-        check(experiment, locate, arms, file, scratch=path)
+        check(experiment, locate, arms, where, scratch=path)
     if replaces:
         clear(directory)
     if not directory.experiment_path.is_file():
@@ -174,12 +175,12 @@ def plan_run(
         recorded = _united(experiment, old, {arm for arm, _ in begun}, path)
         if cell is not None or not all(directory.is_done(*pair) for pair in plan.pairs()):
             _refuse_changed_modules(plan)
-    with naming(file):
+    with naming(where):
         text = recorded.to_toml()
     is_rewritten = begun and text != directory.experiment_path.read_text(encoding="utf-8")
     if is_rewritten and not is_checked and not all(directory.is_done(*pair) for pair in plan.pairs()):
         # The configuration of existing runs is not replaced by one that cannot be played.
-        check(experiment, locate, arms, file, scratch=path)
+        check(experiment, locate, arms, where, scratch=path)
     try:
         make_folder(path)
     except OSError as error:

@@ -5,10 +5,21 @@ from pathlib import Path
 import pytest
 
 import experiments
+from emulator.errors import InputError
 from experiments import shipped
 from experiments.reading import read_table, take_first_look
 from experiments.running.sweep import num_cells, table_axes
-from experiments.shipped import ShippedConfiguration, head_comment, shipped_configurations
+from experiments.shipped import (
+    ShippedConfiguration,
+    Taken,
+    absent,
+    find_shipped,
+    head_comment,
+    shipped_configurations,
+    take,
+)
+from tests.experiments.shipping import ship
+from tests.experiments.small import write_small
 
 FOLDER = Path(experiments.__file__).parent / "configs"
 OF_EACH_SOURCE = ("digits", "covid-mnist", "elec2", "feddrift/mnist-2-short", "fielding/figure-04-buckets")
@@ -67,3 +78,96 @@ def test_minutes_are_those_of_the_file(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_the_comment_at_the_head_ends_where_the_tables_begin() -> None:
     assert head_comment('#One.\n# Two.\n\n# Three.\nname = "x"') == "One. Two."
+
+
+# -- names ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def configs(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Ships small, few/alpha and few/beta."""
+    return ship(tmp_path_factory.mktemp("package"), monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("small", "small.toml"),
+        ("small.toml", "small.toml"),
+        ("few/alpha", "few/alpha.toml"),
+        ("few/alpha.toml", "few/alpha.toml"),
+        ("few", "few"),
+        ("few/", "few"),
+        ("experiments/configs/small.toml", "small.toml"),
+        ("configs/few/beta.toml", "few/beta.toml"),
+        ("/elsewhere/experiments/configs/few", "few"),
+    ],
+)
+def test_a_name_and_a_path_that_ends_like_its_place_stand_for_a_shipped_one(
+    given: str, name: str, configs: Path, beside_the_files: None
+) -> None:
+    taken = take(Path(given))
+    assert taken.path == configs / name
+    assert taken.note.startswith(f"{Path(given)}: ")
+
+
+@pytest.mark.parametrize(
+    "given", ["my/small.toml", "alpha", "few.toml", "configs", "myconfigs/small.toml", "small.csv", "/small"]
+)
+def test_other_paths_stand_for_themselves(given: str, configs: Path, beside_the_files: None) -> None:
+    assert take(Path(given)) == Taken(Path(given))
+
+
+def test_what_exists_wins_and_a_note_says_so_unless_it_is_the_same(
+    configs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("few").mkdir()
+    write_small(Path())
+    assert take(Path("few")) == Taken(Path("few"), "few: taking what is here, not the shipped configs/few")
+    assert take(Path("small.toml")).path == Path("small.toml")
+    assert take(Path("./small")) == Taken(
+        configs / "small.toml", "small: taking the shipped configuration small, not small.toml here"
+    )
+    monkeypatch.chdir(configs)
+    assert take(Path("few")) == Taken(Path("few"))
+
+
+def test_without_folders_the_name_of_one_stands_for_nothing(configs: Path, beside_the_files: None) -> None:
+    assert take(Path("few"), folders=False) == Taken(Path("few"))
+    assert take(Path("few/alpha"), folders=False).path == configs / "few" / "alpha.toml"
+
+
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        ("my/digits.toml", "the shipped one is named digits"),
+        ("figure-02", "the shipped one is named fielding/figure-02"),
+        ("digitz", "the nearest shipped ones: digits (driftscale configs)"),
+        ("figure-2", "the nearest shipped ones: fielding/figure-02 (driftscale configs)"),
+        ("covid.toml", "the nearest shipped ones: covid-mnist (driftscale configs)"),
+        ("feilding", "the nearest shipped ones: fielding (driftscale configs)"),
+        ("my/feddrift", "feddrift is a folder of shipped ones: driftscale configs feddrift lists them"),
+        ("nothing-like-it", "driftscale configs lists the shipped ones"),
+    ],
+)
+def test_the_error_for_an_unknown_one_names_what_may_be_meant(given: str, remedy: str) -> None:
+    assert absent(Path(given)) == f"no such configuration; {remedy}"
+
+
+def test_a_missing_file_that_is_like_no_shipped_one_is_only_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert absent(Path("mine.toml")) == "no such configuration"
+    Path("mine.toml").touch()
+    assert absent(Path("mine")) == "no such configuration; did you mean mine.toml?"
+
+
+def test_one_is_found_by_its_name_and_a_folder_by_its_own(by_name: dict[str, ShippedConfiguration]) -> None:
+    assert find_shipped("digits") == (by_name["digits"],)
+    assert {item.name for item in find_shipped("feddrift")} == {
+        name for name in by_name if name.startswith("feddrift/")
+    }
+    with pytest.raises(InputError, match=r"^digit: no shipped configuration has that name; .*digits"):
+        find_shipped("digit")

@@ -8,12 +8,17 @@ from typing import Annotated
 import typer
 
 from experiments.cli.output import OutputFormat, print_json, print_table, say
-from experiments.cli.paths import Data, path_for
+from experiments.cli.paths import Data, configuration_for, path_for
 from experiments.cli.traces import build
+from experiments.shipped import Taken
 
 Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON on stdout.")]
 Overrides = Annotated[
-    list[str] | None, typer.Option("--set", help="Override a key: trace.window=month (repeatable).")
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Override a key: trace.window=month (repeatable).",
+    ),
 ]
 
 app = typer.Typer(no_args_is_help=True, help="Traces: which samples reach which client, and when.")
@@ -36,12 +41,12 @@ def list_sources(output: Format = OutputFormat.TABLE) -> None:
 
 @app.command("inspect")
 def inspect(
-    path: Annotated[
-        Path,
+    trace: Annotated[
+        Taken,
         typer.Argument(
-            help="A trace folder, or a configuration (.toml).",
+            help="A trace folder; or a configuration (.toml), or the name of a shipped one.",
             metavar="DIR|CONFIG",
-            parser=path_for("DIR|CONFIG"),
+            parser=configuration_for("DIR|CONFIG", folders=False),
         ),
     ],
     overrides: Overrides = None,
@@ -106,7 +111,8 @@ def inspect(
 
     inspect_trace(
         Request(
-            path=path,
+            path=trace.path,
+            note=trace.note,
             overrides=overrides or [],
             data=data or [],
             seed=seed,

@@ -15,6 +15,7 @@ from emulator.seeding import RandomStreams
 from experiments.cli.output import OutputFormat, print_json, print_table
 from experiments.reading import load_without_torch
 from experiments.results.pages.trace_facts import TraceFacts
+from experiments.shipped import named
 from traces.arrivals import SPLITS
 from traces.calendar import CalendarWidth
 from traces.files import ARRIVALS, ArrivalRows, open_folder
@@ -74,7 +75,7 @@ def inspected_config(
     experiment, locate = load_without_torch(path, overrides, data)
     chosen = experiment.seeds[0] if seed is None else seed
     context = TraceContext(experiment.round.rounds, RandomStreams(chosen), locate)
-    with naming(str(path)):
+    with naming(named(path)):
         source = experiment.trace.build()
         observed = source.observations(context)
         about = {"name": experiment.name, "source": experiment.trace.kind}

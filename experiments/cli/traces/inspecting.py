@@ -17,12 +17,16 @@ from experiments.cli.traces.inspected import (
     page_facts,
     print_inspected,
 )
+from experiments.shipped import named
 from traces.calendar import CALENDAR, MOST_DAYS, CalendarWidth
 
 
 @dataclass(frozen=True)
 class Request:
-    """The arguments of the command, as they were given."""
+    """The arguments of the command, as they were given.
+
+    `note` is a line that says what was taken for `path`, where two could be meant.
+    """
 
     path: Path
     overrides: Sequence[str]
@@ -36,6 +40,7 @@ class Request:
     html: Path | None
     clients: str | None
     output: OutputFormat
+    note: str = ""
 
 
 def inspect_trace(request: Request) -> None:
@@ -48,6 +53,8 @@ def inspect_trace(request: Request) -> None:
         raise InputError("--clients: chooses clients for the page; give --html as well")
     if request.html is not None and (request.html.suffix != ".html" or request.html.is_dir()):
         raise InputError(f"--html {request.html}: must be a file that ends in .html")
+    if request.note:
+        say(request.note, aside=True)
     inspected = _inspected(request)
     if request.html is not None:
         from experiments.results.pages.trace_page import write_trace_page
@@ -79,8 +86,8 @@ def _inspected(request: Request) -> Inspected:
         if value is not None:
             key = option.removeprefix("--").replace("-", "_")
             raise InputError(
-                f"{option}: is for a trace folder, but {request.path} is none; a configuration of the source "
-                f"file has trace.{key} (--set trace.{key}=...)"
+                f"{option}: is for a trace folder, but {named(request.path)} is none; a configuration of the "
+                f"source file has trace.{key} (--set trace.{key}=...)"
             )
     return inspected_config(
         request.path, request.overrides, request.data, request.seed, request.min_samples, request.min_windows
