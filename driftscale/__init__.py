@@ -2,7 +2,7 @@
 
     import driftscale
 
-    results = driftscale.run("digits.toml", seeds=range(3), out="runs/digits")
+    results = driftscale.run("digits", seeds=range(3), out="runs/digits")
     results.rounds.groupby("arm").accuracy.last()
 
 It is a layer over the command line's own engine: what is called here is recorded, resumed and reported as

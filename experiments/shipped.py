@@ -121,15 +121,18 @@ def take(given: Path, *, folders: bool = True) -> Taken:
     """
     path = _shipped(_name(given), given, folders=folders)
     if path is None:
-        at_end = None if given.exists() else _shipped(_name_at_end(given), given, folders=folders)
-        return Taken(given) if at_end is None else Taken(at_end, f"{given}: not here; taking {_what(at_end)}")
+        name = _name_at_end(given)
+        at_end = None if given.exists() else _shipped(name, given, folders=folders)
+        if at_end is None:
+            return Taken(given)
+        return Taken(at_end, f"{given}: not here; taking the {_what(at_end)} {name}")
     if given.exists():
         place = path.relative_to(CONFIGS.parent)
         note = f"{given}: taking what is here, not the shipped {place}"
         return Taken(given, "" if path.samefile(given) else note)
     beside = _with_suffix(given)
     other = f", not {beside} here" if is_file(beside) else ""
-    return Taken(path, f"{given}: taking {_what(path)}{other}")
+    return Taken(path, f"{given}: taking the {_what(path)}{other}")
 
 
 def absent(given: Path) -> str:
@@ -196,9 +199,7 @@ def _shipped(name: str, given: Path, *, folders: bool) -> Path | None:
 
 
 def _what(path: Path) -> str:
-    """How a note calls what is shipped."""
-    name = _name(path.relative_to(CONFIGS))
-    return f"the shipped configurations of {name}" if path.is_dir() else f"the shipped configuration {name}"
+    return "folder of shipped configurations" if path.is_dir() else "shipped configuration"
 
 
 def _with_suffix(path: Path) -> Path:

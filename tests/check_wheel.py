@@ -28,6 +28,7 @@ DATA = {
     "experiments/configs/fielding/hear.toml",
     "experiments/configs/digits.toml",
     "experiments/configs/first-fleet.toml",
+    "experiments/minutes.toml",
     "experiments/results/pages/report_page.html",
     "traces/availability/diurnal_curve.csv",
     "experiments/bench/digits_15_runs.toml",
@@ -37,6 +38,10 @@ MOST_BYTES = 3_000_000
 TINY = (
     *("--arms", "global", "--seeds", "0,1"),
     *("--set", "round.rounds=4", "--set", "trace.clients=20", "--set", "trace.drift.events=[]"),
+)
+SHORT = (
+    *("--arms", "global,fielding", "--seeds", "0"),
+    *("--set", "round.rounds=36", "--set", "report.horizon_s=9000"),
 )
 
 
@@ -117,17 +122,28 @@ def check_use(commands: Path, elsewhere: Path) -> None:
     experiments = Path(call(commands / "python", "-c", code, folder=elsewhere).strip())
     assert commands.parent in experiments.parents, f"not the installed package: {experiments}"
     check_import(commands, elsewhere)
+    check_new(commands, elsewhere / "new")
     driftscale = commands / "driftscale"
     assert "Usage: driftscale" in call(driftscale, "--help", folder=elsewhere)
     assert "smartphones" in call(driftscale, "profiles", "list", folder=elsewhere)
-    digits = experiments / "configs" / "digits.toml"
-    checked = call(driftscale, "check", digits, folder=elsewhere)
+    checked = call(driftscale, "check", "digits", folder=elsewhere)
     assert "client updates in all" in checked, checked
     for jobs in ("1", "2"):
-        call(driftscale, "run", digits, *TINY, "--jobs", jobs, "--out", f"jobs-{jobs}", folder=elsewhere)
+        call(driftscale, "run", "digits", *TINY, "--jobs", jobs, "--out", f"jobs-{jobs}", folder=elsewhere)
     one_by_one, in_parallel = (logs(elsewhere / f"jobs-{jobs}") for jobs in ("1", "2"))
     assert len(one_by_one) == 2, sorted(one_by_one)
     assert one_by_one == in_parallel, "runs in parallel have other logs than runs one after another"
+
+
+def check_new(commands: Path, elsewhere: Path) -> None:
+    """Write, check and run a configuration, in an empty folder."""
+    elsewhere.mkdir()
+    driftscale = commands / "driftscale"
+    assert "first-fleet" in call(driftscale, "configs", folder=elsewhere)
+    call(driftscale, "new", "mine.toml", folder=elsewhere)
+    call(driftscale, "check", "mine.toml", folder=elsewhere)
+    call(driftscale, "run", "mine.toml", *SHORT, folder=elsewhere)
+    assert (elsewhere / "runs" / "mine" / "report.html").is_file(), "no report"
 
 
 def check_import(commands: Path, elsewhere: Path) -> None:

@@ -9,15 +9,15 @@ import typer
 
 from experiments.cli import cluster as cluster_commands
 from experiments.cli import profiles
+from experiments.cli.at_hand import completing
 from experiments.cli.output import OutputFormat, say
-from experiments.cli.paths import Data, configuration_for, path_for
+from experiments.cli.paths import Data, path_for
 from experiments.cli.traces import commands as trace_commands
-from experiments.shipped import Taken
+from experiments.shipped import take
 
 app = typer.Typer(
     name="driftscale",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Trace-driven emulation of federated learning at fleet scale, under data drift.",
@@ -47,12 +47,13 @@ def _options(
 
 
 ConfigOrFolder = Annotated[
-    Taken,
+    Path,
     typer.Argument(
         help="A configuration (.toml), a folder of them, or the name of a shipped one, as driftscale configs "
         "lists them.",
         metavar="CONFIG",
-        parser=configuration_for("CONFIG"),
+        parser=path_for("CONFIG"),
+        autocompletion=completing.configurations,
     ),
 ]
 Overrides = Annotated[
@@ -60,6 +61,7 @@ Overrides = Annotated[
     typer.Option(
         "--set",
         help="Override a key: round.rounds=100 (repeatable).",
+        autocompletion=completing.keys,
     ),
 ]
 Sweep = Annotated[
@@ -69,6 +71,7 @@ Sweep = Annotated[
         help="Give a key several values: round.participants=5,10 (repeatable). Each combination is a cell, "
         "an experiment of its own.",
         metavar="KEY=VALUE,VALUE",
+        autocompletion=completing.swept_keys,
     ),
 ]
 AllowMany = Annotated[bool, typer.Option("--yes", help="Allow a sweep of more than 10,000 cells.")]
@@ -85,7 +88,7 @@ def run(
     seeds: Seeds = None,
     arms: Annotated[
         str | None,
-        typer.Option("--arms", help="Run only these arms: global,fielding."),
+        typer.Option("--arms", help="Run only these arms: global,fielding.", autocompletion=completing.arms),
     ] = None,
     data: Data = None,
     out: Annotated[
@@ -151,12 +154,13 @@ def run(
 
     require_trackers(track or [], "--track")
     chosen = [name.strip() for name in arms.split(",")] if arms is not None else None
-    run_it = run_all_of if config.path.is_dir() else run_one
+    taken = take(config)
+    run_it = run_all_of if taken.path.is_dir() else run_one
     scale = parse_scale(jobs, cluster, keys, is_insecure)
     run_it(
         RunCommand(
-            config=config.path,
-            note=config.note,
+            config=taken.path,
+            note=taken.note,
             overrides=overrides or [],
             sweep=sweep or [],
             allow_many=allow_many,
@@ -180,6 +184,7 @@ def report(
             help="A run directory, or a folder of them.",
             metavar="DIR",
             parser=path_for("DIR"),
+            autocompletion=completing.run_directories,
         ),
     ],
     output: Format = OutputFormat.TABLE,
@@ -203,6 +208,7 @@ def export(
             help="A run directory, or a folder of them.",
             metavar="DIR",
             parser=path_for("DIR"),
+            autocompletion=completing.run_directories,
         ),
     ],
     to: Annotated[str, typer.Option("--to", help="csv, parquet, tensorboard or mlflow.", metavar="FORMAT")],
@@ -245,6 +251,7 @@ def compare(
             help="Run directories, or a folder of them; differences are from the first.",
             metavar="DIR",
             parser=path_for("DIR"),
+            autocompletion=completing.run_directories,
         ),
     ],
     output: Format = OutputFormat.TABLE,
@@ -279,9 +286,10 @@ def check(
     from experiments.cli.check_table import check_members_of, print_check, print_checks
     from experiments.playing.command import RunCommand, members_of
 
+    taken = take(config)
     command = RunCommand(
-        config=config.path,
-        note=config.note,
+        config=taken.path,
+        note=taken.note,
         overrides=overrides or [],
         sweep=sweep or [],
         allow_many=allow_many,
@@ -294,17 +302,92 @@ def check(
     for note in left_out:
         say(note, aside=True)
     checks = check_members_of(members, lambda note: say(note, aside=True))
-    if config.path.is_dir() or members[0].cell is not None:
+    if taken.path.is_dir() or members[0].cell is not None:
         print_checks(checks, output, [member.cell for member in members])
     else:
         print_check(checks[0], output)
 
 
 @app.command()
+def configs(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="Print this one, such as digits; or list those of a folder, such as fielding.",
+            autocompletion=completing.shipped_names_and_folders,
+        ),
+    ] = None,
+    output: Format = OutputFormat.TABLE,
+) -> None:
+    """List the configurations that driftscale ships, or print one.
+
+    Lists what each shows, the data it needs, its runs, and the minutes that they take. A name works wherever
+    a path to a configuration does, unless something of that name is in the present folder.
+    """
+    from experiments.cli.at_hand.listing import print_configurations
+
+    print_configurations(name, output)
+
+
+@app.command()
+def new(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="A file to write, such as mine.toml; it gives the experiment its name.",
+            metavar="FILE",
+            parser=path_for("FILE"),
+        ),
+    ],
+    like: Annotated[
+        str,
+        typer.Option(
+            "--like",
+            help="The shipped configuration to begin with; driftscale configs lists them.",
+            metavar="NAME",
+            autocompletion=completing.shipped_names,
+        ),
+    ] = "first-fleet",
+) -> None:
+    """Write a configuration of your own, with comments.
+
+    It is that of --like, to be changed, under the name of the file. The default is small, and is played in a
+    minute.
+    """
+    from experiments.cli.at_hand.writing import write_new
+
+    write_new(file, like)
+
+
+@app.command()
+def view(
+    directory: Annotated[
+        Path,
+        typer.Argument(
+            help="A run directory, or a folder of them.",
+            metavar="DIR",
+            parser=path_for("DIR"),
+            autocompletion=completing.run_directories,
+        ),
+    ],
+) -> None:
+    """Open the report of a run directory in a browser.
+
+    Of a folder of run directories, opens the table. Prints the path of the page. If no browser can be
+    started, a line on standard error says so, and the exit code is 0.
+    """
+    from experiments.cli.at_hand.viewing import view as open_page
+
+    open_page(directory)
+
+
+@app.command()
 def parts(
     kind: Annotated[
         str | None,
-        typer.Argument(help="Only this kind of part, such as clusterer."),
+        typer.Argument(
+            help="Only this kind of part, such as clusterer.", autocompletion=completing.kinds_of_parts
+        ),
     ] = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:

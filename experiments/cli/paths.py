@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from emulator.errors import InputError
-from experiments.shipped import Taken, take
 
 ABSENT = (errno.ENOENT, errno.ENOTDIR)
 
@@ -38,16 +37,6 @@ def path_for(what: str) -> Callable[[str], Path]:
         return path
 
     return parse
-
-
-def configuration_for(what: str, *, folders: bool = True) -> Callable[[str], Taken]:
-    """A parser for the configuration given to the argument `what`, by a path or by the name of a shipped one.
-
-    It need not exist. `folders`: whether a folder of shipped configurations can be named. For the errors see
-    `path_for`.
-    """
-    parse_path = path_for(what)
-    return lambda text: take(parse_path(text), folders=folders)
 
 
 def data_or_variable(given: Sequence[Path] | None) -> list[Path]:

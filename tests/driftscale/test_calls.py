@@ -18,6 +18,7 @@ import driftscale
 from emulator.errors import ConfigurationError, InputError, RunError
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.runner import FailedRunsError
+from tests.experiments.shipping import ship
 from tests.experiments.small import SMALL, write_small
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -251,3 +252,29 @@ def test_compare_takes_results_and_paths() -> None:
     assert shown._repr_html_().startswith("<table><tr><th>arm</th>")
     with pytest.raises(InputError, match="a single run directory; compare needs two or more"):
         driftscale.compare("one")
+
+
+# -- shipped configurations ----------------------------------------------------------------------------------
+
+
+def test_a_name_is_checked_and_run_and_a_line_says_which_was_taken(
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ship(tmp_path_factory.mktemp("package"), monkeypatch, round={"rounds": 1})
+    assert [facts["name"] for facts in driftscale.check("few/alpha").facts] == ["few-alpha"]
+    assert [facts["name"] for facts in driftscale.check(Path("few")).facts] == ["few-alpha", "few-beta"]
+    assert capsys.readouterr().err.splitlines() == [
+        "few/alpha: taking the shipped configuration",
+        "few: taking the folder of shipped configurations",
+    ]
+    results = driftscale.run("few/alpha", arms="global", progress=False)
+    assert results.path == Path("runs/few-alpha")
+    assert capsys.readouterr().err == "few/alpha: taking the shipped configuration\n"
+    recorded = json.loads(Path("runs/few-alpha/manifest.json").read_text())["commands"][0]
+    assert recorded["arguments"][:2] == ["driftscale.run", "few/alpha"]
+    with pytest.raises(
+        InputError, match=r"^alpah: no such configuration; .*: few/alpha \(driftscale configs\)"
+    ):
+        driftscale.run("alpah")

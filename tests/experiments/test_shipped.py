@@ -6,6 +6,7 @@ import pytest
 
 import experiments
 from emulator.errors import InputError
+from emulator.storage.bounded import read_toml
 from experiments import shipped
 from experiments.reading import read_table, take_first_look
 from experiments.running.sweep import num_cells, table_axes
@@ -76,6 +77,12 @@ def test_minutes_are_those_of_the_file(tmp_path: Path, monkeypatch: pytest.Monke
     assert (minutes["digits"], minutes["fielding/map"], minutes["swap"]) == (4, 300.5, None)
 
 
+def test_minutes_are_measured_for_all_or_for_none(by_name: dict[str, ShippedConfiguration]) -> None:
+    measured = read_toml(shipped.MINUTES)
+    assert measured.keys() in (set(), by_name.keys())
+    assert all(minutes > 0 for minutes in measured.values())
+
+
 def test_the_comment_at_the_head_ends_where_the_tables_begin() -> None:
     assert head_comment('#One.\n# Two.\n\n# Three.\nname = "x"') == "One. Two."
 
@@ -127,7 +134,7 @@ def test_what_exists_wins_and_a_note_says_so_unless_it_is_the_same(
     assert take(Path("few")) == Taken(Path("few"), "few: taking what is here, not the shipped configs/few")
     assert take(Path("small.toml")).path == Path("small.toml")
     assert take(Path("./small")) == Taken(
-        configs / "small.toml", "small: taking the shipped configuration small, not small.toml here"
+        configs / "small.toml", "small: taking the shipped configuration, not small.toml here"
     )
     monkeypatch.chdir(configs)
     assert take(Path("few")) == Taken(Path("few"))

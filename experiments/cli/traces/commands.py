@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from experiments.cli.at_hand import completing
 from experiments.cli.output import OutputFormat, print_json, print_table, say
-from experiments.cli.paths import Data, configuration_for, path_for
+from experiments.cli.paths import Data, path_for
 from experiments.cli.traces import build
-from experiments.shipped import Taken
+from experiments.shipped import take
 
 Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON on stdout.")]
 Overrides = Annotated[
@@ -18,6 +19,7 @@ Overrides = Annotated[
     typer.Option(
         "--set",
         help="Override a key: trace.window=month (repeatable).",
+        autocompletion=completing.keys,
     ),
 ]
 
@@ -41,12 +43,13 @@ def list_sources(output: Format = OutputFormat.TABLE) -> None:
 
 @app.command("inspect")
 def inspect(
-    trace: Annotated[
-        Taken,
+    path: Annotated[
+        Path,
         typer.Argument(
             help="A trace folder; or a configuration (.toml), or the name of a shipped one.",
             metavar="DIR|CONFIG",
-            parser=configuration_for("DIR|CONFIG", folders=False),
+            parser=path_for("DIR|CONFIG"),
+            autocompletion=completing.configurations,
         ),
     ],
     overrides: Overrides = None,
@@ -109,10 +112,11 @@ def inspect(
     """
     from experiments.cli.traces.inspecting import Request, inspect_trace
 
+    taken = take(path, folders=False)
     inspect_trace(
         Request(
-            path=trace.path,
-            note=trace.note,
+            path=taken.path,
+            note=taken.note,
             overrides=overrides or [],
             data=data or [],
             seed=seed,

@@ -28,7 +28,7 @@ def test_a_name_is_run_into_the_present_folder_and_resumes_what_its_path_has_beg
     monkeypatch.setattr("experiments.running.command_facts.git_commit", lambda folder: "0a" * 20)
     driftscale("run", os.path.relpath(configs / "few" / "alpha.toml"), *SHORT)
     ended = driftscale("run", "few/alpha", *SHORT, "--seeds", "0,1", "--format", "json")
-    assert ended.err.splitlines()[0] == "few/alpha: taking the shipped configuration few/alpha"
+    assert ended.err.splitlines()[0] == "few/alpha: taking the shipped configuration"
     assert "[1/2] global, seed 0: finished earlier, kept" in ended.err.splitlines()
     assert json.loads(ended.out)["name"] == "few-alpha"
     assert [path.name for path in Path("runs").iterdir()] == ["few-alpha"]
@@ -40,7 +40,7 @@ def test_a_name_is_run_into_the_present_folder_and_resumes_what_its_path_has_beg
 def test_a_folder_of_shipped_ones_is_checked_and_run_whole(driftscale: Driftscale, configs: Path) -> None:
     facts = driftscale("check", "few", "--format", "json")
     assert [fact["name"] for fact in json.loads(facts.out)] == ["few-alpha", "few-beta"]
-    assert facts.err == "few: taking the shipped configurations of few\n"
+    assert facts.err == "few: taking the folder of shipped configurations\n"
     ended = driftscale("run", "few", *SHORT)
     assert ended.code == 0
     assert sorted(path.name for path in Path("runs/few").iterdir() if path.is_dir()) == [
@@ -64,7 +64,7 @@ def test_what_is_here_wins_and_is_said(driftscale: Driftscale, configs: Path) ->
     assert ended.err == "small.toml: taking what is here, not the shipped configs/small.toml\n"
     ended = driftscale("check", "small", "--format", "json")
     assert json.loads(ended.out)["name"] == "small"
-    assert ended.err == "small: taking the shipped configuration small, not small.toml here\n"
+    assert ended.err == "small: taking the shipped configuration, not small.toml here\n"
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_ones(driftscale: Driftscale, configs: Path) -> None:
@@ -86,7 +86,7 @@ def test_errors_call_a_shipped_one_by_its_name(driftscale: Driftscale, configs: 
 def test_a_trace_is_inspected_by_the_name_of_its_configuration(driftscale: Driftscale, configs: Path) -> None:
     ended = driftscale("traces", "inspect", "small", "--format", "json")
     assert (json.loads(ended.out)["name"], ended.code) == ("small", 0)
-    assert ended.err == "small: taking the shipped configuration small\n"
+    assert ended.err == "small: taking the shipped configuration\n"
     ended = driftscale("traces", "inspect", "few")
     assert ended.error == (
         "few: no such configuration; few is a folder of shipped ones: driftscale configs few lists them"
@@ -97,7 +97,7 @@ def test_only_the_first_rank_says_which_was_taken(
     driftscale: Driftscale, configs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    for rank, note in (("0", ["few: taking the shipped configurations of few"]), ("1", [])):
+    for rank, note in (("0", ["few: taking the folder of shipped configurations"]), ("1", [])):
         monkeypatch.setenv("RANK", rank)
         ended = driftscale("run", "few")
         assert (ended.code, ended.err.splitlines()[:1]) == (2, note)

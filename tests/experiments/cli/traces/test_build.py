@@ -179,7 +179,7 @@ def test_a_paper_configuration_says_what_to_build_if_its_trace_is_absent(
     for command in ("check", "run"):
         ended = driftscale(command, path)
         assert ended.code == 2
-        assert ended.error.startswith(f"{path}: traces/{name}: not found")
+        assert ended.error.startswith(f"fielding/{name} (shipped): traces/{name}: not found")
         more = " --most-cells 1_000_000_000" if name == "waymo" else ""
         assert ended.error.endswith(
             f"build it: driftscale traces build {name} --root DIR --out traces/{name}{more}"

@@ -1,0 +1,1 @@
+"""What is at hand after an installation: the shipped configurations, a new one, the reports, completion."""

@@ -1,0 +1,70 @@
+"""`driftscale new`: writes a configuration of one's own, like a shipped one, with its comments."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from shlex import quote
+
+from emulator.errors import InputError
+from emulator.plugins import FIRST_LOOK
+from emulator.storage.bounded import toml_document
+from experiments.cli.at_hand.listing import text_of
+from experiments.cli.output import say
+from experiments.config import parse_experiment
+from experiments.reading import SWEEP
+from experiments.shipped import SUFFIX, find_shipped
+
+NAME = re.compile(r'^name = "[^"\n]*"', re.MULTILINE)
+
+
+def write_new(file: Path, like: str) -> None:
+    """Write `file` like the shipped configuration `like`, under the name of the file; print what to do next.
+
+    Raises:
+        InputError: The file is there already, cannot be written, or has no name that an experiment may have;
+            or no shipped configuration is called `like`.
+    """
+    if file.suffix != SUFFIX:
+        raise InputError(f"FILE {file}: must end in {SUFFIX}, as in mine{SUFFIX}")
+    found = find_shipped(like)
+    if len(found) > 1:
+        raise InputError(
+            f"--like {like}: is a folder of configurations; driftscale configs {like} lists them"
+        )
+    text = NAME.sub(f'name = "{file.stem}"', text_of(found[0]), count=1)
+    _refuse_name(file, text)
+    _write(file, text)
+    needs = found[0].data
+    data = " --data DIR" if needs else ""
+    say(f"{file}: like {found[0].name}; next:")
+    say(f"  driftscale check {quote(str(file))}{data}")
+    say(f"  driftscale run {quote(str(file))}{data}")
+    if needs:
+        say(f"DIR has {', '.join(needs)}")
+
+
+def _refuse_name(file: Path, text: str) -> None:
+    """Raise ConfigurationError if the experiment may not have the name of the file."""
+    try:
+        table = toml_document(text)
+    except ValueError as error:  # a quotation mark
+        raise InputError(f"FILE {file}: {file.stem!r} cannot be the name of an experiment") from error
+    table.pop(SWEEP, None)
+    parse_experiment(table, f"FILE {file}: gives the experiment its name", FIRST_LOOK)
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a new file; an existing one, or a link, is not touched."""
+    try:
+        stream = file.open("x", encoding="utf-8")
+    except FileExistsError as error:
+        raise InputError(f"FILE {file}: exists already, and is not overwritten; take another name") from error
+    except OSError as error:
+        raise InputError(f"FILE {file}: cannot be written ({error.strerror})") from error
+    try:
+        with stream:
+            stream.write(text)
+    except OSError:  # such as a full disk
+        file.unlink(missing_ok=True)
+        raise
