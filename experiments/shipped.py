@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -78,8 +78,7 @@ class ShippedConfiguration:
 
 def shipped_configurations() -> tuple[ShippedConfiguration, ...]:
     """All shipped configurations: first those outside of folders, then folder by folder, each by name."""
-    minutes = read_toml(MINUTES)
-    return tuple(_described(name, path, minutes.get(name)) for name, path in shipped_files().items())
+    return _described(shipped_files())
 
 
 @cache
@@ -170,7 +169,7 @@ def find_shipped(name: str) -> tuple[ShippedConfiguration, ...]:
     if path is None:
         remedy = nearest(Path(name)) or "driftscale configs lists them"
         raise InputError(f"{name}: no shipped configuration has that name; {remedy}")
-    return tuple(item for item in shipped_configurations() if path in (item.path, item.path.parent))
+    return _described(name for name, file in shipped_files().items() if path in (file, file.parent))
 
 
 def is_shipped(path: Path) -> bool:
@@ -220,7 +219,12 @@ def _name_at_end(path: Path) -> str:
     return name if is_there else ""
 
 
-def _described(name: str, path: Path, minutes: float | None) -> ShippedConfiguration:
+def _described(names: Iterable[str]) -> tuple[ShippedConfiguration, ...]:
+    minutes = read_toml(MINUTES)
+    return tuple(_describe(name, shipped_files()[name], minutes.get(name)) for name in names)
+
+
+def _describe(name: str, path: Path, minutes: float | None) -> ShippedConfiguration:
     about = head_comment(path.read_text(encoding="utf-8"))
     table = read_toml(path)
     first = SENTENCE.match(about)

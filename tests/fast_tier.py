@@ -235,6 +235,17 @@ SLOW: Mapping[str, Collection[str]] = {
     "tests/experiments/bench/files/test_trace_folder.py": ("test_opening_is_measured_against_sorting",),
     "tests/experiments/bench/test_training.py": ("test_ranks_have_a_figure_beside_that_of_one_process",),
     "tests/experiments/bench/test_typo.py": ("test_reporting_a_misspelt_key_takes_some_cpu_time",),
+    "tests/experiments/cli/at_hand/test_completing.py": (
+        "test_a_configuration_is_a_shipped_name_or_a_file_here",
+        "test_keys_are_those_of_the_configuration_its_arms_and_their_parts",
+    ),
+    "tests/experiments/cli/at_hand/test_viewing.py": (
+        "test_the_report_or_the_table_is_opened_and_its_path_printed",
+        "test_without_a_browser_or_a_screen_the_path_is_printed_and_a_line_says_so",
+    ),
+    "tests/experiments/cli/at_hand/test_writing.py": (
+        "test_the_default_is_commented_has_the_name_of_its_file_and_is_valid",
+    ),
     "tests/experiments/cli/exporting/test_command.py": (
         "test_recorded_frames_are_written_and_nothing_else_changes",
     ),
@@ -268,7 +279,7 @@ SLOW: Mapping[str, Collection[str]] = {
     "tests/experiments/cli/test_bench.py": ("test_a_plot_is_written_beside_the_table",),
     "tests/experiments/cli/test_cluster.py": (),
     "tests/experiments/cli/test_commands.py": (
-        "test_a_check_of_a_folder_has_a_row_for_each_configuration",
+        "test_a_check_of_a_folder_has_a_row_for_each_configuration_and_names_a_gpu_build_once",
         "test_a_check_prints_the_facts_of_the_configuration_and_writes_nothing",
         "test_a_check_shows_the_labels_that_a_table_calls_the_classes",
         "test_a_longer_run_has_the_same_figures_up_to_the_same_horizon",
@@ -295,6 +306,10 @@ SLOW: Mapping[str, Collection[str]] = {
     ),
     "tests/experiments/cli/test_profiles.py": ("test_the_commands_import_nothing_heavy_before_they_run",),
     "tests/experiments/cli/test_progress.py": ("test_there_are_as_many_bars_as_the_terminal_has_room_for",),
+    "tests/experiments/cli/test_shipped_names.py": (
+        "test_a_folder_of_shipped_ones_is_checked_and_run_whole",
+        "test_a_name_is_run_into_the_present_folder_and_resumes_what_its_path_has_begun",
+    ),
     "tests/experiments/cli/test_signals.py": (
         "test_a_signal_while_libraries_are_imported_ends_with_a_line_and_130",
     ),
