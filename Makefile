@@ -1,9 +1,10 @@
-# make demo | test | test-fast | check | check-pythons | audit | bench: each sets up .venv by itself, with pip, from constraints.txt.
+# make demo | test | test-fast | check | check-pythons | docs | audit | bench: each sets up .venv by itself, with pip, from constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+DOCS_READY := .venv/.docs-ready
 
-.PHONY: demo test test-fast check check-pythons audit bench setup clean
+.PHONY: demo test test-fast check check-pythons docs audit bench setup clean
 .DELETE_ON_ERROR:
 
 setup: $(READY)
@@ -33,6 +34,16 @@ check: $(READY)
 
 check-pythons: $(READY)
 	$(BIN)/python tests/check_wheel.py --pythons
+
+# What Sphinx read is kept between builds, but not after a warning: a page that is not read again would not repeat it.
+docs: $(DOCS_READY)
+	rm -rf build/site
+	$(BIN)/sphinx-build -n -W --keep-going -q -j auto -c docs -d build/doctrees . build/site || { rm -rf build/doctrees; exit 1; }
+	$(BIN)/python tests/docs/check_site.py build/site
+
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs]'
+	touch $(DOCS_READY)
 
 audit: $(READY)
 	$(BIN)/python tests/audit.py
