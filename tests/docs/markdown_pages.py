@@ -22,6 +22,7 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n[ \t>]*\n).)+?(?<!`)\1(?!`)", re.DOTALL)
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^()\s]+)(?:\s+\"[^\"]*\")?\)")
+_DRAWN = re.compile(r"<(?:img|source)\b[^>]*?\ssrc(?:set)?=\"([^\"]+)\"")
 _PICTURE = re.compile(r"!\[([^\]]*)\]\(|<img\b([^>]*)>")
 _ANCHOR = re.compile(r"<a id=\"([^\"]+)\">")
 _EMPTY_HEADER = re.compile(
@@ -69,7 +70,8 @@ class Page:
     @cached_property
     def links(self) -> list[tuple[int, str]]:
         """(line, target) of each link and picture that stays within the repository."""
-        found = [(self.line(match), match[1]) for match in _LINK.finditer(self.without_code)]
+        matches = [*_LINK.finditer(self.without_code), *_DRAWN.finditer(self.without_code)]
+        found = [(self.line(match), match[1]) for match in matches]
         return [(line, target) for line, target in found if not _FOREIGN.match(target)]
 
     @cached_property

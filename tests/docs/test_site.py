@@ -30,6 +30,10 @@ def test_the_pages_have_no_mistake() -> None:
         ("# One\n\n[two](other.md)", "3: a link leads to a page or a file, other.md is neither"),
         ("# One\n\n[two](../docs)", "3: a link leads to a page or a file, ../docs is neither"),
         ("# One\n\n[a link\nover lines](../README.md#two)", "4: README.md has no anchor #two"),
+        (
+            '# One\n\n<picture>\n<source srcset="dark.svg">\n<img alt="x" src="picture.svg">\n</picture>',
+            "4: a link leads to a page or a file, dark.svg is neither",
+        ),
         ("# One\n\n[two](#two)", "3: docs/page.md has no anchor #two"),
         ("# One\n\n[two](picture.svg#two)", "3: docs/picture.svg is no page and has no anchor #two"),
         ("# One\n\n```{toctree}\nother\n```", "4: no page other"),
