@@ -8,13 +8,14 @@ A profile is one of: a name from the catalogue; a name registered by a third par
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
 from device_profiles.fleet import DeviceProfile, Fleet
-from emulator.errors import DataFileError, InputError, UnknownNameError
+from emulator.errors import ConfigurationError, DataFileError, InputError, UnknownNameError
 from emulator.own_parts import is_own, refuse_not_defined
 from emulator.plugins import Registry
 
@@ -56,7 +57,7 @@ def load_profile(name_or_path: str | Path, where: str = "") -> DeviceProfile:
     registered = PROFILES.find(name, where)
     if is_own(name) and _is_called(registered):
         refuse_not_defined(registered, name, f"{where}: {PROFILES.kind}" if where else PROFILES.kind)
-    profile = _made(registered)
+    profile = _made(registered, name)
     if not isinstance(profile, DeviceProfile):
         of_group = "" if is_own(name) else f" of entry-point group {PROFILES.group!r}"
         raise InputError(
@@ -120,12 +121,22 @@ PROFILES: Registry[DeviceProfile | Callable[[], DeviceProfile]] = Registry(
 )
 
 
-def _made(registered: object) -> object:
+def _made(registered: object, name: str) -> object:
     """The registered profile, or the result of the registered callable.
 
-    A class that is registered is called: it has the attributes of a profile too.
+    A class that is registered is called: it has the attributes of a profile too. Raises ConfigurationError if
+    what is called needs arguments.
     """
-    return registered() if _is_called(registered) else registered
+    if not _is_called(registered):
+        return registered
+    try:
+        inspect.signature(registered).bind()
+    except TypeError as error:
+        raise ConfigurationError(
+            f"device profile {name!r}: is called without arguments, and needs some ({error}); name a profile "
+            f"that is made already, or a function without arguments that returns one"
+        ) from error
+    return registered()
 
 
 def _is_called(registered: object) -> TypeGuard[Callable[[], object]]:

@@ -185,6 +185,11 @@ def _place(module: str, where: str) -> Path:
             f"{where}: {places[0]} cannot be imported, since another module is called {top!r} ({known}); "
             f"rename the file, or use a process of its own"
         )
+    if module != top and places[0].is_file() and places[0].name != "__init__.py":
+        raise OwnPartError(
+            f"{where}: {places[0]} is no package, and has no module {module!r} in it; name the module alone, "
+            f"{top!r}, and the part in it after a colon"
+        )
     return places[0]
 
 
@@ -286,6 +291,22 @@ def _refuse_other_kind(part: Any, where: str, what: str, base: type) -> None:
         raise OwnPartError(
             f"{where}: is no {what}: the class must extend {base.__module__}.{base.__qualname__}"
         )
-    if inspect.isabstract(part):
-        missing = ", ".join(sorted(getattr(part, "__abstractmethods__", ())))
-        raise OwnPartError(f"{where}: lacks what every {what} defines: {missing}")
+    missing = sorted({*getattr(part, "__abstractmethods__", ()), *undefined(part)})
+    if missing:
+        raise OwnPartError(f"{where}: lacks what every {what} defines: {', '.join(missing)}")
+
+
+def undefined(part: type) -> list[str]:
+    """The attributes that a class or one of its bases declares for the class, `ClassVar`, and none defines.
+
+    >>> from typing import ClassVar
+    >>> Shape = type("Shape", (), {"__annotations__": {"sides": ClassVar[int], "name": str}})
+    >>> undefined(Shape), undefined(type("Square", (Shape,), {"sides": 4}))
+    (['sides'], [])
+    """
+    return [
+        name
+        for base in part.__mro__
+        for name, annotation in inspect.get_annotations(base).items()
+        if "ClassVar[" in str(annotation) and not hasattr(part, name)
+    ]

@@ -321,14 +321,14 @@ class Registry(Generic[T]):
 
         Raises:
             UnknownNameError: there is no such part; the message lists the choices.
-            OwnPartError: there is no such module, or the name is one with a colon of another form.
+            OwnPartError: there is no such module, or the name has a colon or a dot and is of another form.
             ConfigurationError: a plug-in registers a name that is taken.
         """
         if name not in self._entries and name not in self._ours:
             if is_own(name):
                 refuse_missing(name, _under(where, self.kind))
                 return
-            if ":" in name:
+            if ":" in name or "." in name:
                 raise OwnPartError(
                     f"{_under(where, self.kind)} {name!r}: is not of the form 'my_module:MyPart', by which a "
                     f"part of one's own is named; choices: {', '.join(self.names())}"

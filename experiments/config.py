@@ -326,6 +326,16 @@ class PartsRow(Settings):
         "none", validate_default=True, description="how a client uses the models that serve it"
     )
 
+    @field_validator("detectors", mode="before")
+    @classmethod
+    def _detectors_have_names(cls, detectors: Any) -> Any:
+        if isinstance(detectors, str) or (isinstance(detectors, Mapping) and "kind" in detectors):
+            kind = detectors if isinstance(detectors, str) else detectors["kind"]
+            raise ValueError(
+                f"must be a table of detectors by names of your own, as in {{ mine = {kind!r} }}"
+            )
+        return detectors
+
     @field_validator("representation")
     @classmethod
     def _reference_model_is_valid(

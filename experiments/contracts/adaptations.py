@@ -134,6 +134,7 @@ def _check_work(adaptation: Adaptation, view: ClientView) -> None:
 
 
 def _check_served(served: Served, num_clients: int) -> None:
+    assert isinstance(served, Served), f"adapt returns a {type(served).__name__}, not a Served"
     plan = served.plan
     check_plan(plan, num_clients, len(served.models))
     shape = (*plan.models.shape, NUM_LABELS)

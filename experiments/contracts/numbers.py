@@ -49,8 +49,9 @@ def check_numbers(settings: type[BaseModel], example: Mapping[str, Any]) -> None
     settings.model_validate(example)
     for number in configured_numbers(settings, example):
         name = f"{settings.__name__}: {number.path}"
-        assert math.isfinite(number.lowest), f"{name} has no lower bound"
-        assert math.isfinite(number.highest), f"{name} has no upper bound"
+        bounded = "annotate it with a kind of number of emulator/numbers.py, such as Count or Share"
+        assert math.isfinite(number.lowest), f"{name} has no lower bound; {bounded}"
+        assert math.isfinite(number.highest), f"{name} has no upper bound; {bounded}"
         within = [number.lowest, number.highest, 1, 2, 10, 0.5, 0.25]
         assert any(_takes(settings, number, value) for value in within), f"{name} takes none of {within}"
         beyond = [_below(number), _above(number), -(10**400), 10**400]

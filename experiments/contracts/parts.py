@@ -13,6 +13,7 @@ from coordinator.detectors import Detector
 from coordinator.schedules import Schedule
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
+from emulator.own_parts import undefined
 from emulator.plugins import Settings
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.numbers import check_numbers
@@ -45,7 +46,8 @@ TASK_SETTINGS = {"learning_rate": 0.1, "local_steps": 20.0, "batch_size": 10.0}
 def check_part(part: type, settings: Settings) -> None:
     """Check the class of a part and its settings.
 
-    * The class has a docstring, and every one of its settings a description.
+    * The class has a docstring, and every one of its settings a description; it defines the attributes that
+      its kind declares without a value.
     * Its `Settings` are a frozen subclass of `emulator.plugins.Settings`, and equal themselves after being
       written as JSON and read back.
     * They refuse unknown keys and invalid values with a pydantic ValidationError.
@@ -59,6 +61,8 @@ def check_part(part: type, settings: Settings) -> None:
         AssertionError: The part breaks a rule, which the message names.
     """
     assert (part.__doc__ or "").strip().splitlines(), f"{part.__name__} has no docstring"
+    missing = undefined(part)
+    assert not missing, f"{part.__name__} lacks what every part of its kind defines: {', '.join(missing)}"
     declared = getattr(part, "Settings", None)
     assert isinstance(declared, type), f"{part.__name__} has no class Settings"
     assert issubclass(declared, Settings), (
@@ -71,8 +75,8 @@ def check_part(part: type, settings: Settings) -> None:
     described = descriptions(declared)
     for name, field in declared.model_fields.items():
         assert described[name], (
-            f"{declared.__name__}: {name} has no description, which `driftscale parts` shows; write a "
-            f"docstring below the field"
+            f"{declared.__name__}: {name} has no description, which `driftscale parts` shows; give it a "
+            f"Field(description=...)"
         )
         for value in STRANGE:
             _refusal(declared, {**written, field.alias or name: value})
@@ -175,6 +179,7 @@ class _WatchedSchedule(Schedule):
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
+        vars(self)["sets"] = schedule.sets
         self.watch = Watch(schedule)
         self.outputs: list[Mapping[str, Floats]] = []
 
@@ -203,7 +208,7 @@ class _WatchedSchedule(Schedule):
         for name, values in settings.items():
             if len(client) == 0:
                 assert len(values) == 0, f"{name}: {len(values)} numbers for no tasks"
-            assert values.shape == client.shape, f"{name}: must have a number for each task"
+            assert np.shape(values) == client.shape, f"{name}: must have a number for each task"
             assert (np.isfinite(values) & (values > 0)).all(), f"{name} = {values}: must be above zero"
         return settings
 

@@ -170,6 +170,7 @@ class _Watched(Selector):
         lanes = [candidates.ids(lane) for lane in range(len(candidates))]
         with left_alone(lanes, wanted, view):
             chosen = self.selector.select(candidates, wanted, self.watch.over(view))
+        assert isinstance(chosen, np.ndarray), f"participants are a {type(chosen).__name__}, not an array"
         assert chosen.dtype == np.int64, f"participants are {chosen.dtype}, not int64"
         assert chosen.tolist() == sorted(set(chosen.tolist())), f"{chosen}: not ascending and distinct"
         taken = [int(np.isin(chosen, ids).sum()) for ids in lanes]

@@ -41,10 +41,13 @@ def check_availability(availability: Availability, num_clients: int, times_s: Se
     results = [[query(ids, time_s) for query in queries] for time_s in times_s]
     for time_s, at_time in reversed(list(zip(times_s, results, strict=True))):
         for query, of_clients in zip(queries, at_time, strict=True):
-            assert of_clients.shape == (num_clients,)
-            assert same(query(ids[::-1], time_s)[::-1], of_clients), f"{query} depends on earlier queries"
-            assert same(query(ids[:1], time_s), of_clients[:1])
-            assert len(query(ids[:0], time_s)) == 0
+            name = query.__name__
+            assert of_clients.shape == (num_clients,), (
+                f"{name} of {num_clients} clients has shape {of_clients.shape}"
+            )
+            assert same(query(ids[::-1], time_s)[::-1], of_clients), f"{name} depends on earlier queries"
+            assert same(query(ids[:1], time_s), of_clients[:1]), f"{name} depends on the other clients"
+            assert len(query(ids[:0], time_s)) == 0, f"{name} of no clients is not empty"
         online, offline_s, online_s = at_time
         assert (offline_s > time_s).all(), "next_offline_s must be strictly later"
         assert (online_s > time_s).all(), "next_online_s must be strictly later"
@@ -113,9 +116,14 @@ def _check_shares(make: Callable[[], Drift]) -> None:
         return np.stack(list(windows), axis=1)  # the list notices an array that changes after it was yielded
 
     first = shares()
-    assert first.shape == (30, 12, 10)
-    assert (first >= 0).all()
-    assert np.allclose(first.sum(axis=2), 1.0, rtol=0, atol=1e-9)
+    assert first.shape == (30, 12, 10), (
+        f"12 windows of 30 clients and 10 labels are of shape {first.shape}, not (30, 12, 10)"
+    )
+    assert (first >= 0).all(), "a label share is below 0, or NaN"
+    sums = first.sum(axis=2)
+    assert np.allclose(sums, 1.0, rtol=0, atol=1e-9), (
+        f"the label shares of a client sum to 1, not to {sums.ravel()[np.abs(sums - 1).argmax()]:g}"
+    )
     assert same(first, shares()), "equal generators must give equal shares"
 
 
@@ -165,10 +173,12 @@ def check_device_profile(profile: DeviceProfile) -> None:
     Raises:
         AssertionError: The profile breaks a rule.
     """
-    assert profile.name
-    assert profile.source
-    assert profile.reference_flops is None or profile.reference_flops > 0
+    assert profile.name, "the profile has no name"
+    assert profile.source, f"the profile {profile.name!r} states no source of its numbers"
+    flops = profile.reference_flops
+    assert flops is None or flops > 0, f"reference_flops = {flops}: must be above 0, or None"
     for num_clients in (1, 57):
         fleet = profile.draw(num_clients, np.random.default_rng(3))
-        assert len(fleet) == num_clients
-        assert same(fleet, profile.draw(num_clients, np.random.default_rng(3)))
+        assert len(fleet) == num_clients, f"a fleet of {num_clients} clients has {len(fleet)}"
+        again = profile.draw(num_clients, np.random.default_rng(3))
+        assert same(fleet, again), "equal generators must draw equal fleets"

@@ -52,6 +52,14 @@ def test_settings_that_can_be_changed_are_refused():
         contracts.check_part(Part, Soft())
 
 
+def test_a_part_without_an_attribute_that_its_kind_declares_is_refused():
+    class Aimless(Schedule):
+        """Sets nothing."""
+
+    with pytest.raises(AssertionError, match="Aimless lacks what every part of its kind defines: sets"):
+        contracts.check_part(Aimless, NOTHING)
+
+
 class Undescribed(Settings):
     """Settings without a description of one of them."""
 
@@ -131,12 +139,13 @@ def _all_of(candidates: Candidates) -> Ints:
         (lambda candidates, wanted, rng: _all_of(candidates), "not ascending"),
         (lambda candidates, wanted, rng: np.sort(_all_of(candidates)), "participants by lane"),
         (lambda candidates, wanted, rng: np.arange(20, 20 + wanted.sum()), "not all of these"),
+        (lambda candidates, wanted, rng: [1, 2], "participants are a list, not an array"),
         (
             lambda candidates, wanted, rng: np.sort(rng.choice(candidates.ids(0), size=wanted[0] and 1)),
             "differently",
         ),
     ],
-    ids=["unsorted", "too many", "strangers", "random"],
+    ids=["unsorted", "too many", "strangers", "a list", "random"],
 )
 def test_selectors_that_break_a_rule_are_refused(pick, complaint):
     rng = np.random.default_rng(5)
@@ -185,6 +194,7 @@ def decisions():
             lambda base: {"learning_rate": base["learning_rate"] * np.inf}, rate, "above zero", id="endless"
         ),
         pytest.param(lambda base: {"learning_rate": np.ones(1)}, rate, "for each task", id="one for all"),
+        pytest.param(lambda base: {"learning_rate": 0.1}, rate, "for each task", id="a number"),
         pytest.param(
             lambda base: {"learning_rate": np.ones(4)}, rate, "4 numbers for no tasks", id="always four"
         ),
@@ -455,7 +465,7 @@ def test_availability_with_a_cursor_is_refused():
             self.queries += 1
             return np.full(len(ids), self.queries < 4)
 
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="online depends on"):
         contracts.check_availability(Cursor({}), 1, [0.0, 1.0])
 
 
@@ -464,7 +474,7 @@ def test_drifts_whose_shares_do_not_sum_to_1_are_refused():
         def shares(self, *args, **kwargs):
             return (window * 0.99 for window in super().shares(*args, **kwargs))
 
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=r"sum to 1, not to 0\.99"):
         contracts.check_drift(lambda: Lossy(LabelMixSettings()))
 
 

@@ -180,6 +180,14 @@ def test_a_plug_in_that_gives_no_profile_is_named(
         load_profile("odd")
 
 
+def test_a_plug_in_that_needs_arguments_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    register(monkeypatch, FakeEntryPoint("odd", lambda speed: OneSpeed()))
+    with pytest.raises(
+        ConfigurationError, match=r"'odd': is called without arguments, and needs some .*'speed'"
+    ):
+        load_profile("odd")
+
+
 def test_a_plug_in_cannot_take_the_name_of_one_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     register(monkeypatch, FakeEntryPoint("iot", OneSpeed()))
     with pytest.raises(ConfigurationError, match="'iot', which is taken"):

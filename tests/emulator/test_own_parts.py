@@ -36,6 +36,8 @@ class Van(Settings):
 
 
 HAMMER = """\
+from typing import ClassVar
+
 from emulator.plugins import Configured, Settings
 import {here} as given
 
@@ -52,6 +54,17 @@ class Hammer(given.Tool):
 
 
 class Handle(given.Tool):
+    pass
+
+
+class Weighed(given.Tool):
+    weight_g: ClassVar[int]
+
+    def use(self):
+        return "used"
+
+
+class Blunt(Weighed):
     pass
 
 
@@ -107,7 +120,9 @@ def test_a_wrong_setting_of_it_is_refused_under_its_key() -> None:
         ("own_tools:Handle", "lacks what every tool defines: use"),
         ("absent_tools:Hammer", "no module 'absent_tools' in "),
         ("os:system", "no module 'os' in "),
-        ("own_tools.deeper:Hammer", "cannot be imported (ModuleNotFoundError"),
+        ("own_tools:Blunt", "lacks what every tool defines: weight_g"),
+        ("own_tools.py:Hammer", "own_tools.py is no package, and has no module 'own_tools.py' in it; name"),
+        ("own_tools.Hammer", "is not of the form 'my_module:MyPart'"),
         ("own_tools:", "is not of the form 'my_module:MyPart'"),
         ("../own_tools:Hammer", "is not of the form 'my_module:MyPart'"),
     ],

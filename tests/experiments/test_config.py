@@ -113,6 +113,16 @@ def test_every_arm_has_its_whole_training_in_the_resolved_configuration() -> Non
         ({"arm": [{"name": "a", "training": 3}]}, "x.toml: arm.a.training = 3: must be a table"),
         ({"training": 3}, "x.toml: training = 3: must be a table"),
         (
+            {"arm": [{"name": "a", "detectors": "changed"}]},
+            "x.toml: arm.a.detectors = 'changed': must be a table of detectors by names of your own, as in "
+            "{ mine = 'changed' }",
+        ),
+        (
+            {"parts": {"detectors": {"kind": "changed"}}},
+            "x.toml: parts.detectors: must be a table of detectors by names of your own, as in "
+            "{ mine = 'changed' }",
+        ),
+        (
             {"training": {"batches": "shuffled"}},
             "x.toml: training.batches = 'shuffled': input should be 'reshuffled' or 'fixed'",
         ),

@@ -6,7 +6,7 @@ Jothimurugesan et al. 2023. All three have labels 0 and 1.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -25,8 +25,8 @@ class Points(ConceptSet):
     The points of a batch do not depend on its concept.
     """
 
-    num_features: int
-    width: float  # a feature lies in [0, width)
+    num_features: ClassVar[int]
+    width: ClassVar[float]  # a feature lies in [0, width)
 
     @property
     def same_holders(self) -> bool:
