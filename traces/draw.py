@@ -28,6 +28,9 @@ MAX_SAMPLES_IN_MEMORY = 2**27
 """Most samples of a trace whose arrivals are sorted in memory, where one takes some 40 bytes."""
 
 
+SHARES_SUM_WITHIN = 1e-6
+"""How far the label shares of a client may be from a sum of 1, by rounding."""
+
 TEST_ON = (
     "what clients are tested on: present, the test samples that they hold, kept as long as training samples; "
     "next, those that arrive at the next data step, and no others"
@@ -93,7 +96,8 @@ def draw_trace(
         The trace.
 
     Raises:
-        InputError: a drawn label has no images in a split, or the images are too large.
+        InputError: a drawn label has no images in a split, the images are too large, or the shares of a
+            window are none, or there are those of another number of windows.
         RunError: there is no room for the file of a large trace.
     """
     return Trace(
@@ -134,7 +138,7 @@ def draw_table(
     sizes = (settings.samples_per_step, settings.test_samples_per_step)
     table = EvenTable(images, num_clients, num_windows, sizes, 1 - settings.retain_steps, scratch)
     pools = [ImagePool(images, split) for split in SPLITS]
-    for window, share in zip(range(num_windows), shares, strict=True):
+    for window, share in enumerate(_checked_shares(shares, (num_clients, images.num_labels), num_windows)):
         for split, pool in enumerate(pools):
             # One stream per window, so that a shorter run is the beginning of a longer one.
             generator = streams.generator("data", split, window)
@@ -145,6 +149,34 @@ def draw_table(
                 block.noise_start[rows] = generator.integers(0, num_starts, size=size, dtype=np.int32)
             table.drop_pages()
     return table
+
+
+def _checked_shares(shares: Iterable[Floats], shape: tuple[int, int], num_windows: int) -> Iterator[Floats]:
+    """The arrays of `shares`; InputError for one that has no shares, and for another number of them.
+
+    `shape` is (clients, labels); without the last labels there are shares of the others alone.
+    """
+    count = 0
+    for share in shares:
+        count += 1
+        found = np.shape(share)
+        if len(found) != 2 or found[0] != shape[0] or not 0 < found[1] <= shape[1]:
+            raise InputError(
+                f"trace: the label shares of window {count - 1} have shape {found}; must be "
+                f"(clients, labels) = {shape}"
+            )
+        sums = share.sum(axis=1)
+        good = (np.abs(sums - 1) <= SHARES_SUM_WITHIN) & (share.min(axis=1) >= 0)  # NaN is neither
+        if not good.all():
+            client = int(np.flatnonzero(~good)[0])
+            raise InputError(
+                f"trace: the label shares of client {client} in window {count - 1} sum to {sums[client]:g}, "
+                f"the smallest is {share[client].min():g}; must sum to 1, and none be below 0"
+            )
+        if count <= num_windows:
+            yield share
+    if count != num_windows:
+        raise InputError(f"trace: there are label shares of {count} windows; must be of {num_windows}")
 
 
 def num_windows(settings: StreamSettings, rounds: int) -> int:

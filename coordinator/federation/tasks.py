@@ -10,6 +10,7 @@ from coordinator.federation.method import RoundSettings
 from coordinator.schedules import Schedule
 from coordinator.view import View
 from emulator.arrays import Bools, Floats, Ints
+from emulator.errors import RunError
 from emulator.messages import Work
 
 
@@ -19,7 +20,8 @@ def task_settings(
     """The settings of n tasks, as columns (n,) by name: the round's, or what a schedule decides.
 
     `client` (n,) and `row` (n,), a row of the bank, are the pair of each task; `views` holds the view of each
-    schedule, which observes it first.
+    schedule, which observes it first. Raises RunError if a schedule returns anything but a number of each
+    task for each setting that it sets.
     """
     base = {
         "learning_rate": np.zeros(len(client)) + settings.learning_rate,
@@ -29,7 +31,14 @@ def task_settings(
     decided: dict[str, Floats] = {}
     for schedule, view in zip(schedules, views, strict=True):
         schedule.observe(view)
-        decided.update(schedule.task_settings(client, row, base, view))
+        columns = schedule.task_settings(client, row, base, view)
+        if columns.keys() != schedule.sets or any(np.shape(of) != row.shape for of in columns.values()):
+            returned = {name: np.shape(column) for name, column in columns.items()}
+            raise RunError(
+                f"the schedule {schedule.name} returned arrays of shapes {returned}; must be one of shape "
+                f"{row.shape} for each of {sorted(schedule.sets)}"
+            )
+        decided.update(columns)
     return base | decided
 
 

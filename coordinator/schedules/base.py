@@ -9,12 +9,14 @@ from typing import ClassVar
 from coordinator.view import Part, View
 from emulator.arrays import Floats, Ints
 
+TASK_SETTINGS = ("batch_size", "learning_rate", "local_steps")
+"""The settings of a task that a schedule may decide."""
+
 
 class Schedule(Part):
     """Base of schedules; built with its own frozen settings.
 
-    `sets` names the task settings that it decides: `learning_rate`, `local_steps` or `batch_size`. No two
-    schedules of an arm may decide the same one.
+    `sets` names those of `TASK_SETTINGS` that it decides. No two schedules of an arm may decide the same one.
     """
 
     sets: ClassVar[frozenset[str]]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -131,6 +132,42 @@ def test_a_label_without_images_is_refused_only_where_it_is_drawn() -> None:
     drawn([[[0.5, 0.5, 0.0]] * 3], images=images)
     with pytest.raises(InputError, match="label 2 is drawn, but the test images have none of it"):
         drawn([[[0.0, 0.0, 1.0]] * 3], images=images)
+
+
+def window_shares(*windows: list[list[float]], num_windows: int = 2) -> Trace:
+    """A trace of two clients, three labels and these windows of shares."""
+    return draw_trace(
+        some_images(3),
+        map(np.array, windows),
+        num_clients=2,
+        num_windows=num_windows,
+        settings=SETTINGS,
+        streams=RandomStreams(0),
+    )
+
+
+EVEN = [[0.5, 0.5, 0.0]] * 2
+
+
+@pytest.mark.parametrize(
+    ("window", "complaint"),
+    [
+        ([[0.5, 0.4, 0.0], EVEN[0]], r"shares of client 0 in window 1 sum to 0\.9, the smallest is 0; must"),
+        ([EVEN[0], [1.5, -0.5, 0.0]], r"client 1 in window 1 sum to 1, the smallest is -0\.5"),
+        ([EVEN[0], [math.nan, 0.5, 0.5]], "client 1 in window 1 sum to nan"),
+        ([[1.0]], r"window 1 have shape \(1, 1\); must be \(clients, labels\) = \(2, 3\)"),
+        ([[0.25] * 4] * 2, r"window 1 have shape \(2, 4\)"),
+    ],
+)
+def test_numbers_that_are_no_shares_are_refused(window: list[list[float]], complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        window_shares(EVEN, window)
+
+
+@pytest.mark.parametrize("num_windows", [2, 4])
+def test_shares_of_another_number_of_windows_are_refused(num_windows: int) -> None:
+    with pytest.raises(InputError, match=f"shares of 3 windows; must be of {num_windows}"):
+        window_shares(EVEN, EVEN, EVEN, num_windows=num_windows)
 
 
 def test_a_trace_that_nobody_could_hold_is_refused_with_its_three_factors() -> None:

@@ -57,6 +57,11 @@ class Partition(Configured, ABC):
                 f"partition: {wanted} clients cannot each have one of {len(samples)} samples; lower clients"
             )
         clients = self.assign(samples, wanted, generator)
+        if np.shape(clients) != (len(samples),):
+            raise ConfigurationError(
+                f"partition: {type(self).__name__} returned clients of shape {np.shape(clients)}; must be "
+                f"one for each of {len(samples)} samples"
+            )
         empty = np.flatnonzero(np.bincount(clients, minlength=wanted) == 0)
         if len(empty):
             raise ConfigurationError(

@@ -88,6 +88,19 @@ def test_a_client_without_samples_is_refused_and_named() -> None:
         Favouring(NoSettings()).divide(Samples(np.zeros(9, np.int64)), 4, np.random.default_rng(0))
 
 
+def test_a_sample_without_a_client_is_refused() -> None:
+    class Short(Partition):
+        """The last sample gets no client."""
+
+        def assign(self, samples: Samples, num_clients: int, generator: np.random.Generator) -> Ints:
+            return np.arange(len(samples) - 1)
+
+    with pytest.raises(
+        ConfigurationError, match=r"Short returned clients of shape \(8,\); must be one for each"
+    ):
+        Short(NoSettings()).divide(Samples(np.zeros(9, np.int64)), 4, np.random.default_rng(0))
+
+
 def test_samples_are_shuffled_within_their_label_only() -> None:
     labels = np.array([2, 0, 1, 0, 2, 0])
     orders = {tuple(shuffled_by_label(labels, np.random.default_rng(seed)).tolist()) for seed in range(100)}
