@@ -1,10 +1,11 @@
-# make demo | test | test-fast | check | check-pythons | docs | audit | bench: each sets up .venv by itself, with pip, from constraints.txt.
+# make demo | test | test-fast | check | check-pythons | docs | docs-test | reference | audit | bench: each sets up
+# .venv by itself, with pip, from constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 DOCS_READY := .venv/.docs-ready
 
-.PHONY: demo test test-fast check check-pythons docs audit bench setup clean
+.PHONY: demo test test-fast check check-pythons docs docs-test reference audit bench setup clean
 .DELETE_ON_ERROR:
 
 setup: $(READY)
@@ -44,6 +45,9 @@ docs: $(DOCS_READY)
 $(DOCS_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs]'
 	touch $(DOCS_READY)
+
+docs-test: $(READY)
+	$(BIN)/python tests/docs/play_blocks.py
 
 audit: $(READY)
 	$(BIN)/python tests/audit.py
