@@ -7,7 +7,7 @@ A page is Markdown. A directive is an HTML comment on a line directly above a bl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -236,9 +236,9 @@ def _with_directives(page: Page, block: Block, comments: Sequence[Token]) -> Blo
         elif word in given and word != "shorten":
             page.add_problem(line, f"the directive {word!r} is given twice")
         else:
-            problem = _problem_of(word, value, block)
+            problem = PROBLEMS[word](value, block)
             if problem:
-                page.add_problem(line, problem)
+                page.add_problem(line, f"{word}: {problem}")
             else:
                 given.setdefault(word, []).append(value)
     shorten = given.get("shorten", [])
@@ -257,29 +257,38 @@ def _with_directives(page: Page, block: Block, comments: Sequence[Token]) -> Blo
     )
 
 
-def _problem_of(word: str, value: str, block: Block) -> str:
-    """What is wrong with a directive of the block; empty if nothing is."""
-    match word:
-        case "file" | "append":
-            path = PurePosixPath(value)
-            if path.is_absolute() or ".." in path.parts:
-                return f"{word}: {value!r} leads out of the page's folder"
-            if block.language not in SAVED:
-                return f"{word}: a {block.language} block is no file"
-        case "shorten" if value.startswith("+"):
-            if not any(RUN == tuple(words[:2]) for words in _words_of(block)):
-                return f"shorten: {value}: the block has no line of {' '.join(RUN)!r}"
-        case "shorten":
-            if " => " not in f"{value} ":
-                return f"shorten: {value!r} must be OLD => NEW, or + OPTIONS"
-            if _pair(value)[0] not in block.content:
-                return f"shorten: the block has no {_pair(value)[0]!r}"
-        case "fails":
-            if block.language != "console" or not value.isdigit() or not 0 < int(value) < 256:
-                return f"fails: {value!r} must be the exit code of a console block's last command"
-        case "folder" if value != "new":
-            return f"folder: {value!r} must be new"
-    return ""
+def _wrong_name(value: str, block: Block) -> str:
+    path = PurePosixPath(value)
+    if path.is_absolute() or ".." in path.parts:
+        return f"{value!r} leads out of the page's folder"
+    return "" if block.language in SAVED else f"a {block.language} block is no file"
+
+
+def _wrong_shortening(value: str, block: Block) -> str:
+    if value.startswith("+"):
+        has_run = any(tuple(words[:2]) == RUN for words in _words_of(block))
+        return "" if has_run else f"{value}: the block has no line of {' '.join(RUN)!r}"
+    if " => " not in f"{value} ":
+        return f"{value!r} must be OLD => NEW, or + OPTIONS"
+    old, _ = _pair(value)
+    return "" if old in block.content else f"the block has no {old!r}"
+
+
+def _wrong_code(value: str, block: Block) -> str:
+    is_code = value.isdigit() and 0 < int(value) < 256
+    fits = is_code and block.language == "console"
+    return "" if fits else f"{value!r} must be the exit code of a console block's last command"
+
+
+PROBLEMS: Mapping[str, Callable[[str, Block], str]] = {
+    "file": _wrong_name,
+    "append": _wrong_name,
+    "shorten": _wrong_shortening,
+    "fails": _wrong_code,
+    "not run": lambda value, block: "",
+    "folder": lambda value, block: "" if value == "new" else f"{value!r} must be new",
+}
+"""For each directive, what is wrong with a value of it above a block; empty if nothing is."""
 
 
 def _words_of(block: Block) -> Iterator[Sequence[str]]:

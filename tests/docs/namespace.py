@@ -2,9 +2,9 @@
 
     python namespace.py REQUESTS RESPONSES
 
-reads blocks as lines of JSON from one file descriptor, and answers each on the other, with its traceback if it
-has failed. A value in the last line of a block is shown. Knows nothing but Python, so that any environment can
-start it.
+reads blocks as lines of JSON from one file descriptor, and answers each on the other, with its traceback if
+it has failed. A value in the last line of a block is shown. Knows nothing but Python, so that any environment
+can start it.
 """
 
 from __future__ import annotations

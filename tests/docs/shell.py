@@ -47,7 +47,8 @@ class SimpleCommand:
 def simple_commands(line: str) -> list[SimpleCommand]:
     """The commands of a line, without assignments of variables before them.
 
-    >>> [list(command.words) for command in simple_commands("A=1 ls -l 'a b' 2>&1 | wc >> out && pwd  # here")]
+    >>> commands = simple_commands("A=1 ls -l 'a b' 2>&1 | wc >> out && pwd  # here")
+    >>> [list(command.words) for command in commands]
     [['ls', '-l', 'a b'], ['wc'], ['pwd']]
 
     Raises UnreadableLineError.

@@ -1,0 +1,375 @@
+"""Checks the commands of a page without running them: options, arguments, keys, and what they name."""
+
+from __future__ import annotations
+
+import copy
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import typer
+
+from device_profiles import PROFILES, SUFFIXES
+from emulator.errors import EmulatorError, UnknownNameError
+from experiments.cli.app import _parse_seeds, app
+from experiments.reading import override_table
+from experiments.tracking.registry import TRACKERS
+from tests.docs.at_hand import AtHand
+from tests.docs.blocks import ROOT
+from tests.docs.check_configurations import SMALL, arm_like, problem_of_whole
+from tests.docs.product import (
+    extras,
+    is_module,
+    kinds_of_parts,
+    make_targets,
+    nearest_shipped,
+    shipped_files,
+    shipped_names,
+)
+from tests.docs.shell import SimpleCommand, UnreadableLineError, simple_commands
+
+NAME = "driftscale"
+MODULE = "experiments.cli"
+PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_]*(\.\w+)?|<.*>|.*(…|\.\.\.).*|\$.*|.*/[A-Z][A-Z0-9_]*")
+"""A word that stands for another, in a command that is not run."""
+REQUIREMENT = re.compile(r"(?:driftscale|\.)\[([\w,-]+)\]")
+FIRST = "first-fleet"
+"""What `driftscale new` writes unless it is told otherwise."""
+LASTING = ("cd", "export", "source", "alias", "pushd")
+ClickError = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+
+class WrongError(Exception):
+    """A command that the program would refuse; the text says why."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A command of driftscale: its path, such as ("traces", "list"), and its values by option or argument."""
+
+    path: tuple[str, ...]
+    values: Mapping[str, Any]
+    further: Sequence[str] = ()
+
+
+def problems_of_command(text: str, at_hand: AtHand, *, is_run: bool) -> Iterator[str]:
+    """What is wrong with a command of a page.
+
+    Args:
+        text: The command, as a shell has it.
+        at_hand: The page before it; files that it makes are added.
+        is_run: Whether `make docs-test` runs it. If not, it may have words that stand for others.
+    """
+    try:
+        commands = simple_commands(text)
+    except UnreadableLineError as error:
+        yield str(error)
+        return
+    if is_run and len(commands) == 1 and commands[0].words[0] in LASTING:
+        yield f"{commands[0].words[0]}: has no effect on the commands below it"
+    for command in commands:
+        yield from _problems_of(command, at_hand, is_run=is_run)
+
+
+def _problems_of(command: SimpleCommand, at_hand: AtHand, *, is_run: bool) -> Iterator[str]:
+    own = next((words for words in (command.after(NAME), command.after("-m", MODULE)) if words), None)
+    if command.words[0] == NAME and own is None:
+        own = ()
+    try:
+        if own is not None and command.words[0] not in ("pip", "git"):
+            check_own(own, at_hand, is_run=is_run)
+            return
+        checks = {"make": _check_make, "python": _check_python, "python3": _check_python, "pip": _check_pip}
+        if (check := checks.get(command.words[0])) is not None:
+            check(command.words[1:], at_hand)
+    except (WrongError, EmulatorError) as error:
+        yield str(error)
+
+
+def check_own(words: Sequence[str], at_hand: AtHand, *, is_run: bool, is_part: bool = False) -> None:
+    """Check a command of driftscale.
+
+    Args:
+        words: Its words after the program's name.
+        at_hand: The page.
+        is_run: Whether `make docs-test` runs it.
+        is_part: Whether it may be incomplete, as in a sentence.
+
+    Raises WrongError or EmulatorError.
+    """
+    call = parsed(words, is_run=is_run, is_part=is_part)
+    if call is None or call.path not in CHECKS:
+        return
+    try:
+        CHECKS[call.path](call, at_hand, is_run=is_run)
+    except EmulatorError as error:
+        if not (is_part and "Field required" in str(error)):
+            raise
+
+
+# -- by the tree of commands -----------------------------------------------------------------------------
+
+
+@cache
+def command_tree() -> Any:
+    """The commands of driftscale, as click has them."""
+    return typer.main.get_command(app)
+
+
+@cache
+def all_options() -> frozenset[str]:
+    """The options of all commands, those of each kind of `traces build` included."""
+    from traces.building import BUILDERS
+
+    own = {option for command in _leaves(command_tree()) for option in _options_of(command)}
+    of_kinds = {
+        f"--{name.replace('_', '-')}"
+        for _, builder in BUILDERS
+        for name in builder.Settings.model_fields  # type: ignore[attr-defined]
+    }
+    return frozenset(own | of_kinds | {"--help"})
+
+
+def _leaves(command: Any) -> Iterator[Any]:
+    yield command
+    for inner in getattr(command, "commands", {}).values():
+        yield from _leaves(inner)
+
+
+def _options_of(command: Any) -> Iterator[str]:
+    for parameter in command.params:
+        yield from (option for option in (*parameter.opts, *parameter.secondary_opts) if option[0] == "-")
+
+
+def parsed(words: Sequence[str], *, is_run: bool, is_part: bool = False) -> Call | None:
+    """The values of a command of driftscale by option, and of arguments by name.
+
+    None if it asks for help, if it is incomplete and may be, or if a word in it stands for another command.
+    Raises WrongError where the program would refuse it.
+    """
+    path: tuple[str, ...] = ()
+    command, left = command_tree(), list(words)
+    while commands := getattr(command, "commands", None):
+        where, word = " ".join((NAME, *path)), left.pop(0) if left else ""
+        if not word:
+            if path and not is_part:
+                raise WrongError(f"{where}: a command is missing; choices: {', '.join(commands)}")
+            return None
+        if word.startswith("-"):
+            if word not in (*_options_of(command), "--help"):
+                raise WrongError(f"{where}: no such option {word}")
+            return None
+        if word not in commands:
+            if PLACEHOLDER.fullmatch(word) and not is_run:
+                return None
+            raise WrongError(f"{where}: no such command {word!r}; choices: {', '.join(commands)}")
+        command, path = commands[word], (*path, word)
+    return None if "--help" in left else _parsed_by(command, path, left, is_run=is_run, is_part=is_part)
+
+
+def _parsed_by(
+    command: Any, path: tuple[str, ...], words: list[str], *, is_run: bool, is_part: bool
+) -> Call | None:
+    """The values of `command` in its words; for None and WrongError see `parsed`."""
+    where = " ".join((NAME, *path))
+    try:
+        context = command.make_context(where, [*words])
+    except ClickError as error:
+        kind, values = type(error).__name__, [word.partition("=")[2] or word for word in words]
+        is_incomplete = kind in ("MissingParameter", "BadOptionUsage")
+        stands_for_another = kind == "BadParameter" and any(map(PLACEHOLDER.fullmatch, values))
+        if (is_part and is_incomplete) or (stands_for_another and not is_run):
+            return None
+        raise WrongError(f"{where}: {error.format_message()}") from error  # type: ignore[attr-defined]
+    given = {
+        name: context.params.get(parameter.name)
+        for parameter in command.params
+        for name in (parameter.opts if parameter.opts[0].startswith("-") else [parameter.name])
+    }
+    return Call(path, given, tuple(context.args))
+
+
+# -- values ----------------------------------------------------------------------------------------------
+
+
+def _one_of(what: str, name: str | None, choices: Sequence[str], *, is_run: bool) -> bool:
+    """Whether it is one of the choices; UnknownNameError unless it stands for another, or is not given."""
+    if name in choices:
+        return True
+    if name is not None and (is_run or not PLACEHOLDER.fullmatch(name)):
+        raise UnknownNameError(what, name, choices)
+    return False
+
+
+def _check_parts(call: Call, at_hand: AtHand, *, is_run: bool) -> None:
+    kinds, kind = kinds_of_parts(), call.values["kind"]
+    if _one_of("kind of part", kind, tuple(kinds), is_run=is_run):
+        _one_of(kind, call.values.get("name"), kinds[kind].names(), is_run=is_run)
+
+
+def _check_profile(call: Call, at_hand: AtHand, *, is_run: bool) -> None:
+    if not call.values["profile"].endswith(SUFFIXES):
+        _one_of("device profile", call.values["profile"], PROFILES.names(), is_run=is_run)
+
+
+def _check_bench(call: Call, at_hand: AtHand, *, is_run: bool) -> None:
+    from experiments.bench.registry import WORKLOADS
+
+    for name in call.values["names"] or ():
+        _one_of("workload", name, tuple(WORKLOADS), is_run=is_run)
+
+
+def _check_export(call: Call, at_hand: AtHand, *, is_run: bool) -> None:
+    formats = ("csv", "parquet", *TRACKERS)
+    _one_of("format", call.values["--to"], formats, is_run=is_run)
+
+
+def _check_new(call: Call, at_hand: AtHand, *, is_run: bool) -> None:
+    like = call.values["--like"]
+    if like is None or _one_of("shipped configuration", like, shipped_names(), is_run=is_run):
+        [file] = shipped_files(like or FIRST)
+        at_hand.copy(file, str(call.values["file"]))
+
+
+def _check_build(call: Call, at_hand: AtHand, *, is_run: bool) -> None:
+    """Check a command that builds a trace: the options of its kind, and the columns of the page's table."""
+    from experiments.cli.traces.build import parse_options
+    from traces.building import BUILDERS
+
+    kind, root = call.values["kind"], at_hand.folder / str(call.values["--root"])
+    if not _one_of("kind of data set", kind, BUILDERS.names(), is_run=is_run):
+        return
+    settings = parse_options(kind, BUILDERS.find(kind), call.further)
+    if kind != "table" or root.suffix != ".csv" or not root.is_file():
+        return
+    header = root.read_text(encoding="utf-8").partition("\n")[0].split(",")
+    for option in ("client", "label", "time", "step", "order", "features", "split", "count", "concept"):
+        given = getattr(settings, option)
+        for column in (given,) if isinstance(given, str) else given or ():
+            if column not in header:
+                raise WrongError(f"--{option} {column}: {root.name} has the columns {', '.join(header)}")
+
+
+def _check_configured(call: Call, at_hand: AtHand, *, is_run: bool) -> None:
+    """Check the configuration of a command, with its overrides, swept values, arms and seeds."""
+    values = call.values
+    name = str(values.get("config") or values.get("path"))
+    overrides, axes = list(values["--set"] or ()), list(values.get("--sweep") or ())
+    arms = [arm.strip() for arm in (values.get("--arms") or "").split(",") if arm.strip()]
+    if seeds := values.get("--seeds"):
+        _parse_seeds(seeds)
+    tables = list(_tables(name, at_hand, is_run=is_run))
+    if not tables:
+        if call.path == ("traces", "inspect"):
+            return
+        hint = nearest_shipped(name)
+        raise WrongError(f"no configuration {name!r}: neither saved by a block above nor shipped{hint}")
+    known: set[str] = set()
+    for where, table in tables:
+        stands_for_another = where == name and PLACEHOLDER.fullmatch(name) is not None
+        if stands_for_another:
+            _add_arms(table, [*arms, *_arms_in([*overrides, *axes])])
+        override_table(table, overrides, None)
+        known |= {arm["name"] for arm in table.get("arm", ())}
+        is_touched = overrides or axes or not where.startswith("shipped ")
+        problem = (
+            problem_of_whole(table, at_hand, axes, where.removeprefix("shipped "), is_lenient=not is_run)
+            if is_touched
+            else ""
+        )
+        if problem:
+            raise WrongError(problem)
+    for arm in arms:
+        if arm not in known and (is_run or not PLACEHOLDER.fullmatch(arm)):
+            raise UnknownNameError("arm", arm, sorted(known), "--arms")
+
+
+def _tables(name: str, at_hand: AtHand, *, is_run: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The configurations that a command names, each with what errors call it."""
+    file = at_hand.folder / name
+    if file.is_file():
+        yield name, _read(file.read_text(encoding="utf-8"))
+    elif file.is_dir() and name not in ("", "."):
+        for path in sorted(file.glob("*.toml")):
+            yield f"{name}/{path.name}", _read(path.read_text(encoding="utf-8"))
+    elif shipped := shipped_files(name):
+        for path in shipped:
+            yield f"shipped {path.name}", _read(path.read_text(encoding="utf-8"))
+    elif not is_run and PLACEHOLDER.fullmatch(name):
+        yield name, copy.deepcopy(dict(SMALL))
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise WrongError(f"no TOML: {error}") from error
+
+
+def _arms_in(settings: Sequence[str]) -> list[str]:
+    """The arms in keys such as arm.fielding.training.learning_rate=0.1."""
+    return [setting.split(".")[1] for setting in settings if setting.startswith("arm.")]
+
+
+def _add_arms(table: dict[str, Any], names: Sequence[str]) -> None:
+    """Add arms of these names, as shipped configurations have them, to a table that stands for another."""
+    for name in dict.fromkeys(names):
+        if name not in (arm["name"] for arm in table["arm"]):
+            table["arm"].append(copy.deepcopy(dict(arm_like(name) or {"name": name})))
+
+
+CHECKS: Mapping[tuple[str, ...], Callable[..., None]] = {
+    ("bench",): _check_bench,
+    ("check",): _check_configured,
+    ("export",): _check_export,
+    ("new",): _check_new,
+    ("parts",): _check_parts,
+    ("profiles", "show"): _check_profile,
+    ("run",): _check_configured,
+    ("traces", "build"): _check_build,
+    ("traces", "inspect"): _check_configured,
+}
+"""For each command what is looked at besides its options."""
+
+
+# -- other programs --------------------------------------------------------------------------------------
+
+
+def _check_make(words: Sequence[str], at_hand: AtHand) -> None:
+    for word in words:
+        if "=" not in word and not word.startswith("-") and word not in make_targets():
+            raise WrongError(f"make {word}: no such target; targets: {', '.join(sorted(make_targets()))}")
+
+
+def _check_python(words: Sequence[str], at_hand: AtHand) -> None:
+    """Check the module or the script that Python is to run, and the script's options, if it is ours."""
+    if words and words[0] == "-m":
+        if words[1] == "pip":
+            _check_pip(words[2:], at_hand)
+        elif not is_module(words[1]) and not at_hand.has(f"{words[1]}.py"):
+            raise WrongError(f"python -m {words[1]}: no such module")
+        script = ROOT.joinpath(*words[1].split(".")).with_suffix(".py")
+        options = words[2:]
+    elif words and words[0].endswith(".py"):
+        script, options = ROOT / words[0], words[1:]
+        if not script.is_file() and not at_hand.has(words[0]):
+            raise WrongError(f"python {words[0]}: no such file, and no block above is saved as it")
+    else:
+        return
+    if not script.is_file() or not script.is_relative_to(ROOT / "tests"):
+        return
+    source = script.read_text(encoding="utf-8")
+    for option in options:
+        if option.startswith("--") and f'"{option.partition("=")[0]}"' not in source:
+            raise WrongError(f"{script.relative_to(ROOT)} has no option {option}")
+
+
+def _check_pip(words: Sequence[str], at_hand: AtHand) -> None:
+    for word in words:
+        for named in REQUIREMENT.findall(word):
+            for extra in named.split(","):
+                if extra not in extras():
+                    raise WrongError(f"no extra {extra!r}; extras: {', '.join(sorted(extras()))}")

@@ -1,0 +1,124 @@
+"""Checks the blocks of a page without running them, in their order, and the code in its sentences."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tempfile
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+from tests.docs.at_hand import AtHand
+from tests.docs.blocks import Block, Page
+from tests.docs.check_commands import problems_of_command
+from tests.docs.check_configurations import problem_of_file, problem_of_text
+from tests.docs.check_inline import problem_of_inline
+from tests.docs.check_python import Namespace, check_python
+from tests.docs.product import frame_columns
+
+
+def problems_of_page(page: Page, frames: Mapping[str, Collection[str]] | None = None) -> list[str]:
+    """What is wrong on a page, a line `page:line: what` for each problem.
+
+    Args:
+        page: The page.
+        frames: The columns of each frame of results; by default those that frames have.
+    """
+    columns = frame_columns() if frames is None else frames
+    checked = Page(page.name, problems=list(page.problems))
+    with tempfile.TemporaryDirectory() as name:
+        at_hand = AtHand(Path(name, "first"), Namespace(columns))
+        for block in page.blocks:
+            if block.begins_folder:
+                at_hand.forget_modules()
+                at_hand = AtHand(Path(name, str(block.line)), Namespace(columns))
+            _check_block(block, at_hand, checked)
+        for code in page.inline:
+            if problem := problem_of_inline(code.text, at_hand):
+                checked.add_problem(code.line, problem)
+        at_hand.forget_modules()
+    return sorted(checked.problems, key=_line_of)
+
+
+def _line_of(problem: str) -> int:
+    return int(problem.split(":")[1])
+
+
+def _check_block(block: Block, at_hand: AtHand, page: Page) -> None:
+    """Check a block, and let what it saves be at hand below it."""
+    if block.append and not at_hand.has(block.append):
+        page.add_problem(block.line, f"append: no block above is saved as {block.append!r}")
+        return
+    if block.file or block.append:
+        at_hand.save(block)
+    if (check := CHECKS.get(block.language)) is not None:
+        check(block, at_hand, page)
+
+
+def _check_bash(block: Block, at_hand: AtHand, page: Page) -> None:
+    text = block.content.replace("\\\n", "  ")
+    for number, line in enumerate(text.splitlines(), block.line + 1):
+        for problem in problems_of_command(line, at_hand, is_run=False):
+            page.add_problem(number, problem)
+
+
+def _check_console(block: Block, at_hand: AtHand, page: Page) -> None:
+    """Check the commands of a block, but for the last one if that is to fail."""
+    commands = list(zip(block.commands, block.commands_as_run, strict=True))
+    for shown, run in commands[:-1] if block.fails else commands:
+        for text in dict.fromkeys((shown.text, run.text)):
+            for problem in problems_of_command(text, at_hand, is_run=not block.not_run):
+                page.add_problem(shown.line, problem)
+
+
+def _check_toml(block: Block, at_hand: AtHand, page: Page) -> None:
+    name = block.file or block.append
+    problem = problem_of_file(name, at_hand) if name else problem_of_text(block.content, at_hand)
+    if problem:
+        page.add_problem(block.line, problem)
+
+
+def _check_python(block: Block, at_hand: AtHand, page: Page) -> None:
+    namespace = at_hand.namespace
+    if block.file or block.append:
+        namespace = Namespace(namespace.frames, modules=namespace.modules)
+        name = Path(block.file or block.append or "").with_suffix("").as_posix().replace("/", ".")
+        known = at_hand.namespace.modules.get(name)
+        if block.append and known is not None:
+            namespace = Namespace(namespace.frames, modules=namespace.modules, names=known)
+            text = (at_hand.folder / block.append).read_text(encoding="utf-8")
+            before = text.removesuffix(block.content)
+            check_python(before, namespace, lambda line, problem: None)
+
+    def add(line: int, problem: str) -> None:
+        page.add_problem(block.line + line, problem)
+
+    check_python(block.content, namespace, add)
+
+
+def _check_csv(block: Block, at_hand: AtHand, page: Page) -> None:
+    rows = list(csv.reader(io.StringIO(block.content)))
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(rows[0]):
+            page.add_problem(
+                block.line + number, f"{len(row)} cells in a row, and {len(rows[0])} in the header"
+            )
+
+
+def _check_json(block: Block, at_hand: AtHand, page: Page) -> None:
+    try:
+        json.loads(block.content)
+    except ValueError as error:
+        if "…" not in block.content:
+            page.add_problem(block.line, f"no JSON: {error}")
+
+
+CHECKS: Mapping[str, Callable[[Block, AtHand, Page], None]] = {
+    "bash": _check_bash,
+    "console": _check_console,
+    "csv": _check_csv,
+    "json": _check_json,
+    "python": _check_python,
+    "toml": _check_toml,
+}
