@@ -128,13 +128,11 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_every_truncation_is_refused",
     ),
     "tests/device_profiles/test_fedscale_round_durations.py": (),
-    "tests/docs/test_comparing.py": (),
-    "tests/docs/test_plugins.py": (),
-    "tests/docs/test_readme_paper.py": (),
-    "tests/docs/test_searching.py": (),
-    "tests/docs/test_traces.py": (
-        "test_a_csv_becomes_a_report_by_the_commands_of_the_page",
-        "test_a_folder_written_with_pandas_is_played",
+    "tests/docs/test_playing.py": (
+        "test_a_block_that_fails_is_named_with_its_line_command_and_output",
+        "test_a_command_without_an_end_is_stopped_with_what_it_has_started",
+        "test_a_page_that_is_as_it_says_has_no_failure",
+        "test_blocks_are_played_in_their_order_in_a_folder_that_is_empty_first",
     ),
     "tests/driftscale/test_calls.py": (),
     "tests/driftscale/test_public_names.py": (

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,13 +17,13 @@ from experiments.reading import override_table
 from experiments.tracking.registry import TRACKERS
 from tests.docs.at_hand import AtHand
 from tests.docs.blocks import ROOT
-from tests.docs.check_configurations import SMALL, arm_like, problem_of_whole
+from tests.docs.check_configurations import problem_of_whole
+from tests.docs.check_named import PLACEHOLDER, WrongError, check_named, is_configuration
 from tests.docs.product import (
     extras,
     is_module,
     kinds_of_parts,
     make_targets,
-    nearest_shipped,
     shipped_files,
     shipped_names,
 )
@@ -33,17 +31,11 @@ from tests.docs.shell import SimpleCommand, UnreadableLineError, simple_commands
 
 NAME = "driftscale"
 MODULE = "experiments.cli"
-PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_]*(\.\w+)?|<.*>|.*(…|\.\.\.).*|\$.*|.*/[A-Z][A-Z0-9_]*")
-"""A word that stands for another, in a command that is not run."""
 REQUIREMENT = re.compile(r"(?:driftscale|\.)\[([\w,-]+)\]")
 FIRST = "first-fleet"
 """What `driftscale new` writes unless it is told otherwise."""
 LASTING = ("cd", "export", "source", "alias", "pushd")
 ClickError = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
-
-
-class WrongError(Exception):
-    """A command that the program would refuse; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -257,68 +249,12 @@ def _check_configured(call: Call, at_hand: AtHand, *, is_run: bool) -> None:
     """Check the configuration of a command, with its overrides, swept values, arms and seeds."""
     values = call.values
     name = str(values.get("config") or values.get("path"))
-    overrides, axes = list(values["--set"] or ()), list(values.get("--sweep") or ())
-    arms = [arm.strip() for arm in (values.get("--arms") or "").split(",") if arm.strip()]
+    if call.path == ("traces", "inspect") and not is_configuration(name, at_hand):
+        return
     if seeds := values.get("--seeds"):
         _parse_seeds(seeds)
-    tables = list(_tables(name, at_hand, is_run=is_run))
-    if not tables:
-        if call.path == ("traces", "inspect"):
-            return
-        hint = nearest_shipped(name)
-        raise WrongError(f"no configuration {name!r}: neither saved by a block above nor shipped{hint}")
-    known: set[str] = set()
-    for where, table in tables:
-        stands_for_another = where == name and PLACEHOLDER.fullmatch(name) is not None
-        if stands_for_another:
-            _add_arms(table, [*arms, *_arms_in([*overrides, *axes])])
-        override_table(table, overrides, None)
-        known |= {arm["name"] for arm in table.get("arm", ())}
-        is_touched = overrides or axes or not where.startswith("shipped ")
-        problem = (
-            problem_of_whole(table, at_hand, axes, where.removeprefix("shipped "), is_lenient=not is_run)
-            if is_touched
-            else ""
-        )
-        if problem:
-            raise WrongError(problem)
-    for arm in arms:
-        if arm not in known and (is_run or not PLACEHOLDER.fullmatch(arm)):
-            raise UnknownNameError("arm", arm, sorted(known), "--arms")
-
-
-def _tables(name: str, at_hand: AtHand, *, is_run: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The configurations that a command names, each with what errors call it."""
-    file = at_hand.folder / name
-    if file.is_file():
-        yield name, _read(file.read_text(encoding="utf-8"))
-    elif file.is_dir() and name not in ("", "."):
-        for path in sorted(file.glob("*.toml")):
-            yield f"{name}/{path.name}", _read(path.read_text(encoding="utf-8"))
-    elif shipped := shipped_files(name):
-        for path in shipped:
-            yield f"shipped {path.name}", _read(path.read_text(encoding="utf-8"))
-    elif not is_run and PLACEHOLDER.fullmatch(name):
-        yield name, copy.deepcopy(dict(SMALL))
-
-
-def _read(text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise WrongError(f"no TOML: {error}") from error
-
-
-def _arms_in(settings: Sequence[str]) -> list[str]:
-    """The arms in keys such as arm.fielding.training.learning_rate=0.1."""
-    return [setting.split(".")[1] for setting in settings if setting.startswith("arm.")]
-
-
-def _add_arms(table: dict[str, Any], names: Sequence[str]) -> None:
-    """Add arms of these names, as shipped configurations have them, to a table that stands for another."""
-    for name in dict.fromkeys(names):
-        if name not in (arm["name"] for arm in table["arm"]):
-            table["arm"].append(copy.deepcopy(dict(arm_like(name) or {"name": name})))
+    arms = [arm.strip() for arm in (values.get("--arms") or "").split(",") if arm.strip()]
+    check_named(name, values["--set"] or (), values.get("--sweep") or (), arms, at_hand, is_run=is_run)
 
 
 CHECKS: Mapping[tuple[str, ...], Callable[..., None]] = {
@@ -333,6 +269,27 @@ CHECKS: Mapping[tuple[str, ...], Callable[..., None]] = {
     ("traces", "inspect"): _check_configured,
 }
 """For each command what is looked at besides its options."""
+
+
+def problem_of_call(arguments: Mapping[str, Any], at_hand: AtHand) -> str:
+    """What is wrong with the configuration that `driftscale.run` or `check` is given; empty if nothing is.
+
+    Args:
+        arguments: Those of its arguments that are plain values, by name.
+        at_hand: The page.
+    """
+    config, arms = arguments.get("config"), arguments.get("arms", ())
+    overrides, axes = arguments.get("set", {}), arguments.get("sweep", {})
+    try:
+        if isinstance(config, str):
+            names = [arms] if isinstance(arms, str) else list(arms or ())
+            check_named(config, overrides, axes, names, at_hand, is_run=True)
+        elif isinstance(config, dict):
+            override_table(config, overrides, None)
+            return problem_of_whole(config, at_hand, axes)
+    except (WrongError, EmulatorError) as error:
+        return str(error)
+    return ""
 
 
 # -- other programs --------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def problem_of_package(table: Mapping[str, Any], at_hand: AtHand) -> str:
 def problem_of_whole(
     table: Mapping[str, Any],
     at_hand: AtHand,
-    axes: Sequence[str] = (),
+    axes: Sequence[str] | Mapping[str, Any] = (),
     where: str = "",
     *,
     is_lenient: bool = False,

@@ -16,8 +16,9 @@ from emulator.plugins import ChoiceOf, Registry
 from experiments.config import Experiment, PartsRow
 from tests.docs.at_hand import AtHand
 from tests.docs.blocks import ROOT
-from tests.docs.check_commands import WrongError, all_options, check_own
+from tests.docs.check_commands import all_options, check_own
 from tests.docs.check_configurations import _texts, problem_of_fragment
+from tests.docs.check_named import WrongError
 from tests.docs.our_names import has_name, module_names
 from tests.docs.product import all_registries
 from tests.docs.shell import UnreadableLineError, simple_commands
@@ -34,6 +35,8 @@ FOREIGN = {
     *("--no-build-isolation", "--no-deps", "--durations", "--numprocesses", "--requeue", "--signal"),
 }
 """Options of other programs that pages speak of."""
+FORMER = {"executor.workers"}
+"""Keys of earlier versions that pages speak of."""
 
 
 def problem_of_inline(text: str, at_hand: AtHand) -> str:
@@ -88,7 +91,7 @@ def _problem_of_key(text: str, at_hand: AtHand) -> str:
     parts = key.split(".")
     if not KEY.fullmatch(key) or parts[0] not in TABLES or parts[-1] in FILES:
         return ""
-    if has_key(Experiment, parts) or _is_ours(parts):
+    if key in FORMER or has_key(Experiment, parts) or _is_ours(parts):
         return ""
     return f"a configuration has no key {key}"
 

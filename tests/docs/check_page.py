@@ -8,13 +8,14 @@ import json
 import tempfile
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from tests.docs.at_hand import AtHand
 from tests.docs.blocks import Block, Page
-from tests.docs.check_commands import problems_of_command
+from tests.docs.check_commands import problem_of_call, problems_of_command
 from tests.docs.check_configurations import problem_of_file, problem_of_text
 from tests.docs.check_inline import problem_of_inline
-from tests.docs.check_python import Namespace, check_python
+from tests.docs.check_python import Namespace, check_python, constants
 from tests.docs.product import frame_columns
 
 
@@ -89,12 +90,18 @@ def _check_python(block: Block, at_hand: AtHand, page: Page) -> None:
             namespace = Namespace(namespace.frames, modules=namespace.modules, names=known)
             text = (at_hand.folder / block.append).read_text(encoding="utf-8")
             before = text.removesuffix(block.content)
-            check_python(before, namespace, lambda line, problem: None)
+            check_python(before, namespace, lambda line, problem: None, lambda arguments: "")
 
     def add(line: int, problem: str) -> None:
         page.add_problem(block.line + line, problem)
 
-    check_python(block.content, namespace, add)
+    def problem(arguments: Mapping[str, Any]) -> str:
+        return problem_of_call(arguments, at_hand)
+
+    check_python(block.content, namespace, add, problem)
+    for line, text in constants(block.content):
+        if not text.startswith("-") and (found := problem_of_inline(text, at_hand)):
+            add(line, found)
 
 
 def _check_csv(block: Block, at_hand: AtHand, page: Page) -> None:

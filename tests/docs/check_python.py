@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tests.docs.our_names import Definition, Names, class_of, has_name, look_up, module_names
 
@@ -35,9 +37,9 @@ SAME_COLUMNS = {
 OF_COLUMNS = {"groupby", "sort_values", "set_index", "drop_duplicates", "pivot", "pivot_table"}
 """Methods whose texts name columns, but for those of the arguments `NO_COLUMNS`."""
 NO_COLUMNS = {"aggfunc", "ascending", "how", "keep", "kind", "na_position"}
+PLAYING = {"run", "check"}
+"""Calls that are given a configuration."""
 READERS = {"read_csv", "read_parquet"}
-
-Problem = Callable[[int, str], None]
 
 
 @dataclass(frozen=True)
@@ -90,13 +92,20 @@ class Namespace:
         return self.modules.get(name) or module_names(name)
 
 
-def check_python(code: str, namespace: Namespace, add_problem: Problem) -> None:
+def check_python(
+    code: str,
+    namespace: Namespace,
+    add_problem: Callable[[int, str], None],
+    problem_of_call: Callable[[Mapping[str, Any]], str],
+) -> None:
     """Check a block; its names are added to the namespace.
 
     Args:
         code: The block.
         namespace: The names of the page before it.
         add_problem: Is told the line in the block, from 1, and what is wrong there.
+        problem_of_call: Says what is wrong with a call of `driftscale.run` or `driftscale.check`, given those
+            of its arguments that are plain values, by name. It may add to the namespace's keys.
     """
     try:
         tree = ast.parse(code)
@@ -104,14 +113,33 @@ def check_python(code: str, namespace: Namespace, add_problem: Problem) -> None:
         add_problem(error.lineno or 1, f"no Python: {error.msg}")
         return
     namespace.names.add(tree.body)
-    _Checker(namespace, namespace.values, add_problem).check_all(tree.body)
+    checker = _Checker(namespace, namespace.values, add_problem, [], [])
+    checker.check_all(tree.body)
+    for line, arguments in checker.calls:
+        if problem := problem_of_call(arguments):
+            add_problem(line, problem)
+    for line, frame, name in checker.columns:
+        if name not in {*namespace.frames[frame.name], *frame.added, *namespace.keys}:
+            add_problem(line, f"the frame {frame.name} has no column {name!r}")
+
+
+def constants(code: str) -> Iterator[tuple[int, str]]:
+    """The texts in a block, each with its line; none if it is no Python."""
+    with contextlib.suppress(SyntaxError):
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.lineno, node.value
 
 
 @dataclass
 class _Checker:
     namespace: Namespace
     values: dict[str, Value]
-    add_problem: Problem
+    add_problem: Callable[[int, str], None]
+    calls: list[tuple[int, Mapping[str, Any]]]
+    """The lines of calls that are given a configuration, with their arguments that are plain values."""
+    columns: list[tuple[int, Frame, str]]
+    """The lines of columns that are used: a call below may be of a sweep, whose keys are columns."""
 
     def check_all(self, statements: Sequence[ast.stmt]) -> None:
         for statement in statements:
@@ -299,6 +327,8 @@ class _Checker:
             return self._frame_method(node, called)
         if isinstance(called, Definition):
             self._refuse_keywords(node, called)
+            if called.names.where.startswith("driftscale.") and called.name in PLAYING:
+                self.calls.append((node.lineno, _plain_arguments(node, called)))
             if called.is_class:
                 return Instance(called)
             return _frame_of(called, self.namespace) or _instance(called.of_result)
@@ -352,11 +382,9 @@ class _Checker:
 
     # -- rules -------------------------------------------------------------------------------------------
 
-    def _refuse_columns(self, node: ast.AST, frame: Frame, names: Sequence[str]) -> None:
-        known = {*self.namespace.frames[frame.name], *frame.added, *self.namespace.keys}
-        for name in names:
-            if name not in known:
-                self._add(node, f"the frame {frame.name} has no column {name!r}")
+    def _refuse_columns(self, node: ast.expr, frame: Frame, names: Sequence[str]) -> None:
+        """Have columns checked once all calls of the block are known."""
+        self.columns += [(node.lineno, frame, name) for name in names]
 
     def _refuse_keywords(self, node: ast.Call, called: Definition) -> None:
         function = called.members.get("__init__") if called.is_class else called
@@ -401,6 +429,19 @@ def _frame_of(called: Definition, namespace: Namespace) -> Frame | None:
     """The frame that a method such as `clients_of` of the results returns."""
     name = called.name.removesuffix("_of")
     return Frame(name) if name in namespace.frames and called.names.where == "driftscale.results" else None
+
+
+def _plain_arguments(node: ast.Call, function: Definition) -> dict[str, Any]:
+    """The arguments of a call that are plain values, by name."""
+    assert isinstance(function.node, ast.FunctionDef)
+    names = [argument.arg for argument in function.node.args.args]
+    given = dict(zip(names, node.args, strict=False))
+    given |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
+    found = {}
+    for name, value in given.items():
+        with contextlib.suppress(ValueError):
+            found[name] = ast.literal_eval(value)
+    return found
 
 
 def _is_abstract(statement: ast.stmt) -> bool:

@@ -227,3 +227,33 @@ $ torchrun --nproc-per-node 2 -m experiments.cli run CONFIG --out DIR
     assert problem.startswith("page.md:3: CONFIG: ")
     [problem] = problems(page.replace("--out DIR", "--oot DIR"))
     assert problem.startswith("page.md:5: driftscale run: No such option: --oot")
+
+
+def test_configurations_are_checked_in_calls_and_keys_in_texts_of_python() -> None:
+    page = """\
+```python
+import driftscale
+
+key = "arm.fielding.clusterer.trigger.threshold"
+command = "driftscale run digits --seeds 100..102"
+results = driftscale.run("digits", {"round.rounds": 2}, arms=["global"], sweep={"round.participants": [5]})
+results.rounds.groupby(["experiment", "participants", "arm"]).accuracy.max()
+```
+"""
+    assert problems(page) == []
+    for old, new, problem in (
+        (
+            "trigger.threshold",
+            "trigger.treshold",
+            "4: a configuration has no key arm.fielding.",
+        ),
+        ("--seeds", "--sede", "5: driftscale run: No such option: --sede"),
+        ('"digits"', '"digitz"', "6: no configuration 'digitz'"),
+        ("round.rounds", "round.round", "6: digits.toml: round: unknown key 'round'"),
+        ('"global"', '"globe"', "6: --arms: unknown arm 'globe'"),
+        ('"round.participants"', '"round.partisans"', "6: digits.toml: round: unknown key 'partisans'"),
+        ('"experiment", ', '"experiments", ', "7: the frame rounds has no column 'experiments'"),
+    ):
+        assert page.count(old) == 1
+        [*_, found] = problems(page.replace(old, new))[:1]
+        assert problem in found

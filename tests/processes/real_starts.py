@@ -30,15 +30,6 @@ REAL_STARTS: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "tests/device_profiles/test_catalogue.py": {
         "test_the_package_imports_nothing_heavy": (1, IMPORTS),
     },
-    "tests/docs/test_plugins.py": {
-        "test_the_package_is_listed_and_runs_as_the_page_says": (1, "pip installs the package of the page"),
-    },
-    "tests/docs/test_readme_paper.py": {
-        "test_a_sweep_is_compared_and_drawn_as_readme_says": (
-            1,
-            "exit code 0, --sweep: the command that README begins with",
-        ),
-    },
     "tests/driftscale/test_calls.py": {
         "test_two_jobs_run_from_a_script_without_a_main_guard": (
             1,

@@ -1,4 +1,4 @@
-"""README's selector in ten lines: the clients whose visit is expected to be shortest."""
+"""The selector of the documentation, in ten lines: the clients whose visit is expected to be shortest."""
 
 from __future__ import annotations
 
@@ -10,17 +10,24 @@ import pytest
 from coordinator.selectors import Selector
 from emulator.plugins import NoSettings
 from experiments.contracts import check_part, check_selector
+from tests.docs.blocks import documented_files, read_page
 from tests.fakes import FakeAvailability, FakeExecutor, Population, a_fleet
 
-README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+
+def documented() -> str:
+    """The module of the page that defines the selector, up to it."""
+    for name in documented_files():
+        blocks = [block for block in read_page(name).blocks if block.language == "python"]
+        for number, block in enumerate(blocks):
+            if "class FastestFirst" in block.content:
+                first = number if "import numpy" in block.content else number - 1
+                return "\n".join(block.content for block in blocks[first : number + 1])
+    raise AssertionError("no page has the selector")
 
 
 @pytest.fixture
 def fastest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Selector]:
-    """The class of README's block, in a module that begins with the block before it."""
-    blocks = [block.split("```")[0] for block in README.split("```python\n")[1:]]
-    (number,) = [number for number, block in enumerate(blocks) if "class FastestFirst" in block]
-    (tmp_path / "fastest_first_parts.py").write_text("\n".join(blocks[number - 1 : number + 1]))
+    (tmp_path / "fastest_first_parts.py").write_text(documented(), encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     selector: type[Selector] = importlib.import_module("fastest_first_parts").FastestFirst
     return selector
