@@ -40,7 +40,7 @@ ClickError = next(base for base in typer.BadParameter.__mro__ if base.__name__ =
 
 @dataclass(frozen=True)
 class Call:
-    """A command of driftscale: its path, such as ("traces", "list"), and its values by option or argument."""
+    """A command of driftscale: its path, such as ("traces", "list"), and its texts by option or argument."""
 
     path: tuple[str, ...]
     values: Mapping[str, Any]
@@ -169,19 +169,20 @@ def _parsed_by(
     where = " ".join((NAME, *path))
     try:
         context = command.make_context(where, [*words])
+        given, *_ = command.make_parser(context).parse_args([*words])
     except ClickError as error:
-        kind, values = type(error).__name__, [word.partition("=")[2] or word for word in words]
+        kind, texts = type(error).__name__, [word.partition("=")[2] or word for word in words]
         is_incomplete = kind in ("MissingParameter", "BadOptionUsage")
-        stands_for_another = kind == "BadParameter" and any(map(PLACEHOLDER.fullmatch, values))
+        stands_for_another = kind == "BadParameter" and any(map(PLACEHOLDER.fullmatch, texts))
         if (is_part and is_incomplete) or (stands_for_another and not is_run):
             return None
         raise WrongError(f"{where}: {error.format_message()}") from error  # type: ignore[attr-defined]
-    given = {
-        name: context.params.get(parameter.name)
+    values = {
+        name: given.get(parameter.name)
         for parameter in command.params
         for name in (parameter.opts if parameter.opts[0].startswith("-") else [parameter.name])
     }
-    return Call(path, given, tuple(context.args))
+    return Call(path, values, tuple(context.args))
 
 
 # -- values ----------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def problem_of_fragment(table: Mapping[str, Any], at_hand: AtHand) -> str:
 
 def problem_of_parts(table: Any, at_hand: AtHand) -> str:
     """What is wrong with the parts of one's own that a table names; empty if nothing is."""
-    for name in _texts(table):
+    for name in texts_in(table):
         if is_own(name) and (problem := at_hand.problem_of_part(name)):
             return problem
     return ""
@@ -230,13 +230,13 @@ def _merged(base: Any, over: Any) -> Any:
     return merged
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts_in(value: Any) -> Iterator[str]:
     """All texts in nested tables and lists."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _texts(item)
+            yield from texts_in(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _texts(item)
+            yield from texts_in(item)

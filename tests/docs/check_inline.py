@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -16,9 +17,10 @@ from emulator.plugins import ChoiceOf, Registry
 from experiments.config import Experiment, PartsRow
 from tests.docs.at_hand import AtHand
 from tests.docs.blocks import ROOT
-from tests.docs.check_commands import all_options, check_own
-from tests.docs.check_configurations import _texts, problem_of_fragment
+from tests.docs.check_commands import all_options, check_own, problem_of_call
+from tests.docs.check_configurations import problem_of_fragment, texts_in
 from tests.docs.check_named import WrongError
+from tests.docs.check_python import Namespace, check_python
 from tests.docs.our_names import has_name, module_names
 from tests.docs.product import all_registries
 from tests.docs.shell import UnreadableLineError, simple_commands
@@ -46,11 +48,8 @@ def problem_of_inline(text: str, at_hand: AtHand) -> str:
             for command in simple_commands(text):
                 if command.words[0] == "driftscale":
                     check_own(command.words[1:], at_hand, is_run=False, is_part=True)
-        elif text.startswith("driftscale."):
-            name = text.removeprefix("driftscale.").partition("(")[0].split(".")[0]
-            names = module_names("driftscale")
-            if name.isidentifier() and names is not None and not has_name(names, name):
-                return "" if _is_group(text) else f"driftscale has no {name}"
+        elif text.startswith(("driftscale.", "results.")):
+            return _problem_of_call(text, at_hand)
         elif text.startswith("--"):
             return _problem_of_option(text)
         else:
@@ -62,9 +61,28 @@ def problem_of_inline(text: str, at_hand: AtHand) -> str:
     return ""
 
 
-def _is_group(text: str) -> bool:
-    """Whether it is a group of entry points, such as "driftscale.selector"."""
-    return text in {registry.group for registry in all_registries()}
+def _problem_of_call(text: str, at_hand: AtHand) -> str:
+    """What is wrong with a name of the package, or of results, as in `results.plot_accuracy()`."""
+    is_group = text in {registry.group for registry in all_registries()}
+    is_file = text.rpartition(".")[2] in FILES
+    if is_group or is_file or not _is_expression(text):
+        return ""
+    found: list[str] = []
+    check_python(
+        f"import driftscale\nresults = driftscale.load('runs')\n{text}\n",
+        Namespace(at_hand.namespace.frames),
+        lambda line, problem: found.append(problem),
+        lambda arguments: problem_of_call(arguments, at_hand),
+    )
+    return found[0] if found else ""
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        ast.parse(text, mode="eval")
+    except SyntaxError:
+        return False
+    return True
 
 
 def _problem_of_option(text: str) -> str:
@@ -102,7 +120,7 @@ def _problem_of_part(key: str, value: str, at_hand: AtHand) -> str:
         table = tomllib.loads(f"{key} = {value}")
     except tomllib.TOMLDecodeError:
         return ""
-    own = [name for name in _texts(table) if is_own(name)]
+    own = [name for name in texts_in(table) if is_own(name)]
     return "" if own else problem_of_fragment({"arm": [{"name": "mine", **table}]}, at_hand)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
@@ -15,7 +15,7 @@ PLAIN_BASES = ("ABC", "BaseModel", "Exception", "Generic", "NamedTuple", "Protoc
 """Bases outside of our packages; of their attributes, a page uses none but pydantic's `model_...`."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Names:
     """The names of a module: where each is defined, as a node of its source, or where it is imported from.
 
@@ -84,30 +84,16 @@ class Definition:
         """Whether it is a class."""
         return isinstance(self.node, ast.ClassDef)
 
-    @cached_property
-    def members(self) -> dict[str, Definition]:
+    @property
+    def members(self) -> Mapping[str, Definition]:
         """The members of a class and of its bases by name, as far as they are known."""
-        assert isinstance(self.node, ast.ClassDef)
-        found: dict[str, Definition] = {}
-        for base in self._bases:
-            found |= base.members
-        for statement in self.node.body:
-            if isinstance(statement, ast.FunctionDef):
-                found[statement.name] = Definition(self.names, statement)
-                found |= {name: Definition(self.names, node) for name, node in _of_self(statement)}
-        own = Names(self.names.where)
-        own.add(self.node.body)
-        return found | {
-            name: Definition(self.names, node)
-            for name, node in own.defined.items()
-            if not isinstance(node, ast.FunctionDef) or name not in found
-        }
+        return _members(self)
 
     @cached_property
     def is_open(self) -> bool:
         """Whether a class has members that are not known, from a base outside of our packages."""
         assert isinstance(self.node, ast.ClassDef)
-        known = [definition for definition in self._bases if not definition.is_open]
+        known = [definition for definition in self.bases if not definition.is_open]
         plain = [base for base in self.node.bases if _last_name(base) in PLAIN_BASES]
         return len(known) + len(plain) < len(self.node.bases) or "__getattr__" in self.members
 
@@ -143,7 +129,8 @@ class Definition:
         return any(_last_name(item) in ("property", "cached_property") for item in decorators)
 
     @property
-    def _bases(self) -> Iterator[Definition]:
+    def bases(self) -> Iterator[Definition]:
+        """The bases of a class that are ours."""
         assert isinstance(self.node, ast.ClassDef)
         for base in self.node.bases:
             name = base.value if isinstance(base, ast.Subscript) else base
@@ -207,6 +194,19 @@ def names_of(module: str, source: str) -> Names:
     names = Names(module)
     names.add(ast.parse(source).body)
     return names
+
+
+@cache
+def _members(of: Definition) -> dict[str, Definition]:
+    """The members of a class; kept, since the sources of our modules do not change."""
+    assert isinstance(of.node, ast.ClassDef)
+    own = Names(of.names.where)
+    own.add(of.node.body)
+    found = {name: member for base in of.bases for name, member in base.members.items()}
+    for statement in of.node.body:
+        if isinstance(statement, ast.FunctionDef):
+            found |= {name: Definition(of.names, node) for name, node in _of_self(statement)}
+    return found | {name: Definition(of.names, node) for name, node in own.defined.items()}
 
 
 def _of_self(method: ast.FunctionDef) -> Iterator[tuple[str, ast.AST]]:
