@@ -6,14 +6,16 @@ import copy
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from emulator.errors import UnknownNameError
 from experiments.reading import SWEEP, override_table
 from experiments.running.sweep import merged_axes, table_axes
+from experiments.shipped import nearest
 from tests.docs.at_hand import AtHand
 from tests.docs.check_configurations import SMALL, arm_like, problem_of_whole
-from tests.docs.product import nearest_shipped, shipped_files
+from tests.docs.product import shipped_files
 
 PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_]*(\.\w+)?|<.*>|.*(…|\.\.\.).*|\$.*|.*/[A-Z][A-Z0-9_]*")
 """A word that stands for another, in a command that is not run."""
@@ -46,7 +48,8 @@ def check_named(
     """
     tables = list(_tables(name, at_hand, is_run=is_run))
     if not tables:
-        hint = nearest_shipped(name)
+        near = nearest(Path(name))
+        hint = f"; {near}" if near else ""
         raise WrongError(f"no configuration {name!r}: neither saved by a block above nor shipped{hint}")
     known: set[str] = set()
     for where, table, is_shipped in tables:

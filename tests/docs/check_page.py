@@ -6,27 +6,27 @@ import csv
 import io
 import json
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.docs import product
 from tests.docs.at_hand import AtHand
 from tests.docs.blocks import Block, Page
 from tests.docs.check_commands import problem_of_call, problems_of_command
 from tests.docs.check_configurations import problem_of_file, problem_of_text
 from tests.docs.check_inline import problem_of_inline
-from tests.docs.check_python import Namespace, check_python, constants
-from tests.docs.product import frame_columns
+from tests.docs.check_python import Frames, Namespace, check_python, constants
 
 
-def problems_of_page(page: Page, frames: Mapping[str, Collection[str]] | None = None) -> list[str]:
+def problems_of_page(page: Page, frames: Frames | None = None) -> list[str]:
     """What is wrong on a page, a line `page:line: what` for each problem.
 
     Args:
         page: The page.
-        frames: The columns of each frame of results; by default those that frames have.
+        frames: The columns of each frame; by default those that frames have.
     """
-    columns = frame_columns() if frames is None else frames
+    columns = product.frames() if frames is None else frames
     checked = Page(page.name, problems=list(page.problems))
     with tempfile.TemporaryDirectory() as name:
         at_hand = AtHand(Path(name, "first"), Namespace(columns))

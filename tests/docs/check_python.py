@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -40,6 +40,13 @@ NO_COLUMNS = {"aggfunc", "ascending", "how", "keep", "kind", "na_position"}
 PLAYING = {"run", "check"}
 """Calls that are given a configuration."""
 READERS = {"read_csv", "read_parquet"}
+
+
+Frames = Mapping[str, Callable[[str], bool]]
+"""By name of a frame, whether it has a column."""
+
+OF_CALLS = {"Comparison": "comparison", "Check": "check"}
+"""What is shown by a class that has its rows as `frame`."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,7 @@ Value = Module | Definition | Instance | Frame | Method | None
 class Namespace:
     """The names of a page's Python: its values, and the modules that are saved in its folder."""
 
-    frames: Mapping[str, Collection[str]]
+    frames: Frames
     values: dict[str, Value] = field(default_factory=dict)
     modules: dict[str, Names] = field(default_factory=dict)
     keys: set[str] = field(default_factory=set)
@@ -119,7 +126,7 @@ def check_python(
         if problem := problem_of_call(arguments):
             add_problem(line, problem)
     for line, frame, name in checker.columns:
-        if name not in {*namespace.frames[frame.name], *frame.added, *namespace.keys}:
+        if not (namespace.frames[frame.name](name) or name in frame.added or name in namespace.keys):
             add_problem(line, f"the frame {frame.name} has no column {name!r}")
 
 
@@ -308,8 +315,9 @@ class _Checker:
             if not is_known:
                 self._add(node, f"{definition.name} has no {name}")
             return None
-        if is_results and name in self.namespace.frames:
-            return Frame(name)
+        shown = name if is_results else OF_CALLS.get(definition.name, "") if name == "frame" else ""
+        if shown in self.namespace.frames:
+            return Frame(shown)
         is_function = isinstance(member.node, ast.FunctionDef)
         if of_class or (is_function and not member.is_property):
             return member if is_function else None

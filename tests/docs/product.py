@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import configparser
-import difflib
 import importlib.util
 import re
-from collections.abc import Collection, Mapping
-from functools import cache
+from collections.abc import Callable, Collection, Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from device_profiles import PROFILES
 from emulator.plugins import Registry
-from experiments.cli.parts_table import _registries
+from experiments import shipped
+from experiments.part_kinds import part_kinds
+from experiments.results.frames import columns
 from tests.docs.blocks import ROOT
-
-CONFIGS = ROOT / "experiments" / "configs"
 
 
 @cache
 def kinds_of_parts() -> Mapping[str, Registry[Any]]:
     """The parts of each kind by the kind's name."""
-    return _registries()
+    return {name: kind.registry for name, kind in part_kinds().items()}
 
 
 @cache
@@ -35,27 +34,16 @@ def all_registries() -> tuple[Registry[Any], ...]:
 
 def shipped_files(name: str) -> list[Path]:
     """The files of a shipped configuration, or of a folder of them, by its name; none if there is none."""
-    file = CONFIGS / f"{name}.toml"
-    if file.is_file():
-        return [file]
-    folder = CONFIGS / name
-    return sorted(folder.glob("*.toml")) if folder.is_dir() and folder != CONFIGS else []
+    if name in shipped.shipped_folders():
+        folder = shipped.shipped_folders()[name]
+        return [path for path in shipped.shipped_files().values() if path.parent == folder]
+    file = shipped.shipped_files().get(name)
+    return [] if file is None else [file]
 
 
-def nearest_shipped(name: str) -> str:
-    """The end of an error about an unknown configuration: the names that are most like it."""
-    close = difflib.get_close_matches(
-        name.removeprefix("experiments/configs/").removesuffix(".toml"), shipped_names()
-    )
-    return f"; shipped are {', '.join(close)} and others" if close else ""
-
-
-@cache
 def shipped_names() -> tuple[str, ...]:
     """The names of all shipped configurations."""
-    return tuple(
-        path.relative_to(CONFIGS).with_suffix("").as_posix() for path in sorted(CONFIGS.rglob("*.toml"))
-    )
+    return tuple(shipped.shipped_files())
 
 
 @cache
@@ -84,10 +72,20 @@ def is_module(name: str) -> bool:
     )
 
 
-def frame_columns() -> Mapping[str, Collection[str]]:
-    """The columns of each frame of results; none before they are listed."""
-    try:
-        from experiments.results.frames.columns import COLUMNS
-    except ImportError:
-        return {}
-    return COLUMNS
+def frames() -> Mapping[str, Callable[[str], bool]]:
+    """For each frame, whether it has a column of a name."""
+    return {
+        **{name: partial(_has_column, name) for name in columns.frame_columns()},
+        "comparison": partial(_is_listed, columns.COMPARISON),
+        "check": partial(_is_listed, columns.CHECK),
+    }
+
+
+def _has_column(frame: str, column: str) -> bool:
+    return columns.described(frame, column) is not None
+
+
+def _is_listed(listed: Collection[str], column: str) -> bool:
+    """Whether a column is listed, alone or with the end of an interval."""
+    figure = re.sub("_(low|high)$", "", column)
+    return column in listed or (figure in listed and "<figure>_low" in listed)

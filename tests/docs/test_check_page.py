@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 
 from coordinator.selectors import SELECTORS
@@ -11,8 +9,9 @@ from experiments.config import Round
 from tests.docs.blocks import parse_page
 from tests.docs.check_commands import command_tree
 from tests.docs.check_page import problems_of_page
+from tests.docs.check_python import Frames
 
-FRAMES: Mapping[str, tuple[str, ...]] = {"rounds": ("arm", "seed", "accuracy"), "clients": ("arm", "client")}
+FRAMES: Frames = {"rounds": {"arm", "seed", "accuracy"}.__contains__}
 
 PAGE = """\
 # Mine
@@ -46,7 +45,7 @@ last = results.rounds.groupby("arm").accuracy.last()
 """
 
 
-def problems(text: str = PAGE, frames: Mapping[str, tuple[str, ...]] = FRAMES) -> list[str]:
+def problems(text: str = PAGE, frames: Frames | None = None) -> list[str]:
     return problems_of_page(parse_page("page.md", text), frames)
 
 
@@ -74,7 +73,8 @@ def test_a_renamed_key_is_named_with_page_and_line(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_renamed_column_is_named_with_page_and_line() -> None:
-    [problem] = problems(frames={**FRAMES, "rounds": ("arm", "seed", "mean_accuracy")})
+    assert problems(frames=FRAMES) == []
+    [problem] = problems(frames={"rounds": {"arm", "seed", "mean_accuracy"}.__contains__})
     assert problem == "page.md:27: the frame rounds has no column 'accuracy'"
 
 
@@ -257,3 +257,33 @@ results.rounds.groupby(["experiment", "participants", "arm"]).accuracy.max()
         assert page.count(old) == 1
         [*_, found] = problems(page.replace(old, new))[:1]
         assert problem in found
+
+
+def test_columns_of_every_frame_are_known() -> None:
+    page = """\
+```python
+import driftscale
+import pandas as pd
+
+results = driftscale.load("runs/digits")
+print(results.table[["arm", "mean_accuracy", "gain_pp_low"]])
+results.clients["slow"] = results.clients.accuracy < 0.5
+print(driftscale.compare("runs/a", "runs/b").frame.difference_pp_high)
+for arm, rounds in results.rounds.groupby("arm", observed=True):
+    print(arm, rounds.loc[rounds.reclustered, "closed_s"], rounds.sort_values("accuracy").iloc[0])
+print(pd.read_parquet("runs/digits/global/seed-0/rounds.parquet", columns=["accuracy"]).accuracy)
+```
+"""
+    assert problems(page) == []
+    for old, new, line in (
+        ("mean_accuracy", "mean_acuracy", 6),
+        ("gain_pp_low", "gain_low", 6),
+        ("clients.accuracy", "clients.acuracy", 7),
+        ("difference_pp_high", "difference_pp_highest", 8),
+        ("rounds.reclustered", "rounds.reclustring", 10),
+        ('"closed_s"', '"closed"', 10),
+        ('parquet", columns=["accuracy"]).accuracy', 'parquet").acuracy', 11),
+    ):
+        assert page.count(old) == 1
+        [problem] = problems(page.replace(old, new))
+        assert problem.startswith(f"page.md:{line}: the frame ")
