@@ -214,10 +214,10 @@ def _add_arm_of(key: str, table: dict[str, Any]) -> None:
 
 
 def _merged(base: Any, over: Any) -> Any:
-    """`base` with the values of `over`: tables are merged, but for those of another part; arms are added."""
+    """`base` with the values of `over`: tables are merged, but not those of parts; arms are added."""
     if not isinstance(base, Mapping) or not isinstance(over, Mapping):
         return copy.deepcopy(over)
-    if any(key in over and over[key] != base.get(key) for key in ("kind", "source")):
+    if "kind" in over or "source" in over:
         return copy.deepcopy(dict(over))
     merged = {**copy.deepcopy(dict(base))}
     for key, value in over.items():

@@ -37,7 +37,7 @@ FOREIGN = {
     *("--no-build-isolation", "--no-deps", "--durations", "--numprocesses", "--requeue", "--signal"),
 }
 """Options of other programs that pages speak of."""
-FORMER = {"executor.workers"}
+FORMER = {"executor.workers", "report.target"}
 """Keys of earlier versions that pages speak of."""
 
 
