@@ -107,9 +107,9 @@ class AtHand:
 
     def forget_modules(self) -> None:
         """Forget the page's modules that were imported."""
-        folder = f"{self.folder}/"
-        for name, module in list(sys.modules.items()):
-            if (getattr(module, "__file__", None) or "").startswith(folder):
+        for name in self.namespace.modules:
+            file = getattr(sys.modules.get(name), "__file__", None) or ""
+            if file.startswith(f"{self.folder}/"):
                 del sys.modules[name]
                 own_parts._imported.pop(name, None)
 
