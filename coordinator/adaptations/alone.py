@@ -41,6 +41,8 @@ class Alone(Adaptation):
     State: (S, P) the models of the scored clients after their last visit, (S,) the steps that were due then,
     and the solver's state of each. Others need not be trained, as nobody sees their models.
 
+    Source: ours: local training, the usual rival without a federation.
+
     Two clients that take 1.5 steps per round, of which each moves a model by 1; after three rounds 4 are due:
 
     >>> from types import SimpleNamespace

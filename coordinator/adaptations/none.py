@@ -9,6 +9,8 @@ from emulator.plugins import NoSettings
 class NoAdaptation(Adaptation):
     """The models that serve a client predict as they are: the default.
 
+    Source: ours.
+
     >>> from types import SimpleNamespace
     >>> served = NoAdaptation(NoSettings()).adapt(SimpleNamespace(models="the bank", plan="as served"))
     >>> served.models, served.plan

@@ -34,6 +34,8 @@ class Prior(Adaptation):
     1/L) / (n + 1)), smoothed alike, so that a client whose shares are those of the model changes nothing.
     Where several models serve a client, each is corrected by its own q, renormalised, then combined.
 
+    Source: Saerens, Latinne and Decaestecker 2002, equation 2.4; smoothing: Perks 1947.
+
     >>> from types import SimpleNamespace
     >>> from emulator.messages import InferencePlan
     >>> view = SimpleNamespace(

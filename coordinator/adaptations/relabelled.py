@@ -30,6 +30,8 @@ class Relabelled(Adaptation):
     training samples of label i, of the logarithm of the probability that the model gives to j; the
     assignment with the largest sum over all labels is one of maximum likelihood. Costs a forward pass.
 
+    Source: ours.
+
     >>> fit = np.log(np.array([[[0.2, 0.7, 0.1], [0.8, 0.1, 0.1], [0.1, 0.2, 0.7]]]))
     >>> best_assignments(fit).tolist()  # label 0 is read from output 1, and label 1 from output 0
     [[1, 0, 2]]

@@ -18,6 +18,8 @@ class FedAdagradSettings(AdaptiveSettings):
 class FedAdagrad(Adaptive):
     """Adaptive steps with v = v + D^2: steps become ever smaller.
 
+    Source: Reddi et al., "Adaptive Federated Optimization", ICLR 2021, algorithm 2.
+
     >>> import numpy as np
     >>> aggregator = FedAdagrad(FedAdagradSettings(tau=0.5))
     >>> aggregator.settings.initial_v, aggregator.second_moment(np.array([[0.25]]), np.array([[4.0]]))

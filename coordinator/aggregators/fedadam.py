@@ -20,6 +20,8 @@ class FedAdam(Adaptive):
 
     Two rounds of one model with two parameters, the second of which is not trained: m = v = 1 in both.
 
+    Source: Reddi et al., "Adaptive Federated Optimization", ICLR 2021, algorithm 2.
+
     >>> import numpy as np
     >>> from types import SimpleNamespace
     >>> from emulator.messages import ArrayUpdates

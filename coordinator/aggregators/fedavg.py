@@ -31,6 +31,8 @@ class FedAvg(Aggregator):
 
     model += sum_c p_c update_c over the updates of the model, with p_c = n_c / sum n, or 1 / their number.
 
+    Source: McMahan et al. 2017, algorithm 1; equal weights as in FedScale and Fielding.
+
     Two updates of the model with id 4, from 1 and 3 samples, and one of the model with id 9:
 
     >>> from types import SimpleNamespace

@@ -36,6 +36,8 @@ class FedYogiSettings(AdaptiveSettings):
 class FedYogi(Adaptive):
     """Adaptive steps with v = v - (1 - beta2) D^2 sign(v - D^2): v falls slowly after large updates.
 
+    Source: Reddi et al., "Adaptive Federated Optimization", ICLR 2021, algorithm 2.
+
     >>> aggregator = FedYogi(FedYogiSettings(preset="fedscale", beta2=0.75))
     >>> aggregator.settings.learning_rate, aggregator.settings.initial_v
     (0.003, 1e-08)

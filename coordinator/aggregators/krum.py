@@ -37,8 +37,9 @@ class Krum(Aggregator):
     cluster too small for that, f is the largest number it can withstand, which is 0 below five updates. At
     most n - f updates are used. With one or two updates there are no neighbours, and all scores are 0.
 
-    Blanchard, El Mhamdi, Guerraoui and Stainer, "Machine Learning with Adversaries: Byzantine Tolerant
-    Gradient Descent", NIPS 2017, section 4; there f is a number, and all n workers respond each time.
+    Source: Blanchard, El Mhamdi, Guerraoui and Stainer, "Machine Learning with Adversaries: Byzantine
+    Tolerant Gradient Descent", NIPS 2017, section 4; there f is a number, and all n workers respond each
+    time.
 
     Of five updates one may be false, so that two neighbours count. The scores of 6, 3, 100, 0 and 1 are
     34, 13, 18245, 10 and 5: the update 1 is taken.

@@ -16,8 +16,8 @@ class Median(ByCoordinate):
     as less than half of the updates are false, no update, however large, moves a parameter beyond the range
     of the honest ones.
 
-    Yin, Chen, Ramchandran and Bartlett, "Byzantine-Robust Distributed Learning: Towards Optimal Statistical
-    Rates", ICML 2018, Definition 1: there of gradients, here of the updates of local training.
+    Source: Yin, Chen, Ramchandran and Bartlett, "Byzantine-Robust Distributed Learning: Towards Optimal
+    Statistical Rates", ICML 2018, Definition 1: there of gradients, here of the updates of local training.
     """
 
     Settings = NoSettings

@@ -34,8 +34,8 @@ class QFedAvg(Aggregator):
     followed: eta is one number. An update without samples, or with a loss that is negative or not finite, is
     left out. A finite loss is believed, however large: a client that reports one takes over its model.
 
-    Li, Sanjabi, Beirami and Smith, "Fair Resource Allocation in Federated Learning", ICLR 2020, algorithm 2:
-    there F is over all samples of the client; in FedScale a moving mean over the first epoch.
+    Source: Li, Sanjabi, Beirami and Smith, "Fair Resource Allocation in Federated Learning", ICLR 2020,
+    algorithm 2: there F is over all samples of the client; in FedScale a moving mean over the first epoch.
 
     >>> sorted(QFedAvg(QFedAvgSettings(q=2)).needs)
     ['loss_before']

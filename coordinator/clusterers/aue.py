@@ -44,6 +44,8 @@ class Aue(Clusterer):
     + MSE_k + 1e-20) for another. A model without a measured error gets that of a random guess. State: the
     data step; the weights (1 or N, M).
 
+    Source: Brzezinski and Stefanowski 2011, in the form that FedDrift (AISTATS 2023) compares with.
+
     With two labels MSE_r = 0.25, so an older model with MSE_k = 0.25 has half the weight of the newest:
 
     >>> from types import SimpleNamespace
@@ -130,6 +132,8 @@ class AuePerClient(Aue):
     """AUE-PC: the models vote, weighted by their errors on each client's own newest arrivals.
 
     A client that has no arrivals, or is offline, uses the weights of the fleet.
+
+    Source: FedDrift (AISTATS 2023), which compares with it; AUE is of Brzezinski and Stefanowski 2011.
 
     With two labels MSE_r = 0.25; the older model has errors 0 for client 0 and 0.75 for client 1:
 

@@ -55,6 +55,8 @@ class Auxo(Clusterer):
     Only participants are moved, and at a split all clients; nothing looks for drift. A round's steps (a) to
     (d) are in `Affinities`, the state, one cluster after the other; (a) ends one round after the last split.
 
+    Source: Liu et al. 2023, "Auxo", in the form of the example in FedScale's repository.
+
     >>> from types import SimpleNamespace
     >>> from emulator.messages import ArrayUpdates
     >>> deltas, ones = np.array([[1], [1.5], [-1], [-1.5]], dtype=np.float32), np.ones(4, dtype=np.int64)

@@ -50,6 +50,8 @@ class Cfl(Clusterer):
     keeps its parent's row. Nothing is known of the updates of a client that joins: it begins in the largest
     cluster. State: the norm of the longest mean update of any cluster so far.
 
+    Source: Sattler, Müller and Samek 2020, and the form that FedDrift (AISTATS 2023) compares with.
+
     Three clients with updates 1, 1 and -1: the mean update, 1/3, is short while the single ones are long, so
     the third client is split off:
 

@@ -45,6 +45,8 @@ class DriftSurf(Clusterer):
     stable one; in the reactive state the accuracies (steps, 2) of both models; the row that is predictive
     from the next data on, and the row that serves.
 
+    Source: Tahmasbi et al. 2021, in the form that FedDrift (AISTATS 2023) compares with.
+
     The predictive model falls from 0.9 to 0.7, which is a drift, so the other model starts anew from the
     shared initialisation (the last column):
 

@@ -49,6 +49,9 @@ class FedDrift(AccuracyDrift):
     State: the clients isolated since the last data step with responses, with their accuracy before that
     drift; the clients still in a model that was given up, because they have not responded since.
 
+    Source: Jothimurugesan et al., "Federated Learning under Distributed Concept Drift", AISTATS 2023,
+    algorithm FedDrift.
+
     Models 0 and 1 lose little on each other's samples and merge, weighted by 100 and 300 samples; model 2
     stays:
 

@@ -88,6 +88,8 @@ class Fielding(Clusterer):
 
     State: the present centres (k, D), those of the last global clustering, and that of the trigger.
 
+    Source: Fielding, algorithms 1 to 3; algorithm 4 by `partition`, `trigger` and `average`.
+
     Client 0 drifts from the first label to the second and moves to that cluster, whose centre stays where it
     was:
 

@@ -23,6 +23,8 @@ class FlexCfl(Clusterer):
     than groups make fewer groups, once and for all. Aggregation between groups (eta_G) is left out. State:
     the groups' directions, and (N, L) the labels of clients at their cold start, or NaN.
 
+    Source: Duan et al. 2021 (FedGroup) and 2022 (FlexCFL).
+
     >>> from types import SimpleNamespace
     >>> from emulator.messages import ArrayUpdates
     >>> ids, delta = np.arange(4), np.array([[1.0], [-1.0], [2.0], [-2.0]])

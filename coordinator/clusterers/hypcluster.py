@@ -27,6 +27,8 @@ class HypCluster(Clusterer):
     Ties go to the lowest row. A client belongs to the model that it chose last, at first to model 0; one that
     joins, to the largest cluster. The published mean over samples is that of aggregator `fedavg`.
 
+    Source: Mansour, Mohri, Ro and Suresh 2020, HypCluster.
+
     >>> from types import SimpleNamespace
     >>> import numpy as np
     >>> from coordinator.view import ScoreResponse

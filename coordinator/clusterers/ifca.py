@@ -42,6 +42,8 @@ class Ifca(Clusterer):
     Ties go to the lowest row. A client that does not choose, is offline, or has no samples to score stays
     where it was; one that joins begins in the largest cluster.
 
+    Source: Ghosh, Chung, Yin and Ramchandran 2020, and the forms that FedDrift (AISTATS 2023) compares with.
+
     Client 1 gets 8 of its 10 samples right with model 1, and only 3 with model 0:
 
     >>> from types import SimpleNamespace

@@ -41,6 +41,8 @@ class Kue(Clusterer):
     equally. With each new data step the worst model is replaced. State: the data step; kappas (M,), measured
     after every aggregation on the newest arrivals of the clients that trained, 0 until then.
 
+    Source: Cano and Krawczyk 2020, in the form that FedDrift (AISTATS 2023) compares with.
+
     Model 1 is the worst and abstains; kappas 0.4 and 0.8 become weights 1/3 and 2/3:
 
     >>> from types import SimpleNamespace

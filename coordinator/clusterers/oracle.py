@@ -26,6 +26,9 @@ class Oracle(Clusterer):
     `trace.changes`, a client's concept is its composed label swap, and unseen compositions get a model each.
     Clients report nothing. State: the concept of each model (M,).
 
+    Source: Jothimurugesan et al., "Federated Learning under Distributed Concept Drift", AISTATS 2023, its
+    Oracle.
+
     >>> from types import SimpleNamespace
     >>> view = SimpleNamespace(
     ...     assignment=None,

@@ -13,6 +13,8 @@ from emulator.plugins import NoSettings
 class Single(Clusterer):
     """One global model for all clients, also those that join later; clients report nothing.
 
+    Source: McMahan et al. 2017, algorithm 1.
+
     >>> from types import SimpleNamespace
     >>> view = SimpleNamespace(assignment=None, num_clients=3, initial=lambda number: np.zeros(2, np.float32))
     >>> Single(NoSettings()).on_data(view).members.ravel().tolist()

@@ -36,6 +36,8 @@ class Static(Clusterer):
     clustering left; the largest cluster, if reports are measured at models that have changed since. State:
     whether it has clustered, and these centres.
 
+    Source: ours; a counter-arm of Fielding, whose first clustering (algorithm 3) it keeps.
+
     >>> from types import SimpleNamespace
     >>> view = SimpleNamespace(
     ...     round=0,

@@ -10,6 +10,8 @@ from emulator.plugins import NoSettings
 class Changed(Detector):
     """Fielding's test for label histograms: any difference from the histogram reported last.
 
+    Source: Fielding, algorithm 2, for label distributions.
+
     >>> import numpy as np
     >>> signal = np.array([[0.5, 0.5], [0.4, 0.6]])
     >>> Changed(NoSettings()).detect(signal, last=np.array([[0.5, 0.5], [0.5, 0.5]]))

@@ -26,6 +26,8 @@ class DistanceSettings(Settings):
 class Distance(Detector):
     """Fielding's test for embeddings and gradients: the distance from the last report is above `eps`.
 
+    Source: Fielding, algorithm 2, for embeddings and gradients; the paper leaves `eps` open.
+
     >>> import numpy as np
     >>> detector = Distance(DistanceSettings(eps=0.04))
     >>> detector.detect(np.array([[0.5, 0.5], [0.9, 0.1]]), last=np.array([[0.6, 0.4], [0.6, 0.4]]))

@@ -36,6 +36,8 @@ class Claimed(Memory):
     Client 0 moves from model 0 to model 1 at step 1. It now trains both, each on the one sample that arrived
     while it belonged to that model; model 0 is still active, since client 1 belongs to it.
 
+    Source: FedDrift (Jothimurugesan et al., AISTATS 2023), algorithm 1: its indicators W.
+
     >>> from types import SimpleNamespace
     >>> def arrived(clients, first_step, last_step):
     ...     return SampleRanges.one_each(10 * clients + first_step, 10 * clients + last_step + 1)

@@ -37,6 +37,8 @@ class HeldSettings(Settings):
 class Held(Memory):
     """A client trains its models on the samples it holds (FedDrift's Oblivious, Window and Weighted).
 
+    Source: McMahan et al. 2017 without a window; FedDrift (AISTATS 2023) for windows and weightings.
+
     Client c holds the table rows 10 c, ..., 11 c - 1, so that client 0 holds none and has nothing to train:
 
     >>> from types import SimpleNamespace

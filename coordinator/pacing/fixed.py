@@ -25,6 +25,8 @@ class Fixed(Pacing):
     round's server step, and the others are abandoned. A round does not end earlier even if every visit is
     back.
 
+    Source: ours.
+
     >>> import numpy as np
     >>> fixed = Fixed(FixedSettings(duration_s=60), CohortSize(participants=3))
     >>> elapsed_s = np.array([[59.0], [60.0]])

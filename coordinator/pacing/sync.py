@@ -41,6 +41,8 @@ class Sync(Pacing):
     With `share = "equal"` each of K lanes with clients has a quota of M / K, as Fielding has it. The paper
     does not say what becomes of a remainder, nor of a lane with fewer clients than that: see `quota`.
 
+    Source: ours, after FedScale's over-committed rounds; equal quotas are of Fielding, algorithm 1.
+
     >>> import numpy as np
     >>> sync = Sync(SyncSettings(), CohortSize(participants=3, over_commit=1.5))
     >>> sizes = np.array([20, 10])

@@ -17,6 +17,8 @@ class Embedding(Representation):
     Fielding's embedding. It needs no labels, and follows a shift of the features too. It costs a forward pass
     of all these samples through the reference model.
 
+    Source: Fielding, its representation of unlabelled data.
+
     Two clients, the second of which holds three samples:
 
     >>> import numpy as np

@@ -52,6 +52,8 @@ class Gradient(Representation):
     Fielding's gradient, which also follows a change of what labels mean. It costs a forward and a backward
     pass of all these samples, and an upload as large as the model, unless it is sketched.
 
+    Source: Fielding, its representation for concept drift; the sketch is ours.
+
     Two clients, the second of which holds three samples:
 
     >>> from types import SimpleNamespace

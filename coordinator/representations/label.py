@@ -10,7 +10,9 @@ from emulator.plugins import NoSettings
 class Label(Representation):
     """The shares of labels among the training samples that a client holds: Fielding's default.
 
-    Fielding, section 3.1. Counting takes no time.
+    Counting takes no time.
+
+    Source: Fielding, section 3.1.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace

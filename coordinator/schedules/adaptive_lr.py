@@ -58,6 +58,8 @@ class AdaptiveLearningRate(Schedule):
     A model with one parameter, which is 2 after the first and after the second aggregation. The first ratio
     is 1 by definition; then variance^ falls from 4 to 4/3, so that ratio^_2 = 5/9.
 
+    Source: Canonaco et al. 2021, in the form that FedDrift (AISTATS 2023) compares with.
+
     >>> from types import SimpleNamespace
     >>> schedule = AdaptiveLearningRate(AdaptiveLearningRateSettings())
     >>> model, base = np.array([0]), {"learning_rate": np.array([0.1])}

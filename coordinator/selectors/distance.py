@@ -27,6 +27,8 @@ class Distance(Selector):
     With one global model all clients are one lane. Equal distances, to nine digits of the lane's largest, are
     in random order, the paper's small random tie-break.
 
+    Source: Fielding, its distance-based selection.
+
     The centre of clients 0 to 3 is (0.5, 0.5); client 2 is offline:
 
     >>> from types import SimpleNamespace

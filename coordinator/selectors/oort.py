@@ -16,11 +16,10 @@ from emulator.messages import EndedVisits, Outcome, TaskMetric, Updates
 class Oort(Selector):
     """Draws clients by their utility |B| sqrt(mean squared loss); a slow one counts for less.
 
-    Lai, Zhu, Madhyastha and Chowdhury, "Oort", OSDI 2021, as in FedScale: |B| = min(samples, steps x batch
-    size), the loss is that of the last batch. Before its first visit a client has the utility |B| and the
-    duration `expected_s`. The first round is random. A client whose visit was abandoned, or brought no usable
-    update, counts as tried with the mean utility of its round; of a visit that dropped out nothing is
-    learned, as in FedScale. Durations are measured on completed visits.
+    |B| = min(samples, steps x batch size), the loss is that of the last batch. Before its first visit a
+    client has the utility |B| and the duration `expected_s`. The first round is random. A client whose visit
+    was abandoned, or brought no usable update, counts as tried with the mean utility of its round; of a visit
+    that dropped out nothing is learned, as in FedScale. Durations are measured on completed visits.
 
     One state serves all lanes: what is known of a client outlasts re-clustering, leave and return. The
     preferred duration is a percentile over all clients that hold data, and the share explored and the pacer
@@ -36,6 +35,8 @@ class Oort(Selector):
 
     State: the number of selections, the share explored, the pacer's percentile and windows, the clients last
     exploited, and by client the utility (NaN: not registered), duration and last round (0: never tried).
+
+    Source: Lai, Zhu, Madhyastha and Chowdhury, "Oort", OSDI 2021, as in FedScale's code.
 
     Three clients with mean squared losses of 1, 4 and 900 are all tried in the first round. In the next one
     their scores are 0.00003, 0.03 and 1, without a bonus, and one of them is exploited:

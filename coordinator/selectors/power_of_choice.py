@@ -33,6 +33,8 @@ class PowerOfChoice(LastLosses):
     Of several models of a client the first counts. Equal losses, such as inf of clients that have not trained
     yet, stay in the order of the draw. If all that are drawn can take part, none is requested to measure.
 
+    Source: Cho, Wang and Joshi 2020, pow-d and rpow-d.
+
     >>> from types import SimpleNamespace as Of
     >>> scores = Of(loss=np.array([[4.0], [3.0]]), counts=np.array([4, 2]))
     >>> view = Of(members=np.zeros((2, 1), dtype=int), held=lambda ids: Of(counts=lambda: scores.counts))

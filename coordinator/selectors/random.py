@@ -13,6 +13,8 @@ from emulator.plugins import NoSettings
 class Random(Selector):
     """Uniform: every candidate of a lane is equally likely, without replacement.
 
+    Source: McMahan et al. 2017, algorithm 1.
+
     Two of clients 0 to 4 are wanted, and nine of clients 5 to 8; only clients with an even id are online:
 
     >>> import numpy as np

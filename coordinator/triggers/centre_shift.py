@@ -48,6 +48,8 @@ class CentreShift(ReclusteringTrigger):
     reports are not all identical. With the threshold "never", it never fires. Between squared distances the
     threshold is squared, so that it is the same share of a length.
 
+    Source: Fielding, algorithm 2; `last_global` is ours.
+
     >>> import numpy as np
     >>> moved = Moved(
     ...     reports=np.eye(2),

@@ -43,6 +43,8 @@ class Learned(ReclusteringTrigger):
     State: how many drift events there were, the order and the sums of rewards of this exploration, the row of
     the threshold in force, and the mean losses of the first and the last round of the present event.
 
+    Source: ours, of what Fielding's authors only propose.
+
     >>> from types import SimpleNamespace
     >>> updates = SimpleNamespace(num_steps=np.ones(1), metrics={"loss_before": np.ones(1)})
     >>> point = np.zeros((2, 1))

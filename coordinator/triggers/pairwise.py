@@ -41,6 +41,8 @@ class Pairwise(ReclusteringTrigger):
 
     State: the present limit, and whether the last drift re-clustered.
 
+    Source: Fielding, algorithm 4 and appendix F.2.
+
     >>> reports, members = np.array([[0.0], [0.25], [1.0]]), np.array([0, 0, 1])
     >>> centers = np.array([[0.125], [1.0]])
     >>> moved = Moved(reports, members, centers, centers, centers, "l1", rng=np.random.default_rng)

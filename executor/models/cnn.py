@@ -21,6 +21,8 @@ class Cnn(ModelSpec):
     One block of four filters on images of 6 x 6 pixels: the convolution leaves 4 x 4, the pooling 2 x 2. It
     has 4 x 9 + 4 parameters, the affine map 10 x 16 + 10.
 
+    Source: ours, of a common form.
+
     >>> import torch
     >>> model = Cnn(Cnn.Settings(channels=(4,), padding=0)).build((6, 6), num_labels=10)
     >>> sum(parameter.numel() for parameter in model.parameters())

@@ -14,6 +14,8 @@ class Linear(ModelSpec):
 
     Six features and three labels make 3 x 6 weights and 3 biases.
 
+    Source: ours: multinomial logistic regression.
+
     >>> import torch
     >>> model = Linear(Linear.Settings()).build((2, 3), num_labels=3)
     >>> sum(parameter.numel() for parameter in model.parameters())

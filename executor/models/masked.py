@@ -24,6 +24,8 @@ class Masked(ModelSpec):
     Four features and three labels around `linear`: a mask of 4, 3 x 4 weights and 3 biases, of which the mask
     is not trained. A feature of mask 0 does not reach the inner model.
 
+    Source: Cano and Krawczyk 2020 (KUE), in the form that FedDrift (AISTATS 2023) compares with.
+
     >>> model = Masked(Masked.Settings(inner="linear")).build((4,), num_labels=3)
     >>> [parameter.numel() for parameter in model.parameters() if parameter.requires_grad]
     [12, 3]

@@ -34,6 +34,8 @@ class Adam(LocalRule):
     The first step has the size of the learning rate, whatever the gradient: `m / (1 - beta1) = g` and
     `sqrt(v / (1 - beta2)) = |g|`.
 
+    Source: Kingma and Ba 2015, algorithm 1; AMSGrad: Reddi, Kale and Kumar 2018, algorithm 2.
+
     >>> rule = Adam(Adam.Settings())
     >>> run = LocalRun(torch.zeros(1, 2), torch.zeros(1, 2), {"learning_rate": torch.tensor([[0.1]])})
     >>> rule.begin(run)

@@ -19,6 +19,8 @@ class FedProx(LocalRule):
 
     Received at 1, now at 3: the pull adds `mu (3 - 1)` to the gradient.
 
+    Source: Li et al. 2020, "Federated Optimization in Heterogeneous Networks", equation 2.
+
     >>> import torch
     >>> rule = FedProx(FedProx.Settings(mu=0.25))
     >>> run = LocalRun(received=torch.tensor([[1.0]]), present=torch.tensor([[3.0]]), settings={})

@@ -21,6 +21,8 @@ class Sgd(LocalRule):
 
     Two steps of gradient 1, with learning rate 0.5 and momentum 0.5: `v` is 1, then 1.5.
 
+    Source: `torch.optim.SGD`, whose formula it has.
+
     >>> rule, gradient = Sgd(Sgd.Settings(momentum=0.5)), torch.ones(1, 1)
     >>> run = LocalRun(torch.zeros(1, 1), torch.zeros(1, 1), {"learning_rate": torch.tensor([[0.5]])})
     >>> rule.begin(run)

@@ -34,6 +34,8 @@ class AlwaysOnline:
 class Always(AvailabilitySource):
     """Every client is online all the time.
 
+    Source: ours.
+
     >>> from pathlib import Path
     >>> from emulator.plugins import NoSettings
     >>> clients = Always(NoSettings()).build(2, np.random.default_rng(0), locate=Path)

@@ -47,6 +47,8 @@ class DiurnalSettings(plugins.Settings):
 class Diurnal(AvailabilitySource):
     """Charging phones with FedScale's daily rhythm; every client gets a generated device.
 
+    Source: FedScale's availability trace, from published facts about it (FLASH, WWW 2021).
+
     >>> from pathlib import Path
     >>> source = Diurnal(DiurnalSettings(num_devices=100))
     >>> phones = source.build(1000, np.random.default_rng(0), locate=Path)

@@ -56,6 +56,8 @@ class IntervalsSettings(plugins.Settings):
 class Intervals(AvailabilitySource):
     r"""Availability from a user's tables of intervals; each client draws one of their devices.
 
+    Source: ours; FedScale's trace is read in this form too.
+
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     table = Path(folder, "windows.csv")

@@ -61,6 +61,9 @@ class LabelSwaps(ConceptSet):
     Every batch takes the next images of one shuffled pool, the training images, so that none is used twice.
     Each pixel is standardised over the pool: (x - mean) / (standard deviation + 0.001).
 
+    Source: Jothimurugesan et al., "Federated Learning under Distributed Concept Drift", AISTATS 2023,
+    MNIST-2, MNIST-4 and MNIST-R.
+
     Labels of three classes in both concepts, by the true label:
 
     >>> LabelSwaps(LabelSwapsSettings(folder="mnist", swaps=((1, 2),)))._names(3)
@@ -142,6 +145,9 @@ class LabelSubsets(ConceptSet):
     FedDrift's MNIST-L-4 (pattern F, 500 samples per step) needs `reuse`: its first concept has 34 batches,
     and MNIST 12,665 images of the two digits, enough for 25. Of the test images, 17.5 % have then been
     trained on before by some client. Without `reuse`, at most 372 samples per step fit.
+
+    Source: Jothimurugesan et al., "Federated Learning under Distributed Concept Drift", AISTATS 2023,
+    MNIST-L-4.
 
     >>> LabelSubsets(LabelSubsetsSettings(folder="mnist", subsets=((0, 1), (2,)))).num_concepts
     2

@@ -69,6 +69,8 @@ class Tables(ConceptSet):
     A batch takes its samples from its concept's rows without replacement; other batches may take them again.
     Labels may be any values: over all files, the k-th smallest is class k.
 
+    Source: FedDrift's authors, who publish SEA in this form.
+
     By default the last column is the label, and all others are features:
 
     >>> from pathlib import Path

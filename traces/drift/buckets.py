@@ -63,6 +63,8 @@ class Buckets(Population):
     consecutive ones, from a random one on, of all images of the label in the split in one random order: no
     image twice, unless it owns more samples than there are images.
 
+    Source: Fielding, its Open Images trace.
+
     Three labels in three buckets, of which each client owns two at the start:
 
     >>> from emulator.seeding import RandomStreams

@@ -61,6 +61,8 @@ class LabelMix(Drift):
     number of labels allows, and no two are the same set. After a mass event the mixes in use, which single
     moves go to, are the new ones.
 
+    Source: ours.
+
     With one label per mix and no spread, each client has the label of its mix only:
 
     >>> one_label = {"labels_per_mix": 1, "background": 0, "concentration": 1e9}

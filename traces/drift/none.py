@@ -11,6 +11,8 @@ from traces.drift.label_mix import LabelMix, LabelMixSettings, MixShape
 class NoDrift(LabelMix):
     """No drift: the clients of `label_mix`, without any move.
 
+    Source: ours.
+
     >>> import numpy as np
     >>> first, second = NoDrift(MixShape(mixes=2)).shares(3, 2, 10, 0, 10, np.random.default_rng(0))
     >>> bool((first == second).all())

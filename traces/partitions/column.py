@@ -25,6 +25,8 @@ class ByColumn(Partition):
     The number of clients is that of the values: another one is refused. Client c is the c-th of
     `numpy.unique` of the column.
 
+    Source: ours.
+
     >>> samples = Samples(np.zeros(4, int), {"camera": np.array(["b", "c", "a", "b"])})
     >>> partition = ByColumn(ByColumnSettings(column="camera"))
     >>> partition.divide(samples, None, np.random.default_rng(0)).tolist()

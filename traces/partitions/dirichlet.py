@@ -70,6 +70,8 @@ class Dirichlet(Partition):
     The same alpha means two things: the concentrations of a client's mix sum to alpha, whereas those of a
     class's shares are alpha each.
 
+    Source: Hsu et al. 2019 (arXiv:1909.06335) per client; Yurochkin et al. 2019 and Li et al. 2022 per class.
+
     With a small alpha clients have one label; with a large one their mixes are those of all data:
 
     >>> samples = Samples(np.repeat([0, 1], [30, 60]))

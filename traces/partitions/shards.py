@@ -30,6 +30,8 @@ class Shards(Partition):
     shards whose sizes differ by at most one, and every client is dealt equally many: most have as many labels
     as shards, or fewer. In the paper, section 3, 100 clients have two shards of 300 images of MNIST each.
 
+    Source: McMahan et al. 2017, section 3.
+
     >>> samples = Samples(np.array([0, 1, 0, 1, 0, 1]))
     >>> clients = Shards(ShardsSettings(shards_per_client=1)).divide(samples, 2, np.random.default_rng(0))
     >>> clients.tolist()
@@ -71,6 +73,8 @@ class Quarters(Partition):
     in two points. The published sizes of Fashion-MNIST sum to 12,000 images of a class, of which there are
     7,000: they are taken as proportions (1/6, 11/48, 13/48 and 1/3). And where the paper leaves it open, the
     parts of a client are of different classes: hands are dealt again until they are, about five times.
+
+    Source: Chen et al. 2021 (FedConD), "Asynchronous federated learning for sensor data with concept drift".
 
     >>> samples = Samples(np.repeat([0, 1], 12))
     >>> partition = Quarters(QuartersSettings(sizes=(1, 2, 4, 5)))

@@ -17,6 +17,8 @@ from traces.partitions.base import Partition, Samples, dealt
 class Iid(Partition):
     """Equal parts of the data in random order: sizes differ by at most one.
 
+    Source: McMahan et al. 2017, section 3.
+
     >>> clients = Iid(Iid.Settings()).divide(Samples(np.zeros(5, int)), 2, np.random.default_rng(0))
     >>> np.bincount(clients).tolist()
     [3, 2]
@@ -46,6 +48,8 @@ class Lognormal(Partition):
     would have fewer than `min_samples` have `min_samples`, at the expense of all others in proportion. The
     synthetic data of FedProx has such sizes,
     with sigma = 2 (Li et al. 2020; in their code exp(N(4, 2)) + 50).
+
+    Source: Li et al. 2020, the sizes of the synthetic data of FedProx.
 
     >>> partition = Lognormal(LognormalSettings(sigma=2, min_samples=2))
     >>> clients = partition.divide(Samples(np.zeros(100, int)), 5, np.random.default_rng(0))

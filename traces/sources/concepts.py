@@ -115,6 +115,8 @@ class Concepts(TraceSource):
     concept set: in `sine`, `circle`, `sea` (drawn anew for every batch) and `label_swaps` never, in
     `label_subsets` only with `reuse`, and in `tables` often.
 
+    Source: FedDrift (Jothimurugesan et al., AISTATS 2023), its test bed.
+
     Client 1 changes concept at step 1:
 
     >>> sizes = {"samples_per_step": 5, "rounds_per_step": 1}

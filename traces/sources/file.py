@@ -92,6 +92,8 @@ class File(TraceSource):
 
     A client keeps samples for whole data steps: 45 rounds are 5 steps of 10 rounds.
 
+    Source: ours.
+
     >>> FileSettings(folder="portal", rounds_per_step=10, retain_rounds=45).retain_steps
     5
     """

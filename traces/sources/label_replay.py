@@ -141,6 +141,8 @@ class LabelReplay(TraceSource):
     long as its clients still hold data: one step for each window. A window that nobody observed is a step
     too. With test_on = "next" the last window is for tests only, and a run ends before it arrives.
 
+    Source: ours.
+
     The second of three windows has no observations, and replays the first:
 
     >>> filled(np.array([[[3.0, 1.0], [0.0, 0.0], [1.0, 3.0]]])).tolist()

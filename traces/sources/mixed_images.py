@@ -246,6 +246,8 @@ class Digits(MixedImages):
 
     UCI Optical Recognition: 1,797 images of 8x8 in 17 levels of grey.
 
+    Source: ours; the images are of the UCI repository, Optical Recognition of Handwritten Digits.
+
     >>> from emulator.seeding import RandomStreams
     >>> settings = DigitsSettings(clients=2, samples_per_step=5, retain_rounds=20)
     >>> trace = Digits(settings).build(TraceContext(rounds=30, streams=RandomStreams(0), locate=str))
@@ -279,6 +281,8 @@ class IdxFolder(MixedImages):
     """MNIST, Fashion-MNIST or EMNIST in the published files and split, whose labels drift.
 
     A client keeps samples for whole data steps: 45 rounds are 5 steps of 10 rounds.
+
+    Source: ours; the files are those of MNIST (LeCun et al. 1998) and of what followed it.
 
     >>> IdxSettings(folder="mnist", rounds_per_step=10, retain_rounds=45).retain_steps
     5
