@@ -299,6 +299,10 @@ class Registry(Generic[T]):
         """All registered names, sorted; ConfigurationError if a plug-in registers a name that is taken."""
         return sorted({*self._ours, *self._entries})
 
+    def ours(self) -> list[str]:
+        """The names of our own parts, sorted, without those of third parties."""
+        return sorted(self._ours)
+
     def __iter__(self) -> Iterator[tuple[str, T]]:
         """Iterate over all (name, part), sorted by name; every part is imported."""
         return ((name, self.find(name)) for name in self.names())

@@ -17,10 +17,12 @@ def descriptions(settings: type[BaseModel]) -> Mapping[str, str]:
     A field without a `description` is described by the docstring below it, in this class or in one that it
     extends, if their source is at hand. Sources are parsed here, and not by pydantic at every start.
     """
-    below = dict(docstring for base in reversed(settings.__mro__) for docstring in _docstrings(base))
+    fields = settings.model_fields
+    below: dict[str, str] = {}
+    if not all(field.description for field in fields.values()):
+        below = dict(docstring for base in reversed(settings.__mro__) for docstring in _docstrings(base))
     return {
-        name: " ".join((field.description or below.get(name, "")).split())
-        for name, field in settings.model_fields.items()
+        name: " ".join((field.description or below.get(name, "")).split()) for name, field in fields.items()
     }
 
 

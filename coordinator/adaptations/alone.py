@@ -25,6 +25,7 @@ class AloneSettings(Settings):
         None,
         description="local steps of each client per round, fractions are carried; if omitted, those that a "
         "federation without drop-outs takes per client: round.participants x training.local_steps / clients",
+        examples=[2.5],
     )
 
 

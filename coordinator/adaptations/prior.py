@@ -20,6 +20,7 @@ class PriorSettings(Settings):
         "own",
         description="own: of the client alone, and nothing is sent; reported: divided by the mean shares of "
         "the model's clients, which all clients have to report, if they do not anyway",
+        examples=["reported"],
     )
 
 

@@ -16,7 +16,9 @@ from emulator.plugins import Settings
 class TunedSettings(Settings):
     """How long, and how fast, the copy is trained."""
 
-    local_steps: LocalSteps = Field(5, description="steps of the copy, one batch of training.batch_size each")
+    local_steps: LocalSteps = Field(
+        5, description="steps of the copy, one batch of training.batch_size each", examples=[10]
+    )
     learning_rate: Factor | None = Field(
         None, description="learning rate of these steps; training.learning_rate, if omitted"
     )

@@ -23,6 +23,7 @@ class FedAvgSettings(Settings):
     weighting: Literal["samples", "uniform"] = Field(
         "samples",
         description="by the samples a client holds (McMahan et al. 2017), or equal (FedScale, Fielding)",
+        examples=["uniform"],
     )
 
 

@@ -21,7 +21,9 @@ class FedYogiSettings(AdaptiveSettings):
 
     beta2: ShareBelowOne = Field(0.99, description="1 minus the share of the squares in a step of v")
     preset: Literal["fedscale"] | None = Field(
-        None, description="whose settings replace the defaults; those that are given stay"
+        None,
+        description="whose settings replace the defaults; those that are given stay",
+        examples=["fedscale"],
     )
 
     @model_validator(mode="before")

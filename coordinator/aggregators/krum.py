@@ -22,7 +22,9 @@ class KrumSettings(Settings):
     byzantine: ShareBelowHalf = Field(
         0.2, description="share of a model's updates that may be false, rounded up"
     )
-    keep: Count = Field(1, description="updates whose mean is taken: 1 is Krum, more is Multi-Krum")
+    keep: Count = Field(
+        1, description="updates whose mean is taken: 1 is Krum, more is Multi-Krum", examples=[3]
+    )
 
 
 class Krum(Aggregator):

@@ -20,7 +20,9 @@ class NormClipSettings(Settings):
     """The maximal norm of an update, and the weight of each."""
 
     max_norm: PositiveFactor | None = Field(
-        None, description="maximal norm; without it, the median norm of a model's updates in each round"
+        None,
+        description="maximal norm; without it, the median norm of a model's updates in each round",
+        examples=[10],
     )
     weighting: Literal["samples", "uniform"] = Field(
         "samples", description="by the samples a client holds, or equal"

@@ -20,7 +20,7 @@ class QFedAvgSettings(Settings):
     """How much more the updates of clients with a large loss weigh."""
 
     q: Annotated[float, Number(ge=0, le=100)] = Field(
-        1.0, description="exponent of the loss: 0 is the unweighted mean, more is fairer"
+        1.0, description="exponent of the loss: 0 is the unweighted mean, more is fairer", examples=[0.5]
     )
     learning_rate: PositiveFactor | None = Field(
         None, description="1 / L of the assumed smoothness L; without it, the rate of local training"

@@ -18,7 +18,7 @@ class TrimmedMeanSettings(Settings):
     """The share of the updates that is left out."""
 
     trim: ShareBelowHalf = Field(
-        0.1, description="share of the updates left out at each end, for each parameter"
+        0.1, description="share of the updates left out at each end, for each parameter", examples=[0.2]
     )
 
 

@@ -28,6 +28,7 @@ class AueSettings(Settings):
         "data",
         description="measure the errors when data arrive, before the models train on them, or also after "
         "every aggregation (FedDrift's code: every tenth, and the last ten of a step)",
+        examples=["updates"],
     )
     feddrift_aue_offbyone: bool = Field(
         False,

@@ -22,7 +22,7 @@ AT_ONCE = 256
 class ColdStartSettings(Settings):
     """How many groups there are, and how clients are trained before they are grouped."""
 
-    num_groups: ModelCount = Field(3, description="groups, at most as many as clients")
+    num_groups: ModelCount = Field(3, description="groups, at most as many as clients", examples=[4])
     sampled_per_group: Count = Field(
         20, description="clients per group, drawn at random, whose updates make the groups"
     )

@@ -18,7 +18,9 @@ from emulator.plugins import Settings
 class HypClusterSettings(Settings):
     """Number of models."""
 
-    num_models: ModelCount = Field(2, description="models, each with an initialisation of its own")
+    num_models: ModelCount = Field(
+        2, description="models, each with an initialisation of its own", examples=[4]
+    )
 
 
 class HypCluster(Clusterer):

@@ -21,7 +21,9 @@ from emulator.plugins import Settings
 class IfcaSettings(Settings):
     """Number of models, and when and by which metric a client chooses."""
 
-    num_models: ModelCount = Field(2, description="models, each with an initialisation of its own")
+    num_models: ModelCount = Field(
+        2, description="models, each with an initialisation of its own", examples=[4]
+    )
     choose: Literal["round", "step"] = Field(
         "round",
         description="participants choose in every round, or clients when their data changes (IFCA(T))",

@@ -37,7 +37,9 @@ class PartitionSettings(Settings):
         description="smallest k that is tried, from 2 on; with fewer distinct reports, each distinct report "
         "is a cluster. 1: a single cluster if the silhouettes cannot be computed",
     )
-    max_clusters: TwoOrMore = Field(10, description="largest k that is tried; at most clients - 1")
+    max_clusters: TwoOrMore = Field(
+        10, description="largest k that is tried; at most clients - 1", examples=[6]
+    )
     partition: Literal["kmeans", "kcenter"] = Field(
         "kmeans",
         description="how clients are partitioned into k clusters: kmeans, or kcenter, whose centres are "

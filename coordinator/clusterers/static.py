@@ -23,6 +23,7 @@ class StaticSettings(PartitionSettings):
         description="clients are clustered as this round is opened; until then all share one model, with "
         "which all clusters start. All clients that `round.hear` lets report check their data then, also old "
         "data; of the others the last report counts",
+        examples=[10],
     )
 
 

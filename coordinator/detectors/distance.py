@@ -15,7 +15,7 @@ class DistanceSettings(Settings):
     """How far a representation may move, in which distance."""
 
     eps: PositiveFactor = Field(
-        description="a client drifted if it is farther than this from its last report"
+        description="a client drifted if it is farther than this from its last report", examples=[0.1]
     )
     distance: DistanceName = Field(
         "squared_euclidean",

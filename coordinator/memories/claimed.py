@@ -23,7 +23,7 @@ class ClaimedSettings(Settings):
     """The age up to which claims are kept."""
 
     window: Count | None = Field(
-        None, description="number of newest data steps whose claims are kept; without it, all"
+        None, description="number of newest data steps whose claims are kept; without it, all", examples=[10]
     )
 
 

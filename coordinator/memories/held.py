@@ -27,6 +27,7 @@ class HeldSettings(Settings):
         "none",
         description="none: samples of all steps are mixed; else each batch is of one step t', whose samples "
         "have the weight t' + 1 (linear) or 2^t' (exponential)",
+        examples=["linear"],
     )
     bootstrap: bool = Field(
         False,

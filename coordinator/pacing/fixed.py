@@ -15,7 +15,9 @@ from emulator.plugins import Settings
 class FixedSettings(Settings):
     """The duration of a round."""
 
-    duration_s: Duration = Field(description="virtual seconds from dispatch to the server step")
+    duration_s: Duration = Field(
+        description="virtual seconds from dispatch to the server step", examples=[600]
+    )
 
 
 class Fixed(Pacing):

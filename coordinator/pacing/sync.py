@@ -21,6 +21,7 @@ class SyncSettings(Settings):
         description="participants are shared over lanes in proportion to their clients, at least one each, "
         "or equally: the remainder goes to the largest lanes, and a lane of fewer clients than its share "
         "gives all it has, which leaves the round with fewer participants",
+        examples=["equal"],
     )
     close: Literal["lane", "pooled"] = Field(
         "lane", description="each lane closes on its own quota, or all lanes together on the participants"

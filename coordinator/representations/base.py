@@ -23,7 +23,9 @@ class ReferenceSettings(Settings):
     """The reference model: trained by the server before round 0, sent to every client, and never changed."""
 
     model: str | dict[str, Any] | None = Field(
-        None, description="the reference model, as in `training.model`; if omitted, the arm's model"
+        None,
+        description="the reference model, as in `training.model`; if omitted, the arm's model",
+        examples=["linear"],
     )
     per_label: Count = Field(
         200,

@@ -32,6 +32,7 @@ class GradientSettings(ReferenceSettings):
         None,
         description="clients fold a gradient into this many numbers, by a count sketch, before they send it; "
         "if omitted, they send all of it",
+        examples=[256],
     )
 
     @model_validator(mode="after")

@@ -27,7 +27,9 @@ class AdaptiveLearningRateSettings(Settings):
     beta2: ShareBelowOne = Field(0.5, description="share kept by the running variance of the parameters")
     beta3: ShareBelowOne = Field(0.5, description="share kept by the running ratio of variances")
     every: Literal["step", "round"] = Field(
-        "step", description="the rate changes with every data step (FedDrift's form), or with every round"
+        "step",
+        description="the rate changes with every data step (FedDrift's form), or with every round",
+        examples=["round"],
     )
 
 

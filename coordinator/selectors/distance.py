@@ -18,7 +18,9 @@ from emulator.plugins import Settings
 class DistanceSettings(Settings):
     """The distance from a client's report to the centre of its cluster."""
 
-    distance: DistanceName | None = Field(None, description="if omitted, that of the representation")
+    distance: DistanceName | None = Field(
+        None, description="if omitted, that of the representation", examples=["l1"]
+    )
 
 
 class Distance(Selector):

@@ -21,7 +21,9 @@ from emulator.proportions import exact
 class PowerOfChoiceSettings(Settings):
     """How many candidates are compared, and by which loss."""
 
-    candidates: FactorFromOne = Field(2.0, description="candidates per participant wanted, d / m, rounded up")
+    candidates: FactorFromOne = Field(
+        2.0, description="candidates per participant wanted, d / m, rounded up", examples=[3]
+    )
     loss: Literal["held", "last"] = Field(
         "held", description="held (pow-d): of all held samples, on request; last (rpow-d): of its last visit"
     )

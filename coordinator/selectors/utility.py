@@ -40,7 +40,7 @@ class OortSettings(Settings):
         0.9, description="share of participants that were never tried, before its first decay"
     )
     exploration_decay: PositiveShare = Field(0.98, description="factor of that share at each selection")
-    exploration_min: Share = Field(0.3, description="its lower bound")
+    exploration_min: Share = Field(0.3, description="its lower bound", examples=[0.2])
     round_threshold: Percent = Field(
         30, description="percentile of durations at the start: slower clients are penalised; 100: nobody is"
     )

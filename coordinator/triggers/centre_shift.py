@@ -37,6 +37,7 @@ class CentreShiftSettings(Settings):
         1 / 3,
         description="re-cluster when a centre moved this share of the mean centre distance; 0: at every "
         'drift; "never": clients only move, one by one; squared for the distance squared_euclidean',
+        examples=[0.25],
     )
     shift_from: ShiftFrom = "previous"
 

@@ -18,7 +18,9 @@ class LearnedSettings(Settings):
     """The thresholds to choose from, and for how long each is tried and the best one kept."""
 
     thresholds: Annotated[tuple[Factor, ...], Field(min_length=1)] = Field(
-        (0, 1 / 6, 1 / 3, 1 / 2, 2 / 3), description="shares to try, as in `centre_shift`; ties: the first"
+        (0, 1 / 6, 1 / 3, 1 / 2, 2 / 3),
+        description="shares to try, as in `centre_shift`; ties: the first",
+        examples=[(0, 0.25, 0.5)],
     )
     explore_events: Count = Field(3, description="drift events, of two rounds or more, for each threshold")
     keep_events: Count = Field(15, description="drift events for which the best one is kept; then all again")

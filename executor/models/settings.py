@@ -15,7 +15,7 @@ class CnnSettings(Settings):
     """Settings of `cnn`."""
 
     channels: tuple[Units, ...] = Field(
-        (16, 32), min_length=1, description="filters of each block, first to last"
+        (16, 32), min_length=1, description="filters of each block, first to last", examples=[(32, 64)]
     )
     padding: Annotated[int, Number(ge=0, le=1)] | None = Field(
         None,
@@ -28,7 +28,10 @@ class MaskedSettings(Settings):
     """Settings of `masked`."""
 
     inner: Annotated[Chosen[Any], ChoiceOf(MODELS)] = Field(
-        "mlp", validate_default=True, description="the model behind the mask: a name or a table"
+        "mlp",
+        validate_default=True,
+        description="the model behind the mask: a name or a table",
+        examples=["linear"],
     )
     feddrift_unmasked_inference: bool = Field(
         False,
@@ -40,5 +43,7 @@ class MlpSettings(Settings):
     """Settings of `mlp`."""
 
     hidden: tuple[Units, ...] = Field(
-        (64,), description="units of each hidden layer, first to last; none makes it `linear`"
+        (64,),
+        description="units of each hidden layer, first to last; none makes it `linear`",
+        examples=[(128, 64)],
     )

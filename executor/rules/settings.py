@@ -17,7 +17,9 @@ class AdamSettings(Settings):
     beta2: ShareBelowOne = Field(0.999, description="share of the mean squared gradient that is kept")
     epsilon: PositiveFactor = Field(1e-8, description="added to the root, so that nothing is divided by 0")
     weight_decay: Factor = Field(0.0, description="times the parameters, added to the gradient")
-    amsgrad: bool = Field(False, description="divide by the largest mean squared gradient so far")
+    amsgrad: bool = Field(
+        False, description="divide by the largest mean squared gradient so far", examples=[True]
+    )
     keep: Literal["task", "step"] = Field(
         "step",
         description="`step`: moments live on from task to task until the client's data changes; `task`: "
@@ -35,5 +37,5 @@ class FedProxSettings(Settings):
 class SgdSettings(Settings):
     """Settings of `sgd`."""
 
-    momentum: ShareBelowOne = Field(0.0, description="share of the last step that is kept")
+    momentum: ShareBelowOne = Field(0.0, description="share of the last step that is kept", examples=[0.9])
     weight_decay: Factor = Field(0.0, description="times the parameters, added to the gradient")

@@ -386,15 +386,28 @@ def parts(
     kind: Annotated[
         str | None,
         typer.Argument(
-            help="Only this kind of part, such as clusterer.", autocompletion=completing.kinds_of_parts
+            help="Only this kind of part, such as clusterer.",
+            metavar="KIND",
+            autocompletion=completing.kinds_of_parts,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="Only this part of the kind, or one of your own: my_module:MyPart.",
+            metavar="NAME",
+            autocompletion=completing.names_of_parts,
         ),
     ] = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """List the parts of a configuration, with their settings."""
+    """List the parts of a configuration; of a kind, with their settings.
+
+    Of one part, also its docstring, its source (a paper, or "ours"), and an example.
+    """
     from experiments.cli.parts_table import print_parts
 
-    print_parts(kind, output)
+    print_parts(kind, name, output)
 
 
 @app.command()

@@ -2,123 +2,128 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+import textwrap
+from collections.abc import Mapping
+from typing import Any
 
-from emulator.errors import UnknownNameError
 from experiments.cli.output import OutputFormat, print_json, print_table, say
-from experiments.setting_descriptions import descriptions
+from experiments.part_facts import PartFacts, part_facts, summary_line
+from experiments.part_kinds import PartKind, part_kind, part_kinds
+from experiments.setting_facts import SettingFacts
 
-if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
+OWN = "A part of your own needs no package: name it by its module and class, as in 'my_module:MyPart'."
 
-    from emulator.plugins import Registry
+LETTERS = 100
+"""The length of a line of prose."""
 
 
-def print_parts(kind: str | None, output: OutputFormat) -> None:
-    """Print the parts of one kind with their settings, or the names and summaries of all parts.
+def print_parts(kind: str | None, name: str | None, output: OutputFormat) -> None:
+    """Print one part, the parts of one kind with their settings, or the names and summaries of all parts.
 
-    All parts are printed if `kind` is None. JSON always includes the settings. Raises UnknownNameError if
-    there is no such kind.
+    JSON always includes the settings.
+
+    Args:
+        kind: The kind; None for all parts.
+        name: The name of a part of that kind, or "my_module:MyPart"; None for all of the kind.
+        output: A table, or JSON.
+
+    Raises:
+        UnknownNameError: There is no such kind, or no such part; the message lists the choices.
+        OwnPartError: A module of that name cannot be imported, or has no such part.
     """
-    registries = _registries()
-    if kind is not None and kind not in registries:
-        raise UnknownNameError("kind of part", kind, registries)
-    parts = [
-        (name, part_name, part)
-        for name, registry in registries.items()
-        if kind in (None, name)
-        for part_name, part in registry
-    ]
-    if output is OutputFormat.JSON:
-        print_json(
-            [
-                {
-                    "kind": name,
-                    "name": part_name,
-                    "about": first_line(part),
-                    "parameters": settings_table(part),
-                }
-                for name, part_name, part in parts
-            ]
-        )
-        return
-    if kind is None:
+    if kind is not None and name is not None:
+        _print_part(part_kind(kind), name, output)
+    elif kind is not None:
+        _print_kind(part_kind(kind), output)
+    elif output is OutputFormat.JSON:
+        print_json([_as_json(found, facts) for found in part_kinds().values() for facts in _parts_of(found)])
+    else:
         rows = [
-            {"kind": name, "name": part_name, "what it is": first_line(part)}
-            for name, part_name, part in parts
+            {"kind": found.name, "name": part_name, "what it is": summary_line(part)}
+            for found in part_kinds().values()
+            for part_name, part in found.registry
         ]
         print_table(rows)
-        say("driftscale parts KIND shows the settings.")
+        say("driftscale parts KIND shows the settings, driftscale parts KIND NAME one part and an example.")
+
+
+def setting_rows(settings: Mapping[str, SettingFacts], heading: str = "setting") -> list[dict[str, str]]:
+    """A row for each setting, and for each key of the tables that it takes, by its dotted key."""
+    rows = []
+    for key, facts in settings.items():
+        rows.append(
+            {
+                heading: key,
+                "type": facts.type,
+                "bounds": facts.bounds,
+                "default": facts.default,
+                "about": facts.about,
+            }
+        )
+        inner = setting_rows(facts.keys or {}, heading)
+        rows += [{**row, heading: f"{key}.{row[heading]}"} for row in inner]
+    return rows
+
+
+def _print_kind(kind: PartKind, output: OutputFormat) -> None:
+    if output is OutputFormat.JSON:
+        print_json([_as_json(kind, facts) for facts in _parts_of(kind)])
         return
-    for _, part_name, part in parts:
-        say(f"{part_name}: {first_line(part)}")
-        settings = [{"setting": key, **facts} for key, facts in settings_table(part).items()]
-        if settings:
-            print_table(settings)
+    for facts in _parts_of(kind):
+        say(f"{facts.name}: {facts.about}")
+        _print_settings(facts)
         say()
-    say("A part of your own needs no package: name it by its module and class, as in 'my_module:MyPart'.")
+    say(OWN)
 
 
-def _registries() -> dict[str, Registry[Any]]:
-    from coordinator.adaptations import ADAPTATIONS
-    from coordinator.aggregators import AGGREGATORS
-    from coordinator.clusterers import CLUSTERERS
-    from coordinator.detectors import DETECTORS
-    from coordinator.memories import MEMORIES
-    from coordinator.pacing import PACINGS
-    from coordinator.representations import REPRESENTATIONS
-    from coordinator.schedules import SCHEDULES
-    from coordinator.selectors import SELECTORS
-    from coordinator.triggers import TRIGGERS
-    from executor.models import MODELS
-    from executor.rules import RULES
-    from traces.availability import AVAILABILITIES
-    from traces.concepts import CONCEPT_SETS
-    from traces.drift import DRIFTS
-    from traces.partitions import PARTITIONS
-    from traces.sources import SOURCES
+def _print_part(kind: PartKind, name: str, output: OutputFormat) -> None:
+    facts = part_facts(kind, name)
+    if output is OutputFormat.JSON:
+        print_json(_as_json(kind, facts))
+        return
+    say(_wrapped(f"{kind.name} {facts.name}: {facts.about}"))
+    for note in facts.notes:
+        say(f"\n{textwrap.indent(note.text, '    ') if note.is_verbatim else _wrapped(note.text)}")
+    if facts.source is not None:
+        say(f"\n{_wrapped(f'Source: {facts.source}')}")
+    say()
+    _print_settings(facts)
+    say(f"In a configuration:\n\n{textwrap.indent(facts.example, '    ')}".rstrip())
 
+
+def _print_settings(facts: PartFacts) -> None:
+    if facts.settings:
+        print_table(setting_rows(facts.settings))
+
+
+def _parts_of(kind: PartKind) -> list[PartFacts]:
+    return [part_facts(kind, name) for name in kind.registry.names()]
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, LETTERS, break_long_words=False, break_on_hyphens=False)
+
+
+def _as_json(kind: PartKind, facts: PartFacts) -> dict[str, Any]:
     return {
-        "clusterer": CLUSTERERS,
-        "representation": REPRESENTATIONS,
-        "trigger": TRIGGERS,
-        "detector": DETECTORS,
-        "selector": SELECTORS,
-        "memory": MEMORIES,
-        "solver": RULES,
-        "aggregator": AGGREGATORS,
-        "pacing": PACINGS,
-        "adaptation": ADAPTATIONS,
-        "schedule": SCHEDULES,
-        "model": MODELS,
-        "source": SOURCES,
-        "drift": DRIFTS,
-        "partition": PARTITIONS,
-        "concepts": CONCEPT_SETS,
-        "availability": AVAILABILITIES,
+        "kind": kind.name,
+        "name": facts.name,
+        "about": facts.about,
+        "notes": [note.text for note in facts.notes],
+        "source": facts.source,
+        "parameters": _settings_as_json(facts.settings),
+        "example": facts.example,
     }
 
 
-def first_line(part: Any) -> str:
-    """The first paragraph of a part's docstring, on one line."""
-    return " ".join((part.__doc__ or "").strip().split("\n\n")[0].split())
-
-
-def _choices(field: FieldInfo) -> str:
-    """The choices of a setting, to follow its description; empty unless it has a fixed set of them."""
-    choices = [str(choice) for choice in get_args(field.annotation) if isinstance(choice, str)]
-    return f" (one of {', '.join(choices)})" if len(choices) > 1 else ""
-
-
-def settings_table(part: Any) -> dict[str, dict[str, str]]:
-    """The default and the description of each setting of a part, by the name of the setting."""
-    about = descriptions(part.Settings)
+def _settings_as_json(settings: Mapping[str, SettingFacts]) -> dict[str, Any]:
     return {
-        name: {
-            "default": "required"
-            if field.is_required()
-            else str(field.get_default(call_default_factory=True)),
-            "about": about[name] + _choices(field),
+        key: {
+            "type": facts.type,
+            "bounds": facts.bounds,
+            "default": facts.default,
+            "about": facts.about,
+            **({"keys": _settings_as_json(facts.keys)} if facts.keys else {}),
         }
-        for name, field in part.Settings.model_fields.items()
+        for key, facts in settings.items()
     }

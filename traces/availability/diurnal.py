@@ -41,6 +41,7 @@ class DiurnalSettings(plugins.Settings):
         107_749,
         description="the most devices that are drawn; more clients than that share them. The default is the "
         "number in FedScale's trace",
+        examples=[1000],
     )
 
 

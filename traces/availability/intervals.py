@@ -32,7 +32,8 @@ class IntervalsSettings(plugins.Settings):
 
     windows: str = Field(
         description="path of a table with the columns `device_id` (or `device`), `start_s`, `end_s` and, if "
-        "the intervals repeat, `period_s`, which must be the same in all rows of a device"
+        "the intervals repeat, `period_s`, which must be the same in all rows of a device",
+        examples=["phones.csv"],
     )
     devices: str | None = Field(
         None,

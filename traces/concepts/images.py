@@ -31,7 +31,9 @@ Label = Annotated[int, Number(ge=0, le=255)]  # the range of a label in an idx f
 class FolderSettings(Settings):
     """The folder of the images."""
 
-    folder: str = Field(description="folder of the four idx files, plain or gzipped; only train-* is used")
+    folder: str = Field(
+        description="folder of the four idx files, plain or gzipped; only train-* is used", examples=["mnist"]
+    )
 
     def find_files(self, locate: Locate) -> None:
         locate(self.folder)

@@ -117,7 +117,9 @@ class Circle(Points):
 class SeaSettings(Settings):
     """Label noise, and the threshold of each concept."""
 
-    noise: Share = Field(0.1, description="a label's chance to be flipped, in training and test")
+    noise: Share = Field(
+        0.1, description="a label's chance to be flipped, in training and test", examples=[0.05]
+    )
     thresholds: tuple[Annotated[float, Number(gt=0, lt=20)], ...] = Field(
         (9.0, 8.0, 7.0, 9.5),
         min_length=1,

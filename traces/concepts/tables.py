@@ -37,7 +37,9 @@ class TablesSettings(Settings):
     """The files, and which of their columns are used."""
 
     files: tuple[str, ...] = Field(
-        min_length=1, description="a .csv, .csv.gz or .parquet for each concept, with the same columns"
+        min_length=1,
+        description="a .csv, .csv.gz or .parquet for each concept, with the same columns",
+        examples=[("a.csv", "b.csv")],
     )
     label: str | None = Field(None, description="column of the label; without it, the last one")
     features: tuple[str, ...] | None = Field(

@@ -25,7 +25,7 @@ class BucketsSettings(Settings):
 
     labels_per_client: Count = Field(5, description="labels that a client owns samples of")
     buckets: Count = Field(5, description="buckets that these labels are cut into; one arrives at each step")
-    at_start: Count = Field(1, description="buckets that a client owns from the start")
+    at_start: Count = Field(1, description="buckets that a client owns from the start", examples=[2])
     after: Literal["none", "repeat"] = Field(
         "none", description="what arrives after the last bucket: nothing, or all of them again in their order"
     )

@@ -45,7 +45,7 @@ class LabelMixSettings(MixShape):
     """The latent mixes, and how clients move between them."""
 
     move_probability: Share = Field(
-        0.02, description="a client's chance, at each step, to move to another mix in use"
+        0.02, description="a client's chance, at each step, to move to another mix in use", examples=[0.1]
     )
     events: tuple[MassEvent, ...] = Field(
         (),

@@ -16,7 +16,9 @@ from traces.partitions.base import Partition, Samples
 class ByColumnSettings(Settings):
     """The column that names the client of each sample."""
 
-    column: str = Field(min_length=1, description="the column whose every value is a client")
+    column: str = Field(
+        min_length=1, description="the column whose every value is a client", examples=["camera"]
+    )
 
 
 class ByColumn(Partition):

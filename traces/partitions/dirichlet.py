@@ -28,7 +28,9 @@ class DirichletSettings(Settings):
     """How unequal the label mixes of clients are, and what is drawn."""
 
     alpha: Annotated[float, Number(ge=1e-6, le=1e9)] = Field(
-        0.5, description="concentration: small ones give clients of few labels, large ones clients alike"
+        0.5,
+        description="concentration: small ones give clients of few labels, large ones clients alike",
+        examples=[0.1],
     )
     per: Literal["client", "class"] = Field(
         "client",

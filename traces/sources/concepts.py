@@ -29,11 +29,12 @@ class ConceptsSettings(Settings):
     """The concepts, the clients' concepts over time, and the number of samples."""
 
     concepts: Annotated[Chosen[ConceptSet], ChoiceOf(CONCEPT_SETS)] = Field(
-        description="how labels depend on features; see `driftscale parts concepts`"
+        description="how labels depend on features; see `driftscale parts concepts`", examples=["sine"]
     )
     pattern: str | tuple[str, ...] = Field(
         description="a FedDrift pattern (Y, Z, X, W, F, R0 to R9, or R: the one of the run's seed), or rows "
-        "of digits: a row for each data step and one for the last test, a digit (a concept) for each client"
+        "of digits: a row for each data step and one for the last test, a digit (a concept) for each client",
+        examples=[("00", "01", "11")],
     )
     samples_per_step: Count = Field(500, description="samples a client receives at each step")
     rounds_per_step: Count = Field(100, description="rounds between two arrivals of data")

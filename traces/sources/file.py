@@ -39,7 +39,10 @@ MAX_CELLS = 2**27
 class FileSettings(Settings):
     """The folder, how its times become data steps, and how long samples are kept."""
 
-    folder: str = Field(description="a trace folder: arrivals.parquet, features.npy and trace.toml")
+    folder: str = Field(
+        description="a trace folder: arrivals.parquet, features.npy and trace.toml",
+        examples=["traces/sensors"],
+    )
     step_width: StepWidth | None = Field(
         None,
         description="width of a data step: days, or 'month', 'quarter' or 'year', of a column time (without "

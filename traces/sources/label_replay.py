@@ -58,11 +58,13 @@ by country and week: 128 MiB, of which a few copies exist while empty windows ar
 class LabelReplaySettings(StreamSettings):
     """The table, its columns, and which part of it is replayed."""
 
-    table: str = Field(description="a .csv or .parquet of observed labels")
-    images: str = Field(description="folder of the idx image set the labels are drawn onto")
-    group: str = Field(description="column that names the group")
-    time: str = Field(description="column of the time of observation")
-    label: str = Field(description="column of the label")
+    table: str = Field(description="a .csv or .parquet of observed labels", examples=["lineages.csv"])
+    images: str = Field(
+        description="folder of the idx image set the labels are drawn onto", examples=["mnist"]
+    )
+    group: str = Field(description="column that names the group", examples=["country"])
+    time: str = Field(description="column of the time of observation", examples=["date"])
+    label: str = Field(description="column of the label", examples=["lineage"])
     count: str | None = Field(None, description="column of how often it was observed; without it, once a row")
     exclude: tuple[str, ...] = Field(
         (), description='labels that are left out; "" leaves out rows whose label is empty'
@@ -74,7 +76,9 @@ class LabelReplaySettings(StreamSettings):
         None, description="width of a window; without it and `window`, every distinct time is one"
     )
     window: CalendarWidth | None = Field(
-        None, description="windows are those of the calendar (in UTC), instead of a number of days"
+        None,
+        description="windows are those of the calendar (in UTC), instead of a number of days",
+        examples=["month"],
     )
     min_windows: Count = Field(1, description="groups observed in fewer windows are left out")
     clients_per_group: Count = Field(

@@ -44,7 +44,7 @@ Label = Annotated[int, Number(ge=0, le=255)]
 class MixedImagesSettings(StreamSettings):
     """The number of clients, what they hold and how that changes, and the sizes and times of arrivals."""
 
-    clients: Count = Field(200, description="how many clients there are")
+    clients: Count = Field(200, description="how many clients there are", examples=[100])
     labels: Annotated[tuple[Label, ...], Field(min_length=2)] | None = Field(
         None,
         description="the labels whose images are used, two or more; the first becomes label 0, and so on; "
@@ -153,7 +153,7 @@ class DigitsSettings(MixedImagesSettings):
 class IdxSettings(MixedImagesSettings):
     """The folder of the images, and the settings of all image sources with a drift."""
 
-    folder: str = Field(description="folder of the four idx files, plain or gzipped")
+    folder: str = Field(description="folder of the four idx files, plain or gzipped", examples=["mnist"])
 
     def find_files(self, locate: Callable[[str], Path]) -> None:
         locate(self.folder)

@@ -20,7 +20,6 @@ from experiments.shipped import SUFFIX, shipped_files, shipped_folders, take
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from emulator.plugins import Registry
 
 MOST_ENTRIES = 2000
 """Most entries of a folder that are looked at."""
@@ -115,13 +114,17 @@ def swept_keys(ctx: typer.Context, incomplete: str) -> list[str]:
 @silently
 def kinds_of_parts(incomplete: str) -> list[str]:
     """Kinds of parts, such as clusterer."""
-    return _that_begin(_registries(), incomplete)
+    from experiments.part_kinds import part_kinds
+
+    return _that_begin(part_kinds(), incomplete)
 
 
 @silently
 def names_of_parts(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of the parts of the kind that was given before."""
-    return _that_begin(_registries()[ctx.params["kind"]].names(), incomplete)
+    from experiments.part_kinds import part_kinds
+
+    return _that_begin(part_kinds()[ctx.params["kind"]].registry.names(), incomplete)
 
 
 def _that_begin(texts: Iterable[str], incomplete: str) -> list[str]:
@@ -138,12 +141,6 @@ def _entries(incomplete: str, is_wanted: Callable[[Path], bool]) -> list[str]:
         for entry in entries
         if entry.name.startswith(tail) and (tail or not entry.name.startswith(".")) and is_wanted(entry)
     )
-
-
-def _registries() -> Mapping[str, Registry[Any]]:
-    from experiments.cli import parts_table
-
-    return parts_table._registries()
 
 
 def _table(ctx: typer.Context) -> dict[str, Any]:

@@ -156,16 +156,18 @@ def _kinds(annotation: Any) -> set[Any]:
 
 
 def _print_help(context: typer.Context, kind: str | None) -> None:
-    from experiments.cli.parts_table import first_line, settings_table
+    from experiments.cli.parts_table import setting_rows
+    from experiments.part_facts import summary_line
+    from experiments.setting_facts import setting_facts
     from traces.building import BUILDERS
 
     typer.echo(context.get_help())
     for name, builder in [(kind, BUILDERS.find(kind))] if kind is not None else list(BUILDERS):
-        say(f"\n{name}: {first_line(builder)}")
+        say(f"\n{name}: {summary_line(builder)}")
         say(f"  needs {builder.needs}")
-        options = settings_table(builder)
+        options = setting_facts(builder.Settings)
         if kind is not None:
-            print_table([{"option": _option(key), **facts} for key, facts in options.items()])
+            print_table(setting_rows({_option(key): facts for key, facts in options.items()}, "option"))
         else:
             say(f"  options: {', '.join(_option(key) for key in options)}")
 

@@ -30,10 +30,10 @@ build.register(app)
 @app.command("list")
 def list_sources(output: Format = OutputFormat.TABLE) -> None:
     """List the sources of traces."""
-    from experiments.cli.parts_table import first_line
+    from experiments.part_facts import summary_line
     from traces.sources import SOURCES
 
-    rows = [{"name": name, "about": first_line(source)} for name, source in SOURCES]
+    rows = [{"name": name, "about": summary_line(source)} for name, source in SOURCES]
     if output is OutputFormat.JSON:
         print_json(rows)
         return

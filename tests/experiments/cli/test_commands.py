@@ -398,7 +398,8 @@ def test_a_check_of_a_folder_has_a_row_for_each_configuration_and_names_a_gpu_bu
 
 def test_parts_in_json_have_a_kind_a_name_a_description_and_their_settings(driftscale: Driftscale) -> None:
     parts = json.loads(driftscale("parts", "--format", "json").out)
-    assert all(set(part) == {"kind", "name", "about", "parameters"} for part in parts)
+    keys = {"kind", "name", "about", "notes", "source", "parameters", "example"}
+    assert all(set(part) == keys for part in parts)
     assert all(part["about"] for part in parts)
     names = {(part["kind"], part["name"]) for part in parts}
     assert names >= {
@@ -424,9 +425,9 @@ def test_parts_in_json_have_a_kind_a_name_a_description_and_their_settings(drift
         ("concepts", "sine"),
     }
     [fielding] = [part for part in parts if part["name"] == "fielding"]
-    assert fielding["parameters"]["trigger"]["default"] == "centre_shift"
+    assert fielding["parameters"]["trigger"]["default"] == '"centre_shift"'
     [shift] = [part for part in parts if (part["kind"], part["name"]) == ("trigger", "centre_shift")]
-    assert shift["parameters"]["shift_from"]["default"] == "previous"
+    assert shift["parameters"]["shift_from"]["default"] == '"previous"'
     [replay] = [part for part in parts if part["name"] == "label_replay"]
     assert replay["parameters"]["table"]["default"] == "required"
 
@@ -437,6 +438,42 @@ def test_parts_of_one_kind_are_all_of_that_kind(driftscale: Driftscale) -> None:
     table = driftscale("parts", "solver").out
     assert "momentum" in table
     assert "clusterer" not in table
+
+
+def test_one_part_has_its_docstring_its_source_its_settings_and_an_example(driftscale: Driftscale) -> None:
+    shown = driftscale("parts", "pacing", "fixed").out
+    for text in (
+        "pacing fixed: Closes each round `duration_s` after dispatch",
+        "A round does not end earlier",
+        "Source: ours.",
+        "above 0, at most 1,000,000,000,000",
+        '    pacing = { kind = "fixed", duration_s = 600 }',
+    ):
+        assert text in shown
+    assert ">>>" not in shown
+    part = json.loads(driftscale("parts", "pacing", "fixed", "--format", "json").out)
+    assert (part["name"], part["source"]) == ("fixed", "ours.")
+
+
+def test_a_part_of_ones_own_is_shown_by_its_module_and_class(
+    driftscale: Driftscale, own_modules: None, tmp_path: Path
+) -> None:
+    (tmp_path / "my_parts.py").write_text(
+        "from coordinator.selectors import Selector\n"
+        "class Mine(Selector):\n"
+        "    'The first ones.'\n"
+        "    def select(self, candidates, wanted, view): ...\n"
+    )
+    shown = driftscale("parts", "selector", "my_parts:Mine").out
+    assert shown.startswith("selector my_parts:Mine: The first ones.")
+    assert 'selector = "my_parts:Mine"' in shown
+    assert "my_parts" in driftscale("parts", "clusterer", "my_parts:Mine").error
+
+
+def test_an_unknown_part_is_one_line_with_the_nearest_name_and_the_choices(driftscale: Driftscale) -> None:
+    error = driftscale("parts", "selector", "ort").error
+    assert "unknown selector 'ort'; choices: distance, oort, power_of_choice, random" in error
+    assert error.endswith("did you mean 'oort'?")
 
 
 def test_profiles_are_reached_through_the_entry_point(driftscale: Driftscale) -> None:
