@@ -134,6 +134,18 @@ class Results:
         """A row per arm, seed and round in which a trigger compared: shift, limit, fired, silhouettes."""
         return self._frames.triggers
 
+    def columns(self, frame: str) -> pd.DataFrame:
+        """A row per column of a frame: its name, its unit, its meaning, and when it is missing.
+
+        Args:
+            frame: The name of the frame, such as "rounds".
+
+        Raises:
+            InputError: There is no such frame.
+            NotRecordedError: The runs did not record what is in it.
+        """
+        return self._frames.columns(frame)
+
     def clients_of(self, arm: str, seed: int) -> pd.DataFrame:
         """The rows of `clients` of one run: with a million clients, all runs may not fit in memory.
 

@@ -8,7 +8,7 @@ share a run.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -246,6 +246,53 @@ def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecu
     )
 
 
+@dataclass(frozen=True)
+class HeaderField:
+    """A field of the header of a log: what it is, and when it is there; always, if `present` is empty."""
+
+    about: str
+    present: str = ""
+
+
+HEADER: Mapping[str, HeaderField] = {
+    "arm": HeaderField("name of the arm"),
+    "seed": HeaderField("seed of the run"),
+    "num_clients": HeaderField("number of clients"),
+    "num_labels": HeaderField("number of labels"),
+    "num_parameters": HeaderField("number of parameters of a model"),
+    "strategy": HeaderField("how many clients are trained together: `stacked`, `dense` or `loop`"),
+    "chunk": HeaderField("how many clients are stacked, at most"),
+    "model_factor": HeaderField(
+        "how many times slower a sample is than with the reference model of the device profile"
+    ),
+    "concepts": HeaderField(
+        "true concept of each client (column) at each data step (row); the last row is for tests only",
+        f"if the trace knows its concepts, and their table has at most {MOST_CONCEPTS:,} entries",
+    ),
+    "test_then_train": HeaderField(
+        "false: tests are of the row of their own data step, not of the next",
+        "beside `concepts`, if it is false",
+    ),
+    "scored_clients": HeaderField(
+        "ids of the clients that are scored", "if only a sample is (`round.evaluate_clients`)"
+    ),
+    "byzantine": HeaderField("ids of the byzantine clients, by kind", "if there are some"),
+    "hear": HeaderField(
+        "`round.hear`, the clients that report", 'if it is not "online", and a client is ever offline'
+    ),
+    "reference": HeaderField(
+        "`samples` of each label that the reference model was trained on, of at most `per_label`",
+        "if clients report with a reference model",
+    ),
+    "client_distance": HeaderField(
+        "`kind` of the representation in which distances are measured, the `distance`, and the `reference` "
+        "model, if there is one",
+        'if `round.client_distance` is not "label"',
+    ),
+}
+"""The fields of a header; a log has no others."""
+
+
 def run_header(
     experiment: Experiment,
     arm: Arm,
@@ -257,15 +304,7 @@ def run_header(
     """The header of a run's log, its first line: the facts about the run that all its rounds share.
 
     Returns:
-        The header's fields by name. `concepts` is present if the trace knows its concepts and their table has
-        at most MOST_CONCEPTS entries: the true concept of each client (column) at each data step (row; the
-        last is for tests only). `test_then_train` is present beside it, and false, if tests are of the row of
-        their own step, not of the next. `scored_clients` is present if only a sample of the clients is
-        scored: their ids. `byzantine` is present if there are byzantine clients: their ids by kind. `hear` is
-        present if `round.hear` is not "online", and a client is ever offline. `reference` is present if
-        clients report with a reference model: `samples` of each label that it was trained on, of at most
-        `per_label`. `client_distance` is present if that of the configuration is not "label": the `kind` of
-        the representation, the `distance`, and the `reference` model, if there is one.
+        The header's fields by name, as `HEADER` describes them.
     """
     concepts = world.trace.concepts
     known: dict[str, Any] = {}

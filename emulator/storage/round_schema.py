@@ -45,6 +45,9 @@ class Logged:
     """What a field of a round declares besides its name, its type and its default.
 
     Attributes:
+        about: Its meaning; of a list, what is in it, as its column is the number of these.
+        unit: The unit of its numbers, of a list that of its length; empty for what has none.
+        missing: When it is null; empty if it never is.
         since: The version of the log that has it first. Every line has the fields of version 1, which have no
             default; the others are missing in older logs.
         least: The least number, if there is one.
@@ -58,6 +61,9 @@ class Logged:
         tracked: A number, or a list by its length, is a point of trackers.
     """
 
+    about: str = ""
+    unit: str = ""
+    missing: str = ""
     since: int = 1
     least: float | None = None
     most: float | None = None

@@ -34,83 +34,282 @@ from emulator.storage.packed import packed, unpacked
 from emulator.storage.round_schema import TRIGGERS, Logged, RoundSchema, refuse_wrong_numbers, with_names
 from emulator.storage.state_tree import Tree
 
+UNMEASURED = "in rounds that were not evaluated"
+UNCLUSTERED = "in rounds without a global clustering"
+
 
 @dataclass(frozen=True, eq=False)
 class RoundRecord:
     """One round. Times are absolute virtual seconds; byte counts are totals since the start of the run.
 
-    `members` is the label of each client's cluster (stable across re-clusterings; -1 = none, as of a client
-    that holds no training samples), given in the first record and whenever it changed, else None. `accuracy`
-    and everything measured with it are None if the round was not evaluated; `drift_cells`,
-    `accuracy_omitting_drift` and `serving` also if the trace does not know its concepts. Arrays read from a
-    log may have a narrower dtype than declared.
+    Arrays have a value for each of the N clients, or for each of the header's n scored clients; those read
+    from a log may have a narrower dtype than declared.
 
-    This is the table of which the log's reader, `rounds.parquet`, the frames and the trackers' points are
-    made: a new quantity is one line of it, and one where it is measured.
+    This is the table of which the log's reader, `rounds.parquet`, the frames, the trackers' points and their
+    reference are made: a new quantity is one field of it, with its meaning, and one where it is measured.
     """
 
-    round: Annotated[int, Logged(least=0, tracked=False)]
-    step: Annotated[int, Logged(least=0, tracked=False)]
-    opened_s: Annotated[float, Logged(in_order=True, tracked=False)]
-    dispatched_s: Annotated[float, Logged(in_order=True, tracked=False)]
-    closed_s: Annotated[float, Logged(in_order=True, tracked=False)]
-    participants: list[int]
-    completed: Annotated[list[int], Logged(in_a_line="kept")]
-    dropped: list[int]
-    changed: int  # how often a client checked new data for drift; 0 if the method takes no reports
-    reported: int  # how often a client reported: if it had drifted, was new, or all clients had to
-    moved: int  # clients moved to another cluster individually, not by a re-clustering
-    reclustered: bool  # a global re-clustering (not the first clustering)
-    clusters: list[int]  # labels of the current clusters
-    members: Ints | None  # (N,)
-    train_loss: float | None
-    accuracy: Annotated[float | None, Logged(least=0, most=1)]
-    accuracy_std: float | None
-    loss: float | None
-    mean_client_distance: float | None
-    unclustered_distance: float | None
-    scored_clients: int | None  # with test samples and a model: `accuracy` is their mean
-    drift_cells: int | None  # of these, those whose test samples have another concept than their newest ones
-    # mean over the other scored clients; None if there are none
-    accuracy_omitting_drift: Annotated[float | None, Logged(least=0, most=1, after="accuracy_std")]
-    serving: Ints | None  # (N,) label of the model of largest weight for each client, -1 = none
-    download_bytes: float
-    upload_bytes: float
-    control_bytes: float
-    models_sent: float  # as in `Ledger`
-    # Of a global clustering: the number of clients whose reports determined its centres, and the number of
-    # those whose reports determined how many centres there are.
-    kmeans_clients: Annotated[int | None, Logged(since=2, after="moved", tracked=False)] = None
-    silhouette_clients: Annotated[int | None, Logged(since=2, after="kmeans_clients", tracked=False)] = None
-    # of the completed, those with a non-finite update
-    rejected: Annotated[list[int], Logged(since=3, after="dropped")] = field(default_factory=list)
-    # of the dropped, those whose device crashed
-    crashed: Annotated[list[int], Logged(since=3, after="dropped")] = field(default_factory=list)
-    # (n,) of each of the header's scored clients, NaN without test samples or model; only if configured
-    client_accuracy: Annotated[Floats32 | None, Logged(since=2, scored=True)] = None
-    # if the clusterer decided whether to re-cluster all clients
-    trigger: Annotated[AnyTrigger | None, Logged(since=4)] = None
-    # Of a global clustering, also the first: the mean silhouette of each k tried, None if undefined.
-    silhouettes: Annotated[dict[int, float | None] | None, Logged(since=4)] = None
-    # of `reported`, the clients whose report was not finite, and so not used
-    nonfinite_reports: Annotated[int, Logged(since=5, omitted=True, in_table=False)] = 0
-    # clients that hold training samples, and so take part; None: all
-    holding: Annotated[int | None, Logged(since=6, omitted=True)] = None
-    # (n,) beside `client_accuracy`, the label of which each client holds most training samples, the lowest of
-    # several; -1 for a client without any
-    client_label: Annotated[Ints | None, Logged(since=7, scored=True, omitted=True)] = None
-
-    # What the arm's adaptation has cost all clients together since the start of the run, one adaptation per
-    # client and data step: samples that were trained on, and virtual seconds of computing; None without one.
+    round: Annotated[int, Logged("number of the round, from 0", "rounds", least=0, tracked=False)]
+    step: Annotated[
+        int, Logged("data step of the data that clients held, from 0", "data steps", least=0, tracked=False)
+    ]
+    opened_s: Annotated[float, Logged("when it was opened", "virtual seconds", in_order=True, tracked=False)]
+    dispatched_s: Annotated[
+        float,
+        Logged(
+            "when its participants were sent their models", "virtual seconds", in_order=True, tracked=False
+        ),
+    ]
+    closed_s: Annotated[
+        float,
+        Logged("when it closed", "virtual seconds", in_order=True, tracked=False),
+    ]
+    participants: Annotated[list[int], Logged("clients that were selected, of all lanes", "clients")]
+    completed: Annotated[
+        list[int], Logged("participants whose update arrived in time", "clients", in_a_line="kept")
+    ]
+    dropped: Annotated[
+        list[int], Logged("participants that went offline or crashed during their visit", "clients")
+    ]
+    changed: Annotated[
+        int,
+        Logged("how often a client checked new data for drift; 0 if the method takes no reports", "checks"),
+    ]
+    reported: Annotated[
+        int,
+        Logged("how often a client reported: if it had drifted, was new, or all clients had to", "reports"),
+    ]
+    moved: Annotated[
+        int,
+        Logged("clients moved to another cluster one by one, not by a global re-clustering", "clients"),
+    ]
+    reclustered: Annotated[
+        bool, Logged("whether all clients were clustered anew; false for the first clustering")
+    ]
+    clusters: Annotated[list[int], Logged("labels of the clusters that exist, also empty ones", "clusters")]
+    members: Annotated[
+        Ints | None,
+        Logged(
+            "(N,) label of each client's cluster, stable across re-clusterings; -1: in none, as a client "
+            "that holds no training samples",
+            missing="in rounds in which it did not change, except the first",
+        ),
+    ]
+    train_loss: Annotated[
+        float | None,
+        Logged(
+            "mean over the updates of the loss of their local batches, each taken before its step",
+            "nats per sample",
+            "in rounds in which no usable update arrived",
+        ),
+    ]
+    accuracy: Annotated[
+        float | None,
+        Logged(
+            "mean over the scored clients of each one's accuracy on its own test samples",
+            "share, 0 to 1",
+            UNMEASURED,
+            least=0,
+            most=1,
+        ),
+    ]
+    accuracy_std: Annotated[
+        float | None,
+        Logged("standard deviation of these accuracies over clients", "share, 0 to 1", UNMEASURED),
+    ]
+    loss: Annotated[
+        float | None,
+        Logged(
+            "mean over the scored clients of each one's mean loss on its test samples",
+            "nats per sample",
+            UNMEASURED,
+        ),
+    ]
+    mean_client_distance: Annotated[
+        float | None,
+        Logged(
+            "mean over clients of the mean distance to the others in the same cluster; 0 for one alone in it",
+            "distance of round.client_distance",
+            UNMEASURED,
+        ),
+    ]
+    unclustered_distance: Annotated[
+        float | None,
+        Logged("the same if all clients were one cluster", "distance of round.client_distance", UNMEASURED),
+    ]
+    scored_clients: Annotated[
+        int | None,
+        Logged(
+            "clients with test samples and a model, over which `accuracy` is the mean", "clients", UNMEASURED
+        ),
+    ]
+    drift_cells: Annotated[
+        int | None,
+        Logged(
+            "of these, those whose test samples have another concept than their newest training samples",
+            "clients",
+            f"{UNMEASURED}, and if the trace does not know its concepts",
+        ),
+    ]
+    accuracy_omitting_drift: Annotated[
+        float | None,
+        Logged(
+            "mean accuracy over the scored clients that are no drift cells",
+            "share, 0 to 1",
+            f"{UNMEASURED}, if all scored clients are drift cells, and if the trace does not know its "
+            "concepts",
+            least=0,
+            most=1,
+            after="accuracy_std",
+        ),
+    ]
+    serving: Annotated[
+        Ints | None,
+        Logged(
+            "(N,) label of the model of largest weight that serves each client; -1: none",
+            missing=f"{UNMEASURED}, and if the trace does not know its concepts",
+        ),
+    ]
+    download_bytes: Annotated[float, Logged("downloaded for training, since the start of the run", "bytes")]
+    upload_bytes: Annotated[float, Logged("uploaded for training, since the start of the run", "bytes")]
+    control_bytes: Annotated[
+        float,
+        Logged(
+            "transferred for reports and client requests, both ways together, since the start of the run",
+            "bytes",
+        ),
+    ]
+    models_sent: Annotated[
+        float,
+        Logged(
+            "models transferred either way, for training and for scoring, without packets sent again, since "
+            "the start of the run; a part of a model counts as that fraction",
+            "models",
+        ),
+    ]
+    kmeans_clients: Annotated[
+        int | None,
+        Logged(
+            "clients whose reports determined the centres of a global clustering",
+            "clients",
+            UNCLUSTERED,
+            since=2,
+            after="moved",
+            tracked=False,
+        ),
+    ] = None
+    silhouette_clients: Annotated[
+        int | None,
+        Logged(
+            "clients whose reports determined how many centres there are",
+            "clients",
+            UNCLUSTERED,
+            since=2,
+            after="kmeans_clients",
+            tracked=False,
+        ),
+    ] = None
+    rejected: Annotated[
+        list[int],
+        Logged("completed participants whose update was not finite", "clients", since=3, after="dropped"),
+    ] = field(default_factory=list)
+    crashed: Annotated[
+        list[int], Logged("dropped participants whose device crashed", "clients", since=3, after="dropped")
+    ] = field(default_factory=list)
+    client_accuracy: Annotated[
+        Floats32 | None,
+        Logged(
+            "(n,) accuracy of each scored client, 0 to 1; NaN without test samples or a model",
+            missing=f"{UNMEASURED}, and without round.log_client_accuracy",
+            since=2,
+            scored=True,
+        ),
+    ] = None
+    trigger: Annotated[
+        AnyTrigger | None,
+        Logged(
+            "what a trigger compared to decide whether to cluster all clients anew",
+            missing="in rounds in which no trigger compared anything",
+            since=4,
+        ),
+    ] = None
+    silhouettes: Annotated[
+        dict[int, float | None] | None,
+        Logged(
+            "mean silhouette for each number of clusters that a global clustering tried, also the first; "
+            "null where it is undefined",
+            missing=UNCLUSTERED,
+            since=4,
+        ),
+    ] = None
+    nonfinite_reports: Annotated[
+        int,
+        Logged(
+            "reports that were not finite, and so not used; they count as reported",
+            "reports",
+            since=5,
+            omitted=True,
+            in_table=False,
+        ),
+    ] = 0
+    holding: Annotated[
+        int | None,
+        Logged(
+            "clients that hold training samples, and so take part",
+            "clients",
+            "in rounds in which all clients hold some",
+            since=6,
+            omitted=True,
+        ),
+    ] = None
+    client_label: Annotated[
+        Ints | None,
+        Logged(
+            "(n,) label of which each scored client holds most training samples, the lowest of several; "
+            "-1: it holds none",
+            missing=f"{UNMEASURED}, and without round.log_client_accuracy",
+            since=7,
+            scored=True,
+            omitted=True,
+        ),
+    ] = None
     adaptation_samples: Annotated[
-        float | None, Logged(since=8, least=0, after="models_sent", omitted=True)
+        float | None,
+        Logged(
+            "samples that all clients together have trained on for their adaptation, one adaptation for each "
+            "client and data step, since the start of the run",
+            "samples",
+            "if the arm has no adaptation",
+            since=8,
+            least=0,
+            after="models_sent",
+            omitted=True,
+        ),
     ] = None
     adaptation_s: Annotated[
-        float | None, Logged(since=8, least=0, after="adaptation_samples", omitted=True)
+        float | None,
+        Logged(
+            "what these adaptations have taken all clients together, since the start of the run",
+            "virtual seconds",
+            "if the arm has no adaptation",
+            since=8,
+            least=0,
+            after="adaptation_samples",
+            omitted=True,
+        ),
     ] = None
-
-    # copies that clients trained for it and that were not finite, so that their models stayed as they were
-    nonfinite_copies: Annotated[int, Logged(since=8, omitted=True, in_table=False, tracked=False)] = 0
+    nonfinite_copies: Annotated[
+        int,
+        Logged(
+            "copies that clients trained for their adaptation and that were not finite, so that the models "
+            "that served these clients stayed as they were",
+            "copies",
+            since=8,
+            omitted=True,
+            in_table=False,
+            tracked=False,
+        ),
+    ] = 0
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal; arrays entry by entry, NaN equal to NaN."""

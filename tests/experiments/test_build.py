@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from coordinator.federation.hearing.client_data import Reference
 from coordinator.federation.measurement import scored_clients
 from coordinator.schedules.adaptive_lr import AdaptiveLearningRate
 from emulator.errors import ConfigurationError, DataFileError, EmulatorError
@@ -16,6 +17,7 @@ from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
 from executor.flops import forward_flops
 from experiments.build import (
+    HEADER,
     World,
     build_emulation,
     build_executor,
@@ -274,6 +276,25 @@ def test_the_header_of_a_log_states_the_facts_of_the_run(tmp_path: Path) -> None
 def header_of(experiment: Experiment) -> dict[str, Any]:
     arm, shared = experiment.arm[1], world(experiment)
     return run_header(experiment, arm, shared, build_executor(experiment, arm, shared))
+
+
+def test_every_field_of_a_header_is_described_and_every_description_has_its_field() -> None:
+    swap = {"what": "own_swap", "on": "held", "clients": {"share": 1}, "every": 2}
+    embedding = {"kind": "embedding", "model": "linear"}
+    experiment = small(
+        trace={"static": True, "changes": [swap]},
+        devices={"availability": "diurnal"},
+        faults={"byzantine": {"kind": "label_flip", "share": 0.25}},
+        round={"evaluate_clients": 5, "hear": "everyone", "client_distance": embedding},
+        arm=[{"name": "fielding", "clusterer": "fielding", "representation": embedding}],
+    )
+    [arm], shared = experiment.arm, world(experiment)
+    executor = build_executor(experiment, arm, shared)
+    reference = Reference(executor, executor.initial(0), np.zeros(10, dtype=np.int64), 1.0)
+    header = run_header(experiment, arm, shared, executor, reference, reference)
+    assert set(header) == set(HEADER)
+    always = {name for name, field in HEADER.items() if not field.present}
+    assert set(header_of(small())) == always
 
 
 @pytest.mark.parametrize("hear", ["everyone", "check_in"])

@@ -17,6 +17,7 @@ import pandas as pd
 
 from emulator.errors import DataFileError, InputError, abbreviated
 from experiments.results.frames.client_frames import clients_frame, visits_frame
+from experiments.results.frames.columns import IN_FOLDERS, Column, described, frame_columns
 from experiments.results.frames.round_frames import rounds_frame, triggers_frame
 from experiments.results.frames.summary_frames import summary_frame, table_frame
 from experiments.results.frames.typed_columns import below_each_other, kind_of, with_keys, with_run
@@ -170,6 +171,26 @@ class ResultFrames:
             raise InputError(f"no frame {name!r}; choices: {', '.join(FRAMES)}")
         frame: pd.DataFrame = getattr(self, name)
         return frame
+
+    def columns(self, name: str) -> pd.DataFrame:
+        """A row per column of the frame called `name`: column, unit, meaning, missing.
+
+        Raises:
+            InputError: There is no such frame; the message has the choices.
+            NotRecordedError: A finished run did not record what is in it.
+        """
+        if name not in frame_columns():
+            raise InputError(f"no frame {name!r}; choices: {', '.join(frame_columns())}")
+        found = {column: described(name, column) for column in getattr(self, name).columns}
+        keys = (column for column, known in found.items() if known is None)
+        found |= dict.fromkeys(keys, IN_FOLDERS["<key>"] if self.is_folder else Column(""))
+        return pd.DataFrame(
+            [
+                {"column": column, "unit": known.unit, "meaning": known.meaning, "missing": known.missing}
+                for column, known in found.items()
+                if known is not None
+            ]
+        )
 
     @cached_property
     def summary(self) -> pd.DataFrame:

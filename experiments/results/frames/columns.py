@@ -1,0 +1,527 @@
+"""The reference of frames: the unit and the meaning of every column, and when it is missing.
+
+Columns of rounds are described where they are declared, by the fields of `RoundRecord`; all others here. A
+name in angle brackets stands for several, as `<figure>_low`; it imports no pandas.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+
+from emulator.storage.round_schema import RoundField
+from emulator.storage.runlog import SCHEMA
+
+SECONDS, WALL, BYTES, POINTS, SHARE = (
+    "virtual seconds",
+    "wall seconds",
+    "bytes",
+    "percentage points",
+    "share, 0 to 1",
+)
+"""Units that many columns have."""
+
+IS_REFERENCE = "for the reference arm"
+UNLOGGED = "without round.log_client_accuracy"
+NO_EVENT = "unless every run has a mass event before the horizon"
+NO_BASELINE = "without baselines"
+UNCOMPARED = "in rounds in which no trigger compared centres"
+NOT_PAIRWISE = "in rounds in which no trigger `pairwise` compared clients"
+UNTRIED = "in rounds in which no numbers of clusters were tried"
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column holds.
+
+    Attributes:
+        meaning: What its values say.
+        unit: Their unit; empty for names, truth values and lists.
+        missing: When a value is missing; empty if it never is.
+        absent: When the whole column is; empty if it always is there.
+    """
+
+    meaning: str
+    unit: str = ""
+    missing: str = ""
+    absent: str = ""
+
+
+ARM = Column("name of the arm; in the order of the configuration")
+SEED = Column("seed of the run")
+
+IN_FOLDERS: Mapping[str, Column] = {
+    "experiment": Column("name of the run directory", absent="for a single run directory"),
+    "<key>": Column(
+        "value of a key in which the configurations differ, by its last part, or by the whole key where that "
+        "is ambiguous",
+        missing="where an arm has no such key",
+        absent="for a single run directory",
+    ),
+}
+"""The first columns of every frame of a folder of run directories."""
+
+FIGURES: Mapping[str, Column] = {
+    "mean_accuracy": Column(
+        "accuracy, averaged over virtual time from the first instant by which every run has been evaluated, "
+        "to the horizon",
+        SHARE,
+        "if a run was not evaluated by the horizon",
+    ),
+    "gain_pp": Column("mean accuracy minus that of the reference arm", POINTS, IS_REFERENCE),
+    "gain_after_drift_pp": Column(
+        "the same from each run's first mass event on", POINTS, f"{IS_REFERENCE}, and {NO_EVENT}"
+    ),
+    "final_accuracy": Column(
+        "accuracy at the horizon, the mean of the last `report.window` evaluations",
+        SHARE,
+        "if a run was not evaluated by the horizon",
+    ),
+    "final_gain_pp": Column("final accuracy minus that of the reference arm", POINTS, IS_REFERENCE),
+    "adjusted_rand_index": Column(
+        "agreement of the clusters with the true concepts: 1 if they are the same, 0 on average by chance; "
+        "the mean over evaluations",
+        "index, at most 1",
+        "if the trace does not know its concepts",
+    ),
+    "gain_over_best_pp": Column(
+        "mean accuracy minus that of the best baseline, the arm without clusters that `over` names",
+        POINTS,
+        f"for the best baseline, and {NO_BASELINE}",
+    ),
+    "gain_of_clusters_pp": Column(
+        "mean accuracy minus that of the arm with one model and otherwise the same parts",
+        POINTS,
+        f"for arms with one model, unless exactly one such arm is there, and {NO_BASELINE}",
+    ),
+    "gap_closed": Column(
+        "share of the gap between the best baseline and the oracle that the arm closes",
+        "share; 1 is the oracle's accuracy",
+        f"for baselines and that oracle, without an oracle, {NO_BASELINE}, and unless the gap is above 0",
+    ),
+    "rounds": Column("rounds that closed by the horizon", "rounds"),
+    "global_reclusterings": Column("rounds that clustered all clients anew", "rounds"),
+    "mean_client_distance": Column(
+        "mean distance between the clients of a cluster, averaged over the evaluated rounds",
+        "distance of round.client_distance",
+        "if no round was evaluated by the horizon",
+    ),
+    "final_client_distance": Column(
+        "the same in the last evaluated round",
+        "distance of round.client_distance",
+        "if no round was evaluated by the horizon",
+    ),
+    "download_bytes": Column("downloaded for training", BYTES),
+    "upload_bytes": Column("uploaded for training", BYTES),
+    "control_bytes": Column("transferred for reports and client requests, both ways", BYTES),
+    "models_sent": Column("models transferred either way, for training and for scoring", "models"),
+    "models_trained_per_client": Column(
+        "models uploaded for training for each completed visit; an upper bound where uploads were cut short "
+        "or packets sent again",
+        "models",
+        "if no visit completed",
+    ),
+    "trained_samples_per_client": Column(
+        "models uploaded for training x local steps x batch size, and what adaptations train, over all "
+        "clients",
+        "samples",
+        "if a schedule may set the local steps or the batch size",
+    ),
+    "adaptation_s_per_client": Column(
+        "what an adaptation takes a client, on average over all clients",
+        SECONDS,
+        "if the arm has no adaptation",
+    ),
+    "waiting_for_responses_s": Column(
+        "time between the end of a round and the dispatch of the next one, when no visit is out", SECONDS
+    ),
+    "clusters": Column("clusters that exist at the horizon, also empty ones", "clusters"),
+    "moves": Column("how often a client moved to another cluster one by one", "moves"),
+    "dropouts": Column("visits that dropped out, crashes among them", "visits"),
+    "abandoned": Column("visits that were still out when their lane closed or the deadline passed", "visits"),
+    "crashed_visits": Column("visits whose device crashed", "visits"),
+    "rejected_updates": Column("visits with an update that was not finite", "visits"),
+    "nonfinite_reports": Column("reports that were not finite, and so not used", "reports"),
+    "virtual_time_s": Column("when the last round of the whole run closed", SECONDS),
+    "wall_s": Column("how long the whole run took on its machine", WALL),
+    "changed_cluster": Column(
+        "share of clients whose cluster at the end of a data step is another one than before it, averaged "
+        "over the data steps after the first",
+        SHARE,
+        "if there is no second data step by the horizon",
+    ),
+    "accuracy_lost_pp": Column(
+        "accuracy before a data step minus that after it, averaged over data steps",
+        POINTS,
+        "if no data step lies between two evaluations",
+    ),
+    "accuracy_lost_difference_pp": Column(
+        "that minus the one of the reference arm", POINTS, f"{IS_REFERENCE}, and as `accuracy_lost_pp`"
+    ),
+    "largest_loss_pp": Column("the largest of these losses", POINTS, "as `accuracy_lost_pp`"),
+    "models_replaced": Column(
+        "how often a client's model was replaced: at each of its moves, and at each global re-clustering",
+        "clients",
+    ),
+    "clustering_wall_s": Column("time that the coordinator clustered in the whole run", WALL),
+    "honest_accuracy": Column(
+        "mean accuracy of the honest clients", SHARE, f"without byzantine clients, and {UNLOGGED}"
+    ),
+    "byzantine_accuracy": Column(
+        "mean accuracy of the byzantine clients", SHARE, f"without byzantine clients, and {UNLOGGED}"
+    ),
+    "honest_gain_pp": Column(
+        "accuracy of the honest clients minus that under the reference arm",
+        POINTS,
+        f"{IS_REFERENCE}, without byzantine clients, and {UNLOGGED}",
+    ),
+    "mean_client_accuracy": Column(
+        "mean accuracy of the scored clients at the last evaluation by the horizon", SHARE, UNLOGGED
+    ),
+    "worst_tenth": Column(
+        "mean accuracy of the tenth of clients, rounded up, with the lowest accuracy then", SHARE, UNLOGGED
+    ),
+    "worst_tenth_gain_pp": Column(
+        "that minus the one of the reference arm, whose worst tenth may be other clients",
+        POINTS,
+        f"{IS_REFERENCE}, and {UNLOGGED}",
+    ),
+    "worse_off": Column(
+        "share of clients with a lower accuracy than under the reference arm",
+        SHARE,
+        f"{IS_REFERENCE}, and {UNLOGGED}",
+    ),
+    "better_off": Column(
+        "share of clients with a higher accuracy than under the reference arm",
+        SHARE,
+        f"{IS_REFERENCE}, and {UNLOGGED}",
+    ),
+    "unchanged": Column(
+        "share of clients with the same accuracy as under the reference arm",
+        SHARE,
+        f"{IS_REFERENCE}, and {UNLOGGED}",
+    ),
+    "mean_loss_pp": Column(
+        "mean loss of the clients that are worse off, above 0",
+        POINTS,
+        f"{IS_REFERENCE}, if nobody is worse off, and {UNLOGGED}",
+    ),
+}
+"""The figures without a target, as in `summary.json`; up to the horizon, unless of the whole run."""
+
+OF_TARGETS: Mapping[str, Column] = {
+    "time_below_s": Column("time up to the horizon in which the accuracy was below the target", SECONDS),
+    "saved_s": Column("that of the reference arm minus the arm's", SECONDS, IS_REFERENCE),
+    "below_after_drift": Column(
+        "share of the time from the first mass event to the horizon that is below the target",
+        SHARE,
+        NO_EVENT,
+    ),
+    "first_reached_s": Column("when the smoothed accuracy first reached the target", SECONDS),
+    "held_from_s": Column(
+        "when the smoothed accuracy came to stay at or above the target up to the horizon: time-to-accuracy",
+        SECONDS,
+    ),
+    "speedup": Column("`held_from_s` of the reference arm over the arm's", "factor", IS_REFERENCE),
+}
+"""The figures of a target."""
+
+FINISHED: Mapping[str, Column] = {
+    "finished.accuracy_omitting_drift": Column(
+        "accuracy of the whole run without drift cells: clients whose test samples are of another concept "
+        "than their newest training samples",
+        SHARE,
+        "if the trace does not know its concepts",
+    ),
+    "finished.accuracy_including_drift": Column(
+        "accuracy of the whole run over all cells of clients and data steps",
+        SHARE,
+        "if the trace does not know its concepts",
+    ),
+    "finished.models_sent": Column("models transferred in the whole run, either way", "models"),
+    "finished.relative_models_sent": Column("the same over that of the reference arm", "factor"),
+}
+"""The figures of whole runs."""
+
+_SUMMARY: Mapping[str, Column] = {
+    "arm": ARM,
+    "seed": SEED,
+    "figure": Column("name of the figure, as in `summary.json`"),
+    "target": Column(
+        "target accuracy, or `reference`: what the first arm has at the horizon",
+        SHARE,
+        "for figures without a target",
+    ),
+    "value": Column(
+        "the figure", "that of the figure", "if it was not measured, or only bounds of it are known"
+    ),
+    "low": Column(
+        "its lower bound; `value`, if that is known", "that of the figure", "if it was not measured"
+    ),
+    "high": Column(
+        "its upper bound, infinite if there is none; `value`, if that is known",
+        "that of the figure",
+        "if it was not measured",
+    ),
+    "status": Column(
+        "how well it is known: `=`, `>=` (a lower bound), `<=` (an upper one), `range` (both), "
+        "`undetermined`, or `not measured`"
+    ),
+    "over": Column(
+        "the arm that a gain is over", missing="where that is the reference arm, and for other figures"
+    ),
+}
+
+_TABLE: Mapping[str, Column] = {
+    "arm": ARM,
+    "seeds": Column("seeds that the figures are over: those that the reference arm has too", "seeds"),
+    "<figure>": Column(
+        "mean over seeds of the figure",
+        "that of the figure",
+        "if some seed has no value",
+        "if no arm has one",
+    ),
+    "<figure>_low": Column(
+        "lower end of its 95 % interval, Student's t over seeds",
+        "that of the figure",
+        "with under three seeds",
+        "if no arm has the figure",
+    ),
+    "<figure>_high": Column(
+        "upper end of that interval",
+        "that of the figure",
+        "with under three seeds",
+        "if no arm has the figure",
+    ),
+    "<figure>_over": Column(
+        "the arm that a gain is over",
+        missing="for an arm without the figure",
+        absent="for gains over the reference arm, and for other figures",
+    ),
+}
+
+_TRIGGER: Mapping[str, Column] = {
+    "shift": Column("how far the centre that moved farthest moved", "clusterer's distance", UNCOMPARED),
+    "mean_distance": Column(
+        "mean distance between two centres", "clusterer's distance", f"{UNCOMPARED}, or with a single centre"
+    ),
+    "threshold": Column(
+        "share of the mean distance from which the trigger fires; between squared distances it is squared "
+        "too",
+        "factor",
+        f"{UNCOMPARED}, and if the trigger never fires",
+    ),
+    "clusters": Column(
+        "clusters before any re-clustering", "clusters", "in rounds in which no trigger compared anything"
+    ),
+    "fired": Column(
+        "whether all clients were to be clustered anew",
+        missing="in rounds in which no trigger compared anything",
+    ),
+    "largest_distance": Column(
+        "largest distance between two clients of one cluster",
+        "clusterer's distance",
+        f"{NOT_PAIRWISE}, or no cluster has two clients",
+    ),
+    "delta": Column("limit above which the trigger fires", "clusterer's distance", NOT_PAIRWISE),
+}
+"""The fields of what triggers compare, by their names in a line of the log."""
+
+NAMED = Column(
+    "a number that a trigger named itself; a list with one for each cluster, if it is one in some round",
+    "the trigger's own",
+    "in rounds in which the trigger did not name it",
+    "if no trigger named it",
+)
+
+_CLIENTS: Mapping[str, Column] = {
+    "arm": ARM,
+    "seed": SEED,
+    "client": Column("id of the client, from 0"),
+    "accuracy": Column(
+        "its accuracy at the last evaluation by the horizon",
+        SHARE,
+        "if it was not scored then",
+        "if no run logged it (round.log_client_accuracy)",
+    ),
+    "label": Column(
+        "label of which it held most training samples then, the lowest of several",
+        missing="if it was not scored then, or holds none",
+        absent="if no run logged it (round.log_client_accuracy)",
+    ),
+    "cluster": Column("label of its cluster at the horizon", missing="if it is in none"),
+    "participations": Column("visits that it began by the horizon", "visits"),
+    "completed": Column("visits that it completed by the horizon", "visits"),
+    "device": Column("row of its device in the profile's table", missing="without a table"),
+    "seconds_per_sample": Column("what its device takes to train on a sample", "virtual seconds per sample"),
+    "download_bytes_per_s": Column("its bandwidth down", "bytes per virtual second"),
+    "upload_bytes_per_s": Column("its bandwidth up", "bytes per virtual second"),
+    "latency_s": Column("its latency", SECONDS),
+}
+
+_VISITS: Mapping[str, Column] = {
+    "arm": ARM,
+    "seed": SEED,
+    "round": Column("number of the round, from 0"),
+    "visit": Column("number of the visit in its run, from 0"),
+    "client": Column("id of the client"),
+    "device": Column("row of its device in the profile's table", missing="without a table"),
+    "lane": Column("number of the lane that it was drawn from: a cluster with participants of its own"),
+    "models": Column("labels of the clusters whose models it trained, a list"),
+    "dispatched_s": Column("when the client was sent its models", SECONDS),
+    "requests_s": Column("what client requests that it had to answer first take, as planned", SECONDS),
+    "download_s": Column("what the download takes, as planned at dispatch", SECONDS),
+    "compute_s": Column("what local training takes, as planned at dispatch", SECONDS),
+    "upload_s": Column("what the upload takes, as planned at dispatch", SECONDS),
+    "end_s": Column("when the visit ended: completed, abandoned or dropped", SECONDS),
+    "outcome": Column("`completed`, `abandoned` (its lane closed first), or `dropped` (offline or crashed)"),
+    "crashed": Column("whether its device crashed"),
+    "download_bytes": Column("bytes downloaded until it ended, with packets sent again", BYTES),
+    "upload_bytes": Column("bytes uploaded until it ended, with packets sent again", BYTES),
+    "payload_bytes": Column("both together, without packets sent again", BYTES),
+}
+
+COMPARISON: Mapping[str, Column] = {
+    "directory": Column("run directories that share the row"),
+    "<key>": Column(
+        "value of a key in which the configurations differ, by the whole key",
+        "that of the key",
+        "where an arm has no such key",
+        "if they differ in none",
+    ),
+    "arm": Column("name of the arm"),
+    "num_seeds": Column("seeds that both the arm and its reference arm have", "seeds"),
+    "mean_accuracy": Column(
+        "accuracy, averaged over the virtual time that all runs have in common",
+        SHARE,
+        "if a run was not evaluated in it",
+    ),
+    "gain_pp": Column("that minus the one of the first arm of the same directory", POINTS, "for that arm"),
+    "difference_pp": Column(
+        "that minus the one of the same arm of the first directory", POINTS, "in the first directory"
+    ),
+    "<figure>_low": Column(
+        "lower end of the 95 % interval", "that of the figure", "with under three seeds, and as the figure"
+    ),
+    "<figure>_high": Column(
+        "upper end of the 95 % interval", "that of the figure", "with under three seeds, and as the figure"
+    ),
+    "total_bytes": Column("bytes sent, both ways, for training and control", BYTES),
+}
+"""The columns of `Comparison.frame`."""
+
+CHECK: Mapping[str, Column] = {
+    "name": Column("name of the configuration"),
+    "arms": Column("names of its arms"),
+    "seeds": Column("its seeds"),
+    "clients": Column("clients of the first seed's trace", "clients"),
+    "labels": Column("classes of samples", "classes"),
+    "labels seen": Column("names of the classes, at most 50 of them", absent="if they have no names"),
+    "samples in the trace": Column("training and test samples", "samples"),
+    "last data step": Column("the last data step that brings data, from 0", "data steps"),
+    "device profile": Column("name of the device profile"),
+    "model factor": Column(
+        "how many times slower a sample is than with the profile's reference model; of each arm, if they "
+        "differ",
+        "factor",
+    ),
+    "availability: <fact>": Column(
+        "what the source of availability counted, such as devices that are never online",
+        absent="if it counts nothing",
+    ),
+    "faults: <kind>": Column(
+        "configured probability of a fault, or the number of byzantine clients of a kind",
+        absent="without that fault",
+    ),
+    "online at the start": Column("clients that are online at virtual time 0", "clients"),
+    "client updates in all": Column("participants x rounds x arms x seeds", "updates"),
+    "warnings": Column("what a run would warn of", absent="without warnings"),
+}
+"""The columns of `Check.frame`, and the facts of `driftscale check --format json`."""
+
+
+@cache
+def frame_columns() -> dict[str, dict[str, Column]]:
+    """The columns of every frame by name, in their order, without those that a folder puts before them."""
+    return {
+        "summary": dict(_SUMMARY),
+        "table": dict(_TABLE),
+        "rounds": _rounds(),
+        "clients": dict(_CLIENTS),
+        "visits": dict(_VISITS),
+        "triggers": _triggers(),
+    }
+
+
+def described(frame: str, column: str) -> Column | None:
+    """What is known of a column of a frame; None if nothing is.
+
+    Args:
+        frame: The name of the frame, such as "rounds".
+        column: The name of the column, such as "gain_pp_low".
+
+    >>> described("table", "gain_pp_low").unit, described("rounds", "nothing")
+    ('percentage points', None)
+    """
+    columns = frame_columns()[frame]
+    if column in columns:
+        return columns[column]
+    if frame in ("rounds", "triggers") and column.startswith("trigger."):
+        return NAMED
+    figure, suffix = re.fullmatch(r"(.*?)(_low|_high|_over|)", column).groups()  # type: ignore[union-attr]
+    if frame == "table" and figure in FIGURES:
+        of_all, of_figure = columns[f"<figure>{suffix}"], FIGURES[figure]
+        if suffix:
+            return replace(of_all, unit="" if suffix == "_over" else of_figure.unit)
+        return replace(of_figure, missing="; ".join(filter(None, [of_figure.missing, of_all.missing])))
+    return IN_FOLDERS.get(column)
+
+
+def _rounds() -> dict[str, Column]:
+    """The columns of the frame `rounds`, and of `rounds.parquet`."""
+    columns = {"arm": ARM, "seed": SEED}
+    for kind in ("int", "bool", "float"):
+        columns |= {item.line_name: _of_field(item) for item in SCHEMA.columns(kind)}
+    columns |= {f"trigger_{name}": column for name, column in _TRIGGER.items()}
+    silhouettes = next(item for item in SCHEMA.fields if item.name == "silhouettes")
+    columns["silhouettes"] = _of_field(silhouettes)
+    for item in SCHEMA.columns("list[int]"):
+        column = _of_field(item)
+        columns[f"num_{item.line_name}"] = replace(column, meaning=f"number of {column.meaning}")
+    columns["num_abandoned"] = Column(
+        "number of visits that were still out when their lane closed or the deadline passed", "visits"
+    )
+    return {**columns, "trigger.<name>": NAMED}
+
+
+def _triggers() -> dict[str, Column]:
+    """The columns of the frame `triggers`."""
+    rounds = _rounds()
+    return {
+        **{name: rounds[name] for name in ("arm", "seed", "round", "closed_s")},
+        "shift": Column(
+            "what was compared: a shift of centres, the largest distance of clients, or the number that a "
+            "trigger named `measured`",
+            "clusterer's distance",
+            "in rounds in which nothing was compared",
+        ),
+        "limit": Column(
+            "with what it was compared",
+            "clusterer's distance",
+            "if the trigger never fires, with a single centre, and in rounds in which nothing was compared",
+        ),
+        "fired": _TRIGGER["fired"],
+        "threshold": _TRIGGER["threshold"],
+        "mean_distance": _TRIGGER["mean_distance"],
+        "clusters": _TRIGGER["clusters"],
+        "reclustered": rounds["reclustered"],
+        "chosen_k": Column("clusters after the round", "clusters", UNTRIED),
+        "silhouettes": rounds["silhouettes"],
+        "trigger.<name>": NAMED,
+    }
+
+
+def _of_field(item: RoundField) -> Column:
+    return Column(item.logged.about, item.logged.unit, item.logged.missing)
