@@ -49,6 +49,9 @@ $(DOCS_READY): $(READY)
 docs-test: $(READY)
 	$(BIN)/python tests/docs/play_blocks.py
 
+reference: $(READY)
+	$(BIN)/python -m docs.writing
+
 audit: $(READY)
 	$(BIN)/python tests/audit.py
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from inspect import isclass
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -62,6 +63,7 @@ NUMBER, SHARE, WHOLE = ("number", "numbers"), ("share", "shares"), ("whole numbe
 PLAIN: Mapping[Any, _Kind] = {
     bool: _Kind("true or false", "true or false"),
     str: _Kind("text", "texts"),
+    Path: _Kind("path", "paths"),
     date: _Kind("date", "dates"),
     int: _Kind(*WHOLE),
     float: _Kind(*NUMBER),
@@ -215,13 +217,13 @@ def _range(number: Number, is_whole: bool) -> str:
 
 
 def _amount(value: float | None) -> str:
-    """A bound: with commas up to twelve digits, as a power of ten beyond.
+    """A bound: with commas up to fifteen digits, as a power of ten beyond.
 
     >>> _amount(10**9), _amount(1e38), _amount(0.5), _amount(1e-6)
     ('1,000,000,000', '1e38', '0.5', '1e-6')
     """
     assert value is not None, "a number has a bound on each side"
-    return f"{value:,.0f}" if value == int(value) and abs(value) <= 1e12 else toml_value(float(value))
+    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else toml_value(float(value))
 
 
 def _name_of(choice: ChoiceOf) -> str:

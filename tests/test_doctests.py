@@ -16,7 +16,7 @@ from experiments.own_packages import OUR_PACKAGES
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    for package in OUR_PACKAGES
+    for package in (*OUR_PACKAGES, "docs/writing")
     for path in (ROOT / package).rglob("*.py")
     if ">>> " in path.read_text(encoding="utf-8")
 )

@@ -86,7 +86,7 @@ class RoundRecord:
     reclustered: Annotated[
         bool, Logged("whether all clients were clustered anew; false for the first clustering")
     ]
-    clusters: Annotated[list[int], Logged("labels of the clusters that exist, also empty ones", "clusters")]
+    clusters: Annotated[list[int], Logged("clusters that exist, also empty ones, by label", "clusters")]
     members: Annotated[
         Ints | None,
         Logged(

@@ -27,6 +27,7 @@ IS_REFERENCE = "for the reference arm"
 UNLOGGED = "without round.log_client_accuracy"
 NO_EVENT = "unless every run has a mass event before the horizon"
 NO_BASELINE = "without baselines"
+NOTHING_COMPARED = "in rounds in which no trigger compared anything"
 UNCOMPARED = "in rounds in which no trigger compared centres"
 NOT_PAIRWISE = "in rounds in which no trigger `pairwise` compared clients"
 UNTRIED = "in rounds in which no numbers of clusters were tried"
@@ -302,32 +303,27 @@ _TABLE: Mapping[str, Column] = {
     ),
 }
 
-_TRIGGER: Mapping[str, Column] = {
-    "shift": Column("how far the centre that moved farthest moved", "clusterer's distance", UNCOMPARED),
+TRIGGER: Mapping[str, Column] = {
+    "shift": Column("how far the centre that moved farthest moved", "clusterer's distance"),
     "mean_distance": Column(
-        "mean distance between two centres", "clusterer's distance", f"{UNCOMPARED}, or with a single centre"
+        "mean distance between two centres", "clusterer's distance", "with a single centre"
     ),
     "threshold": Column(
         "share of the mean distance from which the trigger fires; between squared distances it is squared "
         "too",
         "factor",
-        f"{UNCOMPARED}, and if the trigger never fires",
+        "if the trigger never fires",
     ),
-    "clusters": Column(
-        "clusters before any re-clustering", "clusters", "in rounds in which no trigger compared anything"
-    ),
-    "fired": Column(
-        "whether all clients were to be clustered anew",
-        missing="in rounds in which no trigger compared anything",
-    ),
+    "clusters": Column("clusters before any re-clustering", "clusters"),
+    "fired": Column("whether all clients were to be clustered anew"),
     "largest_distance": Column(
         "largest distance between two clients of one cluster",
         "clusterer's distance",
-        f"{NOT_PAIRWISE}, or no cluster has two clients",
+        "if no cluster has two clients",
     ),
-    "delta": Column("limit above which the trigger fires", "clusterer's distance", NOT_PAIRWISE),
+    "delta": Column("limit above which the trigger fires", "clusterer's distance"),
 }
-"""The fields of what triggers compare, by their names in a line of the log."""
+"""The fields of what triggers compare, by their names in a line of the log; in a frame more are missing."""
 
 NAMED = Column(
     "a number that a trigger named itself; a list with one for each cluster, if it is one in some round",
@@ -484,7 +480,7 @@ def _rounds() -> dict[str, Column]:
     columns = {"arm": ARM, "seed": SEED}
     for kind in ("int", "bool", "float"):
         columns |= {item.line_name: _of_field(item) for item in SCHEMA.columns(kind)}
-    columns |= {f"trigger_{name}": column for name, column in _TRIGGER.items()}
+    columns |= {f"trigger_{name}": _compared(name) for name in TRIGGER}
     silhouettes = next(item for item in SCHEMA.fields if item.name == "silhouettes")
     columns["silhouettes"] = _of_field(silhouettes)
     for item in SCHEMA.columns("list[int]"):
@@ -512,10 +508,10 @@ def _triggers() -> dict[str, Column]:
             "clusterer's distance",
             "if the trigger never fires, with a single centre, and in rounds in which nothing was compared",
         ),
-        "fired": _TRIGGER["fired"],
-        "threshold": _TRIGGER["threshold"],
-        "mean_distance": _TRIGGER["mean_distance"],
-        "clusters": _TRIGGER["clusters"],
+        "fired": rounds["trigger_fired"],
+        "threshold": rounds["trigger_threshold"],
+        "mean_distance": rounds["trigger_mean_distance"],
+        "clusters": rounds["trigger_clusters"],
         "reclustered": rounds["reclustered"],
         "chosen_k": Column("clusters after the round", "clusters", UNTRIED),
         "silhouettes": rounds["silhouettes"],
@@ -525,3 +521,16 @@ def _triggers() -> dict[str, Column]:
 
 def _of_field(item: RoundField) -> Column:
     return Column(item.logged.about, item.logged.unit, item.logged.missing)
+
+
+def _compared(name: str) -> Column:
+    """A field of what triggers compare, in a frame, where rounds without such a trigger have none."""
+    not_compared = {
+        "clusters": NOTHING_COMPARED,
+        "fired": NOTHING_COMPARED,
+        "largest_distance": NOT_PAIRWISE,
+        "delta": NOT_PAIRWISE,
+    }
+    column = TRIGGER[name]
+    reasons = filter(None, [not_compared.get(name, UNCOMPARED), column.missing])
+    return replace(column, missing=", and ".join(reasons))

@@ -105,6 +105,10 @@ def test_kinds_of_parts_are_offered(offered: Offered) -> None:
     assert offered("driftscale parts cl") == ["clusterer"]
 
 
+def test_parts_of_the_kind_that_was_given_are_offered(offered: Offered) -> None:
+    assert offered("driftscale parts selector po") == ["power_of_choice"]
+
+
 def test_directories_are_those_with_runs(offered: Offered) -> None:
     for folder in ("runs/a", "runs/sweep/cell", "other/one", "docs/pages"):
         Path(folder).mkdir(parents=True)

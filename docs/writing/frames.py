@@ -1,0 +1,105 @@
+"""The page of frames: every column, its unit, and when it is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from docs.writing.markdown import code, heading, page, prose, table
+from emulator.storage.recorded_tables import CLIENTS, VISITS
+from experiments.results.frames.columns import (
+    CHECK,
+    COMPARISON,
+    FIGURES,
+    FINISHED,
+    IN_FOLDERS,
+    OF_TARGETS,
+    Column,
+    frame_columns,
+)
+
+INTRODUCTION = """\
+`driftscale.load("runs/NAME")` and `driftscale.run` have the results as pandas frames, `driftscale export`
+writes them as CSV or Parquet. Units are in the names of columns: `_s` is virtual seconds, `wall_s` wall
+seconds, `_pp` percentage points; accuracies are shares from 0 to 1. `results.columns("rounds")` gives the
+tables of this page in a notebook.
+
+*Missing* is NaN, or NA in a column of whole numbers, and an empty cell in a CSV."""
+
+ABOUT: Mapping[str, str] = {
+    "summary": "A row for each arm, seed and [figure](#figures), and each target of it.",
+    "table": "A row for each arm: means over seeds, and their 95 % intervals. `<figure>` stands for the "
+    "name of any [figure](#figures) without a target. It is not exported.",
+    "rounds": "A row for each arm, seed and round, also after the horizon. `rounds.parquet` of a run "
+    "directory has the same columns.",
+    "clients": "A row for each arm, seed and client, as of the last round by the horizon. "
+    "`results.clients_of(arm, seed)` has those of one run.",
+    "visits": "A row for each visit; needs `round.log_visits = true`. `results.visits_of(arm, seed)` has "
+    "those of one run.",
+    "triggers": "A row for each arm, seed and round in which a trigger compared something, or numbers of "
+    "clusters were tried.",
+}
+
+FIGURES_ABOUT = """\
+The quantities of `summary.json`. They are paired: an arm is measured on the seeds that the reference arm,
+the first one, has finished too. They are up to the horizon, unless they are of whole runs. As in [reading
+the tables](../explanation/horizon.md)."""
+
+
+def frames_page() -> str:
+    """The page of frames."""
+    return page(
+        "Frames",
+        INTRODUCTION,
+        *(block for name, columns in frame_columns().items() for block in _frame(name, columns)),
+        heading(2, "Frames of a folder"),
+        "The frames of a folder of run directories, such as that of a sweep, begin with these columns.",
+        columns_table(IN_FOLDERS),
+        heading(2, "Figures"),
+        FIGURES_ABOUT,
+        heading(3, "Without a target"),
+        columns_table(FIGURES, "figure"),
+        heading(3, "Of a target"),
+        columns_table(OF_TARGETS, "figure"),
+        heading(3, "Of whole runs"),
+        "They count all finished seeds of an arm, and are in `summary` alone.",
+        columns_table(FINISHED, "figure"),
+        heading(2, "`Comparison.frame`"),
+        "A row for each arm of a run directory, of `driftscale.compare(...)`.",
+        columns_table(COMPARISON),
+        heading(2, "`Check.frame`"),
+        "A row for each configuration, of `driftscale.check(...)`. These are the facts of "
+        "`driftscale check --format json` too.",
+        columns_table(CHECK, "column"),
+        heading(2, "Files"),
+        "A run directory has these tables as Parquet, a run its own. Their columns are those of the frames; "
+        "what a frame adds is `arm` and `seed`.",
+        _files(),
+    )
+
+
+def _frame(name: str, columns: Mapping[str, Column]) -> Iterator[str]:
+    yield heading(2, code(name))
+    yield ABOUT[name]
+    yield columns_table(columns)
+
+
+def columns_table(columns: Mapping[str, Column], first: str = "column") -> str:
+    """A table of columns: meaning, unit, when a value is missing, and when the whole column is."""
+    rows = [
+        (code(name), prose(column.meaning), prose(column.unit), prose(column.missing), prose(column.absent))
+        for name, column in columns.items()
+    ]
+    return table((first, "meaning", "unit", "missing", "no such column"), rows)
+
+
+def _files() -> str:
+    rows = [
+        ("`rounds.parquet`", "[`rounds`](#rounds), of all finished runs", "all of the frame"),
+        ("`<arm>/seed-<seed>/clients.parquet`", "[`clients`](#clients)", _names(CLIENTS.names)),
+        ("`<arm>/seed-<seed>/visits.parquet`", "[`visits`](#visits)", _names(VISITS.names)),
+    ]
+    return table(("file", "frame", "columns"), rows)
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(map(code, names))

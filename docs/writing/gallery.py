@@ -1,0 +1,54 @@
+"""The gallery: each shipped configuration, with what it shows, its data, its runs and its minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from docs.writing.markdown import anchor, code, heading, page, prose, table
+from experiments.shipped import ShippedConfiguration, shipped_configurations
+
+INTRODUCTION = """\
+driftscale ships these configurations. `driftscale run NAME` plays one, `driftscale check NAME` builds what
+it needs and trains nothing, and `driftscale new FILE --like NAME` writes a copy to change. `driftscale
+configs` lists them. The name of a folder, such as `fielding`, plays all that are in it.
+
+*Data* are files and folders that you bring, looked for in the present folder and under `--data`; where
+there is none, the configuration needs nothing. *Runs* are arms x seeds, and cells of its sweep. *Minutes*
+are wall time of all runs on two cores, with `--jobs auto`."""
+
+FOLDERS = {
+    "": "Single experiments",
+    "feddrift": "FedDrift",
+    "fielding": "Fielding",
+}
+"""The heading of each folder of configurations; one that is not here goes by its name."""
+
+
+def gallery_page() -> str:
+    """The gallery."""
+    folders = groupby(shipped_configurations(), key=lambda item: item.name.rpartition("/")[0])
+    return page(
+        "Gallery", INTRODUCTION, *(block for name, items in folders for block in _folder(name, list(items)))
+    )
+
+
+def _folder(name: str, items: Sequence[ShippedConfiguration]) -> Iterator[str]:
+    yield heading(2, FOLDERS.get(name, name))
+    rows = [
+        (
+            f"[{code(item.name)}](#{anchor(item.name)})",
+            prose(item.summary),
+            ", ".join(map(code, item.data)),
+            f"{item.runs:,}",
+            "-" if item.minutes is None else f"{item.minutes:g}",
+        )
+        for item in items
+    ]
+    yield table(("name", "what it shows", "data", "runs", "minutes"), rows)
+    for item in items:
+        yield heading(3, code(item.name))
+        yield prose(item.about)
+        cells = f" x {item.cells} cells" if item.cells > 1 else ""
+        file = f"[the file](../experiments/configs/{item.name}.toml)"
+        yield f"{item.arms} arms x {item.seeds} seeds{cells}; {file}."

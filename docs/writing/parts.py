@@ -1,0 +1,90 @@
+"""The pages of parts: one for each kind, and an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from docs.writing import profiles
+from docs.writing.markdown import code, fence, heading, page, prose, quoted_as_code, table
+from experiments.part_facts import PartFacts, part_facts
+from experiments.part_kinds import PartKind, part_kinds
+from experiments.setting_facts import REQUIRED, UNSET, SettingFacts
+
+HEADINGS = ("type", "bounds", "default", "meaning")
+"""The columns of a table of settings, behind their names."""
+
+
+def kind_pages() -> dict[str, str]:
+    """The page of each kind of part, by the name of the kind."""
+    return {name: _kind_page(kind) for name, kind in part_kinds().items()}
+
+
+def index_page() -> str:
+    """The page of all kinds and the names of their parts."""
+    rows = [
+        (
+            f"[{name}]({name}.md)",
+            prose(kind.about),
+            ", ".join(f"[`{part}`]({name}.md#{part})" for part in kind.registry.ours()),
+        )
+        for name, kind in part_kinds().items()
+    ]
+    rows.append((f"[device profile]({profiles.NAME}.md)", profiles.ABOUT, profiles.names()))
+    return page(
+        "Parts",
+        "A method is a row of parts, and so are the trace and the availability of clients. A configuration "
+        "names a part by its name, or by a table with its name under `kind` and its settings beside it (a "
+        "trace has it under `source`). `driftscale parts` lists them, `driftscale parts KIND NAME` shows "
+        "one.",
+        table(("kind", "what it decides", "parts"), rows),
+        "A [part of your own](../../howto/parts/index.md) is named by its module and its class, as in "
+        '`"my_parts:MyPart"`, or registered by a package. "Ours" as a source means that there is no paper.',
+    )
+
+
+def _kind_page(kind: PartKind) -> str:
+    keys = ", ".join(map(code, kind.keys))
+    return page(
+        f"Parts: {kind.name}",
+        prose(kind.about),
+        f"Named by {keys}. A [part of your own](../../howto/parts/{kind.name}.md) of this kind is "
+        f"registered under the entry-point group `{kind.registry.group}`.",
+        *(block for name in kind.registry.ours() for block in _part(part_facts(kind, name))),
+    )
+
+
+def _part(facts: PartFacts) -> Iterator[str]:
+    yield heading(2, code(facts.name))
+    yield prose(facts.about)
+    for note in facts.notes:
+        yield fence("text", note.text) if note.is_verbatim else prose(note.text)
+    if facts.source is not None:
+        yield f"Source: {prose(facts.source)}"
+    yield settings_table("setting", facts.settings, "") or "It has no settings."
+    yield fence("toml", facts.example)
+
+
+def settings_table(first: str, settings: Mapping[str, SettingFacts], parts: str) -> str:
+    """A table of settings, with the keys of tables that they take; `parts` leads to the pages of parts."""
+    return table((first, *HEADINGS), list(_rows(settings, parts, "")))
+
+
+def _rows(settings: Mapping[str, SettingFacts], parts: str, before: str) -> Iterator[tuple[str, ...]]:
+    for key, facts in settings.items():
+        is_word = facts.default in (REQUIRED, UNSET)
+        default = facts.default if is_word else code(facts.default)
+        about = prose(facts.about)
+        yield code(f"{before}{key}"), _type(facts, parts), _bounds(facts), default, about
+        yield from _rows(facts.keys or {}, parts, f"{before}{key}.")
+
+
+def _type(facts: SettingFacts, parts: str) -> str:
+    shown = quoted_as_code(facts.type)
+    if facts.kind is None:
+        return shown
+    return shown.replace(f"kind {facts.kind}", f"kind [{facts.kind}]({parts}{facts.kind}.md)")
+
+
+def _bounds(facts: SettingFacts) -> str:
+    before, of_the_form, pattern = facts.bounds.partition("of the form ")
+    return f"{prose(before)} {of_the_form}{code(pattern)}".strip() if of_the_form else prose(facts.bounds)

@@ -1,0 +1,99 @@
+"""The reference and the gallery are as the classes say: `make reference` writes what this test compares."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import driftscale
+from docs.writing import pages
+from docs.writing.markdown import CODE, anchor, page, paragraphs, prose, sentence, table
+from docs.writing.pages import DOCS, write_pages, written_pages
+from emulator.storage.runlog import SCHEMA
+from experiments.config import Experiment
+from experiments.part_kinds import part_kinds
+from experiments.results.frames.columns import frame_columns
+from experiments.shipped import shipped_configurations
+from tests.ratchets.pinned import pinned
+
+REFERENCE = DOCS / "reference"
+
+
+@cache
+def written() -> dict[str, str]:
+    return written_pages()
+
+
+@pinned("typer", "pydantic")
+def test_the_reference_is_as_the_classes_say() -> None:
+    stale = [name for name, text in written().items() if not _is(DOCS / name, text)]
+    assert stale == [], f"not as the classes say: docs/{', docs/'.join(stale)}; run `make reference`"
+
+
+def test_every_page_of_the_reference_is_written_but_for_its_front_page() -> None:
+    found = {path.relative_to(DOCS).as_posix() for path in REFERENCE.rglob("*.md")}
+    assert found - {"reference/index.md"} == {name for name in written() if name != "gallery.md"}
+
+
+def test_every_part_key_column_field_and_configuration_has_its_place() -> None:
+    texts = written()
+    configuration = texts["reference/configuration.md"].replace("[[", "[").replace("]]", "]")
+    for name, kind in part_kinds().items():
+        for part in kind.registry.ours():
+            assert f"## `{part}`\n" in texts[f"reference/parts/{name}.md"]
+            assert f"[`{part}`]({name}.md#{part})" in texts["reference/parts/index.md"]
+    for key in Experiment.model_fields:
+        assert f"| `{key}` |" in configuration or f"## `[{key}]`\n" in configuration
+    for frame, columns in frame_columns().items():
+        assert f"## `{frame}`\n" in texts["reference/frames.md"]
+        for column in columns:
+            assert f"| `{column}` |" in texts["reference/frames.md"]
+    for field in SCHEMA.fields:
+        assert f"| `{field.line_name}` |" in texts["reference/log.md"]
+    for name in driftscale.__all__:
+        assert f"driftscale.{name}" in texts["reference/api.md"]
+    for item in shipped_configurations():
+        assert f"### `{item.name}`\n" in texts["gallery.md"]
+
+
+def test_a_page_renders_as_it_reads() -> None:
+    for name, page_text in written().items():
+        text = re.sub(r"^```.*?^```", "", page_text, flags=re.DOTALL | re.MULTILINE)
+        for line in CODE.sub("", text).removeprefix("<!--").splitlines():
+            assert "`" not in line, f"{name}: code that does not end: {line}"
+            assert not re.search(r"(?<!\\)<[A-Za-z/]", line), f"{name}: HTML: {line}"
+        for block in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
+            bars = {len(re.findall(r"(?<!\\)\|", row)) for row in block.splitlines()}
+            assert len(bars) == 1, f"{name}: a row has another number of cells: {block}"
+
+
+def test_pages_are_written_only_if_they_have_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "written_pages", written)
+    assert len(write_pages(tmp_path)) == len(written())
+    (tmp_path / "gallery.md").write_text("old")
+    assert write_pages(tmp_path) == [tmp_path / "gallery.md"]
+
+
+def test_text_is_escaped_where_markdown_would_read_it_as_something_else() -> None:
+    assert prose("*a* <b> _c_ d_e `<f> *g*`") == r"\*a\* \<b> \_c\_ d_e `<f> *g*`"
+    assert prose("further --seeds, and non--option") == "further `--seeds`, and non--option"
+    assert sentence("`code` it is") == "`code` it is."
+    assert paragraphs("One.\n\n* two\n  lines\n* three\n\n    x = 1") == [
+        "One.",
+        "* two lines\n* three",
+        "```text\nx = 1\n```",
+    ]
+    assert anchor("`[[arm]]`") == "arm"
+
+
+def test_a_table_has_no_empty_columns() -> None:
+    assert table(("a", "b"), [("1", ""), ("2", "")]) == "| a |\n|---|\n| 1 |\n| 2 |"
+    assert table(("a",), []) == ""
+    assert page("Title", "", "text").endswith("# Title\n\ntext\n")
+
+
+def _is(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text(encoding="utf-8") == text
