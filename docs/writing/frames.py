@@ -84,12 +84,17 @@ def _frame(name: str, columns: Mapping[str, Column]) -> Iterator[str]:
 
 
 def columns_table(columns: Mapping[str, Column], first: str = "column") -> str:
-    """A table of columns: meaning, unit, when a value is missing, and when the whole column is."""
+    """A table of columns: meaning, unit, and when a value is missing, or the whole column."""
     rows = [
-        (code(name), prose(column.meaning), prose(column.unit), prose(column.missing), prose(column.absent))
+        (code(name), prose(column.meaning), prose(column.unit), prose(_missing(column)))
         for name, column in columns.items()
     ]
-    return table((first, "meaning", "unit", "missing", "no such column"), rows)
+    return table((first, "meaning", "unit", "missing"), rows)
+
+
+def _missing(column: Column) -> str:
+    absent = f"no such column {column.absent}" if column.absent else ""
+    return "; ".join(filter(None, [column.missing, absent]))
 
 
 def _files() -> str:

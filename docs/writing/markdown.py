@@ -12,7 +12,7 @@ WRITTEN = "<!-- Written by `make reference` from the classes: change those, not 
 
 CODE = re.compile(r"`[^`]*`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
-QUOTED = re.compile(r'"[^"`]*"')
+QUOTED = re.compile(r'"[^"`\s]*"')
 
 
 def page(title: str, *blocks: str) -> str:

@@ -10,7 +10,7 @@ from experiments.part_facts import PartFacts, part_facts
 from experiments.part_kinds import PartKind, part_kinds
 from experiments.setting_facts import REQUIRED, UNSET, SettingFacts
 
-HEADINGS = ("type", "bounds", "default", "meaning")
+HEADINGS = ("type and bounds", "default", "meaning")
 """The columns of a table of settings, behind their names."""
 
 
@@ -73,8 +73,9 @@ def _rows(settings: Mapping[str, SettingFacts], parts: str, before: str) -> Iter
     for key, facts in settings.items():
         is_word = facts.default in (REQUIRED, UNSET)
         default = facts.default if is_word else code(facts.default)
-        about = prose(facts.about)
-        yield code(f"{before}{key}"), _type(facts, parts), _bounds(facts), default, about
+        about = quoted_as_code(facts.about)
+        kind = ": ".join(filter(None, [_type(facts, parts), _bounds(facts)]))
+        yield code(f"{before}{key}"), kind, default, about
         yield from _rows(facts.keys or {}, parts, f"{before}{key}.")
 
 
