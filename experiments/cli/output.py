@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from emulator.errors import printable
 
@@ -70,6 +70,22 @@ def wide_console() -> Console:
 
     console = Console()
     return console if console.is_terminal else Console(width=WIDTH_WITHOUT_TERMINAL)
+
+
+def text_console(file: IO[str]) -> Console:
+    """A console that writes tables of `WIDTH_WITHOUT_TERMINAL` letters into `file`, as text without styles.
+
+    Unlike others, it does so in a notebook too, where rich makes an output of all that it prints.
+    """
+    from rich.console import Console
+
+    return Console(
+        file=file,
+        width=WIDTH_WITHOUT_TERMINAL,
+        force_terminal=False,
+        force_jupyter=False,
+        color_system=None,
+    )
 
 
 def as_text(value: object) -> str:

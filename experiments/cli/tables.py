@@ -14,6 +14,7 @@ from rich.table import Table
 from experiments.cli.output import plain, wide_console
 from experiments.results.many_runs.rows import Section
 from experiments.results.many_runs.runs_table import (
+    folder_warnings,
     runs_horizon,
     runs_notes,
     runs_table,
@@ -32,14 +33,16 @@ from experiments.results.pages.folder_page import (
     names_alone,
     unfinished,
 )
+from experiments.results.pages.short_table import short_folder_tables, short_table
 from experiments.results.tables import all_tables
-from experiments.results.tables.cells import NOTHING
+from experiments.results.tables.cells import NOTHING, Cell
 from experiments.results.tables.notes import (
     as_warning,
     come_and_go_note,
     few_seeds_note,
     heard_note,
     horizon_note,
+    short_notes,
 )
 from experiments.results.tables.published_cells import OUTSIDE, scored_steps
 from experiments.results.tables.summary import Summary
@@ -61,10 +64,43 @@ def print_summary(summary: Summary) -> None:
             against = f", against {summary.reference_arm}" if how.is_against_reference else ""
             for caption, shown in table.with_captions(summary, as_printed=True):
                 _print_figures(console, f"{summary.name}: {caption}{against}", shown)
-            if note := how.note or table.note(summary):
+            if note := table.note(summary):
                 _note(console, note)
     if few_seeds := few_seeds_note(summary):
         _note(console, few_seeds)
+
+
+def print_short(
+    summary: Summary, arms: Sequence[str], report: Mapping[str, Any], console: Console | None = None
+) -> None:
+    """Print the warnings in short and one table; for the first arguments see `short_table`."""
+    console = console or wide_console()
+    _print_notes(console, short_notes(summary))
+    shown = short_table(summary, arms, report)
+    if shown is not None:
+        _print_in_lines(console, shown.title, shown.table)
+        _print_notes(console, shown.notes)
+
+
+def print_short_sections(
+    table: Mapping[str, Any], sections: Sequence[Section], console: Console | None = None
+) -> None:
+    """Print the warnings on many runs in short, and one table; the others are left to the page.
+
+    `table` is that of `build_table`.
+    """
+    console = console or wide_console()
+    _print_notes(console, folder_warnings(sections))
+    for shown in short_folder_tables(table, sections):
+        _print_in_lines(console, shown.title, shown.table)
+        _print_notes(console, shown.notes)
+
+
+def print_findings(lines: Sequence[str]) -> None:
+    """Print each finding on a line of its own, which only a terminal breaks."""
+    console = wide_console()
+    for line in lines:
+        console.print(plain(line), soft_wrap=not console.is_terminal)
 
 
 def print_path(what: str, path: Path) -> None:
@@ -99,9 +135,13 @@ def print_sections(table: dict[str, Any], sections: Sequence[Section]) -> None:
         )
 
 
-def print_section(section: Section) -> None:
-    """Print a table of many runs, with its notes."""
+def print_section(section: Section, *, with_notes: bool = True) -> None:
+    """Print a table of many runs with its notes, or with those alone without which it should not be read."""
     console = wide_console()
+    if not with_notes:
+        _print_notes(console, [runs_horizon(section), *folder_warnings([section])])
+        _print_figures(console, section.name, runs_table(section, in_terminal=True))
+        return
     for note in (runs_horizon(section), *runs_warnings(section)):
         _note(console, note)
     _print_figures(console, section.name, runs_table(section, in_terminal=True))
@@ -149,6 +189,25 @@ def _bracketed(lines: Sequence[str]) -> str:
 def _note(console: Console, text: str) -> None:
     console.print(plain(text, style="dim"))
     console.print()
+
+
+def _print_notes(console: Console, notes: Sequence[str]) -> None:
+    """Print the notes, and an empty line if there are any."""
+    for note in notes:
+        console.print(plain(note, style="dim"))
+    if notes:
+        console.print()
+
+
+def _print_in_lines(console: Console, title: str, shown: TextTable) -> None:
+    """Print a table with each figure beside its interval; above it, where the terminal is too narrow."""
+    beside = TextTable(
+        shown.headings,
+        [(arm, [Cell(" ".join(cell.lines)) for cell in cells]) for arm, cells in shown.rows],
+        shown.num_keys,
+    )
+    is_narrow = len(_fitting(beside, console.width)) > 1
+    _print_figures(console, title, shown if is_narrow else beside)
 
 
 def _print_figures(console: Console, title: str, shown: TextTable) -> None:

@@ -30,7 +30,7 @@ sections are computed from the logs. Version 2 added `failed`, `steps` and `scor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,10 +65,25 @@ def run_directories(folder: Path) -> list[RunDirectory]:
     return [RunDirectory(path_below(folder, name, is_folder=True)) for name in names]
 
 
-def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
+def recorded_finished(directory: RunDirectory) -> Finished:
+    """`finished` of the summary of a run directory; without a summary, no run has finished."""
+    path = directory.summary_path
+    return _RecordedSummary.read(path).finished if path.is_file() else NOTHING_FINISHED
+
+
+def build_table(
+    name: str,
+    directories: Sequence[RunDirectory],
+    finished_in: Callable[[RunDirectory], Finished] = recorded_finished,
+) -> Table:
     """The table over these run directories, in the order of their folders' names.
 
     A run directory without a finished run has a column, but no figures. `write_table` adds the sections.
+
+    Args:
+        name: The heading of the table.
+        directories: The run directories.
+        finished_in: Returns the figures of the finished runs of a run directory (`Summary.finished`).
     """
     experiments = []
     arms: dict[str, None] = {}
@@ -79,7 +94,7 @@ def build_table(name: str, directories: Sequence[RunDirectory]) -> Table:
         report = directory.experiment()["report"]
         names = directory.arms()
         arms.update(dict.fromkeys(names))
-        finished = _finished(directory)
+        finished = finished_in(directory)
         marked = marked_by_drift(finished)
         apart = {entry.seed for entry in marked}
         experiments.append(
@@ -207,9 +222,3 @@ class _RecordedSummary(JsonTable, extra="ignore"):
 
     version: Annotated[int, AfterValidator(_refuse_other_version)]
     finished: Finished
-
-
-def _finished(directory: RunDirectory) -> Finished:
-    """`finished` of the summary; without a summary, no run has finished, and it has no arms."""
-    path = directory.summary_path
-    return _RecordedSummary.read(path).finished if path.is_file() else NOTHING_FINISHED

@@ -15,6 +15,7 @@ import numpy as np
 from emulator.arrays import Floats, Ints
 from emulator.errors import naming
 from emulator.storage.own_files import open_file
+from experiments.results.reading.configured_arms import headline_arm
 from experiments.results.reading.deciding import run_identities
 from experiments.results.reading.differing_keys import Path as KeyPath
 from experiments.results.reading.differing_keys import key_values, leaves
@@ -196,6 +197,11 @@ class MeasuredDirectory:
     def arms(self) -> list[str]:
         """The names of the arms in the configured order; the first is the reference arm."""
         return [arm["name"] for arm in self.experiment["arm"]]
+
+    @property
+    def headline(self) -> str | None:
+        """The arm of its report's headline; None for a headline on all arms."""
+        return headline_arm(self.experiment)
 
     @property
     def has_reference(self) -> bool:

@@ -88,6 +88,7 @@ class SectionMember:
         swept: The keys of the sweep that it is a cell of, with their values; empty if it is of none.
         command: The command that began its runs, as a shell takes it; None if it was not recorded.
         order: The values of swept keys in the order given, as far as it was recorded.
+        headline: The arm of its report's headline; None for a headline on all arms.
     """
 
     name: str
@@ -95,6 +96,7 @@ class SectionMember:
     swept: Mapping[str, Any]
     command: str | None
     order: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    headline: str | None = None
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,11 @@ class Section:
     rows: list[Row]
     notes: list[str]
     members: list[SectionMember]
+
+    @property
+    def headlines(self) -> set[str]:
+        """The arms of the headlines of its directories."""
+        return {member.headline for member in self.members if member.headline is not None}
 
     def as_json(self) -> dict[str, object]:
         """The entry in `table.json`."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from emulator.errors import shorten
+from emulator.errors import abbreviated, shorten
 from experiments.results.many_runs.rows import Row, Section
 from experiments.results.reading.differing_keys import short_names
 from experiments.results.reading.recorded import REFERENCE, Target, written
@@ -24,6 +24,7 @@ from experiments.results.tables.notes import (
     MOVES,
     OFFLINE_CLIENTS_HEARD,
     as_warning,
+    heard_mark,
 )
 from experiments.results.tables.published_cells import OUTSIDE, compared
 from experiments.results.tables.table import REFERENCE_CELL, Column, TextTable, any_measured, column_cells
@@ -69,6 +70,34 @@ def runs_table(section: Section, *, in_terminal: bool = False) -> TextTable:
         ("bytes sent", column_cells(bytes_scale, [row.total_bytes for row in rows])),
         *_drift(rows),
     ]
+    by_row = zip(rows, zip(*(cells for _, cells in columns), strict=True), strict=True)
+    return TextTable(
+        headings=[heading for heading, _ in columns],
+        rows=[(row.arm, list(cells)) for row, cells in by_row],
+        num_keys=len(keys),
+    )
+
+
+def short_runs_table(sections: Sequence[Section]) -> TextTable:
+    """One table of all sections: what tells the rows apart, mean accuracy, and gains.
+
+    Of one section, the rows are told apart by the keys in which configurations differ; of several, by their
+    run directories. Where no arm is compared with a reference arm, differences from the first directory are
+    in the place of gains. Intervals are those of gains and differences alone, and p-values are left out.
+    """
+    rows = [row for section in sections for row in section.rows]
+    if len(sections) == 1:
+        keys = _keys(sections[0], with_numbers=False)
+    else:
+        keys = [("experiment", [Cell(_directories(row.directories)) for row in rows])]
+    differences = [column for section in sections for column in _difference(section)]
+    accuracies = column_cells(percent_scale, [row.mean_accuracy for row in rows])
+    columns = [*keys, ("mean accuracy", [Cell(cell.figure) for cell in accuracies])]
+    if len(sections) == 1 and differences and all(row.gain_pp is None for row in rows):
+        columns += [(heading, list(map(_short, cells))) for heading, cells in differences]
+    else:
+        gains = [_difference_cell(row.gain_pp, row, absent=REFERENCE_CELL) for row in rows]
+        columns.append(("gain", list(map(_short, gains))))
     by_row = zip(rows, zip(*(cells for _, cells in columns), strict=True), strict=True)
     return TextTable(
         headings=[heading for heading, _ in columns],
@@ -156,6 +185,25 @@ def section_heard_note(section: Section) -> str | None:
     return f"Offline clients heard: in rows of {', '.join(arms)}. {OFFLINE_CLIENTS_HEARD}" if arms else None
 
 
+def folder_warnings(sections: Sequence[Section]) -> list[str]:
+    """The limits of the comparisons of all sections in short; one that several share is stated once."""
+    by_text: dict[str, list[str]] = {}
+    for section in sections:
+        for text in _limits(section):
+            by_text.setdefault(text, []).append(section.name)
+    rows = [row for section in sections for row in section.rows]
+    heard = heard_mark(list(dict.fromkeys(row.arm for row in rows if row.offline_clients_heard)))
+    few = any(len(row.seed_ids) < FEWEST_SEEDS for row in rows)
+    return [
+        *(
+            as_warning(text if len(sections) == 1 else f"{abbreviated(names, ', ')}: {text}")
+            for text, names in by_text.items()
+        ),
+        *([heard] if heard else []),
+        *([FEW_SEEDS.format("")] if few else []),
+    ]
+
+
 def runs_horizon(section: Section) -> str:
     """A note on the stretch of virtual time that the section compares."""
     horizon = section.horizon
@@ -168,21 +216,26 @@ def runs_horizon(section: Section) -> str:
 
 def runs_warnings(section: Section) -> list[str]:
     """The limits of the section's comparison."""
-    return [as_warning(text) for text in (*section.notes, *section.horizon.warnings())]
+    return list(map(as_warning, _limits(section)))
 
 
-def _keys(section: Section) -> list[NamedCells]:
+def _limits(section: Section) -> list[str]:
+    """The limits of the section's comparison, as clauses without a full stop."""
+    return [*section.notes, *section.horizon.warnings()]
+
+
+def _keys(section: Section, *, with_numbers: bool = True) -> list[NamedCells]:
     """The columns that tell the rows apart: their number, the run directory where it is needed, the keys.
 
-    The number is there if a row is identical to an earlier one, the number of seeds if it is not the same
-    everywhere.
+    The number is there if a row is identical to an earlier one, unless `with_numbers` is false; the number of
+    seeds if it is not the same everywhere.
     """
     rows = section.rows
     columns = _key_columns(section)
     shown = set(zip([row.arm for row in rows], *(cells for _, cells in columns), strict=True))
     if len(shown) < len(rows):
         columns.insert(0, ("run directory", [Cell(_directories(row.directories)) for row in rows]))
-    if _identical(rows):
+    if with_numbers and _identical(rows):
         columns.insert(0, ("row", [Cell(str(number)) for number in range(1, len(rows) + 1)]))
     if len({len(row.seed_ids) for row in rows}) > 1:
         columns.append(("seeds", [Cell(str(len(row.seed_ids))) for row in rows]))
@@ -223,6 +276,11 @@ def _difference_cell(difference: Difference | None, row: Row, *, absent: Cell) -
     if num_seeds in (0, len(row.seed_ids)):
         return shown
     return _with_note(shown, f"over {num_seeds} seed{'s' if num_seeds > 1 else ''}")
+
+
+def _short(cell: Cell) -> Cell:
+    """The figure and its interval, without the values of single seeds, which stand after dots."""
+    return Cell(cell.figure, cell.interval if cell.interval.startswith("[") else "")
 
 
 def _with_note(cell: Cell, note: str) -> Cell:

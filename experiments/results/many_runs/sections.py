@@ -126,7 +126,14 @@ def _section(name: str, directories: Sequence[MeasuredDirectory], horizon: Horiz
         ],
         notes=limits,
         members=[
-            SectionMember(directory.name, directory.arms, directory.swept, directory.command, directory.order)
+            SectionMember(
+                directory.name,
+                directory.arms,
+                directory.swept,
+                directory.command,
+                directory.order,
+                directory.headline,
+            )
             for directory in directories
         ],
     )

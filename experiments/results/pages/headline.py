@@ -71,7 +71,7 @@ def sentences(summary: Summary) -> list[str]:
         return [f"{reference.arm} ends at {final}; no other arm has finished a seed to compare with it."]
     if any(row["gain_pp"] is None or row["gain_pp"].mean is None for row in rows):
         return ["The runs have no stretch of virtual time in common: nothing can be compared."]
-    ordered = sorted(rows, key=_gain, reverse=True)
+    ordered = sorted(rows, key=gain_of, reverse=True)
     gains = [_gain_sentence(row, reference.arm) for row in ordered if row.arm != summary.headline]
     first = [] if summary.headline is None else _on_one_arm(summary)
     if not summary.horizon.is_of_different_data:
@@ -89,36 +89,37 @@ def _on_one_arm(summary: Summary) -> list[str]:
     is_known = best is not None and best.mean is not None
     chosen = summary.comparison.once(best_without_clusters)
     of_those = f" of those finished; {chosen.omission}" if chosen.unfinished else ""
-    beside = [] if gain is None else [f"{_beside(gain)} {reference_arm}"]
+    clauses = [] if gain is None else [f"{beside(gain)} {reference_arm}"]
     if is_known and best.over == reference_arm:
-        beside = [_beside_best(best, f"{best.over}, which is also {BEST}", of_those)]
+        clauses = [beside_best(best, f"{best.over}, which is also {BEST}", of_those)]
     elif is_known:
-        beside.append(_beside_best(best, f"{best.over}, {BEST}", of_those))
+        clauses.append(beside_best(best, f"{best.over}, {BEST}", of_those))
     first = ", the first arm," if gain is None else ""
     mean = show_estimate(row["mean_accuracy"], percent_scale(0.0)).figure
-    text = f"{name}{first} has a mean accuracy of {mean}{', ' if beside else ''}{' and '.join(beside)}."
+    text = f"{name}{first} has a mean accuracy of {mean}{', ' if clauses else ''}{' and '.join(clauses)}."
     if best is not None and not is_known:
         text += f" Its gain over {BEST} is not known{f': {chosen.omission}' if chosen.unfinished else ''}."
     if after is None:
         return [text]
-    return [text, f"After the mass event, {name} is {_beside(after)} {reference_arm}."]
+    return [text, f"After the mass event, {name} is {beside(after)} {reference_arm}."]
 
 
-def _gain(row: Row) -> float:
+def gain_of(row: Row) -> float:
+    """The gain of an arm over the reference arm, which must be known."""
     mean: float = row["gain_pp"].mean
     return mean
 
 
 def _gain_sentence(row: Row, reference_arm: str) -> str:
     mean = show_estimate(row["mean_accuracy"], percent_scale(0.0)).figure
-    sentence = f"{row.arm} has a mean accuracy of {mean}, {_beside(row['gain_pp'])} {reference_arm}"
+    sentence = f"{row.arm} has a mean accuracy of {mean}, {beside(row['gain_pp'])} {reference_arm}"
     after = row["gain_after_drift_pp"]
     return (
-        f"{sentence}, and {_beside(after)} it after the mass event." if after is not None else f"{sentence}."
+        f"{sentence}, and {beside(after)} it after the mass event." if after is not None else f"{sentence}."
     )
 
 
-def _beside(gain: Gain) -> str:
+def beside(gain: Gain) -> str:
     """The gain in words, such as "2.1 pp above"; the caller appends the name of the reference arm."""
     assert gain.mean is not None
     if gain.ci95 is not None and gain.ci95[0] <= 0 <= gain.ci95[1]:
@@ -132,7 +133,7 @@ def _beside(gain: Gain) -> str:
     return f"{abs(gain.mean):.1f} pp [{near:.1f}, {far:.1f}] {direction}"
 
 
-def _beside_best(gain: GainOverBest, best: str, of_those: str) -> str:
+def beside_best(gain: GainOverBest, best: str, of_those: str) -> str:
     """The same of a gain over the best of several baselines, whose choice its interval does not account for.
 
     It is "above" only if the arm is shown to be above each of the baselines, and "below" only if the interval
@@ -143,7 +144,7 @@ def _beside_best(gain: GainOverBest, best: str, of_those: str) -> str:
         but = f"but not measurably above {', '.join(gain.not_above)}"
         return f"not measurably above {BEST} ({_shown(gain)} over {gain.over}, {but}){of_those}"
     is_measurable = gain.ci95_joint is None or gain.ci95_joint[1] < 0 or (gain.ci95 or (0.0, 0.0))[0] > 0
-    stated = _beside(gain) if is_measurable else f"not measurably above ({_shown(gain)})"
+    stated = beside(gain) if is_measurable else f"not measurably above ({_shown(gain)})"
     return f"{stated} {best}{of_those}"
 
 

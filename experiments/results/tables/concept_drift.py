@@ -98,11 +98,12 @@ def _on_page(report: Report) -> Shown | None:
     if not is_known(finished):
         return None
     names = [name for name in report.order if name in finished.arms]
-    cells = _cells(report, names)
+    settings = report.experiment["report"]
+    cells = _cells(finished, names, settings)
     agreed = [_agreement(cells[figure], heading) for figure, heading in zip(COMPARED, HEADINGS, strict=True)]
     known = [sentence for sentence in agreed if sentence is not None]
     notes = [_note(report, has_published=bool(known)), *filter(None, known)]
-    return Shown([NotedTable("", _table(finished, names, cells), notes)])
+    return Shown([NotedTable("", accuracy_table(finished, names, settings), notes)])
 
 
 def _agreement(cells: Mapping[str, Mapping[str, Any] | None], heading: str) -> str | None:
@@ -111,10 +112,9 @@ def _agreement(cells: Mapping[str, Mapping[str, Any] | None], heading: str) -> s
     return None if found is None else agreement_sentence(heading.capitalize(), found)
 
 
-def _cells(report: Report, names: Sequence[str]) -> Cells:
-    arms = report.summary.finished.arms
-    marked = {entry.seed for entry in marked_by_drift(report.summary.finished)}
-    settings = report.experiment["report"]
+def _cells(finished: Finished, names: Sequence[str], settings: Mapping[str, Any]) -> Cells:
+    arms = finished.arms
+    marked = {entry.seed for entry in marked_by_drift(finished)}
     return {
         figure: {
             name: beside_published(
@@ -126,7 +126,12 @@ def _cells(report: Report, names: Sequence[str]) -> Cells:
     }
 
 
-def _table(finished: Finished, names: Sequence[str], cells: Cells) -> TextTable:
+def accuracy_table(finished: Finished, names: Sequence[str], settings: Mapping[str, Any]) -> TextTable:
+    """A row for each of the arms `names`: each accuracy, its published value and the difference, and models.
+
+    `settings` is the table `[report]` of the configuration.
+    """
+    cells = _cells(finished, names, settings)
     headings = [text for heading in HEADINGS for text in (f"{heading} (%)", "published", "difference")]
     rows = []
     for name in names:

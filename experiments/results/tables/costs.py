@@ -60,19 +60,13 @@ TRAINED_SAMPLES = (
 NOTE = (
     "Per run of one seed, up to the horizon; virtual time and wall time are those of whole runs. Download "
     "and upload are training traffic; control is reports and client requests with the models that they "
-    "need, both ways. Wall time is how long the emulation took on its machine. Clusters are those that "
+    "need, both ways. Wall time is longer if runs share the machine (--jobs). Clusters are those that "
     "exist at the horizon, also empty ones: what splits, merges and re-clusterings have left. Moves are "
     "clients that changed their cluster one by one. Models trained per visit are what clients uploaded for "
     "training, in models, per completed visit; packets that were sent again and uploads that were cut "
     "short count too, so that it is an upper bound where there were any. Waiting for responses is the "
     "virtual time in which no visit was out: rounds waited for reports, for responses to requests, and "
     f"until enough clients were online. {TRAINED_SAMPLES}"
-)
-NOTE_IN_TERMINAL = (
-    "Costs are per run, up to the horizon; virtual time and wall time are those of whole runs. Download and "
-    "upload are of training; control is reports and client requests with the models that they need, both "
-    "ways. Clusters are those that exist at the horizon, also empty ones. Wall time is longer if other runs "
-    f"share the machine, as with --jobs. {TRAINED_SAMPLES}"
 )
 
 RECLUSTERINGS = Column("global_reclusterings", "global re-clusterings", count_scale)
@@ -267,9 +261,7 @@ TABLE = Table(
         Column("wall_s", "wall time", time_scale),
     ),
     note=lambda summary: NOTE,
-    in_terminal=InTerminal(
-        "cost, mean over seeds", has_intervals=False, in_notebook=True, note=NOTE_IN_TERMINAL
-    ),
+    in_terminal=InTerminal("cost, mean over seeds", has_intervals=False, in_notebook=True),
     in_many_runs=InManyRuns(
         keys=("trained_samples_per_client",),
         columns=(TRAINED,),

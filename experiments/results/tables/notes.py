@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from experiments.results.drawing.arms import Arm
 from experiments.results.statistics.intervals import FEWEST_SEEDS
+from experiments.results.statistics.marked_seeds import marked_clause
 from experiments.results.statistics.scales import time_scale
 from experiments.results.tables.summary import Summary
 
@@ -71,10 +72,27 @@ def few_seeds_note(summary: Summary) -> str | None:
     return FEW_SEEDS.format(DOTS if 2 in counts else "")
 
 
+def heard_mark(arms: Sequence[str]) -> str | None:
+    """A sentence that names the arms in which offline clients are heard; None if there are none."""
+    return f"Offline clients heard: {', '.join(arms)}." if arms else None
+
+
 def heard_note(summary: Summary) -> str | None:
-    """A note that marks the arms in which offline clients are heard; None if there are none."""
-    arms = ", ".join(summary.offline_clients_heard)
-    return f"Offline clients heard: {arms}. {OFFLINE_CLIENTS_HEARD}" if arms else None
+    """The same with what it means."""
+    mark = heard_mark(summary.offline_clients_heard)
+    return None if mark is None else f"{mark} {OFFLINE_CLIENTS_HEARD}"
+
+
+def short_notes(summary: Summary) -> list[str]:
+    """The notes that no table of the summary should be read without, each in a sentence.
+
+    Where no arm is compared, they are those on marked seeds alone.
+    """
+    marked = marked_clause([seed.as_json() for seed in summary.marked_seeds])
+    notes = list(map(as_warning, summary.warnings() if summary.rows else filter(None, [marked])))
+    heard = heard_mark(summary.offline_clients_heard)
+    few = min((len(arm.runs) for arm in summary.compared), default=FEWEST_SEEDS) < FEWEST_SEEDS
+    return [*notes, *([heard] if heard else []), *([FEW_SEEDS.format("")] if few else [])]
 
 
 def come_and_go_note(summary: Summary) -> str | None:

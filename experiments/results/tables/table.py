@@ -245,14 +245,12 @@ class InTerminal:
         is_against_reference: Whether the title ends with the name of the reference arm.
         has_intervals: Whether its intervals are shown.
         in_notebook: Whether a notebook shows it too.
-        note: The note below it, if it differs from that of the page.
     """
 
     caption: str
     is_against_reference: bool = False
     has_intervals: bool = True
     in_notebook: bool = False
-    note: str = ""
 
 
 @dataclass(frozen=True)

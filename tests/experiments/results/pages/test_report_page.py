@@ -5,9 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import tomli_w
 
 from emulator.errors import InputError
+from experiments.cli import tables
 from experiments.results.pages import write_report
+from experiments.results.tables.summary import summarise_directory
 from tests.experiments.synthetic_runs import a_directory, a_run, realistic_directory, store
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -206,6 +209,20 @@ def test_what_was_compared_stands_before_the_tables_with_its_warnings(tmp_path):
     assert "Compared up to 20.0 s of virtual time (global, seed 0, ended there)" in page
     assert "Warning: the horizon is 20.0 s instead of the 60.0 min of report.horizon_s" in page
     assert page.index("Compared up to") < page.index("Accuracy over time")
+
+
+def test_every_note_that_the_terminal_explains_with_is_on_the_page(tmp_path, monkeypatch):
+    directory = realistic_directory(tmp_path, seeds=2, rounds=40, clients=20)
+    experiment = directory.experiment()
+    experiment["report"]["targets"] = [0.5, "reference"]
+    experiment["arm"][0]["baseline"] = True
+    directory.experiment_path.write_text(tomli_w.dumps(experiment), encoding="utf-8")
+    notes = []
+    monkeypatch.setattr(tables, "_note", lambda console, text: notes.append(text))
+    tables.print_summary(summarise_directory(directory, directory.finished_runs()))
+    page = text_of(directory)
+    assert len(notes) > 8
+    assert [note for note in notes if " ".join(note.split()) not in page] == []
 
 
 def test_joint_intervals_are_given_where_several_arms_are_compared(tmp_path):

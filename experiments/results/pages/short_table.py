@@ -1,0 +1,160 @@
+"""One table that answers whether it pays: of a run directory, or of a folder of them.
+
+The terminal prints it, and a notebook shows it. Its figures are those of the pages, which have more columns
+and the notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from experiments.results.many_runs.rows import Section
+from experiments.results.many_runs.runs_table import short_runs_table
+from experiments.results.pages.folder_page import (
+    accuracy_cell,
+    arms_with_runs,
+    columns_with_drift,
+    has_published,
+    is_in_matrices,
+    marked_notes,
+    names_alone,
+)
+from experiments.results.pages.headline import OMITTING
+from experiments.results.statistics.intervals import GainOverBest
+from experiments.results.statistics.scales import time_scale
+from experiments.results.tables import accuracy, baselines
+from experiments.results.tables.cells import Cell
+from experiments.results.tables.concept_drift import accuracy_table
+from experiments.results.tables.published_cells import scored_steps
+from experiments.results.tables.summary import Summary
+from experiments.results.tables.table import Column, NotedTable, TextTable
+
+MEANS = ("mean_accuracy", "final_accuracy")
+"""The columns that are shown without intervals: those of gains say whether arms differ."""
+
+MOST_ROWS = 40
+"""Most rows that are shown of a table of many runs."""
+
+NOT_ABOVE_ALL = "* not measurably above every arm without clusters"
+
+
+def short_table(summary: Summary, arms: Sequence[str], report: Mapping[str, Any]) -> NotedTable | None:
+    """The table of a run directory; None if it has nothing to show.
+
+    Its columns are mean accuracy, gain over the reference arm and, if there are baselines, over the best of
+    them, and final accuracy. Where the trace knows its concepts, they are the accuracies without and with
+    drift cells, beside published ones, and the models sent.
+
+    Args:
+        summary: The figures.
+        arms: The names of all arms in the configured order.
+        report: The table `[report]` of the configuration, which may have published values.
+    """
+    if summary.finished.scored_steps is not None:
+        return _of_drift(summary, arms, report)
+    return _of_gains(summary) if summary.rows else None
+
+
+def _of_gains(summary: Summary) -> NotedTable:
+    columns = {column.key: column for column in accuracy.TABLE.shown_columns(summary)}
+    shown = [columns["mean_accuracy"], columns["gain_pp"]]
+    if summary.comparison.has_baselines:
+        of_baselines = baselines.TABLE.shown_columns(summary)
+        shown += [column for column in of_baselines if column.key == "gain_over_best_pp"]
+    shown.append(columns["final_accuracy"])
+    cells = [_cells(column, summary) for column in shown]
+    table = TextTable(
+        [column.heading for column in shown],
+        [(row.arm, [of_column[index] for of_column in cells]) for index, row in enumerate(summary.rows)],
+    )
+    horizon_s = summary.horizon.horizon_s
+    has_intervals = any(row["mean_accuracy"].ci95 for row in summary.rows)
+    title = (
+        f"{summary.name}: up to {time_scale(horizon_s)(horizon_s)} of virtual time"
+        f"{'; 95 % intervals of gains in brackets' if has_intervals and len(summary.rows) > 1 else ''}"
+    )
+    is_marked = any(cell.note for of_column in cells for cell in of_column)
+    return NotedTable(title, table, [NOT_ABOVE_ALL] if is_marked else [])
+
+
+def _cells(column: Column, summary: Summary) -> list[Cell]:
+    """The cells of a column; that of an arm that is above the best baseline alone has a star as its note."""
+    return [
+        replace(
+            cell,
+            interval=cell.interval if column.key not in MEANS and cell.interval.startswith("[") else "",
+            note="*" if _is_above_the_best_alone(row[column.key]) else "",
+        )
+        for row, cell in zip(summary.rows, column.cells(summary.rows), strict=True)
+    ]
+
+
+def _is_above_the_best_alone(gain: object) -> bool:
+    """Whether a gain over the best baseline is measurable, and that over another baseline is not."""
+    if not isinstance(gain, GainOverBest) or gain.ci95 is None:
+        return False
+    return gain.ci95[0] > 0 and bool(gain.not_above)
+
+
+def _of_drift(summary: Summary, arms: Sequence[str], report: Mapping[str, Any]) -> NotedTable:
+    names = [name for name in arms if name in summary.finished.arms]
+    whole = accuracy_table(summary.finished, names, report)
+    has_published = any(cells[1].figure for _, cells in whole.rows)
+    kept = [0, *((1, 2) if has_published else ()), 3, len(whole.headings) - 1]
+    table = TextTable(
+        [whole.headings[column] for column in kept],
+        [(arm, [Cell(cells[column].figure) for column in kept]) for arm, cells in whole.rows],
+    )
+    steps = scored_steps(summary.finished.steps, summary.finished.scored_steps)
+    scored = f"; {steps} were scored" if steps else ""
+    return NotedTable(
+        f"{summary.name}: accuracy by data step, mean ± standard deviation over seeds{scored}", table
+    )
+
+
+def short_folder_tables(table: Mapping[str, Any], sections: Sequence[Section]) -> list[NotedTable]:
+    """The tables of a folder: usually one, with mean accuracies and gains.
+
+    Where the traces of several experiments know their concepts, there is one of their accuracies omitting
+    drift, and the other experiments, if there are any, have the one of gains.
+
+    Args:
+        table: The table of the folder (`build_table`).
+        sections: Its sections.
+    """
+    scored = columns_with_drift(table, names_alone(table, sections))
+    others = [section for section in sections if not is_in_matrices(section, scored)]
+    found = []
+    if len(scored) > 1:
+        title = f"{table['name']}: accuracy (%) omitting drift, mean ± standard deviation over seeds"
+        if has_published(table):
+            title += "; in brackets the published value, and ours minus it"
+        found.append(NotedTable(title, _matrix(table, scored), marked_notes(table, scored)))
+    if others:
+        found.append(_of_sections(table["name"], others))
+    return found
+
+
+def _matrix(table: Mapping[str, Any], scored: Sequence[str]) -> TextTable:
+    """The accuracies omitting drift of the arms that have run, in each of the experiments `scored`."""
+    rows = []
+    for arm in arms_with_runs(table):
+        lines = [accuracy_cell(table, OMITTING, arm, column) for column in scored]
+        cells = [Cell(first, "\n".join(f"({line})" for line in others)) for first, *others in lines]
+        rows.append((arm, cells))
+    return TextTable(list(scored), rows)
+
+
+def _of_sections(name: str, sections: Sequence[Section]) -> NotedTable:
+    whole = short_runs_table(sections)
+    shown = replace(whole, rows=whole.rows[:MOST_ROWS])
+    has_intervals = any(cell.interval for _, cells in shown.rows for cell in cells)
+    brackets = "; 95 % intervals in brackets" if has_intervals else ""
+    left_out = len(whole.rows) - len(shown.rows)
+    return NotedTable(
+        f"{name}: mean accuracy over virtual time, and gains{brackets}",
+        shown,
+        [f"{left_out:,} more rows are in table.html."] if left_out else [],
+    )

@@ -1,0 +1,131 @@
+"""The one table of a run directory, and of a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from experiments.results.many_runs.folder_table import build_sections, build_table
+from experiments.results.pages import short_table as module
+from experiments.results.pages.short_table import short_folder_tables, short_table
+from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.tables.summary import summarise
+from experiments.results.tables.table import NotedTable
+from tests.experiments.results.many_runs.test_sections import ONE, OTHER, a_measured
+from tests.experiments.results.pages.test_headline import (
+    BASELINES,
+    FIELDING,
+    GLOBAL,
+    PRIOR,
+    an_arm,
+    drifting_arm,
+)
+
+
+def shown(runs: list[FinishedRun], report: dict[str, Any] | None = None, **settings: Any) -> NotedTable:
+    summary = summarise(runs, name="x", window=1, reference_arm="global", **settings)
+    table = short_table(summary, ["global", "prior", "fielding"], report or {})
+    assert table is not None
+    return table
+
+
+def lines_of(table: NotedTable) -> dict[str, list[str]]:
+    """The cells of each arm, each in one line."""
+    return {arm: [" ".join(cell.lines) for cell in cells] for arm, cells in table.table.rows}
+
+
+def test_it_has_mean_accuracy_gains_and_final_accuracy_with_the_intervals_of_gains() -> None:
+    table = shown(GLOBAL + FIELDING)
+    assert table.title == "x: up to 30.0 s of virtual time; 95 % intervals of gains in brackets"
+    assert table.table.headings == ["mean accuracy", "gain", "final accuracy"]
+    assert lines_of(table) == {
+        "global": ["37.5 %", "reference", "50.0 %"],
+        "fielding": ["47.5 %", "+10.0 pp [+10.0, +10.0]", "70.0 %"],
+    }
+    assert not table.notes
+
+
+def test_with_baselines_it_has_the_gain_over_the_best_and_marks_one_over_that_alone() -> None:
+    """Over prior 5 pp in each seed; over global 12, 0, 12 pp, whose interval is wide."""
+    runs = an_arm("global", 0.46, 0.7, 0.46) + FIELDING + an_arm("prior", 0.6, 0.6, 0.6)
+    table = shown(runs, configured=BASELINES)
+    assert table.table.headings[2] == "over the best without clusters"
+    assert lines_of(table)["fielding"][2] == "+5.0 pp [+5.0, +5.0] *"
+    assert lines_of(table)["prior"][2] == "the best"
+    assert table.notes == ["* not measurably above every arm without clusters"]
+    assert not shown(GLOBAL + FIELDING + PRIOR, configured=BASELINES).notes
+
+
+def test_with_one_seed_or_two_no_interval_is_promised() -> None:
+    for seeds in (1, 2):
+        table = shown(GLOBAL[:seeds] + FIELDING[:seeds])
+        assert table.title == "x: up to 30.0 s of virtual time"
+        assert lines_of(table)["fielding"] == ["47.5 %", "+10.0 pp", "70.0 %"]
+
+
+def test_where_the_trace_knows_its_concepts_it_has_the_accuracies_beside_published_ones() -> None:
+    runs = drifting_arm("global", 0.5, 0.5) + drifting_arm("fielding", 0.75, 0.75)
+    table = shown(runs)
+    assert table.title == "x: accuracy by data step, mean ± standard deviation over seeds"
+    assert table.table.headings == ["omitting drift (%)", "including drift (%)", "models sent"]
+    assert lines_of(table)["fielding"] == ["75.00 ± 0.00", "37.50 ± 0.00", "10 (1.00x)"]
+    published = shown(runs, {"published": {"accuracy_omitting_drift": {"fielding": [74.0, 1.0]}}})
+    assert published.table.headings[1:3] == ["published", "difference"]
+    assert lines_of(published)["fielding"][:3] == ["75.00 ± 0.00", "74.00 ± 1.00", "+1.00"]
+    assert lines_of(published)["global"][:3] == ["50.00 ± 0.00", "", ""]
+
+
+def test_without_a_run_of_the_reference_arm_there_is_none_unless_concepts_are_known() -> None:
+    summary = summarise(FIELDING, name="x", window=1, reference_arm="global")
+    assert short_table(summary, ["global", "fielding"], {}) is None
+    of_drift = shown(drifting_arm("fielding", 0.75))
+    assert list(lines_of(of_drift)) == ["fielding"]
+
+
+# -- of a folder --------------------------------------------------------------------------------------------
+
+
+def of_folder(folder: Path) -> list[NotedTable]:
+    directories = [RunDirectory(path) for path in sorted(folder.iterdir())]
+    return short_folder_tables(build_table("x", directories), build_sections(directories))
+
+
+def test_the_cells_of_a_sweep_are_one_table_told_apart_by_the_swept_keys(tmp_path: Path) -> None:
+    for number, accuracies in ((5, ONE), (10, OTHER)):
+        values = {"round.participants": number}
+        arms = {"global": ONE, "fielding": accuracies}
+        a_measured(tmp_path / f"{number}", arms, swept=values, round={"participants": number})
+    [table] = of_folder(tmp_path)
+    assert table.title == "x: mean accuracy over virtual time, and gains; 95 % intervals in brackets"
+    assert table.table.headings == ["participants", "mean accuracy", "gain"]
+    rows = [(arm, *(" ".join(cell.lines) for cell in cells)) for arm, cells in table.table.rows]
+    assert sorted(rows) == [
+        ("fielding", "10", "64.0 %", "+4.0 pp [-1.0, +9.0]"),
+        ("fielding", "5", "60.0 %", "identical"),
+        ("global", "10", "60.0 %", "reference"),
+        ("global", "5", "60.0 %", "reference"),
+    ]
+
+
+def test_experiments_with_other_traces_are_one_table_told_apart_by_their_names(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        a_measured(tmp_path / name, {"global": ONE, "fielding": OTHER}, trace={"source": name})
+    [table] = of_folder(tmp_path)
+    assert table.table.headings == ["experiment", "mean accuracy", "gain"]
+    assert [cells[0].figure for _, cells in table.table.rows] == ["one", "one", "two", "two"]
+
+
+def test_of_a_reference_arm_alone_differences_are_in_the_place_of_gains(tmp_path: Path) -> None:
+    for number, accuracies in enumerate((ONE, OTHER)):
+        a_measured(tmp_path / f"{number}", {"global": accuracies}, round={"participants": number})
+    [table] = of_folder(tmp_path)
+    assert table.table.headings[-1] == "difference"
+
+
+def test_of_many_rows_the_first_are_shown_and_the_page_is_named(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(module, "MOST_ROWS", 3)
+    for number in range(3):
+        a_measured(tmp_path / f"{number}", {"global": ONE, "fielding": OTHER}, round={"participants": number})
+    [table] = of_folder(tmp_path)
+    assert len(table.table.rows) == 3
+    assert table.notes == ["3 more rows are in table.html."]
