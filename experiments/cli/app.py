@@ -76,6 +76,7 @@ Sweep = Annotated[
 ]
 AllowMany = Annotated[bool, typer.Option("--yes", help="Allow a sweep of more than 10,000 cells.")]
 Seeds = Annotated[str | None, typer.Option("--seeds", help="Seeds: 0..9, or 0,3,7.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Print all tables, with notes on how to read them.")]
 Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON on stdout.")]
 
 
@@ -131,6 +132,7 @@ def run(
             metavar="TRACKER",
         ),
     ] = None,
+    explain: Explain = False,
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Play the unfinished runs, then summarise and report.
@@ -144,6 +146,9 @@ def run(
     the values in --sweep options and in the table [sweep] of CONFIG, are run in the same way (default:
     runs/<name>-sweep). Runs that several experiments of a command share, such as those of an arm that no
     swept key touches, are played once.
+
+    One table is printed, then what was found in three lines, and the path of the report, which has all tables
+    and figures; --explain prints all tables too.
 
     A tracker (--track) that fails is noted and dropped for that run; it stops no run, and changes no result.
     """
@@ -173,6 +178,7 @@ def run(
             track=track or [],
         ),
         output,
+        explain=explain,
     )
 
 
@@ -187,17 +193,21 @@ def report(
             autocompletion=completing.run_directories,
         ),
     ],
+    explain: Explain = False,
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Summarise a run directory, or a folder of them, again."""
+    """Summarise a run directory, or a folder of them, again.
+
+    Prints what `driftscale run` prints at its end.
+    """
     from experiments.cli.reports import report_all_of, report_one
     from experiments.results.many_runs.folder_table import run_directories
 
     directories = run_directories(directory)
     if directories:
-        report_all_of(directory, directories, output)
+        report_all_of(directory, directories, output, explain=explain)
     else:
-        report_one(directory, output)
+        report_one(directory, output, explain=explain)
 
 
 @app.command()
@@ -254,6 +264,9 @@ def compare(
             autocompletion=completing.run_directories,
         ),
     ],
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print notes on how to read the table below it.")
+    ] = False,
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Compare several run directories in one table.
@@ -264,7 +277,7 @@ def compare(
     """
     from experiments.cli.reports import compare_directories
 
-    compare_directories(directories, output)
+    compare_directories(directories, output, explain=explain)
 
 
 @app.command()

@@ -23,9 +23,13 @@ from experiments.running.replicas import follow, joined
 
 @dataclass(frozen=True)
 class Printed:
-    """The `Show` of the command line: progress on standard error, results on standard output."""
+    """The `Show` of the command line: progress on standard error, results on standard output.
+
+    `explain`: print all tables, with notes.
+    """
 
     output: OutputFormat
+    explain: bool = False
 
     def progress(
         self, runs: Sequence[PlannedRun], earlier_s: Mapping[PlannedRun, float], at_once: int
@@ -33,10 +37,10 @@ class Printed:
         return make_progress(runs, earlier_s, quiet=self.output is OutputFormat.JSON, at_once=at_once)
 
     def report_one(self, directory: RunDirectory) -> None:
-        report_one(directory.path, self.output)
+        report_one(directory.path, self.output, explain=self.explain)
 
     def report_table(self, folder: Path, directories: Sequence[RunDirectory], name: str) -> None:
-        report_table(folder, directories, name, self.output)
+        report_table(folder, directories, name, self.output, explain=self.explain)
 
     def report_finished(self, directory: RunDirectory) -> None:
         write_results_of(directory, shared_plotly=True)

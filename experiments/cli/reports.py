@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from emulator.errors import InputError
 from experiments.cli.output import OutputFormat, print_json, say
 from experiments.cli.tables import (
     print_drift,
+    print_findings,
     print_marked,
     print_path,
     print_section,
     print_sections,
+    print_short,
+    print_short_sections,
     print_summary,
     print_unfinished,
 )
@@ -26,13 +30,17 @@ from experiments.results.many_runs.folder_table import (
     run_counts,
 )
 from experiments.results.pages import write_plotly, write_results
+from experiments.results.pages.findings import findings, folder_findings
 from experiments.results.pages.folder_page import write_table
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.tables.summary import Summary
 
 
-def report_one(path: Path, output: OutputFormat) -> None:
-    """Write the results of a run directory, and print its summary; InputError if no run is finished."""
+def report_one(path: Path, output: OutputFormat, *, explain: bool = False) -> None:
+    """Write the results of a run directory, and print them; InputError if no run is finished.
+
+    Printed are one table, what was found and the path of the report; with `explain`, all tables with notes.
+    """
     directory = RunDirectory(path)
     if not directory.finished_pairs():
         raise InputError(f"{path}: no run is finished: {run_counts(how_many_runs(directory))}")
@@ -41,63 +49,92 @@ def report_one(path: Path, output: OutputFormat) -> None:
         print_json(summary.as_json())
         return
     table = build_table(summary.name, [directory])
-    if summary.finished.scored_steps is not None:
-        print_drift(table, [column["name"] for column in table["experiments"]])
-    if summary.rows:
-        print_summary(summary)
+    settings = directory.experiment()["report"]
+    if explain:
+        _print_explained(summary, table)
     else:
-        print_marked(table, [column["name"] for column in table["experiments"]])
+        print_short(summary, directory.arms(), settings)
     print_unfinished(table)
+    print_findings(findings(summary, settings))
     if summary.rows:
         print_path("report", directory.report_path)
 
 
-def report_all_of(folder: Path, directories: Sequence[RunDirectory], output: OutputFormat) -> None:
+def _print_explained(summary: Summary, table: dict[str, Any]) -> None:
+    """Print all tables of a run directory with their notes; `table` is that of `build_table`."""
+    columns = [column["name"] for column in table["experiments"]]
+    if summary.finished.scored_steps is not None:
+        print_drift(table, columns)
+    if summary.rows:
+        print_summary(summary)
+    else:
+        print_marked(table, columns)
+
+
+def report_all_of(
+    folder: Path, directories: Sequence[RunDirectory], output: OutputFormat, *, explain: bool = False
+) -> None:
     """Write the results of each of these run directories and the table of all, and print the table."""
     write_plotly(folder)
     for directory in directories:
         if directory.finished_pairs():
             write_results_of(directory, shared_plotly=True)
-    report_table(folder, directories, recorded_name(folder), output)
+    report_table(folder, directories, recorded_name(folder), output, explain=explain)
 
 
-def report_table(folder: Path, directories: Sequence[RunDirectory], name: str, output: OutputFormat) -> None:
-    """Write the table of these run directories into `folder`, headed by `name`, and print it."""
+def report_table(
+    folder: Path,
+    directories: Sequence[RunDirectory],
+    name: str,
+    output: OutputFormat,
+    *,
+    explain: bool = False,
+) -> None:
+    """Write the table of these run directories into `folder`, headed by `name`, and print it.
+
+    Printed are one table, what was found and the path of the page; with `explain`, all tables with notes.
+    """
     sections = build_sections(directories)
     table = write_table(folder, directories, name, sections)
     if output is OutputFormat.JSON:
         print_json(table)
-    else:
+        return
+    if explain:
         print_sections(table, sections)
-        print_unfinished(table)
-        print_path("table", folder / "table.html")
+    else:
+        print_short_sections(table, sections)
+    print_unfinished(table)
+    print_findings(folder_findings(table, sections))
+    print_path("table", folder / "table.html")
 
 
-def compare_directories(paths: Sequence[Path], output: OutputFormat) -> None:
+def compare_directories(paths: Sequence[Path], output: OutputFormat, *, explain: bool = False) -> None:
     """Print the table of these run directories, and of those in the folders among `paths`.
 
-    For the errors see `compared`.
+    With `explain`, notes follow the table. For the errors see `compared`.
     """
     section = compared(paths)
     if output is OutputFormat.JSON:
         print_json({"version": TABLE_VERSION, "sections": [section.as_json()]})
     else:
-        print_section(section)
-
-
-def write_results_of(directory: RunDirectory, *, shared_plotly: bool = False) -> Summary:
-    """Write the results of a run directory; returns its summary.
-
-    If no run of the reference arm is finished, there is no report, and a note on standard error states that.
-    `shared_plotly`: see `write_report`.
-    """
-    summary = write_results(directory, shared_plotly=shared_plotly)
-    if not summary.rows:
-        reference = summary.reference_arm
-        note(f"no report: {directory.path} has no finished run of the reference arm {reference!r}")
-    return summary
+        print_section(section, with_notes=explain)
 
 
 def note(text: str) -> None:
     """Print `text` on standard error."""
     say(text, aside=True)
+
+
+def write_results_of(
+    directory: RunDirectory, *, shared_plotly: bool = False, tell: Callable[[str], None] = note
+) -> Summary:
+    """Write the results of a run directory; returns its summary.
+
+    If no run of the reference arm is finished, there is no report, and a line to `tell` states that.
+    `shared_plotly`: see `write_report`.
+    """
+    summary = write_results(directory, shared_plotly=shared_plotly)
+    if not summary.rows:
+        reference = summary.reference_arm
+        tell(f"no report: {directory.path} has no finished run of the reference arm {reference!r}")
+    return summary

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ONE_AT_A_TIME = "under torchrun, run one configuration at a time"
 
 
-def run_one(command: RunCommand, output: OutputFormat) -> None:
+def run_one(command: RunCommand, output: OutputFormat, *, explain: bool = False) -> None:
     """Run one configuration, or the cells of its sweep, then report; under torchrun, ranks follow rank 0."""
     job = _job()
     if job is not None and command.scale != Scale():
@@ -40,16 +40,16 @@ def run_one(command: RunCommand, output: OutputFormat) -> None:
         from experiments.cli.playing import Printed
         from experiments.playing.play import play_several
 
-        play_several(command, several, Printed(output))
+        play_several(command, several, Printed(output, explain))
         return
     experiment = experiment_of(command, configuration)
     from experiments.cli.playing import Printed
     from experiments.playing.play import play_one
 
-    play_one(command, experiment, job, Printed(output))
+    play_one(command, experiment, job, Printed(output, explain))
 
 
-def run_all_of(command: RunCommand, output: OutputFormat) -> None:
+def run_all_of(command: RunCommand, output: OutputFormat, *, explain: bool = False) -> None:
     """Run every configuration of a folder, or the cells of its sweep, then make one table of all of them."""
     job = _job()
     if job is not None and job.rank > 0:
@@ -63,7 +63,7 @@ def run_all_of(command: RunCommand, output: OutputFormat) -> None:
     from experiments.cli.playing import Printed
     from experiments.playing.play import play_several
 
-    play_several(command, several, Printed(output))
+    play_several(command, several, Printed(output, explain))
 
 
 def _say_which(command: RunCommand) -> None:
