@@ -130,7 +130,7 @@ def test_they_are_on_the_page_in_json_in_frames_in_files_and_in_a_notebook(
     assert "The longest round up to the horizon." in section
     assert page.index('id="rounds-of-arms"') < page.index('<section id="longest">')
 
-    printed = driftscale("report", folder).out
+    printed = driftscale("report", folder, "--explain").out
     assert "synthetic: longest rounds" in printed
     assert "The longest round up to the horizon." in printed
 
@@ -149,7 +149,7 @@ def test_they_are_on_the_page_in_json_in_frames_in_files_and_in_a_notebook(
 @pytest.mark.usefixtures("_added")
 def test_they_are_in_tables_of_many_runs(tmp_path: Path, driftscale: Driftscale) -> None:
     one, other = a_folder(tmp_path / "a"), a_folder(tmp_path / "b", ("fielding",), 10)
-    compared = driftscale("compare", one, other)
+    compared = driftscale("compare", one, other, "--explain")
     assert "longest round" in compared.out
     assert "Longest round is that up to the horizon." in compared.out
     rows = json.loads(driftscale("compare", one, other, "--format", "json").out)["sections"][0]["rows"]

@@ -501,7 +501,8 @@ def test_a_failing_arm_ends_with_3_and_the_others_are_summarised(
     assert "error: 1 of 2 runs failed (bad, seed 0); finished runs are kept in runs/small" in ended.err
     assert ended.err.count("training diverged") == 1
     assert "bad, seed 0: FAILED: training diverged: no update was absorbed in any of 4 rounds" in ended.err
-    assert "accuracy over virtual time, against global" in ended.out
+    assert "small: up to 3.96 s of virtual time\n" in ended.out
+    assert "global ends at " in ended.out
     assert "small: 1 finished, 1 failed" in ended.out
     assert "small: 1 finished, 1 failed" in driftscale("report", "runs/small").out
     run = tmp_path / "runs" / "small"
@@ -554,7 +555,8 @@ def test_a_file_that_changed_half_way_ends_with_2_and_the_summary_of_finished_ru
     *_, last = ended.err.splitlines()
     assert last.startswith("error: ")
     assert "devices.csv: has changed since the runs in this directory were begun with it" in last
-    assert "small: accuracy over virtual time" in ended.out
+    assert "small: up to " in ended.out
+    assert "fielding has a mean accuracy of " in ended.out
 
 
 # -- invalid paths -----------------------------------------------------------------------------------------

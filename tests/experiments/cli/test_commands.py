@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,8 +34,37 @@ def config(tmp_path: Path) -> Path:
 # -- run and report -----------------------------------------------------------------------------------------
 
 
-def test_a_run_prints_the_table_and_the_path_of_the_report(driftscale: Driftscale, config: Path) -> None:
+def test_a_run_prints_one_table_then_what_was_found_and_the_path_of_the_report(
+    driftscale: Driftscale, config: Path
+) -> None:
     ended = driftscale("run", config)
+    assert ended.code == 0
+    lines = ended.out.splitlines()
+    table = lines.index("small: up to 3.96 s of virtual time")
+    assert lines[:table] == [
+        "Warning: evaluations lie up to 0.99 s apart: times are no finer than that.",
+        "With under three seeds there is no interval, and what is shown may be due to chance.",
+        "",
+    ]
+    assert lines[table + 2].split() == ["arm", "accuracy", "gain", "accuracy"]
+    assert [line.split()[0] for line in lines[table + 4 : table + 6]] == ["global", "fielding"]
+    gain, final = lines[table + 7 : -1]
+    assert re.fullmatch(
+        r"fielding has a mean accuracy of \S+ %, \S+ pp \(no interval: under three seeds\) above global "
+        r"\(2 seeds, up to 3.96 s of virtual time\)\.",
+        gain,
+    )
+    assert re.fullmatch(r"Accuracy at the horizon: fielding \S+ %, global \S+ %; \+\S+ pp\.", final)
+    assert lines[-1] == "report: runs/small/report.html"
+    assert Path("runs/small/report.html").exists()
+    assert Path("runs/small/rounds.parquet").exists()
+
+
+def test_with_explain_a_run_prints_all_tables_and_notes_before_what_was_found(
+    driftscale: Driftscale, config: Path
+) -> None:
+    short = driftscale("run", config).out.splitlines()
+    ended = driftscale("run", config, "--explain")
     assert ended.code == 0
     lines = ended.out.splitlines()
     assert lines[0].startswith("Compared up to ")
@@ -43,9 +73,8 @@ def test_a_run_prints_the_table_and_the_path_of_the_report(driftscale: Driftscal
     assert lines[table + 2].split() == ["arm", "mean", "accuracy", "gain", "accuracy", "final", "gain"]
     assert [line.split()[0] for line in lines[table + 4 : table + 7 : 2]] == ["global", "fielding"]
     assert "No target accuracy is set." in ended.out
-    assert lines[-1] == "report: runs/small/report.html"
-    assert Path("runs/small/report.html").exists()
-    assert Path("runs/small/rounds.parquet").exists()
+    assert lines[-3:] == short[-3:]  # two findings and the path
+    assert driftscale("report", "runs/small", "--explain").out == ended.out
 
 
 def test_a_run_in_json_prints_the_summary_and_nothing_else(driftscale: Driftscale, config: Path) -> None:
@@ -65,7 +94,8 @@ def test_targets_baselines_and_the_headline_are_set_without_running_anything_aga
     logs = {path: path.stat().st_mtime_ns for path in Path("runs/small").glob("*/*/log.jsonl")}
     assert "headline" not in (recorded := Path("runs/small/experiment.toml")).read_text()
     sets = ('report.targets=[0.2, "reference"]', "arm.global.baseline=true", "report.headline=fielding")
-    ended = driftscale("run", config, *(word for text in sets for word in ("--set", text)))
+    words = [word for text in sets for word in ("--set", text)]
+    ended = driftscale("run", config, *words, "--explain")
     assert "small: time to 20.0 %, against global" in ended.out
     assert "small: time to global's accuracy at the horizon (" in ended.out
     assert "small: gains over arms without clusters" in ended.out
@@ -75,7 +105,7 @@ def test_targets_baselines_and_the_headline_are_set_without_running_anything_aga
     page = Path("runs/small/report.html").read_text()
     assert '<p class="headline">fielding has a mean accuracy of' in page
     assert "over global</span>" in page
-    again = driftscale("report", "runs/small")
+    again = driftscale("report", "runs/small", "--explain")
     assert "small: time to 20.0 %, against global" in again.out
 
 
@@ -231,6 +261,26 @@ def summary() -> Summary:
     runs += [a_run("fielding", seed, [0.2, 0.5 + seed / 50, 0.7, 0.75]) for seed in range(3)]
     settings = {"targets": [0.5, 0.7], "event_rounds": [2]}
     return summarise(runs, name="x", window=1, reference_arm="global", **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("width", [50, 80, 100, 140])
+def test_the_one_table_has_a_line_per_arm_or_its_intervals_below_where_the_terminal_is_narrow(
+    width: int, summary: Summary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None)
+    monkeypatch.setattr(tables, "wide_console", lambda: console)
+    tables.print_short(summary, ["global", "fielding"], {})
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert sum(line.startswith("arm ") for line in lines) == 1
+    [arm] = [index for index, line in enumerate(lines) if line.startswith("fielding ")]
+    if width < 80:
+        assert lines[arm].split() == ["fielding", "47.3", "%", "+18.7", "pp", "75.0", "%"]
+        assert lines[arm + 1].split() == ["[+17.8,", "+19.5]"]
+    else:
+        assert " ".join(lines[arm].split()) == "fielding 47.3 % +18.7 pp [+17.8, +19.5] 75.0 %"
+        assert lines[arm - 1].split() == ["global", "28.7", "%", "reference", "50.0", "%"]
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])
@@ -504,7 +554,8 @@ def test_profiles_are_reached_through_the_entry_point(driftscale: Driftscale) ->
         ),
         (("run",), ("--set", "round.rounds=100", "--seeds", "0..9", "--arms", "--data", "DRIFTSCALE_DATA")),
         (("run",), ("--out", "runs/<name>", "runs/<folder>", "--fresh", "--format", "kept")),
-        (("report",), ("DIR", "--format")),
+        (("run",), ("--explain", "Print all tables, with notes", "what was found in three lines")),
+        (("report",), ("DIR", "--explain", "--format")),
         (("run",), ("--sweep", "round.participants=5,10", "--yes", "10,000 cells", "[sweep]")),
         (("check",), ("CONFIG", "--set", "--sweep", "--yes", "--data", "train nothing")),
         (("parts",), ("--format", "clusterer")),

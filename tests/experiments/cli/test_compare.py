@@ -23,7 +23,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def test_two_run_directories_make_one_table(driftscale: Driftscale, runs: Path) -> None:
-    ended = driftscale("compare", "runs/five", "runs/ten")
+    ended = driftscale("compare", "runs/five", "runs/ten", "--explain")
     assert ended.code == 0
     row = next(
         line for line in ended.out.splitlines() if line.startswith("fielding") and "10" in line.split()
@@ -33,6 +33,15 @@ def test_two_run_directories_make_one_table(driftscale: Driftscale, runs: Path) 
         ended.out.split()
     )
     assert not (runs / "table.html").exists()
+
+
+def test_without_explain_the_same_table_has_no_notes_below_it(driftscale: Driftscale, runs: Path) -> None:
+    explained = driftscale("compare", "runs/five", "runs/ten", "--explain").out
+    ended = driftscale("compare", "runs/five", "runs/ten")
+    assert ended.code == 0
+    table = explained[explained.index("2 run directories\n") : explained.index("Mean over ")]
+    assert ended.out.startswith("Compared up to ")
+    assert ended.out.endswith(table)
 
 
 def test_a_folder_is_in_the_order_of_its_keys(driftscale: Driftscale, runs: Path) -> None:

@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_is_run_into_one_table_with_reports_beside_it(driftscale: Driftscale, folder: Path) -> None:
-    ended = driftscale("run", folder)
+    ended = driftscale("run", folder, "--explain")
     assert ended.code == 0
     assert sorted(path.name for path in Path("runs/drifts").iterdir()) == [
         "alpha",
@@ -38,6 +38,26 @@ def test_a_folder_is_run_into_one_table_with_reports_beside_it(driftscale: Drift
     assert lines[4].split()[:3] == ["(52.00", "±", "1.50,"]
     assert lines[4].rstrip().endswith(")")
     assert lines[-1] == "table: runs/drifts/table.html"
+
+
+def test_without_explain_a_folder_prints_one_table_then_what_was_found_and_the_path(
+    driftscale: Driftscale, folder: Path
+) -> None:
+    driftscale("run", folder)
+    ended = driftscale("report", "runs/drifts")
+    assert (ended.code, ended.err) == (0, "")
+    warnings, table, found = ended.out.split("\n\n")
+    assert warnings.startswith("Warning: alpha, beta: the horizon is ")
+    title, headings, _, *rows = table.splitlines()
+    assert title.startswith("drifts: accuracy (%) omitting drift, mean ± standard deviation over seeds; in ")
+    assert headings.split() == ["arm", "alpha", "beta"]
+    assert [row.split()[0] for row in rows] == ["oblivious", "oracle"]
+    assert rows[0].split()[4:7] == ["(52.00", "±", "1.50,"]
+    counts, best, agreement, path = found.splitlines()
+    assert counts == "2 experiments; runs: 8 finished."
+    assert best.startswith("Highest accuracy omitting drift: alpha ")
+    assert agreement.startswith("Within two published standard deviations of it: alpha ")
+    assert path == "table: runs/drifts/table.html"
 
 
 def test_every_experiment_of_a_folder_has_the_command_in_its_manifest(
@@ -147,7 +167,7 @@ def test_settings_hold_for_every_configuration(driftscale: Driftscale, folder: P
 def test_one_experiment_whose_trace_knows_its_concepts_shows_the_same_before_its_times(
     driftscale: Driftscale, folder: Path
 ) -> None:
-    lines = driftscale("run", folder / "beta.toml", "--seeds", "0").out.splitlines()
+    lines = driftscale("run", folder / "beta.toml", "--seeds", "0", "--explain").out.splitlines()
     titles = [line for line in lines if line.startswith("beta: ")]
     assert titles == [
         "beta: Accuracy (%), omitting drift cells",
@@ -162,16 +182,22 @@ def test_one_experiment_whose_trace_knows_its_concepts_shows_the_same_before_its
 def test_the_figures_that_need_no_reference_arm_are_there_without_it(
     driftscale: Driftscale, folder: Path
 ) -> None:
-    ended = driftscale("run", folder, "--arms", "oracle", "--seeds", "0", "--out", "other")
+    ended = driftscale("run", folder, "--arms", "oracle", "--seeds", "0", "--out", "other", "--explain")
     assert ended.code == 0
     table = json.loads(Path("other/table.json").read_text())
     for figure in ("accuracy_omitting_drift", "accuracy_including_drift", "models_sent"):
         assert list(table["figures"][figure]["oracle"]) == ["alpha", "beta"]
     assert table["figures"]["relative_models_sent"] == {}
     assert sum(line.startswith("oracle") for line in ended.out.splitlines()) == 3
-    alone = driftscale("run", folder / "beta.toml", "--arms", "oracle", "--seeds", "0").out.splitlines()
+    command = ("run", folder / "beta.toml", "--arms", "oracle", "--seeds", "0")
+    alone = driftscale(*command, "--explain").out.splitlines()
     assert alone[0] == "beta: Accuracy (%), omitting drift cells"
     assert alone[3].split()[0] == "oracle"
+    short = driftscale(*command).out.splitlines()
+    assert short[0] == "beta: accuracy by data step, mean ± standard deviation over seeds"
+    assert short[5].split()[0] == "oracle"
+    assert short[-2].startswith("oracle has the highest accuracy omitting drift, ")
+    assert short[-1] == "No run of the reference arm 'oblivious' is finished: nothing is compared."
 
 
 def test_the_table_is_the_same_wherever_it_is_written(driftscale: Driftscale, folder: Path) -> None:
@@ -180,7 +206,8 @@ def test_the_table_is_the_same_wherever_it_is_written(driftscale: Driftscale, fo
     assert Path("here/table.json").read_bytes() == Path("there/table.json").read_bytes()
     driftscale("report", "there")
     assert Path("here/table.json").read_bytes() == Path("there/table.json").read_bytes()
-    lines = driftscale("run", folder / "beta.toml", "--seeds", "0", "--out", "elsewhere").out.splitlines()
+    command = ("run", folder / "beta.toml", "--seeds", "0", "--out", "elsewhere", "--explain")
+    lines = driftscale(*command).out.splitlines()
     assert lines[1].split() == ["arm", "beta"]
 
 
@@ -189,9 +216,11 @@ def test_a_run_shorter_than_its_trace_states_how_many_data_steps_are_scored(
 ) -> None:
     command = ("run", folder / "beta.toml", "--seeds", "0", "--set", "trace.pattern=['000','010','010']")
     short = driftscale(*command, "--set", "round.rounds=2")
-    assert "beta: scored are 1 of 2 data steps" in short.out
+    assert "mean ± standard deviation over seeds; 1 of 2 data steps were scored\n" in short.out
+    assert "beta: scored are 1 of 2 data steps" in driftscale("report", "runs/beta", "--explain").out
     whole = driftscale(*command, "--out", "whole")
-    assert "scored are" not in whole.out
+    assert "scored" not in whole.out
+    assert "scored are" not in driftscale("report", "whole", "--explain").out
 
 
 def test_arms_that_have_not_run_have_no_row_in_the_printed_table(

@@ -37,6 +37,18 @@ def test_a_sweep_is_run_into_one_table_with_a_run_directory_for_each_cell(
     ]
     assert all((Path("runs/small-sweep") / cell / "report.html").exists() for cell in cells)
     assert json.loads(Path("runs/small-sweep/table.json").read_text())["name"] == "small"
+    _, table, found = ended.out.split("\n\n")
+    assert table.splitlines()[0] == "small: mean accuracy over virtual time, and gains"
+    assert table.splitlines()[2].split() == ["arm", "participants", "threshold", "accuracy", "gain"]
+    arms = [line.split()[0] for line in table.splitlines()[4:]]
+    assert arms == ["global", "fielding", "fielding"] * 2
+    counts, largest, smallest, path = found.splitlines()
+    assert counts == "4 experiments; runs: 8 finished."
+    assert (largest.split(":")[0], smallest.split(":")[0]) == (
+        "Largest gain over global",
+        "Smallest gain over global",
+    )
+    assert path == "table: runs/small-sweep/table.html"
     lines = [line for line in ended.err.splitlines() if line.startswith("[")]
     assert [line.partition(": done")[0] for line in lines] == [
         "[1/6] threshold=0.1,participants=2: global, seed 0",
