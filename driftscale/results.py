@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 from functools import cached_property, partial
 from pathlib import Path
@@ -11,21 +10,33 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from markupsafe import Markup, escape
 
+from driftscale.figures import Figures
 from emulator.errors import InputError, abbreviated
-from experiments.cli.tables import print_section, print_summary
+from experiments.cli.output import text_console
+from experiments.cli.tables import print_short, print_short_sections
 from experiments.results.drawing.plot import Plot
 from experiments.results.figures import all_figures
 from experiments.results.figures.clusters import clustered_run, membership_figure
 from experiments.results.figures.timeline import timeline_figure
 from experiments.results.frames.result_frames import RecordedExperiment, ResultFrames
-from experiments.results.many_runs.folder_table import build_sections
+from experiments.results.many_runs.folder_table import (
+    NOTHING_FINISHED,
+    build_sections,
+    build_table,
+    recorded_name,
+    run_directories,
+)
 from experiments.results.many_runs.rows import Section
-from experiments.results.many_runs.runs_table import runs_horizon, runs_table, runs_warnings
+from experiments.results.many_runs.runs_table import folder_warnings
 from experiments.results.many_runs.section_plots import section_plots
+from experiments.results.pages.findings import findings, folder_findings
+from experiments.results.pages.short_table import short_folder_tables, short_table
+from experiments.results.reading.json_files import Finished
 from experiments.results.reading.not_recorded import LOG_VISITS, NotRecordedError
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.tables import all_tables
 from experiments.results.tables.chosen_rounds import TimelineRound
-from experiments.results.tables.notes import as_warning, horizon_note
+from experiments.results.tables.notes import short_notes
 from experiments.results.tables.report import Report
 from experiments.results.tables.round_lengths import read_columns
 from experiments.results.tables.summary import Summary
@@ -56,7 +67,7 @@ def load(path: str | Path) -> Results:
 class Results:
     """The finished runs of a run directory, or of a folder of them.
 
-    A notebook shows them as the table of the report, and a terminal as that of `driftscale report`.
+    A notebook shows them as tables of the report, and a terminal as `driftscale report` prints them.
 
     The frames are `summary`, `table`, `rounds`, `clients`, `visits` and `triggers`, with units in the names
     of columns and accuracies as shares of 1. Those of a folder begin with a column `experiment` and one for
@@ -296,8 +307,8 @@ class Results:
         shown = TimelineRound(arm, seed, run.records[round], visits.of_round(round))
         return timeline_figure([shown]).validated()
 
-    def plot_sections(self) -> list[go.Figure]:
-        """The figures of a folder's table: of a sweep, gains against the swept keys.
+    def plot_sections(self) -> Figures:
+        """The figures of a folder's table, which a notebook draws: of a sweep, gains against the swept keys.
 
         Raises:
             InputError: This is a single run directory, or nothing can be drawn.
@@ -307,7 +318,10 @@ class Results:
         drawn = [section_plots(section, f"section-{index}") for index, section in enumerate(self._sections)]
         if absences := [plots.absence for plots in drawn if plots.absence is not None and not plots.plots]:
             raise InputError(f"{self.path}: {absences[0]}")
-        return [plot.figure.validated() for plots in drawn for plot in plots.plots]
+        return Figures(
+            [plot for plots in drawn for plot in plots.plots],
+            max((plots.least_px for plots in drawn), default=0),
+        )
 
     if not TYPE_CHECKING:  # a type checker knows the methods above
 
@@ -321,45 +335,48 @@ class Results:
     # -- as text -----------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        """The tables that `driftscale report` prints in a terminal."""
+        """What `driftscale report` prints in a terminal: one table, and what was found."""
         text = io.StringIO()
-        with contextlib.redirect_stdout(text):
-            if self._frames.is_folder:
-                for section in self._sections:
-                    print_section(section)
-            elif self._summary.rows:
-                print_summary(self._summary)
-        return "\n".join([text.getvalue().rstrip(), *self._notes()]).lstrip("\n")
+        if self._frames.is_folder:
+            print_short_sections(self._table, self._sections, text_console(text))
+        else:
+            print_short(self._summary, self._one.directory.arms(), self._settings, text_console(text))
+        tables = [text.getvalue().rstrip(), ""] if text.getvalue() else []
+        return "\n".join([*tables, *self._findings(), *self._notes()])
 
     def _repr_html_(self) -> str:
-        """The tables of the report, for a notebook."""
+        """What was found, and the tables of the report without their notes, for a notebook."""
         return "".join(str(part) for part in self._parts())
 
     def _parts(self) -> list[Markup]:
-        parts: list[Markup] = []
+        parts = [_paragraph(line) for line in self._findings()]
         if self._frames.is_folder:
-            for section in self._sections:
-                notes = (runs_horizon(section), *runs_warnings(section))
-                parts += [_paragraph(note) for note in notes]
-                parts.append(_html_table(section.name, runs_table(section)))
-        elif self._summary.rows:
-            summary = self._summary
-            notes = (horizon_note(summary), *map(as_warning, summary.warnings()))
-            parts += [_paragraph(note) for note in notes]
+            parts += [_paragraph(note) for note in folder_warnings(self._sections)]
+            for shown in short_folder_tables(self._table, self._sections):
+                parts += [_html_table(shown.title, shown.table), *map(_paragraph, shown.notes)]
+            return [*parts, *map(_paragraph, self._notes())]
+        summary = self._summary
+        parts += [_paragraph(note) for note in short_notes(summary)]
+        if summary.finished.scored_steps is not None:
+            of_drift = short_table(summary, self._one.directory.arms(), self._settings)
+            parts += [] if of_drift is None else [_html_table(of_drift.title, of_drift.table)]
+        if summary.rows:
             parts += [
                 _html_table(caption[0].upper() + caption[1:], shown)
                 for table in all_tables()
                 if table.in_terminal is not None and table.in_terminal.in_notebook
                 for caption, shown in table.with_captions(summary, as_printed=False)
             ]
-        return [*parts, *(_paragraph(note) for note in self._notes())]
+        return [*parts, *map(_paragraph, self._notes())]
+
+    def _findings(self) -> list[str]:
+        if self._frames.is_folder:
+            return folder_findings(self._table, self._sections)
+        return findings(self._summary, self._settings)
 
     def _notes(self) -> list[str]:
         """Lines on runs and columns that are left out, with the option that records the columns."""
         notes = [] if self._frames.missing_columns is None else [self._frames.missing_columns]
-        if not self._frames.is_folder and not self._summary.rows:
-            reference = self._summary.reference_arm
-            notes.insert(0, f"no run of the reference arm {reference!r} is finished: nothing is compared")
         if self.unfinished:
             notes.append(f"not finished and left out: {abbreviated(self.unfinished)}")
         return notes
@@ -387,6 +404,32 @@ class Results:
         if not summary.compared:
             raise self._cannot(f"the reference arm {summary.reference_arm!r} has no finished run")
         return Report(self._one.directory, self._one.runs, summary)
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        """The table [report] of the only experiment."""
+        settings: dict[str, Any] = self._one.config["report"]
+        return settings
+
+    @cached_property
+    def _table(self) -> dict[str, Any]:
+        """The table of the folder, as `table.json` has it but for its sections.
+
+        Accuracies with and without drift cells are read from logs, and only if some may be known.
+        """
+        known = {name for section in self._sections for row in section.rows for name in row.directories}
+        with_drift = any(
+            cell for section in self._sections for row in section.rows for cell in row.drift.values()
+        )
+        items = {item.directory.path: item for item in self._frames.experiments}
+
+        def finished_in(directory: RunDirectory) -> Finished:
+            item = items.get(directory.path)
+            if item is None or (item.name in known and not with_drift):
+                return NOTHING_FINISHED
+            return item.summary.finished
+
+        return build_table(recorded_name(self.path), run_directories(self.path), finished_in)
 
     @cached_property
     def _sections(self) -> list[Section]:

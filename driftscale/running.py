@@ -64,7 +64,7 @@ def run(
             experiment of its own.
         fresh: Whether to delete the contents of the run directory first.
         track: Installed trackers that plot the runs while they are played: "tensorboard", "mlflow".
-        progress: Whether to show progress on standard error.
+        progress: Whether to show progress: a bar in a notebook, else bars or lines on standard error.
 
     Returns:
         The results, as `driftscale.load` gives them.
@@ -134,14 +134,14 @@ def _play(command: RunCommand, progress: bool) -> Path:
             from driftscale.shown import Shown
             from experiments.playing.play import play_one
 
-            show = Shown(progress)
+            show = Shown.here(progress)
             _note_which(command, show)
             return play_one(command, experiment, None, show)
         several = cells_of(command, configuration)
     from driftscale.shown import Shown
     from experiments.playing.play import play_several
 
-    show = Shown(progress)
+    show = Shown.here(progress)
     _note_which(command, show)
     for line in several.left_out:
         show.note(line)

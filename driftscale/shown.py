@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from driftscale.notebook import CellOutput, Display, NotebookProgress, notebook_display
 from experiments.cli.progress import make_progress
 from experiments.cli.reports import note, write_results_of
 from experiments.results.many_runs.folder_table import build_sections
@@ -16,7 +17,14 @@ from experiments.running.runner import Progress
 
 
 class Silent:
-    """Progress that shows only what went wrong."""
+    """Progress that shows only what went wrong.
+
+    Args:
+        show: Shows a line.
+    """
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
 
     def drawing(self, run: PlannedRun) -> None:
         """Show nothing."""
@@ -41,48 +49,71 @@ class Silent:
 
     def failed(self, run: PlannedRun, reason: str) -> None:
         """Show the reason."""
-        note(f"{run.arm}, seed {run.seed} failed: {reason}")
+        self._show(f"{run.arm}, seed {run.seed} failed: {reason}")
 
     def note(self, text: str) -> None:
         """Show the line."""
-        note(text)
+        self._show(text)
 
 
 @contextmanager
-def _silent() -> Iterator[Progress]:
-    yield Silent()
+def _silent(show: Callable[[str], None]) -> Iterator[Progress]:
+    yield Silent(show)
 
 
 class Shown:
     """The `Show` of a call from Python: writes reports, and prints no table.
 
+    In a notebook, all that it shows is one output of the cell; elsewhere, it is on standard error.
+
     Args:
-        with_progress: Whether to show progress on standard error, not only what went wrong.
+        with_progress: Whether to show progress, not only what went wrong.
+        display: The display of the notebook; None elsewhere.
     """
 
-    def __init__(self, with_progress: bool) -> None:
+    def __init__(self, with_progress: bool, display: Display | None) -> None:
         self._with_progress = with_progress
+        self._cell = None if display is None else CellOutput(display)
+        self._progress: NotebookProgress | None = None
+
+    @classmethod
+    def here(cls, with_progress: bool) -> Shown:
+        """The one of this process, in a notebook or elsewhere."""
+        return cls(with_progress, notebook_display())
 
     def progress(
         self, runs: Sequence[PlannedRun], earlier_s: Mapping[PlannedRun, float], at_once: int
     ) -> AbstractContextManager[Progress]:
-        """Context with bars on a terminal, else lines; silent if no progress is wanted."""
-        if self._with_progress:
+        """Context with a bar in a notebook, bars on a terminal, else lines; silent without progress."""
+        if not self._with_progress:
+            return _silent(self.note)
+        if self._cell is None:
             return make_progress(runs, earlier_s, at_once=at_once)
-        return _silent()
+        self._progress = NotebookProgress(self._cell, runs, earlier_s, at_once)
+        return self._progress
 
     def report_one(self, directory: RunDirectory) -> None:
         """Write the results of the run directory."""
-        write_results_of(directory)
+        write_results_of(directory, tell=self.note)
+        self._end(directory.path)
 
     def report_table(self, folder: Path, directories: Sequence[RunDirectory], name: str) -> None:
         """Write the table of the run directories into `folder`."""
         write_table(folder, directories, name, build_sections(directories))
+        self._end(folder)
 
     def report_finished(self, directory: RunDirectory) -> None:
         """Write the results of the run directory, one of several."""
-        write_results_of(directory, shared_plotly=True)
+        write_results_of(directory, shared_plotly=True, tell=self.note)
 
     def note(self, text: str) -> None:
-        """Print the line on standard error."""
-        note(text)
+        """Show the line."""
+        if self._cell is None:
+            note(text)
+        else:
+            self._cell.note(text)
+
+    def _end(self, path: Path) -> None:
+        """In a notebook, replace the bar by the number of runs, the wall time, and where the results are."""
+        if self._cell is not None and self._progress is not None:
+            self._cell.end(f"{self._progress.line}; {path}")

@@ -70,7 +70,7 @@ class BarProgress(AbstractContextManager["BarProgress"]):
             console=console,
         )
         self._left = TimeLeft(runs, earlier_s, at_once)
-        self._names = _names(runs)
+        self._names = names_of(runs)
         self._name_width = 0
         self._pairs = self._bars.add_task("arms x seeds", total=len(runs), status="")
         self._rounds: dict[PlannedRun, TaskID] = {}
@@ -98,15 +98,15 @@ class BarProgress(AbstractContextManager["BarProgress"]):
 
     def round_done(self, run: PlannedRun, reached: Reached) -> None:
         self._left.round_done(run, reached.rounds)
-        self._bars.update(self._rounds[run], completed=reached.rounds, status=_where(reached))
+        self._bars.update(self._rounds[run], completed=reached.rounds, status=where(reached))
         if time.perf_counter() - self._estimated_s >= self._estimate_every_s:
-            self._bars.update(self._pairs, status=_outlook(self._left))
+            self._bars.update(self._pairs, status=outlook(self._left))
             self._estimated_s = time.perf_counter()
 
     def done(self, run: PlannedRun) -> None:
         self._left.done(run)
         self._hide(run)
-        self._bars.update(self._pairs, advance=1, status=_outlook(self._left))
+        self._bars.update(self._pairs, advance=1, status=outlook(self._left))
 
     def left(self, run: PlannedRun) -> None:
         self._hide(run)
@@ -118,7 +118,7 @@ class BarProgress(AbstractContextManager["BarProgress"]):
     def failed(self, run: PlannedRun, reason: str) -> None:
         self.note(f"{self._names[run]} failed: {reason}")
         self._left.drop(run)
-        self._bars.update(self._pairs, advance=1, status=_outlook(self._left))
+        self._bars.update(self._pairs, advance=1, status=outlook(self._left))
 
     def note(self, text: str) -> None:
         self._bars.console.print(printable(text), style="red", markup=False)
@@ -145,7 +145,7 @@ class LineProgress(AbstractContextManager["LineProgress"]):
     def __init__(self, runs: Sequence[PlannedRun], earlier_s: Earlier, at_once: int) -> None:
         self._pairs = len(runs)
         self._left = TimeLeft(runs, earlier_s, at_once)
-        self._names = _names(runs)
+        self._names = names_of(runs)
         self._done = 0
         self._reached: dict[PlannedRun, int] = {}
         self._begun_s: dict[PlannedRun, float] = {}
@@ -170,12 +170,12 @@ class LineProgress(AbstractContextManager["LineProgress"]):
         before, self._reached[run] = self._reached[run], reached.rounds
         every = max(1, -(-run.rounds // PLAIN_LINES_PER_RUN))
         if reached.rounds // every > before // every or reached.rounds == run.rounds:
-            at = f"round {reached.rounds}/{run.rounds}, {_where(reached)}"
-            _print_line(f"{self._names[run]}: {at}; {_outlook(self._left)}")
+            at = f"round {reached.rounds}/{run.rounds}, {where(reached)}"
+            _print_line(f"{self._names[run]}: {at}; {outlook(self._left)}")
 
     def done(self, run: PlannedRun) -> None:
         self._left.done(run)
-        self._end(run, f"done in {time.perf_counter() - self._begun_s[run]:.1f} s; {_outlook(self._left)}")
+        self._end(run, f"done in {time.perf_counter() - self._begun_s[run]:.1f} s; {outlook(self._left)}")
 
     def left(self, run: PlannedRun) -> None:
         """Print nothing: the caller reports why the run is no longer at work."""
@@ -213,7 +213,7 @@ def make_progress(
     return LineProgress(runs, earlier_s, at_once)
 
 
-def _names(runs: Sequence[PlannedRun]) -> dict[PlannedRun, str]:
+def names_of(runs: Sequence[PlannedRun]) -> dict[PlannedRun, str]:
     """The displayed name of each run; it includes the experiment if there are several."""
     experiments = _short_names({run.experiment for run in runs})
     return {
@@ -235,13 +235,13 @@ def _short_names(names: Collection[str]) -> dict[str, str]:
     }
 
 
-def _where(reached: Reached) -> str:
+def where(reached: Reached) -> str:
     """Text with the virtual time, and with the accuracy if it is known."""
     clock = f"virtual {time_scale(reached.closed_s)(reached.closed_s)}"
     return clock if reached.accuracy is None else f"{clock}, accuracy {reached.accuracy:.1%}"
 
 
-def _outlook(left: TimeLeft) -> str:
+def outlook(left: TimeLeft) -> str:
     """Text with the share of the command's rounds that are done, and the wall time left for the others."""
     share, seconds = f"{int(100 * left.fraction)}% of all", left.seconds
     if not seconds:  # no round is left, or no round has been timed yet

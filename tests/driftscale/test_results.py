@@ -93,7 +93,9 @@ def test_the_frames_of_one_run_are_its_rows_of_the_frames_of_all(results):
 def test_results_show_themselves_as_the_table_of_the_terminal(results):
     shown = repr(results)
 
-    assert "synthetic: accuracy over virtual time, against global" in shown
+    assert "synthetic: up to 94.6 min of virtual time; 95 % intervals of gains in brackets" in shown
+    assert "the arm with the largest gain, has a mean accuracy of" in shown
+    assert shown.count("\n") < 20
     assert "\x1b" not in shown
     assert shown.endswith("round.log_client_accuracy = true records them")
 
@@ -125,7 +127,7 @@ def test_results_without_a_run_of_the_reference_arm_have_frames_but_no_figure(tm
 
     assert results.rounds.accuracy.to_list() == [0.5, 0.25]
     assert len(results.table) == 0
-    assert "no run of the reference arm 'global' is finished" in repr(results)
+    assert "No run of the reference arm 'global' is finished" in repr(results)
     with pytest.raises(InputError, match="the reference arm 'global' has no finished run"):
         results.plot_accuracy()
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 from rich.console import Console
 
-from experiments.cli.progress import BarProgress, LineProgress, _names
+from experiments.cli.progress import BarProgress, LineProgress, names_of
 from experiments.running.plan import PlannedRun, Reached
 
 GLOBAL, FIELDING, STATIC = (PlannedRun("x", arm, 1, 4) for arm in ("global", "fielding", "static"))
@@ -218,7 +218,7 @@ def test_lines_that_nobody_reads_stop_no_run(monkeypatch: pytest.MonkeyPatch) ->
 def test_cells_of_one_sweep_are_shown_without_its_name_and_long_names_without_their_middle() -> None:
     def shown_names(*experiments: str) -> list[str]:
         runs = [PlannedRun(name, "global", 0, 4) for name in experiments]
-        return [name.removesuffix(": global, seed 0") for name in _names(runs).values()]
+        return [name.removesuffix(": global, seed 0") for name in names_of(runs).values()]
 
     assert shown_names("digits,a=1,b=2", "digits,a=1,b=3") == ["a=1,b=2", "a=1,b=3"]
     assert shown_names("digits,a=1", "other,a=1", "plain") == ["digits,a=1", "other,a=1", "plain"]
