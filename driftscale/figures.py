@@ -7,11 +7,22 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.plot import PLOT_CONFIG, Plot
 from experiments.results.drawing.text_alternative import text_alternative
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+
+WHITE = "#ffffff"
+
+
+def on_white(figure: PlainFigure) -> go.Figure:
+    """The figure as plotly's own, on a white ground, so that it can be read in a dark notebook too."""
+    drawn = figure.validated()
+    drawn.update_layout(paper_bgcolor=WHITE)
+    return drawn
 
 
 class Figures(tuple["go.Figure", ...]):
@@ -30,7 +41,7 @@ class Figures(tuple["go.Figure", ...]):
 
     def __new__(cls, plots: Sequence[Plot], least_px: int = 0) -> Figures:
         """The figures of these plots, as plotly's own objects."""
-        figures = super().__new__(cls, [plot.figure.validated() for plot in plots])
+        figures = super().__new__(cls, [on_white(plot.figure) for plot in plots])
         figures._plots, figures._least_px = plots, least_px
         return figures
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from markupsafe import Markup, escape
 
-from driftscale.figures import Figures
+from driftscale.figures import Figures, on_white
 from emulator.errors import InputError, abbreviated
 from experiments.cli.output import text_console
 from experiments.cli.tables import print_short, print_short_sections
@@ -223,12 +223,12 @@ class Results:
                 f"no arm {arm!r}; choices: {', '.join(known.name for known in self._report.arms)}"
             )
         if seed is not None:
-            return membership_figure(self._one.run(arms[0].name, seed)).validated()
+            return on_white(membership_figure(self._one.run(arms[0].name, seed)))
         found = (clustered_run(known) for known in arms)
         run = next((run for run in found if run is not None), None)
         if run is None:
             raise self._cannot(f"{'no arm' if arm is None else f'arm {arm!r}'} ever has several clusters")
-        return membership_figure(run).validated()
+        return on_white(membership_figure(run))
 
     def plot_durations(self) -> go.Figure:
         """Durations of rounds in virtual time, over all rounds and seeds of an arm."""
@@ -272,7 +272,7 @@ class Results:
             raise self._cannot(
                 f"no figure clients-by-{group}: the runs do not say which client is in which group"
             )
-        return plot.figure.validated()
+        return on_white(plot.figure)
 
     def plot_trigger(self) -> go.Figure:
         """The distance that each arm's trigger measured, and its limit, over rounds."""
@@ -305,7 +305,7 @@ class Results:
         if visits is None:
             raise NotRecordedError(str(self.path), "visits", LOG_VISITS)
         shown = TimelineRound(arm, seed, run.records[round], visits.of_round(round))
-        return timeline_figure([shown]).validated()
+        return on_white(timeline_figure([shown]))
 
     def plot_sections(self) -> Figures:
         """The figures of a folder's table, which a notebook draws: of a sweep, gains against the swept keys.
@@ -446,7 +446,7 @@ class Results:
         plots = self._plots(name)
         if not plots:
             raise self._cannot(all_figures()[name].absence)
-        return plots[0].figure.validated()
+        return on_white(plots[0].figure)
 
     def _cannot(self, why: str) -> InputError:
         return InputError(f"{self.path}: cannot be drawn: {why}")

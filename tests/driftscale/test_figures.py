@@ -47,6 +47,10 @@ def test_plotly_js_is_in_the_output_once_and_no_host_is_asked_for_it() -> None:
     assert re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=", html) == []
 
 
+def test_they_can_be_read_in_a_dark_notebook() -> None:
+    assert FIGURES[0].layout.paper_bgcolor == "#ffffff"
+
+
 def test_a_figure_is_drawn_as_it_was_changed() -> None:
     figures = Figures([a_plot("One")])
     figures[0].update_layout(height=123)

@@ -33,7 +33,9 @@ def results(tmp_path_factory):
 
 @pytest.mark.parametrize("name", PLOTS)
 def test_every_figure_of_the_report_is_one_method(results, name):
-    assert len(getattr(results, f"plot_{name}")().data) > 0
+    figure = getattr(results, f"plot_{name}")()
+    assert len(figure.data) > 0
+    assert figure.layout.paper_bgcolor == "#ffffff"  # to be read in a dark notebook
 
 
 def test_the_accuracy_figure_has_a_line_for_each_arm_in_the_configured_order(results):
