@@ -414,9 +414,10 @@ def parts(
     ] = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """List the parts of a configuration; of a kind, with their settings.
+    """List the parts of a configuration, with their settings.
 
-    Of one part, also its docstring, its source (a paper, or "ours"), and an example.
+    Without KIND, only their names. Of one part, also its notes, its source (a paper, or "ours"), and an
+    example.
     """
     from experiments.cli.parts_table import print_parts
 
