@@ -125,6 +125,15 @@ class Page:
     problems: list[str] = field(default_factory=list)
 
     @property
+    def num_commands(self) -> int:
+        """The number of commands, and of blocks of Python, that are run."""
+        return sum(
+            len(block.commands) if block.language == "console" else block.language == "python"
+            for block in self.blocks
+            if not (block.not_run or block.file or block.append)
+        )
+
+    @property
     def installs(self) -> bool:
         """Whether a block that is run installs a package with pip."""
         return any(

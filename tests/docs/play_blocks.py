@@ -18,7 +18,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -86,11 +86,17 @@ def play_all(pages: Sequence[Page], folder: Path) -> bool:
     return not problems and not any(played.failure for played in results)
 
 
-def in_parallel(play_one, pages: Sequence[Page]) -> list[Played]:
-    """What became of each page, in the order of the pages; each is printed when it is done."""
+def in_parallel(play_one: Callable[[Page], Played], pages: Sequence[Page]) -> list[Played]:
+    """What became of each page, in the order of the pages; each is printed when it is done.
+
+    Pages with many commands begin first, so that no long one is left over for the end.
+    """
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        futures: list[Future[Played]] = [pool.submit(play_one, page) for page in pages]
-        pending = set(futures)
+        longest_first = sorted(pages, key=lambda page: -page.num_commands)
+        futures: dict[str, Future[Played]] = {
+            page.name: pool.submit(play_one, page) for page in longest_first
+        }
+        pending = set(futures.values())
         try:
             while pending:
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
@@ -100,7 +106,7 @@ def in_parallel(play_one, pages: Sequence[Page]) -> list[Played]:
             pool.shutdown(wait=False, cancel_futures=True)
             Environment.stop_all()
             raise
-    return [future.result() for future in futures]
+    return [futures[page.name].result() for page in pages]
 
 
 def print_page(played: Played) -> None:
