@@ -17,7 +17,7 @@ $(READY): setup.cfg pyproject.toml constraints.txt
 	touch $(READY)
 
 demo: $(READY)
-	$(BIN)/driftscale run experiments/configs/digits.toml --jobs auto
+	$(BIN)/driftscale run digits --jobs auto
 
 test: $(READY)
 	$(BIN)/python -m pytest --durations=10 --numprocesses=auto --maxprocesses=4 --dist=loadscope
