@@ -84,7 +84,8 @@ def _gain(summary: Summary, row: Row, *, is_chosen: bool) -> str:
     if gain is None:
         which, beside_it = ", the first arm,", ""
     elif best is not None and best.mean is not None and best.over == over:
-        which, beside_it = "", f", {beside_best(best, f'{over}, which is also {BEST}', _of_those(summary))}"
+        finished = " of those finished" if summary.comparison.once(best_without_clusters).unfinished else ""
+        which, beside_it = "", f", {beside_best(best, f'{over}, which is also {BEST}', finished)}"
     else:
         which, beside_it = "", f", {beside(gain)} {over}"
     if is_chosen:
@@ -107,6 +108,8 @@ def _beside_others(summary: Summary, row: Row) -> Iterator[str]:
         yield f"The gain of {row.arm} over {BEST} is not known{why}."
     elif best is not None and best.over != summary.reference_arm:
         yield f"{row.arm} is {beside_best(best, f'{best.over}, {BEST}', _of_those(summary))}."
+    elif best is not None and chosen.unfinished:
+        yield f"{chosen.omission}."
     elif after is not None and after.mean is not None:
         yield f"After the mass event, {row.arm} is {beside(after)} {summary.reference_arm}."
 

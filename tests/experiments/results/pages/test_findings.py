@@ -96,6 +96,11 @@ def test_an_arm_that_is_the_best_without_clusters_says_so() -> None:
 
 
 def test_baselines_that_are_not_finished_are_named() -> None:
+    first, second, _ = found(GLOBAL + FIELDING, configured=BASELINES, headline="fielding")
+    assert first.endswith(
+        f"above global, which is also the best arm without clusters of those finished {OVER}."
+    )
+    assert second == "prior has finished no seed in common with the first arm."
     of_prior = configured_arms({"arm": ARMS[1:]})
     runs = an_arm("slow", 0.4, 0.4, 0.4) + FIELDING
     assert found(runs, "slow", configured=of_prior, headline="fielding")[1] == (
