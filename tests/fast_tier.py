@@ -285,7 +285,7 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_a_report_can_be_made_while_a_process_runs_into_the_directory",
         "test_a_report_prints_the_same_as_the_run_before",
         "test_a_run_in_json_prints_the_summary_and_nothing_else",
-        "test_a_run_prints_the_table_and_the_path_of_the_report",
+        "test_a_run_prints_one_table_then_what_was_found_and_the_path_of_the_report",
         "test_a_run_that_is_resumed_has_the_commands_of_all_its_attempts",
         "test_commands_that_play_runs_are_recorded_and_others_are_not",
         "test_git_is_not_run_for_a_mistake",
