@@ -32,7 +32,8 @@ def write_new(file: Path, like: str) -> None:
         raise InputError(
             f"--like {like}: is a folder of configurations; driftscale configs {like} lists them"
         )
-    text = NAME.sub(f'name = "{file.stem}"', text_of(found[0]), count=1)
+    line = f'name = "{file.stem}"'
+    text = NAME.sub(lambda _: line, text_of(found[0]), count=1)  # as it is: a backslash is no group
     _refuse_name(file, text)
     _write(file, text)
     needs = found[0].data
@@ -48,7 +49,7 @@ def _refuse_name(file: Path, text: str) -> None:
     """Raise ConfigurationError if the experiment may not have the name of the file."""
     try:
         table = toml_document(text)
-    except ValueError as error:  # a quotation mark
+    except ValueError as error:  # a quotation mark, or a backslash
         raise InputError(f"FILE {file}: {file.stem!r} cannot be the name of an experiment") from error
     table.pop(SWEEP, None)
     parse_experiment(table, f"FILE {file}: gives the experiment its name", FIRST_LOOK)

@@ -50,6 +50,7 @@ def test_one_with_a_sweep_keeps_it(driftscale: Driftscale) -> None:
         (("nowhere/mine.toml",), "FILE nowhere/mine.toml: cannot be written (No such file or directory)"),
         (("my fleet.toml",), "FILE my fleet.toml: gives the experiment its name: name = 'my fleet': "),
         (('"".toml',), 'FILE "".toml: \'""\' cannot be the name of an experiment'),
+        (("a\\1.toml",), "FILE a\\1.toml: 'a\\\\1' cannot be the name of an experiment"),
         (("mine.toml", "--like", "digitz"), "digitz: no shipped configuration has that name; the nearest"),
         (("mine.toml", "--like", "fielding"), "--like fielding: is a folder of configurations; driftscale"),
     ],
