@@ -297,16 +297,19 @@ def _refuse_other_kind(part: Any, where: str, what: str, base: type) -> None:
 
 
 def undefined(part: type) -> list[str]:
-    """The attributes that a class or one of its bases declares for the class, `ClassVar`, and none defines.
+    """The attributes that a base of a class declares for the class, `ClassVar`, and none defines.
+
+    What the class itself declares may be its own affair, such as a cache that is set later.
 
     >>> from typing import ClassVar
     >>> Shape = type("Shape", (), {"__annotations__": {"sides": ClassVar[int], "name": str}})
-    >>> undefined(Shape), undefined(type("Square", (Shape,), {"sides": 4}))
-    (['sides'], [])
+    >>> Blob, Square = type("Blob", (Shape,), {}), type("Square", (Shape,), {"sides": 4})
+    >>> undefined(Shape), undefined(Blob), undefined(Square)
+    ([], ['sides'], [])
     """
     return [
         name
-        for base in part.__mro__
+        for base in part.__mro__[1:]
         for name, annotation in inspect.get_annotations(base).items()
         if "ClassVar[" in str(annotation) and not hasattr(part, name)
     ]
