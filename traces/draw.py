@@ -154,12 +154,18 @@ def draw_table(
 def _checked_shares(shares: Iterable[Floats], shape: tuple[int, int], num_windows: int) -> Iterator[Floats]:
     """The arrays of `shares`; InputError for one that has no shares, and for another number of them.
 
-    `shape` is (clients, labels); without the last labels there are shares of the others alone.
+    `shape` is (clients, labels); without the last labels there are shares of the others alone. Of too many
+    arrays, one is read: they may have no end.
     """
     count = 0
-    for share in shares:
+    for given in shares:
+        if count == num_windows:
+            raise InputError(
+                f"trace: there are label shares of more than {num_windows} windows; must be of {num_windows}"
+            )
         count += 1
-        found = np.shape(share)
+        share = np.asarray(given)
+        found = share.shape
         if len(found) != 2 or found[0] != shape[0] or not 0 < found[1] <= shape[1]:
             raise InputError(
                 f"trace: the label shares of window {count - 1} have shape {found}; must be "
@@ -173,9 +179,8 @@ def _checked_shares(shares: Iterable[Floats], shape: tuple[int, int], num_window
                 f"trace: the label shares of client {client} in window {count - 1} sum to {sums[client]:g}, "
                 f"the smallest is {share[client].min():g}; must sum to 1, and none be below 0"
             )
-        if count <= num_windows:
-            yield share
-    if count != num_windows:
+        yield share
+    if count < num_windows:
         raise InputError(f"trace: there are label shares of {count} windows; must be of {num_windows}")
 
 

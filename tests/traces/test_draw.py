@@ -4,6 +4,7 @@ import hashlib
 import math
 import tracemalloc
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -164,10 +165,33 @@ def test_numbers_that_are_no_shares_are_refused(window: list[list[float]], compl
         window_shares(EVEN, window)
 
 
-@pytest.mark.parametrize("num_windows", [2, 4])
-def test_shares_of_another_number_of_windows_are_refused(num_windows: int) -> None:
-    with pytest.raises(InputError, match=f"shares of 3 windows; must be of {num_windows}"):
-        window_shares(EVEN, EVEN, EVEN, num_windows=num_windows)
+def test_shares_of_too_few_windows_are_refused() -> None:
+    with pytest.raises(InputError, match="shares of 3 windows; must be of 4"):
+        window_shares(EVEN, EVEN, EVEN, num_windows=4)
+
+
+def test_shares_of_too_many_windows_are_refused_though_they_have_no_end() -> None:
+    with pytest.raises(InputError, match="shares of more than 2 windows; must be of 2"):
+        draw_trace(
+            some_images(3),
+            repeat(np.array(EVEN)),
+            num_clients=2,
+            num_windows=2,
+            settings=SETTINGS,
+            streams=RandomStreams(0),
+        )
+
+
+def test_shares_may_be_lists() -> None:
+    even = draw_trace(
+        some_images(3),
+        [EVEN, EVEN],  # type: ignore[list-item]
+        num_clients=2,
+        num_windows=2,
+        settings=SETTINGS,
+        streams=RandomStreams(0),
+    )
+    assert len(even) == len(window_shares(EVEN, EVEN))
 
 
 def test_a_trace_that_nobody_could_hold_is_refused_with_its_three_factors() -> None:

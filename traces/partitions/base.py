@@ -56,11 +56,16 @@ class Partition(Configured, ABC):
             raise ConfigurationError(
                 f"partition: {wanted} clients cannot each have one of {len(samples)} samples; lower clients"
             )
-        clients = self.assign(samples, wanted, generator)
-        if np.shape(clients) != (len(samples),):
+        clients = np.asarray(self.assign(samples, wanted, generator))
+        if clients.shape != (len(samples),):
             raise ConfigurationError(
-                f"partition: {type(self).__name__} returned clients of shape {np.shape(clients)}; must be "
+                f"partition: {type(self).__name__} returned clients of shape {clients.shape}; must be "
                 f"one for each of {len(samples)} samples"
+            )
+        if clients.dtype.kind not in "iu" or clients.min() < 0 or clients.max() >= wanted:
+            raise ConfigurationError(
+                f"partition: {type(self).__name__} returned clients from {clients.min()} to {clients.max()} "
+                f"of type {clients.dtype}; must be whole numbers from 0 to {wanted - 1}"
             )
         empty = np.flatnonzero(np.bincount(clients, minlength=wanted) == 0)
         if len(empty):
