@@ -105,11 +105,13 @@ def check(
         arms=names_of(arms, "arms"),
         data=data_of(data),
     )
-    members, left_out = members_of(command)
 
     def note(line: str) -> None:
         print(printable(line), file=sys.stderr)
 
-    for line in [*filter(None, [command.note]), *left_out]:
+    if command.note:  # before anything in it is found wrong
+        note(command.note)
+    members, left_out = members_of(command)
+    for line in left_out:
         note(line)
     return Check(tuple(check_members_of(members, note)))

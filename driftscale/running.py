@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +21,12 @@ from driftscale.given import (
     table_of,
 )
 from driftscale.one_line import one_line
-from emulator.errors import InputError, RunError
+from emulator.errors import EmulatorError, InputError, RunError, printable
 
 if TYPE_CHECKING:
     from driftscale.results import Results
-    from experiments.playing.command import RunCommand
-    from experiments.playing.play import Show
+    from experiments.config import Experiment
+    from experiments.playing.command import RunCommand, Several
 
 
 @one_line
@@ -123,35 +124,34 @@ def run(
 
 def _play(command: RunCommand, progress: bool) -> Path:
     """Play the command; returns its run directory, or the folder of its run directories."""
+    try:
+        read = _read(command)
+    except EmulatorError:
+        if command.note:  # which `Shown` would show, whose modules take seconds to import
+            print(printable(command.note), file=sys.stderr)
+        raise
+    from driftscale.shown import Shown
+    from experiments.config import Experiment
+    from experiments.playing.play import play_one, play_several
+
+    show = Shown.here(progress)
+    if command.note:
+        show.note(command.note)
+    if isinstance(read, Experiment):
+        return play_one(command, read, None, show)
+    for line in read.left_out:
+        show.note(line)
+    return play_several(command, read, show)
+
+
+def _read(command: RunCommand) -> Experiment | Several:
+    """The experiment of the command, or those of its folder or sweep."""
     from experiments.playing.command import cells_of, experiment_of, read_folder, read_one
 
     if command.table is None and command.config.is_dir():
-        several = read_folder(command)
-    else:
-        configuration = read_one(command)
-        if not configuration.axes:
-            experiment = experiment_of(command, configuration)
-            from driftscale.shown import Shown
-            from experiments.playing.play import play_one
-
-            show = Shown.here(progress)
-            _note_which(command, show)
-            return play_one(command, experiment, None, show)
-        several = cells_of(command, configuration)
-    from driftscale.shown import Shown
-    from experiments.playing.play import play_several
-
-    show = Shown.here(progress)
-    _note_which(command, show)
-    for line in several.left_out:
-        show.note(line)
-    return play_several(command, several, show)
-
-
-def _note_which(command: RunCommand, show: Show) -> None:
-    """Show which configuration the command has taken, where two could be meant."""
-    if command.note:
-        show.note(command.note)
+        return read_folder(command)
+    configuration = read_one(command)
+    return cells_of(command, configuration) if configuration.axes else experiment_of(command, configuration)
 
 
 def _call(config: str, **options: object) -> list[str]:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -278,3 +279,17 @@ def test_a_name_is_checked_and_run_and_a_line_says_which_was_taken(
         InputError, match=r"^alpah: no such configuration; .*: few/alpha \(driftscale configs\)"
     ):
         driftscale.run("alpah")
+
+
+@pytest.mark.parametrize("call", [driftscale.run, driftscale.check])
+def test_the_line_is_said_too_where_what_was_taken_cannot_be_read(
+    call: Callable[[str], object],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ship(tmp_path_factory.mktemp("package"), monkeypatch)
+    Path("small").mkdir()
+    with pytest.raises(InputError, match=r"^small: a folder without a configuration"):
+        call("small")
+    assert capsys.readouterr().err == "small: taking what is here, not the shipped configs/small.toml\n"
