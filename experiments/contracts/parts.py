@@ -40,7 +40,7 @@ STRANGE: tuple[Any, ...] = (
 TASKS = (np.array([0, 0, 1, 3]), np.array([0, 2, 1, 2]))
 """Clients and models of the tasks that every schedule gets in addition to those of a round."""
 
-TASK_SETTINGS = {"learning_rate": 0.1, "local_steps": 20.0, "batch_size": 10.0}
+BASE_SETTINGS = {"learning_rate": 0.1, "local_steps": 20.0, "batch_size": 10.0}
 
 
 def check_part(part: type, settings: Settings) -> None:
@@ -190,7 +190,7 @@ class _WatchedSchedule(Schedule):
     def task_settings(
         self, client: Ints, model: Ints, base: Mapping[str, Floats], view: View
     ) -> Mapping[str, Floats]:
-        of_tasks = {name: np.full(len(TASKS[0]), value) for name, value in TASK_SETTINGS.items()}
+        of_tasks = {name: np.full(len(TASKS[0]), value) for name, value in BASE_SETTINGS.items()}
         self.outputs.append(self._settings(*TASKS, of_tasks, view))
         of_no_tasks = {name: values[:0] for name, values in base.items()}
         self._settings(client[:0], model[:0], of_no_tasks, view)
