@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -41,9 +41,17 @@ class Figures(tuple["go.Figure", ...]):
 
     def __new__(cls, plots: Sequence[Plot], least_px: int = 0) -> Figures:
         """The figures of these plots, as plotly's own objects."""
-        figures = super().__new__(cls, [on_white(plot.figure) for plot in plots])
+        return cls._of([on_white(plot.figure) for plot in plots], plots, least_px)
+
+    @classmethod
+    def _of(cls, drawn: Sequence[go.Figure], plots: Sequence[Plot], least_px: int) -> Figures:
+        figures = super().__new__(cls, drawn)
         figures._plots, figures._least_px = plots, least_px
         return figures
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy has the figures as they were changed."""
+        return type(self)._of, (tuple(self), self._plots, self._least_px)
 
     def __repr__(self) -> str:
         """The titles."""

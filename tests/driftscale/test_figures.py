@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -55,6 +58,15 @@ def test_a_figure_is_drawn_as_it_was_changed() -> None:
     figures = Figures([a_plot("One")])
     figures[0].update_layout(height=123)
     assert '"height":123' in figures._repr_html_()
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_a_copy_has_the_figures_as_they_were_changed(copied: Callable[[Figures], Figures]) -> None:
+    figures = Figures([a_plot("One")], least_px=700)
+    figures[0].update_layout(height=123)
+    again = copied(figures)
+    assert (repr(again), again[0].layout.height) == ("1 figure: One", 123)
+    assert "min-width: 700px" in again._repr_html_()
 
 
 def test_a_sweep_draws_its_gains(tmp_path) -> None:  # type: ignore[no-untyped-def]
