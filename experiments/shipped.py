@@ -180,6 +180,11 @@ def is_shipped(path: Path) -> bool:
     return CONFIGS in path.parents
 
 
+def version_identifies(path: Path) -> bool:
+    """Whether the version of driftscale identifies a configuration: a shipped one, but not in a clone."""
+    return is_shipped(path) and not (CONFIGS.parents[1] / ".git").exists()
+
+
 def named(path: Path | str) -> str:
     """How errors name a configuration: by its path or, if it is a shipped one, by its name.
 

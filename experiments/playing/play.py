@@ -28,7 +28,7 @@ from experiments.running.replicas import joined
 from experiments.running.runner import Progress, run_plan
 from experiments.running.sharing import sharing
 from experiments.running.stop import Stop
-from experiments.shipped import is_shipped
+from experiments.shipped import version_identifies
 
 
 class Show(Protocol):
@@ -134,7 +134,8 @@ def _of_command(plans: Sequence[Plan], command: RunCommand) -> Sequence[Plan]:
     if all(plan.directory.is_done(*pair) for plan in plans for pair in plan.pairs()):
         return plans
     folder = command.config if command.config.is_dir() else command.config.parent
-    facts = command_facts(command.arguments, command.started, None if is_shipped(command.config) else folder)
+    place = None if version_identifies(command.config) else folder
+    facts = command_facts(command.arguments, command.started, place)
     return [replace(plan, command=facts, track=command.track) for plan in plans]
 
 

@@ -30,8 +30,8 @@ def command_facts(arguments: Sequence[str], started: datetime, folder: Path | No
         arguments: The command line, the program's name first. Letters that cannot be printed are recorded as
             their escape sequences. If there are too many arguments, the last ones are only counted.
         started: When the command was started, in UTC.
-        folder: The folder of the configuration, whose commit is recorded; None for a shipped one, which the
-            version of driftscale identifies.
+        folder: The folder of the configuration, whose commit is recorded; None for one that the
+            version of driftscale identifies, as it was shipped.
     """
     commit = None if folder is None else git_commit(folder)
     return Command(

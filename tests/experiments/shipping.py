@@ -15,11 +15,11 @@ ABOUT = "# A small one. Of twelve clients.\n"
 
 
 def ship(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Path:
-    """Ship `small`, `few/alpha` and `few/beta` from a folder `configs` in `folder`; returns that folder.
+    """Ship `small`, `few/alpha` and `few/beta` from `experiments/configs` in `folder`; returns that folder.
 
     `changes` are those of all three, see `small_table`.
     """
-    configs = folder.resolve() / "configs"
+    configs = folder.resolve() / "experiments" / "configs"
     (configs / "few").mkdir(parents=True)
     for name in ("small", "few/alpha", "few/beta"):
         table = small_table(name=name.replace("/", "-"), **changes)

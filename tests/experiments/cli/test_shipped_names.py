@@ -35,6 +35,9 @@ def test_a_name_is_run_into_the_present_folder_and_resumes_what_its_path_has_beg
     of_path, of_name = json.loads(Path("runs/few-alpha/manifest.json").read_text())["commands"]
     assert of_name["arguments"][:3] == ["driftscale", "run", "few/alpha"]
     assert ("git_commit" in of_path, "git_commit" in of_name) == (True, False)
+    (configs.parents[1] / ".git").touch()  # a clone, whose shipped files may have been changed
+    driftscale("run", "few/alpha", *SHORT, "--seeds", "2")
+    assert "git_commit" in json.loads(Path("runs/few-alpha/manifest.json").read_text())["commands"][-1]
 
 
 def test_a_folder_of_shipped_ones_is_checked_and_run_whole(driftscale: Driftscale, configs: Path) -> None:
