@@ -173,8 +173,7 @@ def plan_run(
         _refuse_other_modules(experiment, directory)
         old = parse_experiment(directory.experiment(), str(path))
         recorded = _united(experiment, old, {arm for arm, _ in begun}, path)
-        if cell is not None or not all(directory.is_done(*pair) for pair in plan.pairs()):
-            _refuse_changed_modules(plan)
+        _refuse_changed_modules(plan)
     with naming(where):
         text = recorded.to_toml()
     is_rewritten = begun and text != directory.experiment_path.read_text(encoding="utf-8")

@@ -60,7 +60,7 @@ def _write(file: Path, text: str) -> None:
     try:
         stream = file.open("x", encoding="utf-8")
     except FileExistsError as error:
-        raise InputError(f"FILE {file}: exists already, and is not overwritten; take another name") from error
+        raise InputError(f"{file}: exists already, and is not overwritten; take another name") from error
     except OSError as error:
         raise InputError(f"FILE {file}: cannot be written ({error.strerror})") from error
     try:

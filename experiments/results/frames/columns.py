@@ -433,7 +433,7 @@ CHECK: Mapping[str, Column] = {
     ),
     "online at the start": Column("clients that are online at virtual time 0", "clients"),
     "client updates in all": Column("participants x rounds x arms x seeds", "updates"),
-    "warnings": Column("what a run would warn of", absent="without warnings"),
+    "warnings": Column("what it warns of, such as seeds without clients online", absent="without warnings"),
 }
 """The columns of `Check.frame`, and the facts of `driftscale check --format json`."""
 

@@ -27,6 +27,9 @@ MOST_STEP_SPREAD = 0.1
 FEWEST_INTERVALS = 50
 """Evaluations further apart than the horizon divided by this cause a warning: they make times coarse."""
 
+GAP_TOLERANCE = 1e-3
+"""By what share of that they may exceed it: a report delays a round of fixed duration by milliseconds."""
+
 
 @dataclass(frozen=True)
 class Horizon:
@@ -86,7 +89,7 @@ class Horizon:
                 f"arms reach between {fewest:g} and {most:g} data steps by the horizon: "
                 "they were compared on different data"
             )
-        if self.widest_gap_s > self.horizon_s / FEWEST_INTERVALS:
+        if self.widest_gap_s * FEWEST_INTERVALS > self.horizon_s * (1 + GAP_TOLERANCE):
             warnings.append(
                 f"evaluations lie up to {_time(self.widest_gap_s)} apart: times are no finer than that"
             )

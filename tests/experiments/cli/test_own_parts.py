@@ -101,14 +101,14 @@ def forget(module: str) -> None:
     del sys.modules[module]
 
 
-def test_a_changed_module_is_refused_for_further_runs_and_the_report_needs_none(
+def test_a_changed_module_is_refused_also_for_finished_runs_and_the_report_needs_none(
     driftscale: Driftscale, config: Path
 ) -> None:
     assert driftscale("run", config, "--arms", "lowest").code == 0
     module = config.with_name("my_parts.py")
     module.write_text(SELECTOR + "# changed\n")
     forget("my_parts")
-    for more in (("--arms", "next"), ("--seeds", "0..1")):
+    for more in (("--arms", "lowest"), ("--arms", "next"), ("--seeds", "0..1")):
         ended = driftscale("run", config, *more)
         assert ended.code == 2
         assert f"{module}: has changed since the runs in this directory were begun with it" in ended.err

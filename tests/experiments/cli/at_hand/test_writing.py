@@ -45,8 +45,8 @@ def test_one_with_a_sweep_keeps_it(driftscale: Driftscale) -> None:
     ("arguments", "problem"),
     [
         (("mine",), "FILE mine: must end in .toml, as in mine.toml"),
-        (("there.toml",), "FILE there.toml: exists already, and is not overwritten; take another name"),
-        (("link.toml",), "FILE link.toml: exists already, and is not overwritten; take another name"),
+        (("there.toml",), "there.toml: exists already, and is not overwritten; take another name"),
+        (("link.toml",), "link.toml: exists already, and is not overwritten; take another name"),
         (("nowhere/mine.toml",), "FILE nowhere/mine.toml: cannot be written (No such file or directory)"),
         (("my fleet.toml",), "FILE my fleet.toml: gives the experiment its name: name = 'my fleet': "),
         (('"".toml',), 'FILE "".toml: \'""\' cannot be the name of an experiment'),
