@@ -15,7 +15,7 @@ configs` lists them. The name of a folder, such as `fielding`, plays all that ar
 
 *Data* are files and folders that you bring, looked for in the present folder and under `--data`; where
 there is none, the configuration needs nothing. *Runs* are arms x seeds, and cells of its sweep. *Minutes*
-are wall time of all runs on two cores, with `--jobs auto`."""
+are about the wall time of all runs on two cores, with `--jobs auto`; a dash: they were not measured."""
 
 FOLDERS = {
     "": "Single experiments",
