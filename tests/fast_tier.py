@@ -135,6 +135,12 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_blocks_are_played_in_their_order_in_a_folder_that_is_empty_first",
     ),
     "tests/driftscale/test_calls.py": (),
+    "tests/driftscale/test_notebook.py": (
+        "test_a_run_is_one_output_and_prints_nothing",
+        "test_a_sweep_is_one_output_too",
+        "test_failures_are_in_the_output_and_the_error_is_raised",
+        "test_without_progress_there_is_no_output_but_for_notes",
+    ),
     "tests/driftscale/test_public_names.py": (
         "test_a_clone_called_driftscale_does_not_shadow_the_package",
         "test_a_folder_that_shadows_one_of_ours_is_named_in_one_line",
@@ -295,6 +301,7 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_parts_of_one_kind_are_all_of_that_kind",
         "test_profiles_are_reached_through_the_entry_point",
         "test_progress_is_plain_lines_on_stderr_where_there_is_no_terminal",
+        "test_with_explain_a_run_prints_all_tables_and_notes_before_what_was_found",
     ),
     "tests/experiments/cli/test_compare.py": (),
     "tests/experiments/cli/test_folder_commands.py": (),
@@ -373,6 +380,9 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_runs_come_to_the_bytes_that_they_come_to_one_after_another",
         "test_the_facts_of_a_drawn_world_are_plain_values_as_a_manifest_records_them",
         "test_the_most_runs_that_were_beside_it_stand_in_its_timing",
+    ),
+    "tests/experiments/results/pages/test_findings.py": (
+        "test_every_number_of_the_findings_is_in_the_report",
     ),
     "tests/experiments/results/tables/test_cluster_changes.py": (
         "test_the_page_has_the_table_with_its_note",
@@ -510,7 +520,9 @@ SLOW: Mapping[str, Collection[str]] = {
     "tests/reliability/test_files.py": (),
     "tests/reliability/test_foreign_files.py": (),
     "tests/reliability/test_fuzz.py": (),
+    "tests/reliability/test_fuzz_runs.py": (),
     "tests/reliability/test_fuzz_structured.py": (),
+    "tests/reliability/test_hostile_data_sets.py": (),
     "tests/reliability/test_jobs.py": (),
     "tests/reliability/test_kills.py": (),
     "tests/reliability/test_memory.py": (),
