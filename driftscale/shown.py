@@ -78,7 +78,7 @@ class Shown:
 
     @classmethod
     def here(cls, with_progress: bool) -> Shown:
-        """The one of this process, in a notebook or elsewhere."""
+        """What shows a call in this process: the output of a notebook's cell, or else standard error."""
         return cls(with_progress, notebook_display())
 
     def progress(

@@ -56,6 +56,15 @@ ConfigOrFolder = Annotated[
         autocompletion=completing.configurations,
     ),
 ]
+RunDirectoryOrFolder = Annotated[
+    Path,
+    typer.Argument(
+        help="A run directory, or a folder of them.",
+        metavar="DIR",
+        parser=path_for("DIR"),
+        autocompletion=completing.run_directories,
+    ),
+]
 Overrides = Annotated[
     list[str] | None,
     typer.Option(
@@ -184,15 +193,7 @@ def run(
 
 @app.command()
 def report(
-    directory: Annotated[
-        Path,
-        typer.Argument(
-            help="A run directory, or a folder of them.",
-            metavar="DIR",
-            parser=path_for("DIR"),
-            autocompletion=completing.run_directories,
-        ),
-    ],
+    directory: RunDirectoryOrFolder,
     explain: Explain = False,
     output: Format = OutputFormat.TABLE,
 ) -> None:
@@ -212,15 +213,7 @@ def report(
 
 @app.command()
 def export(
-    directory: Annotated[
-        Path,
-        typer.Argument(
-            help="A run directory, or a folder of them.",
-            metavar="DIR",
-            parser=path_for("DIR"),
-            autocompletion=completing.run_directories,
-        ),
-    ],
+    directory: RunDirectoryOrFolder,
     to: Annotated[str, typer.Option("--to", help="csv, parquet, tensorboard or mlflow.", metavar="FORMAT")],
     out: Annotated[
         Path | None,
@@ -374,15 +367,7 @@ def new(
 
 @app.command()
 def view(
-    directory: Annotated[
-        Path,
-        typer.Argument(
-            help="A run directory, or a folder of them.",
-            metavar="DIR",
-            parser=path_for("DIR"),
-            autocompletion=completing.run_directories,
-        ),
-    ],
+    directory: RunDirectoryOrFolder,
 ) -> None:
     """Open the report of a run directory in a browser.
 
