@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
@@ -20,7 +19,7 @@ from driftscale.given import (
     table_of,
 )
 from driftscale.one_line import one_line
-from emulator.errors import printable
+from experiments.cli.output import note
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,9 +104,6 @@ def check(
         arms=names_of(arms, "arms"),
         data=data_of(data),
     )
-
-    def note(line: str) -> None:
-        print(printable(line), file=sys.stderr)
 
     if command.note:  # before anything in it is found wrong
         note(command.note)

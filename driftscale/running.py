@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,8 @@ from driftscale.given import (
     table_of,
 )
 from driftscale.one_line import one_line
-from emulator.errors import EmulatorError, InputError, RunError, printable
+from emulator.errors import EmulatorError, InputError, RunError
+from experiments.cli.output import note
 
 if TYPE_CHECKING:
     from driftscale.results import Results
@@ -128,7 +128,7 @@ def _play(command: RunCommand, progress: bool) -> Path:
         read = _read(command)
     except EmulatorError:
         if command.note:  # which `Shown` would show, whose modules take seconds to import
-            print(printable(command.note), file=sys.stderr)
+            note(command.note)
         raise
     from driftscale.shown import Shown
     from experiments.config import Experiment

@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from driftscale.notebook import CellOutput, Display, NotebookProgress, notebook_display
+from experiments.cli.output import note
 from experiments.cli.progress import make_progress
-from experiments.cli.reports import note, write_results_of
+from experiments.cli.reports import write_results_of
 from experiments.results.many_runs.folder_table import build_sections
 from experiments.results.pages.folder_page import write_table
 from experiments.results.reading.run_directory import RunDirectory

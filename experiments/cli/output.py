@@ -36,6 +36,11 @@ def say(text: str = "", *, aside: bool = False) -> None:
     print(printable(text), file=sys.stderr if aside else None, flush=aside)
 
 
+def note(text: str) -> None:
+    """Print `text` on standard error."""
+    say(text, aside=True)
+
+
 def plain(text: str, style: str = "") -> Text:
     """Lines of text for a terminal, which obeys none of it."""
     from rich.text import Text

@@ -10,9 +10,9 @@ from tempfile import gettempdir
 
 from emulator.errors import EmulatorError, RunError
 from executor.gloo import Job
-from experiments.cli.output import OutputFormat
+from experiments.cli.output import OutputFormat, note
 from experiments.cli.progress import BarProgress, LineProgress, make_progress
-from experiments.cli.reports import note, report_one, report_table, write_results_of
+from experiments.cli.reports import report_one, report_table, write_results_of
 from experiments.cli.signals import EXIT_CODE, stop_on_signals
 from experiments.locating import locator
 from experiments.playing.command import RunCommand

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from emulator.errors import InputError
-from experiments.cli.output import OutputFormat, print_json, say
+from experiments.cli.output import OutputFormat, note, print_json
 from experiments.cli.tables import (
     print_drift,
     print_findings,
@@ -118,11 +118,6 @@ def compare_directories(paths: Sequence[Path], output: OutputFormat, *, explain:
         print_json({"version": TABLE_VERSION, "sections": [section.as_json()]})
     else:
         print_section(section, with_notes=explain)
-
-
-def note(text: str) -> None:
-    """Print `text` on standard error."""
-    say(text, aside=True)
 
 
 def write_results_of(
