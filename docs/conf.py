@@ -78,10 +78,10 @@ def _images(html: str) -> list[nodes.Node]:
 
 
 def _attribute(html: str, name: str) -> str:
-    found = re.search(rf'\s{name}="([^"]*)"', html)
-    if found is None:
+    match = re.search(rf'\s{name}="([^"]*)"', html)
+    if match is None:
         raise ValueError(f"a <picture> needs {name}: {html}")
-    return found[1]
+    return match[1]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

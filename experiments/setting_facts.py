@@ -155,16 +155,16 @@ def _bounded(kind: _Kind, annotation: Any, metadata: Sequence[Any]) -> _Kind:
         is_share = annotation is float and (number.le or number.lt or 2) <= 1
         return _Kind(*(SHARE if is_share else (kind.one, kind.several)), _range(number, annotation is int))
     if annotation is str:
-        rules = [f"at most {found} letters" for found in _constraints("max_length", metadata)]
+        rules = [f"at most {most} letters" for most in _constraints("max_length", metadata)]
         rules += ["not empty" for _ in _constraints("min_length", metadata)]
-        rules += [f"of the form {found}" for found in _constraints("pattern", metadata)]
+        rules += [f"of the form {pattern}" for pattern in _constraints("pattern", metadata)]
         return _Kind(kind.one, kind.several, ", ".join(rules))
     return kind
 
 
 def _constraints(name: str, metadata: Sequence[Any]) -> Iterator[Any]:
     """The values of pydantic's constraints of that name."""
-    return (found for item in metadata if (found := getattr(item, name, None)) is not None)
+    return (value for item in metadata if (value := getattr(item, name, None)) is not None)
 
 
 def _list(arguments: Sequence[Any], metadata: Sequence[Any]) -> _Kind:
@@ -249,4 +249,4 @@ def _tables(annotation: Any) -> Iterator[type[BaseModel]]:
 
 def _flat(beside: Sequence[Any]) -> list[Any]:
     """What stands beside a type in an annotation, with the constraints of a `Field` among them."""
-    return [found for item in beside for found in (item.metadata if isinstance(item, FieldInfo) else [item])]
+    return [entry for item in beside for entry in (item.metadata if isinstance(item, FieldInfo) else [item])]

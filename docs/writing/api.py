@@ -63,18 +63,18 @@ class _Docstring:
 
     def items(self, section: str) -> list[tuple[str, str]]:
         """(name, text) of each entry of a section; none without that section."""
-        found: list[tuple[str, str]] = []
+        entries: list[tuple[str, str]] = []
         for line in inspect.cleandoc(f"\n{self.section(section)}").splitlines():
             name, colon, text = line.partition(": ")
             if line and not line.startswith(" ") and colon:
-                found.append((name, text))
-            elif found:
-                found[-1] = found[-1][0], f"{found[-1][1]} {line.strip()}"
-        return found
+                entries.append((name, text))
+            elif entries:
+                entries[-1] = entries[-1][0], f"{entries[-1][1]} {line.strip()}"
+        return entries
 
     def section(self, name: str) -> str:
         names, texts = self._split[1::2], self._split[2::2]
-        return next((text for found, text in zip(names, texts, strict=True) if found == name), "")
+        return next((text for known, text in zip(names, texts, strict=True) if known == name), "")
 
 
 def _function(function: Any, name: str, level: int) -> Iterator[str]:

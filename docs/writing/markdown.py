@@ -111,13 +111,13 @@ def anchor(text: str) -> str:
 
 def paragraphs(docstring: str) -> list[str]:
     """The paragraphs of a docstring; lists stay lists, and what is indented is a block of its own."""
-    found = []
+    blocks = []
     for paragraph in inspect.cleandoc(docstring).split("\n\n"):
         if paragraph.startswith("    "):
-            found.append(fence("text", inspect.cleandoc(f"\n{paragraph}")))
+            blocks.append(fence("text", inspect.cleandoc(f"\n{paragraph}")))
         elif paragraph.startswith("* "):
             items = re.split(r"^\* ", paragraph, flags=re.MULTILINE)[1:]
-            found.append("\n".join(f"* {prose(item)}" for item in items))
+            blocks.append("\n".join(f"* {prose(item)}" for item in items))
         else:
-            found.append(prose(paragraph))
-    return found
+            blocks.append(prose(paragraph))
+    return blocks

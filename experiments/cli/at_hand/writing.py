@@ -27,18 +27,18 @@ def write_new(file: Path, like: str) -> None:
     """
     if file.suffix != SUFFIX:
         raise InputError(f"FILE {file}: must end in {SUFFIX}, as in mine{SUFFIX}")
-    found = find_shipped(like)
-    if len(found) > 1:
+    shipped, *others = find_shipped(like)
+    if others:
         raise InputError(
             f"--like {like}: is a folder of configurations; driftscale configs {like} lists them"
         )
     line = f'name = "{file.stem}"'
-    text = NAME.sub(lambda _: line, text_of(found[0]), count=1)  # as it is: a backslash is no group
+    text = NAME.sub(lambda _: line, text_of(shipped), count=1)  # as it is: a backslash is no group
     _refuse_name(file, text)
     _write(file, text)
-    needs = found[0].data
+    needs = shipped.data
     data = " --data DIR" if needs else ""
-    say(f"{file}: like {found[0].name}; next:")
+    say(f"{file}: like {shipped.name}; next:")
     say(f"  driftscale check {quote(str(file))}{data}")
     say(f"  driftscale run {quote(str(file))}{data}")
     if needs:

@@ -148,8 +148,8 @@ def _medians(table: TargetTable, column: Column) -> list[str]:
     """The medians of a column, those that are known with their intervals, and of the others the bounds."""
     cells = zip((row[column.key] for row in table.rows), column.cells(table.rows), strict=True)
     return [
-        _joined(cell) if found is not None and found.median.status == "=" else cell.figure
-        for found, cell in cells
+        _joined(cell) if entry is not None and entry.median.status == "=" else cell.figure
+        for entry, cell in cells
     ]
 
 
@@ -192,8 +192,8 @@ def folder_findings(table: Mapping[str, Any], sections: Sequence[Section]) -> li
     experiments = f"{len(columns)} experiment{'s' if len(columns) != 1 else ''}"
     scored = columns_with_drift(table, names_alone(table, sections))
     is_of_drift = 1 < len(scored) <= MOST_NAMED
-    found = _of_drift(table, scored) if is_of_drift else _extremes(sections)
-    return [f"{experiments}; runs: {numbers}.", *found]
+    lines = _of_drift(table, scored) if is_of_drift else _extremes(sections)
+    return [f"{experiments}; runs: {numbers}.", *lines]
 
 
 def _of_drift(table: Mapping[str, Any], scored: Sequence[str]) -> Iterator[str]:
@@ -209,9 +209,9 @@ def _of_drift(table: Mapping[str, Any], scored: Sequence[str]) -> Iterator[str]:
     if best:
         yield f"Highest accuracy omitting drift: {', '.join(best)}."
     agreed = [
-        f"{name} {found['inside']} of {judged} methods"
-        for name, found in table["agreement"][OMITTING].items()
-        if name in scored and (judged := found["inside"] + len(found["outside"]))
+        f"{name} {agreement['inside']} of {judged} methods"
+        for name, agreement in table["agreement"][OMITTING].items()
+        if name in scored and (judged := agreement["inside"] + len(agreement["outside"]))
     ]
     if agreed:
         yield f"Within two published standard deviations of it: {', '.join(agreed)}."
@@ -223,9 +223,9 @@ def _extremes(sections: Sequence[Section]) -> list[str]:
         (section, row) for section, row in rows if row.gain_pp is not None and row.gain_pp.mean is not None
     ]
     on_one_arm = [(section, row) for section, row in gains if row.arm in section.headlines]
-    if found := on_one_arm or gains:
-        found.sort(key=lambda item: _mean(item[1].gain_pp))
-        written = [(f"gain over {_reference(*item)}", _gain_text(item[1]), item[1]) for item in found]
+    if ranked := on_one_arm or gains:
+        ranked.sort(key=lambda item: _mean(item[1].gain_pp))
+        written = [(f"gain over {_reference(*item)}", _gain_text(item[1]), item[1]) for item in ranked]
         words = ("Largest", "Smallest")
     else:
         known = [row for _, row in rows if row.mean_accuracy.mean is not None]

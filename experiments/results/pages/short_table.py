@@ -126,15 +126,15 @@ def short_folder_tables(table: Mapping[str, Any], sections: Sequence[Section]) -
     """
     scored = columns_with_drift(table, names_alone(table, sections))
     others = [section for section in sections if not is_in_matrices(section, scored)]
-    found = []
+    tables = []
     if len(scored) > 1:
         title = f"{table['name']}: accuracy (%) omitting drift, mean ± standard deviation over seeds"
         if has_published(table):
             title += "; in brackets the published value, and ours minus it"
-        found.append(NotedTable(title, _matrix(table, scored), marked_notes(table, scored)))
+        tables.append(NotedTable(title, _matrix(table, scored), marked_notes(table, scored)))
     if others:
-        found.append(_of_sections(table["name"], others))
-    return found
+        tables.append(_of_sections(table["name"], others))
+    return tables
 
 
 def _matrix(table: Mapping[str, Any], scored: Sequence[str]) -> TextTable:
