@@ -14,6 +14,7 @@ from pathlib import Path
 import matplotlib as mpl
 
 import driftscale
+from experiments.results.drawing.style import thinned
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
@@ -37,6 +38,7 @@ PAGES: Mapping[str, Mapping[str, str]] = {
         "fielding": "#79b8ff",
     },
 }
+MOST_POINTS = 120  # of a line
 LABELS = {
     "global": "one model",
     "static": "clusters, made once",
@@ -60,7 +62,8 @@ def draw(run_directory: Path, folder: Path) -> list[Path]:
     for page, colours in PAGES.items():
         figure, axes = plt.subplots(figsize=(7.6, 3.6))
         for name in LABELS:
-            hours, percent = lines[name].x, lines[name].y
+            drawn = thinned(len(lines[name].x), MOST_POINTS)
+            hours, percent = lines[name].x[drawn], lines[name].y[drawn]
             axes.plot(hours, percent, DASHES[name], color=colours[name], linewidth=2)
             x, y = LABEL_AT[name]
             axes.text(x, y, LABELS[name], color=colours[name], fontsize=10)
