@@ -12,12 +12,12 @@ from pydantic import Field
 from emulator.arrays import Floats, Ints
 from emulator.errors import ConfigurationError, InputError
 from emulator.numbers import Count, Number
-from emulator.plugins import Settings
 from emulator.ports import Split
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS, STEPS_AHEAD, TestOn, num_noise_starts
+from traces.changes.settings import ChangingSettings
 from traces.images import ImageSet
-from traces.tables.base import CHUNK_ROWS
+from traces.rows import CHUNK_ROWS
 from traces.tables.even import Block, EvenTable
 from traces.trace import Trace
 
@@ -37,7 +37,7 @@ TEST_ON = (
 )
 
 
-class StreamSettings(Settings):
+class StreamSettings(ChangingSettings):
     """Settings common to all traces that are drawn from label shares by `draw_trace`."""
 
     rounds_per_step: Count = Field(10, description="rounds between two arrivals of data")

@@ -63,7 +63,10 @@ class NoisyImages:
 
     def features(self, image: Ints, noise_start: Ints | None) -> Floats32:
         """(n, *shape) the features of n samples, from their images and the starts of their noise, if any."""
-        samples = self.images.features(image)
+        return self.noisy(self.images.features(image), noise_start)
+
+    def noisy(self, samples: Floats32, noise_start: Ints | None) -> Floats32:
+        """`samples` (n, *shape), to which noise is added in place, from its starts (n,), if there is any."""
         if noise_start is not None:
             noise = self._noise_windows[noise_start]
             samples += np.float32(self.noise) * noise.reshape(samples.shape)

@@ -9,6 +9,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from copy import copy
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +19,13 @@ from emulator.messages import SampleRanges
 from emulator.ports import Split
 from emulator.seeding import RandomStreams
 from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, STEPS_AHEAD, Arrivals, TestOn
+from traces.rows import CHUNK_ROWS, chunks_of_ranges, rows_of_ranges
 from traces.samples import NoisyImages, SamplePool
-from traces.tables.base import CHUNK_ROWS, Table
+from traces.tables.base import Table
 from traces.tables.flipped_labels import FlippedLabels
+
+if TYPE_CHECKING:
+    from traces.changes.features import FeatureChanges
 
 DIGESTED_PIXELS = 2**22
 """Pixels that are converted to features at once, for the digest."""
@@ -47,7 +52,8 @@ class Trace:
     others, and their concepts are those of the next step. The table then has one data step more than the run,
     of which only the test samples are read.
 
-    With `replaces`, a client's arrivals of a split replace all that it held of it, and samples do not expire.
+    What clients hold may change (`traces.changes`): it is then sent anew, and a row that is sent anew keeps
+    the age of its sample. What is done to features is applied when they are read, before the noise.
 
     Clients may come and go: a client takes part while it holds training samples, and may hold its first ones
     after step 0, lose its last ones, and receive others later.
@@ -66,7 +72,6 @@ class Trace:
         concepts: Ints | None = None,
         test_then_train: bool = True,
         test_on: TestOn = "present",
-        replaces: bool = False,
         content: str | None = None,
     ) -> None:
         """Seal the table and draw the table of noise.
@@ -84,29 +89,25 @@ class Trace:
             test_then_train: whether the concepts of a step's test samples are those of the next row of
                 `concepts`; always, if `test_on` is "next".
             test_on: "next" if clients are tested on the test samples that arrive at the next step.
-            replaces: whether arrivals replace what the client held, so that it holds its newest ones only.
             content: a digest of all rows and features, if it is known; None: `digest` reads them.
 
         Raises:
             InputError: no client has a training sample at step 0, or none has a test sample.
-            ValueError: arrivals replace what is held, but samples would expire as well, or clients would be
-                tested on what arrives next.
+            ValueError: clients are tested on what arrives next, and test samples held for more than one step.
         """
         if test_on == "next":
-            if replaces or test_retain_steps not in (None, 1):
-                raise ValueError("test_on = 'next': test samples are held for one step, and not replaced")
+            if test_retain_steps not in (None, 1):
+                raise ValueError("test_on = 'next': test samples are held for one step")
             test_retain_steps, test_then_train = 1, True
-        steps = table.last_step - table.first_step + 1
-        if replaces and min(retain_steps, test_retain_steps or retain_steps) < steps:
-            raise ValueError(f"samples that are replaced do not expire: retain them for all {steps} steps")
         table.seal()
         self.table = table
         self.retain_steps = retain_steps
         self.test_retain_steps = retain_steps if test_retain_steps is None else test_retain_steps
         self.concepts = concepts
+        self.test_concepts: Ints | None = None
         self.test_then_train = test_then_train
         self.test_on: TestOn = test_on
-        self.replaces = replaces
+        self._features: FeatureChanges | None = None
         self.rounds_per_step = rounds_per_step
         self.noise = noise
         self._images = images
@@ -155,7 +156,13 @@ class Trace:
             The features with their noise, float32 of shape (n, *sample_shape).
         """
         starts = self.table.take("noise_start", rows) if self.noise > 0 else None
-        return self.samples.features(self.table.take("image", rows).astype(np.int64), starts)
+        image = self.table.take("image", rows).astype(np.int64)
+        changes = None if self._features is None else self.table.feature_changes(rows)
+        if self._features is None or changes is None:
+            return self.samples.features(image, starts)
+        features = self.samples.images.features(image)
+        self._features.apply(features, *changes)
+        return self.samples.noisy(features, starts)
 
     def labels(self, rows: Ints) -> Ints:
         """Read the labels of some rows.
@@ -179,9 +186,10 @@ class Trace:
         Returns:
             One range of rows for each client.
         """
+        retain_steps = self.retain_steps
         if split == "test":
-            step += STEPS_AHEAD[self.test_on]
-        return self._arrivals(ids, split, self._oldest(ids, split, step), step)
+            step, retain_steps = step + STEPS_AHEAD[self.test_on], self.test_retain_steps
+        return SampleRanges.one_each(*self.table.held(ids, SPLITS.index(split), step, retain_steps))
 
     def arrived(self, ids: Ints, first_step: int, last_step: int, step: int) -> SampleRanges:
         """Find the training samples that arrived in [first_step, last_step] and are held at `step`.
@@ -197,11 +205,9 @@ class Trace:
         Returns:
             One range of rows for each client.
         """
-        oldest = self._oldest(ids, "train", step)
-        if first_step > 0:
-            oldest = np.maximum(oldest, first_step)
-        newest = min(step, last_step) if last_step >= 0 else self.table.first_step - 1
-        return self._arrivals(ids, "train", oldest, newest)
+        since = first_step if first_step > 0 else self.table.first_step
+        until = last_step + 1 if last_step >= 0 else self.table.first_step
+        return SampleRanges.one_each(*self.table.arrived(ids, since, until, step, self.retain_steps))
 
     def holding(self, ids: Ints, split: Split, step: int) -> Bools:
         """Find the clients that hold samples.
@@ -257,7 +263,8 @@ class Trace:
         drawn, labels = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         ranks = np.zeros(0)  # random: the `per_label` lowest of each label are drawn
         held = self.held(np.arange(self.num_clients), "train", 0)
-        for rows in _chunks_of_rows(held.first, held.last):
+        for chunk in chunks_of_ranges(held.first, held.last):
+            rows = rows_of_ranges(held.first[chunk], held.last[chunk])
             drawn = np.concatenate([drawn, rows])
             labels = np.concatenate([labels, self.labels(rows)])
             ranks = np.concatenate([ranks, generator.random(len(rows))])
@@ -290,6 +297,26 @@ class Trace:
             flipped._content = repr((self._content, "flipped", clients.tolist()))
         return flipped
 
+    def changed(
+        self, table: Table, concepts: Ints, test_concepts: Ints | None, features: FeatureChanges | None
+    ) -> Trace:
+        """The trace with another table around its own, whose samples change.
+
+        Args:
+            table: the rows; it becomes read-only.
+            concepts: the true concepts, of shape (steps + 1, num_clients).
+            test_concepts: those of tests, of shape (steps, num_clients), if they differ.
+            features: what is done to the features of rows that name it; None for nothing.
+
+        Returns:
+            The trace; the storage of this one is shared.
+        """
+        changed = copy(self)
+        table.seal()
+        changed.table, changed.concepts, changed.test_concepts = table, concepts, test_concepts
+        changed._features = features
+        return changed
+
     def columns(self) -> Arrivals:
         """Read all columns, in the order of the table; for traces that fit into memory.
 
@@ -310,13 +337,12 @@ class Trace:
             state.update(b"tests of the next step")
         if self._content is not None:
             state.update(repr((self._content, self.num_clients)).encode())
+            self._digest_changes(state)
             return state.hexdigest()
-        chunk = max(1, CHUNK_ROWS * self.num_clients // max(1, len(self)))
-        for name in DTYPES:
-            for first in range(0, self.num_clients, chunk):
-                last = min(first + chunk, self.num_clients)
-                state.update(self.table.column(name, first, last).tobytes())
-                self.table.drop_pages()
+        replaces = self.table.replaces
+        for name, column in self._column_chunks():
+            # What clients own from the start counts as arrived at step 0, where all is sent anew.
+            state.update((np.maximum(column, 0) if replaces and name == "arrival" else column).tobytes())
         drawn = self._drawn_images()
         chunk = max(1, DIGESTED_PIXELS // max(1, math.prod(self.sample_shape)))
         for first in range(0, len(drawn), chunk):
@@ -329,9 +355,29 @@ class Trace:
             state.update(np.ascontiguousarray(self.concepts, dtype=np.int64).tobytes())
             if not self.test_then_train:
                 state.update(b"tests of the same concept")
-        if self.replaces:
+        if self.test_concepts is not None:
+            state.update(b"concepts of tests")
+            state.update(np.ascontiguousarray(self.test_concepts, dtype=np.int64).tobytes())
+        if replaces:
             state.update(b"replaces")
+        else:
+            self._digest_changes(state)
         return state.hexdigest()
+
+    def _digest_changes(self, state: hashlib._Hash) -> None:
+        """Hash what changes of a trace are not in its columns: ages, and what is done to features."""
+        for column in self.table.facts():
+            state.update(column.tobytes())
+        if self._features is not None:
+            state.update(repr(self._features.facts()).encode())
+
+    def _column_chunks(self) -> Iterator[tuple[str, np.ndarray]]:
+        """The columns of `Arrivals` one after the other, in chunks of clients."""
+        chunk = max(1, CHUNK_ROWS * self.num_clients // max(1, len(self)))
+        for name in DTYPES:
+            for first in range(0, self.num_clients, chunk):
+                yield name, self.table.column(name, first, min(first + chunk, self.num_clients))
+                self.table.drop_pages()
 
     def _drawn_images(self) -> Ints:
         """The images that some row uses, ascending."""
@@ -341,17 +387,6 @@ class Trace:
             drawn[image[first : first + CHUNK_ROWS]] = True
         self.table.drop_pages()
         return np.flatnonzero(drawn)
-
-    def _oldest(self, ids: Ints, split: Split, step: int) -> int | Ints:
-        """The earliest arrival that is still held at `step`: one for all, or (n,) for each client."""
-        if self.replaces:
-            return self.table.newest(ids, SPLITS.index(split), step)
-        retained = self.retain_steps if split == "train" else self.test_retain_steps
-        return step - retained + 1
-
-    def _arrivals(self, ids: Ints, split: Split, oldest: int | Ints, newest: int) -> SampleRanges:
-        """The rows of each client that arrived in [oldest, newest]: one range each."""
-        return SampleRanges.one_each(*self.table.ranges(ids, SPLITS.index(split), oldest, newest + 1))
 
     def _refuse_a_start_without_data(self) -> None:
         everyone = np.arange(self.num_clients)
@@ -417,17 +452,17 @@ class TraceStream:
             raise ValueError(f"round {round_} (step {step}) lies before the present step {self._step}")
         if step == self._step:
             return np.zeros(0, dtype=np.int64)
-        retain = self.trace.retain_steps
         first_call = self._step < 0
-        # Held before: (old - retain, old]; held now: (step - retain, step]. If whole retention windows are
-        # skipped, samples that arrived and expired in between were never counted: they changed clients, but
-        # no count.
-        old = step - retain if first_call else self._step
         changed = np.full(self.num_clients, first_call)
-        if not first_call:
-            self._follow(old - retain, min(old, step - retain), np.subtract, changed)
-            self._follow(old, step - retain, None, changed)
-        self._follow(max(old, step - retain), step, np.add, changed)
+        counts = self._counts.reshape(-1)
+        one = counts.dtype.type(1)
+        before = None if first_call else self._step
+        for client, label, sign in self.trace.table.news(before, step, self.trace.retain_steps):
+            changed[client] = True
+            if sign:
+                # NOTE: with equal types and in place, `at` takes one or two nanoseconds per sample.
+                change = np.add if sign > 0 else np.subtract
+                change.at(counts, client * self.num_labels + label, one)
         self._step = step
         self._holding = self._hold_counted()
         self.trace.table.drop_pages()
@@ -516,23 +551,6 @@ class TraceStream:
         row: Ints = self.trace.concepts[batch]
         return row
 
-    def _follow(self, after: int, until: int, change: np.ufunc | None, changed: Bools) -> None:
-        """Mark in `changed` the clients with training arrivals in (after, until], and update their counts.
-
-        `change` is np.add, np.subtract, or None to leave the counts as they are.
-        """
-        table, counts = self.trace.table, self._counts.reshape(-1)
-        one = counts.dtype.type(1)
-        for step in range(max(after + 1, table.first_step), min(until, table.last_step) + 1):
-            if self.trace.replaces and change is np.add:
-                for client, _ in table.trained_at(step):
-                    self._counts[client] = 0
-            for client, label in table.trained_at(step):
-                changed[client] = True
-                if change is not None:
-                    # NOTE: with equal types and in place, `at` takes one or two nanoseconds per sample.
-                    change.at(counts, client * self.num_labels + label, one)
-
 
 def growing_parts(ids: Ints) -> Iterator[Ints]:
     """`ids` (n,) in parts: `CHECKED_FIRST`, then twice as many, and so on."""
@@ -540,16 +558,3 @@ def growing_parts(ids: Ints) -> Iterator[Ints]:
     while first < len(ids):
         yield ids[first : first + size]
         first, size = first + size, 2 * size
-
-
-def _chunks_of_rows(first: Ints, last: Ints) -> Iterator[Ints]:
-    """The rows of all ranges [first, last), in order, in chunks of about CHUNK_ROWS rows of whole ranges."""
-    ends = np.cumsum(last - first)
-    start = 0
-    while start < len(ends):
-        before = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, before + CHUNK_ROWS, side="right")))
-        counts = (last - first)[start:stop]
-        offsets = np.cumsum(counts) - counts
-        yield np.repeat(first[start:stop] - offsets, counts) + np.arange(counts.sum())
-        start = stop

@@ -396,26 +396,12 @@ def test_without_a_training_sample_there_are_no_reference_rows() -> None:
         empty.reference_rows(1)
 
 
-def test_the_digest_knows_whether_arrivals_replace_and_of_which_concept_tests_are() -> None:
+def test_the_digest_knows_of_which_concept_tests_are() -> None:
     rows: list[Row] = [(0, split, step, 0) for split in (0, 1) for step in (0, 1)]
     digests = set()
-    for replaces in (False, True):
-        for test_then_train in (False, True):
-            trace = trace_of(rows, concepts=[[0], [0], [0]])
-            trace.replaces, trace.test_then_train = replaces, test_then_train
+    for test_then_train in (False, True):
+        for test_concepts in (None, np.zeros((2, 1), dtype=np.int64), np.ones((2, 1), dtype=np.int64)):
+            trace = trace_of(rows, concepts=[[0], [0], [0]], test_then_train=test_then_train)
+            trace.test_concepts = test_concepts
             digests.add(trace.digest())
-    assert len(digests) == 4
-
-
-def test_samples_that_are_replaced_cannot_also_expire() -> None:
-    rows: list[Row] = [(0, split, step, 0) for split in (0, 1) for step in (0, 2)]
-    with pytest.raises(ValueError, match="samples that are replaced do not expire: retain them for all 3"):
-        Trace(
-            some_images(),
-            trace_of(rows).table,
-            retain_steps=2,
-            rounds_per_step=1,
-            noise=0.0,
-            generator=np.random.default_rng(0),
-            replaces=True,
-        )
+    assert len(digests) == 6

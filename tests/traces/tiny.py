@@ -75,6 +75,7 @@ def trace_of(
     num_clients: int | None = None,
     test_retain_steps: int | None = None,
     test_on: TestOn = "present",
+    test_then_train: bool = True,
     concepts: Sequence[Sequence[int]] | None = None,
     images: ImageSet | None = None,
     scratch: Path | None = None,
@@ -103,6 +104,7 @@ def trace_of(
         generator=RandomStreams(0).generator("noise"),
         test_retain_steps=test_retain_steps,
         test_on=test_on,
+        test_then_train=test_then_train,
         concepts=None if concepts is None else np.array(concepts),
     )
 

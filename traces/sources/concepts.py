@@ -11,9 +11,11 @@ from pydantic import Field, field_validator, model_validator
 from emulator.arrays import Ints
 from emulator.errors import ConfigurationError
 from emulator.numbers import Count, Seed
-from emulator.plugins import ChoiceOf, Chosen, Settings
+from emulator.plugins import ChoiceOf, Chosen
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
+from traces.changes.changed import with_changes
+from traces.changes.settings import ChangingSettings
 from traces.concepts import CONCEPT_SETS, ConceptSamples, ConceptSet
 from traces.draw import MAX_SAMPLES
 from traces.patterns import NUM_SEEDED, SEEDED, drift_cells, named_pattern, read_pattern
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from traces.holders import Holders
 
 
-class ConceptsSettings(Settings):
+class ConceptsSettings(ChangingSettings):
     """The concepts, the clients' concepts over time, and the number of samples."""
 
     concepts: Annotated[Chosen[ConceptSet], ChoiceOf(CONCEPT_SETS)] = Field(
@@ -138,7 +140,7 @@ class Concepts(TraceSource):
         seed = context.streams.seed if settings.data_seed == "run" else settings.data_seed
         streams = RandomStreams(seed)
         samples = settings.concepts.build().draw(pattern, settings.samples_per_step, streams, context.locate)
-        return Trace(
+        trace = Trace(
             samples.pool,
             _table(samples, context.scratch),
             retain_steps=len(pattern) - 1,
@@ -148,9 +150,12 @@ class Concepts(TraceSource):
             generator=streams.generator("noise"),
             concepts=pattern,
         )
+        return with_changes(trace, settings.changes, context.rounds, context.streams, context.scratch)
 
     def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
         settings = self.settings
+        if settings.changes:
+            return None
         pattern = self._pattern(context)
         assert trace.concepts is not None, "the concepts are known"
         is_known = settings.pattern != SEEDED and settings.data_seed != "run"

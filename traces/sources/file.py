@@ -15,9 +15,10 @@ from pydantic import Field
 from emulator.arrays import Bools, Ints
 from emulator.errors import ConfigurationError, DataFileError, MissingFileError
 from emulator.numbers import MOST, Count, Number, Share
-from emulator.plugins import Settings
 from traces.arrivals import SPLITS, STEPS_AHEAD, Arrivals, TestOn
 from traces.calendar import MOST_WINDOWS, StepWidth
+from traces.changes.changed import with_changes
+from traces.changes.settings import ChangingSettings
 from traces.draw import MAX_SAMPLES_IN_MEMORY, TEST_ON
 from traces.files import ARRIVALS, ArrivalRows, TraceFolder, open_folder
 from traces.files.arrivals import clients_in
@@ -36,7 +37,7 @@ MAX_CELLS = 2**27
 """Most entries (steps x clients) of the table of true concepts."""
 
 
-class FileSettings(Settings):
+class FileSettings(ChangingSettings):
     """The folder, how its times become data steps, and how long samples are kept."""
 
     folder: str = Field(
@@ -142,7 +143,7 @@ class File(TraceSource):
         if rows.concept is not None:
             steps = -(-context.rounds // settings.rounds_per_step)
             concepts = _true_concepts(folder, chosen, arrivals, table.num_clients, steps)
-        return Trace(
+        trace = Trace(
             folder.features,
             table,
             retain_steps=settings.retain_steps,
@@ -154,8 +155,14 @@ class File(TraceSource):
             test_on=settings.test_on,
             content=self._content(folder, context),
         )
+        names = (
+            [str(rows.clients[number]) for number in np.unique(rows.client[used])] if settings.changes else ()
+        )
+        return with_changes(trace, settings.changes, context.rounds, context.streams, context.scratch, names)
 
     def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
+        if self.settings.changes:
+            return None
         path = self.settings.located(context.locate) / ARRIVALS
         names = pq.read_schema(path).names
         if "split" in names:
@@ -250,7 +257,7 @@ class File(TraceSource):
 
     def _content(self, folder: TraceFolder, context: TraceContext) -> str:
         """What determines the rows and features of the trace, besides the rounds and `test_on`."""
-        settings = self.settings.model_dump(mode="json", exclude={"folder", "build", "test_on"})
+        settings = self.settings.model_dump(mode="json", exclude={"folder", "build", "test_on", "changes"})
         facts = folder.facts.model_dump(mode="json", exclude={"files", "origin", "licence"})
         seed = context.streams.seed if folder.rows.split is None else None
         text = repr((sorted(folder.digests.items()), settings, facts, seed))

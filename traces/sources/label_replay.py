@@ -25,6 +25,7 @@ from emulator.numbers import Count, Number, PositiveFactor
 from emulator.storage.tables import TableFile, read_table
 from traces.arrivals import STEPS_AHEAD
 from traces.calendar import MICROSECONDS_PER_DAY, CalendarWidth, periods
+from traces.changes.changed import with_changes
 from traces.dealt import dealt_table
 from traces.draw import (
     StreamSettings,
@@ -187,18 +188,23 @@ class LabelReplay(TraceSource):
             )
         replayed = min(num_windows(settings, context.rounds), windows)
         images = replace(images, label_names=names)
-        return Trace(
+        trace = Trace(
             images,
             self.table(images, counts, replayed, context),
             retain_steps=settings.retain_steps,
             rounds_per_step=settings.rounds_per_step,
             noise=settings.noise,
             generator=context.streams.generator("noise"),
+            test_then_train=False,
             test_on=settings.test_on,
         )
+        return with_changes(trace, settings.changes, context.rounds, context.streams, context.scratch)
 
     def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
-        is_alike = self.settings.samples == "equal" and has_every_label(trace.samples.images)
+        settings = self.settings
+        is_alike = (
+            settings.samples == "equal" and not settings.changes and has_every_label(trace.samples.images)
+        )
         return trace if is_alike else None
 
     def observations(self, context: TraceContext) -> Observations:

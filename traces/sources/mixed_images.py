@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
-from emulator.arrays import Ints
 from emulator.errors import ConfigurationError
 from emulator.numbers import Count, Number
 from emulator.plugins import ChoiceOf, Chosen
 from traces.arrivals import STEPS_AHEAD
-from traces.changes import OwnSwap, with_own_swaps
+from traces.changes.changed import with_changes
 from traces.draw import StreamSettings
 from traces.drift import DRIFTS, Population, PopulationContext
 from traces.idx import read_idx_folder
@@ -66,11 +65,6 @@ class MixedImagesSettings(StreamSettings):
         description="training samples that all clients hold, the same for all: one or two of each label, or "
         "one of each of the rarer half of the labels",
     )
-    changes: tuple[OwnSwap, ...] = Field(
-        (),
-        description="changes of labels; so far only, and for static data only, [{ what = 'own_swap', "
-        "on = 'held', clients = { share = 0.5, redraw = true }, every = 20 }]",
-    )
 
     @model_validator(mode="before")
     @classmethod
@@ -98,7 +92,7 @@ class MixedImagesSettings(StreamSettings):
 
     @model_validator(mode="after")
     def _next_samples_arrive(self) -> MixedImagesSettings:
-        without = {"partition": self.partition, "static = true": self.static, "changes": self.changes}
+        without = {"partition": self.partition, "static = true": self.static}
         named = next((name for name, value in without.items() if value), None)
         if self.test_on == "next" and named is not None:
             raise ValueError(
@@ -129,16 +123,6 @@ class MixedImagesSettings(StreamSettings):
                 raise ValueError(f"{chosen}: has label {label} twice; a label may be given only once")
         return labels
 
-    @field_validator("changes", mode="before")
-    @classmethod
-    def _one_own_swap(cls, changes: Any) -> Any:
-        entries = changes if isinstance(changes, list | tuple) else []
-        tables = [entry for entry in entries if isinstance(entry, Mapping)]
-        kinds = [(table.get("what", "own_swap"), table.get("on", "held")) for table in tables]
-        if len(entries) > 1 or any(kind != ("own_swap", "held") for kind in kinds):
-            raise ValueError("must be one entry with what = 'own_swap' and on = 'held', the only one so far")
-        return changes
-
 
 class DigitsSettings(MixedImagesSettings):
     """How many digits an image shows, and the settings of all image sources with a drift."""
@@ -161,7 +145,7 @@ class IdxSettings(MixedImagesSettings):
 
 
 class MixedImages(TraceSource):
-    """Base class of sources that combine an image set with a drift, a shared set and changes of labels."""
+    """Base class of sources that combine an image set with a drift, a shared set and changes."""
 
     @abstractmethod
     def images(self, context: TraceContext) -> ImageSet:
@@ -170,29 +154,28 @@ class MixedImages(TraceSource):
     def build(self, context: TraceContext) -> Trace:
         settings = self.settings
         images = self._chosen_images(context)
-        table, concepts = self._table(images, context)
+        table = self._table(images, context)
         # Static data are kept beyond the last step of the run.
         longer = settings.num_steps(context.rounds) if settings.static else 0
-        return Trace(
+        trace = Trace(
             images,
             table,
             retain_steps=settings.retain_steps + longer,
             rounds_per_step=settings.rounds_per_step,
             noise=settings.noise,
             generator=context.streams.generator("noise"),
-            concepts=concepts,
             test_then_train=False,
             test_on=settings.test_on,
-            replaces=bool(settings.changes),
         )
+        return with_changes(trace, settings.changes, context.rounds, context.streams, context.scratch)
 
     def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
         settings = self.settings
-        if not has_every_label(trace.samples.images):
+        if settings.changes or not has_every_label(trace.samples.images):
             return None
         if settings.partition is None and not settings.drift.build().same_holders:
             return None
-        if settings.partition is not None or settings.changes:
+        if settings.partition is not None:
             # Every client keeps samples from the start to the end, or drawing them is refused.
             self._table(self.same_images(trace) or self._chosen_images(context), context)
         return trace
@@ -209,8 +192,8 @@ class MixedImages(TraceSource):
         _refuse_unknown_labels(labels, images)
         return with_labels(images, labels)
 
-    def _table(self, images: ImageSet, context: TraceContext) -> tuple[Table, Ints | None]:
-        """The rows of the trace, and the true concepts if labels change."""
+    def _table(self, images: ImageSet, context: TraceContext) -> Table:
+        """The rows of the trace, before any change."""
         settings = self.settings
         steps = settings.num_steps(context.rounds)
         population = PopulationContext(
@@ -223,10 +206,7 @@ class MixedImages(TraceSource):
             table = PartitionedImages(settings.partition.build()).draw(images, population)
         if settings.shared != "none":
             table = with_shared_set(table, settings.shared, images, population)
-        concepts = None
-        for swap in settings.changes:
-            table, concepts = with_own_swaps(table, swap, images.num_labels, population)
-        return table, concepts
+        return table
 
 
 def _refuse_unknown_labels(labels: Sequence[int], images: ImageSet) -> None:

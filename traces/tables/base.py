@@ -9,16 +9,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Final
+from typing import NamedTuple
 
 import numpy as np
 
 from emulator.arrays import Ints
-from traces.arrivals import DTYPES, Arrivals
+from traces.arrivals import DTYPES, SPLITS, Arrivals
 from traces.tables.columns import Columns
 
-CHUNK_ROWS: Final = 2**18
-"""Rows per chunk where many are processed: enough for speed, few enough for a processor's cache."""
+TRAIN = SPLITS.index("train")
+
+
+class News(NamedTuple):
+    """Training samples that clients hold no longer, or hold since: (k,) clients and (k,) labels.
+
+    `sign` is 1 for those that they hold now and did not, -1 for those that they held and do not, and 0 for
+    those that came and went in between.
+    """
+
+    client: Ints
+    label: np.ndarray
+    sign: int
 
 
 class Table(ABC):
@@ -50,6 +61,14 @@ class Table(ABC):
         """(rows,) `label`, `image` or `noise_start` in storage order; ValueError for flipped labels."""
         return self._columns[name]
 
+    def feature_changes(self, rows: Ints) -> tuple[Ints, Ints] | None:
+        """(n,) what is done to the features of these rows, and (n,) a random number of the sample of each.
+
+        0 is nothing; see `traces.changes.features`. The random numbers are in [0, 2^32). None: no feature
+        changes.
+        """
+        return None
+
     def seal(self) -> None:
         """Make the table read-only."""
         self._columns.seal()
@@ -62,10 +81,56 @@ class Table(ABC):
         """All columns, in the order of the table, in memory."""
         return Arrivals(**{name: self.column(name, 0, self.num_clients) for name in DTYPES})
 
+    def facts(self) -> Iterator[np.ndarray]:
+        """What a digest reads beyond the columns of `Arrivals`; nothing, unless samples change."""
+        return iter(())
+
+    @property
+    def replaces(self) -> bool:
+        """Whether all that arrives after the start replaces what a client held, as where static data change."""
+        return False
+
     @property
     def is_even(self) -> bool:
         """Whether all clients receive equally many samples of a split at each step."""
         return False
+
+    def held(self, ids: Ints, split: int, step: int, retain_steps: int) -> tuple[Ints, Ints]:
+        """(n,) first and (n,) last: rows [first, last) are what each client holds of `split` at `step`.
+
+        A sample is held for `retain_steps` data steps.
+        """
+        return self.ranges(ids, split, step - retain_steps + 1, step + 1)
+
+    def arrived(self, ids: Ints, since: int, until: int, step: int, retain_steps: int) -> tuple[Ints, Ints]:
+        """(n,) first and (n,) last: the training rows [first, last) that arrived in steps [since, until).
+
+        Only those that the client holds at `step`, each for `retain_steps` data steps.
+        """
+        return self.ranges(ids, TRAIN, max(since, step - retain_steps + 1), min(until, step + 1))
+
+    def news(self, before: int | None, step: int, retain_steps: int) -> Iterator[News]:
+        """How what clients hold for training differs between two data steps, in chunks.
+
+        Args:
+            before: the earlier step; None: nobody held anything.
+            step: the later step.
+            retain_steps: data steps for which a sample is held.
+        """
+        # Held before: (before - retain, before]; held now: (step - retain, step]. If whole windows are
+        # skipped, samples that arrived and expired in between are held at neither step.
+        old = step - retain_steps if before is None else before
+        spans = [(max(old, step - retain_steps), step, 1)]
+        if before is not None:
+            spans = [
+                (old - retain_steps, min(old, step - retain_steps), -1),
+                (old, step - retain_steps, 0),
+                *spans,
+            ]
+        for after, until, sign in spans:
+            for arriving in range(max(after + 1, self.first_step), min(until, self.last_step) + 1):
+                for client, label in self.trained_at(arriving):
+                    yield News(client, label, sign)
 
     @abstractmethod
     def ranges(self, ids: Ints, split: int, since: int | Ints, until: int) -> tuple[Ints, Ints]:
@@ -75,9 +140,13 @@ class Table(ABC):
         The ranges are empty unless `since` < `until`.
         """
 
+    def training_rows(self, ids: Ints) -> tuple[Ints, Ints]:
+        """(k,) first and (k,) last: ranges [first, last) of all training rows of the clients `ids`."""
+        return self.ranges(ids, TRAIN, self.first_step, self.last_step + 1)
+
     @abstractmethod
-    def newest(self, ids: Ints, split: int, step: int) -> Ints:
-        """(n,) the step of each client's last arrivals of `split` up to `step`; `step` + 1 without any."""
+    def arrival(self, rows: Ints) -> Ints:
+        """(n,) the data steps at which these rows arrive."""
 
     @abstractmethod
     def trained_at(self, step: int) -> Iterator[tuple[Ints, np.ndarray]]:

@@ -11,7 +11,8 @@ import numpy as np
 from emulator.arrays import Ints
 from traces.arrivals import DTYPES, SPLITS
 from traces.images import ImageSet
-from traces.tables.base import CHUNK_ROWS, Table
+from traces.rows import CHUNK_ROWS
+from traces.tables.base import Table
 from traces.tables.columns import Columns
 
 
@@ -74,8 +75,10 @@ class EvenTable(Table):
         first = np.clip(since - self.first_step, 0, last)
         return start + first * size, start + last * size
 
-    def newest(self, ids: Ints, split: int, step: int) -> Ints:
-        return np.full(len(ids), min(step, self.last_step) if step >= self.first_step else step + 1)
+    def arrival(self, rows: Ints) -> Ints:
+        steps = np.arange(self.first_step, self.last_step + 1)
+        at_position = np.concatenate([np.repeat(steps, size) for size in self._sizes])
+        return at_position.take(rows % self.per_client)
 
     def trained_at(self, step: int) -> Iterator[tuple[Ints, np.ndarray]]:
         size, split = self._sizes[0], 0

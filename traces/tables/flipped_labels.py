@@ -8,7 +8,7 @@ import numpy as np
 
 from emulator.arrays import Bools, Ints
 from traces.arrivals import SPLITS
-from traces.tables.base import Table
+from traces.tables.base import News, Table
 
 
 class FlippedLabels(Table):
@@ -25,9 +25,10 @@ class FlippedLabels(Table):
         self._top = num_labels - 1
         self._flips = np.zeros(table.num_clients, dtype=np.bool_)
         self._flips[clients] = True
-        # A client's training samples are one range of rows, and rows are sorted by client.
-        train = SPLITS.index("train")
-        self._first, self._last = table.ranges(clients, train, table.first_step, table.last_step + 1)
+        # All training rows of a client are a few ranges; sorted, a row's range is found by its start.
+        first, last = table.training_rows(clients)
+        order = np.argsort(first)
+        self._first, self._last = first[order], last[order]
 
     def take(self, name: str, rows: Ints) -> np.ndarray:
         values = self.table.take(name, rows)
@@ -38,6 +39,16 @@ class FlippedLabels(Table):
             raise ValueError("labels are stored as they were before they were flipped; take them row by row")
         return self.table.stored(name)
 
+    def feature_changes(self, rows: Ints) -> tuple[Ints, Ints] | None:
+        return self.table.feature_changes(rows)
+
+    def facts(self) -> Iterator[np.ndarray]:
+        return self.table.facts()
+
+    @property
+    def replaces(self) -> bool:
+        return self.table.replaces
+
     @property
     def is_even(self) -> bool:
         return self.table.is_even
@@ -45,8 +56,21 @@ class FlippedLabels(Table):
     def ranges(self, ids: Ints, split: int, since: int | Ints, until: int) -> tuple[Ints, Ints]:
         return self.table.ranges(ids, split, since, until)
 
-    def newest(self, ids: Ints, split: int, step: int) -> Ints:
-        return self.table.newest(ids, split, step)
+    def held(self, ids: Ints, split: int, step: int, retain_steps: int) -> tuple[Ints, Ints]:
+        return self.table.held(ids, split, step, retain_steps)
+
+    def arrived(self, ids: Ints, since: int, until: int, step: int, retain_steps: int) -> tuple[Ints, Ints]:
+        return self.table.arrived(ids, since, until, step, retain_steps)
+
+    def arrival(self, rows: Ints) -> Ints:
+        return self.table.arrival(rows)
+
+    def training_rows(self, ids: Ints) -> tuple[Ints, Ints]:
+        return self.table.training_rows(ids)
+
+    def news(self, before: int | None, step: int, retain_steps: int) -> Iterator[News]:
+        for client, label, sign in self.table.news(before, step, retain_steps):
+            yield News(client, self._flipped(label, self._flips[client]), sign)
 
     def trained_at(self, step: int) -> Iterator[tuple[Ints, np.ndarray]]:
         for client, label in self.table.trained_at(step):

@@ -9,7 +9,8 @@ import numpy as np
 
 from emulator.arrays import Ints
 from traces.arrivals import DTYPES, SPLITS, Arrivals
-from traces.tables.base import CHUNK_ROWS, Table
+from traces.rows import CHUNK_ROWS
+from traces.tables.base import Table
 from traces.tables.columns import Columns
 
 
@@ -59,13 +60,8 @@ class SortedTable(Table):
         slot = ids * len(SPLITS) + split
         return self._first_from(slot, np.minimum(since, until)), self._first_from(slot, until)
 
-    def newest(self, ids: Ints, split: int, step: int) -> Ints:
-        slot = ids * len(SPLITS) + split
-        last = self._first_from(slot, step + 1)
-        newest = np.full(len(ids), step + 1)
-        some = last > self._offsets[slot]
-        newest[some] = self._columns["arrival"].take(last[some] - 1)
-        return newest
+    def arrival(self, rows: Ints) -> Ints:
+        return self._columns["arrival"].take(rows).astype(np.int64)
 
     def trained_at(self, step: int) -> Iterator[tuple[Ints, np.ndarray]]:
         start, stop = self._steps_at[step - self.first_step : step - self.first_step + 2].tolist()
@@ -94,16 +90,24 @@ class SortedTable(Table):
         It is the end of the (client, split) if no sample arrives then. `slot` (n,) is 2 * client + split;
         `step` is one for all, or of shape (n,).
         """
-        arrival = self._columns["arrival"]
-        low, high = self._offsets[slot], self._offsets[slot + 1]
-        for _ in range(self._passes):
-            middle = (low + high) // 2  # once a search has ended, it may be the table's end
-            earlier = (low < high) & (arrival.take(middle, mode="clip") < step)
-            low, high = np.where(earlier, middle + 1, low), np.where(earlier, high, middle)
-        return low
+        ends = self._offsets[slot], self._offsets[slot + 1]
+        return first_from(self._columns["arrival"], *ends, step, self._passes)
 
     def _stored(self, rows: Ints) -> Ints:
         return rows
+
+
+def first_from(column: np.ndarray, low: Ints, high: Ints, least: int | Ints, passes: int) -> Ints:
+    """(n,) the first row of each range [low, high) whose value in `column` is at least `least`; `high` if none.
+
+    `column` (rows,) ascends within each range; `least` is one for all, or (n,). `passes` is at least the
+    binary logarithm of the longest range, rounded up.
+    """
+    for _ in range(passes):
+        middle = (low + high) // 2  # once a search has ended, it may be the table's end
+        below = (low < high) & (column.take(middle, mode="clip") < least)
+        low, high = np.where(below, middle + 1, low), np.where(below, high, middle)
+    return low
 
 
 def is_in_order(arrivals: Arrivals) -> bool:

@@ -250,7 +250,6 @@ def test_tests_on_what_arrives_next_change_no_training_sample(settings: dict[str
     ("settings", "named"),
     [
         ({"static": True, "changes": [SWAP]}, "static = true"),
-        ({"changes": [SWAP]}, "changes"),
         ({"partition": "iid"}, "partition"),
     ],
 )
@@ -288,46 +287,6 @@ def test_every_new_key_is_known_to_the_digest() -> None:
         {"drift": BUCKETS | owned | {"concentration": 5}, "static": True},
     ]
     assert len({digits(rounds=30, **settings).digest() for settings in others}) == len(others)
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        (
-            {"static": True, "changes": [SWAP, SWAP]},
-            "must be one entry with what = 'own_swap' and on = 'held'",
-        ),
-        (
-            {"static": True, "changes": [SWAP | {"what": "rotate"}]},
-            "must be one entry with what = 'own_swap'",
-        ),
-        (
-            {"static": True, "changes": [SWAP | {"on": "arrivals"}]},
-            "must be one entry with what = 'own_swap'",
-        ),
-    ],
-)
-def test_a_change_that_is_not_supported_is_refused_in_one_line(settings: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValidationError) as caught:
-        digits(**settings)
-    [error] = caught.value.errors()
-    assert says in error["msg"]
-    assert "\n" not in error["msg"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"changes": [SWAP]}, r"clients hold to the end; set trace\.static = true"),
-        (
-            {"static": True, "changes": [SWAP | {"every": 12}]},
-            r"changes: every = 12: must be a multiple of trace\.rounds_per_step = 5",
-        ),
-    ],
-)
-def test_a_change_that_does_not_fit_the_data_steps_is_refused(settings: dict[str, Any], says: str) -> None:
-    with pytest.raises(ConfigurationError, match=says):
-        digits(**settings)
 
 
 def test_swaps_of_clients_with_one_label_are_refused() -> None:

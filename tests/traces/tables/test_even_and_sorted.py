@@ -91,14 +91,11 @@ def check(table: Table, expected: Arrivals, num_clients: int) -> None:
                 assert np.arange(start, stop).tolist() == np.flatnonzero(of).tolist()
         since_each = np.arange(num_clients) - 1
         starts, stops = table.ranges(everyone, split, since_each, 3)
-        for step in (-9, 0, 2, 30):
-            newest = table.newest(everyone, split, step)
-            for client in everyone.tolist():
-                of = (expected.client == client) & (expected.split == split)
-                each = of & (expected.arrival >= since_each[client]) & (expected.arrival < 3)
-                assert np.arange(starts[client], stops[client]).tolist() == np.flatnonzero(each).tolist()
-                arrived = expected.arrival[of & (expected.arrival <= step)]
-                assert newest[client] == (arrived.max() if len(arrived) else step + 1)
+        for client in everyone.tolist():
+            of = (expected.client == client) & (expected.split == split)
+            each = of & (expected.arrival >= since_each[client]) & (expected.arrival < 3)
+            assert np.arange(starts[client], stops[client]).tolist() == np.flatnonzero(each).tolist()
+    assert np.array_equal(table.arrival(np.arange(len(table))), expected.arrival)
     for step in range(table.first_step, table.last_step + 1):
         of = (expected.split == 0) & (expected.arrival == step)
         chunks = list(table.trained_at(step))

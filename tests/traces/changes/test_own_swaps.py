@@ -12,9 +12,9 @@ from emulator.errors import ConfigurationError
 from emulator.seeding import RandomStreams
 from tests.traces.tiny import Row, some_images, trace_of
 from traces.arrivals import SPLITS
-from traces.changes import OwnSwap, _numbered, _swapped, with_own_swaps
-from traces.draw import StreamSettings
-from traces.drift import PopulationContext
+from traces.changes.changed import with_changes
+from traces.changes.labels import _numbered, _swapped
+from traces.changes.settings import Change
 from traces.trace import Trace, TraceStream
 
 IMAGES = some_images(3, 8)
@@ -29,26 +29,15 @@ THREE_LABELS: list[Row] = [
 ]
 
 
-def swapped(rows: list[Row] = ROWS, rounds: int = 7, seed: int = 0, every: int = 2, **clients: Any) -> Trace:
+def swapped(
+    rows: list[Row] = ROWS, rounds: int = 7, seed: int = 0, every: int = 2, retain: int = 0, **clients: Any
+) -> Trace:
     """The trace of `rows` with a data step each round, and swaps every second round."""
-    swap = OwnSwap.model_validate(
+    swap = Change.model_validate(
         {"what": "own_swap", "on": "held", "clients": {"share": 1.0, **clients}, "every": every}
     )
-    plain = trace_of(rows, images=IMAGES)
-    settings = StreamSettings(rounds_per_step=1)
-    context = PopulationContext(settings, plain.num_clients, rounds, True, RandomStreams(seed))
-    table, concepts = with_own_swaps(plain.table, swap, 3, context)
-    return Trace(
-        IMAGES,
-        table,
-        retain_steps=rounds,
-        rounds_per_step=1,
-        noise=0.0,
-        generator=np.random.default_rng(0),
-        concepts=concepts,
-        test_then_train=False,
-        replaces=True,
-    )
+    plain = trace_of(rows, images=IMAGES, retain_steps=retain or rounds + 1, test_then_train=False)
+    return with_changes(plain, [swap], rounds, RandomStreams(seed))
 
 
 def labels(trace: Trace, client: int, split: str, step: int) -> list[int]:
@@ -63,7 +52,7 @@ def permutations(trace: Trace, step: int) -> list[tuple[int, ...]]:
         mapping = np.arange(3)
         for split in SPLITS:
             rows = trace.held(np.array([client]), split, step).rows(0)
-            mapping[IMAGES.labels[trace.columns().image[rows]]] = trace.labels(rows)
+            mapping[IMAGES.labels[trace.table.take("image", rows)]] = trace.labels(rows)
         composed.append(tuple(mapping.tolist()))
     return composed
 
@@ -204,7 +193,7 @@ def test_the_digest_knows_the_swaps_and_reference_rows_have_the_labels_of_step_0
             "client 3 holds one .1 of 4 clients do.; every client needs",
         ),
         (ROWS, {"share": 0.1}, "clients.share = 0.1: of 3 clients that is nobody"),
-        (ROWS, {"rounds": 2}, "every = 2: the first event would be in round 2, after the last data step"),
+        (ROWS, {"rounds": 2}, r"every = 2: it would begin at data step 2 .round 2., after the last of the run, 1"),
     ],
 )
 def test_swaps_that_change_nothing_are_refused_in_one_line(
@@ -216,7 +205,7 @@ def test_swaps_that_change_nothing_are_refused_in_one_line(
 
 
 def test_more_samples_than_memory_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(swapped()) == 14 + 3 * 14
+    assert len(swapped()) == 14 + 3 * 14  # as they are at first, and sent anew at three events
     monkeypatch.setattr("traces.draw.MAX_SAMPLES_IN_MEMORY", 14 + 2 * 14)
-    with pytest.raises(ConfigurationError, match=r"or round\.rounds, or raise every"):
+    with pytest.raises(ConfigurationError, match=r"or round\.rounds, raise every"):
         swapped()

@@ -1,0 +1,262 @@
+"""A trace of any source after changes: the rows that differ, what is done to their features, and the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from emulator.arrays import Bools, Ints
+from emulator.errors import ConfigurationError
+from emulator.seeding import RandomStreams
+from traces.arrivals import SPLITS
+from traces.changes.chosen import Samples
+from traces.changes.concepts import Truth, true_concepts
+from traces.changes.features import Entry, FeatureChanges, no_changes, refuse_unfit_features
+from traces.changes.labels import label_map, own_swaps
+from traces.changes.rows import (
+    Applied,
+    Differing,
+    DifferingRows,
+    Times,
+    curve_at,
+    curve_steps,
+    differing_rows,
+    is_on,
+)
+from traces.changes.settings import Change
+from traces.changes.spans import Run, draw_spans
+from traces.draw import refuse_oversize_in_memory
+from traces.tables.base import TRAIN, Table
+from traces.tables.changed import ChangedRows, ChangedTable
+from traces.trace import Trace
+
+ADVICE = "trace.clients, samples_per_step or round.rounds, raise every, or change fewer clients"
+
+
+def with_changes(
+    trace: Trace,
+    changes: Sequence[Change],
+    rounds: int,
+    streams: RandomStreams,
+    scratch: Path | None = None,
+    names: Sequence[str] = (),
+) -> Trace:
+    """The trace after changes, applied in their order.
+
+    Its `concepts` are one for each set of changes that are on, composed with those that the trace knew.
+
+    Args:
+        trace: the trace before them; it is returned if there are none.
+        changes: the changes.
+        rounds: the rounds of the run.
+        streams: the random streams of the run.
+        scratch: folder for the file of a large table; None: the system's temporary folder.
+        names: the names of the clients, if they have some.
+
+    Raises:
+        ConfigurationError: a change does not fit the run, the clients or the samples, changes nothing, or
+            cannot apply beside another one; or there are too many samples.
+        RunError: there is no room for the file of a large table.
+    """
+    if not changes:
+        return trace
+    refuse_pairs(changes)
+    steps = -(-rounds // trace.rounds_per_step)
+    ahead = 1 if trace.test_then_train else 0
+    # With test_on = "next" the test samples of the next step arrive with it; otherwise they do one step
+    # before.
+    of_tests = ahead if trace.test_on == "present" else 0
+    times = Times(steps, trace.rounds_per_step, (trace.retain_steps, trace.test_retain_steps), (0, of_tests))
+    run = Run(trace.num_clients, steps, trace.rounds_per_step, streams, bool(ahead), names)
+    applied, maps = [], []
+    for number, change in enumerate(changes):
+        one, of_values = _drawn(change, f"trace.changes[{number}]", number, trace, run, times)
+        applied.append(one)
+        maps.append(of_values)
+    differing = differing_rows(trace.table, applied, times)
+    refuse_oversize_in_memory(len(trace.table) + len(differing.rows.slot), ADVICE)
+    samples = Samples(differing.rows, trace.table, streams)
+    label, features, chain = _applied(trace, applied, maps, differing.rows, samples, times, streams)
+    table = ChangedTable(
+        trace.table,
+        _changed_rows(trace.table, differing, label, chain, samples),
+        scratch,
+        last_step=steps - 1,
+    )
+    truth = _truth(trace, applied, differing, times, tests_ahead=bool(ahead))
+    return trace.changed(table, truth.concepts, truth.test_concepts, features)
+
+
+def refuse_pairs(changes: Sequence[Change]) -> None:
+    """ConfigurationError for the first two changes that cannot both apply."""
+    for (one, first), (other, second) in combinations(enumerate(changes), 2):
+        swaps = first.is_own_swap or second.is_own_swap
+        if swaps and first.changes_labels and second.changes_labels:
+            raise ConfigurationError(
+                f"trace.changes[{one}] ({first.name}) and trace.changes[{other}] ({second.name}) cannot both apply: "
+                f"own_swap draws from the labels that a client holds, and these would be the other's; leave out one"
+            )
+
+
+def _drawn(
+    change: Change, key: str, number: int, trace: Trace, run: Run, times: Times
+) -> tuple[Applied, Ints | None]:
+    """A change with its spans, and what labels become, (values of its spans, num_labels); None for features."""
+    for operation in change.what:
+        if not operation.changes_labels:
+            refuse_unfit_features(operation, trace.sample_shape, key)
+    if change.is_own_swap:
+        static = trace.table.last_step <= 0 and times.retain[TRAIN] > times.steps
+        swaps = own_swaps(change, key, run, trace.table, times.retain[TRAIN], trace.num_labels, static=static)
+        return Applied(change, key, swaps.spans), swaps.maps
+    spans = draw_spans(change, key, run)
+    if not change.changes_labels:
+        return Applied(change, key, spans), None
+    maps = [label_map(operation, trace.num_labels, key, run.streams, number) for operation in change.what]
+    return Applied(change, key, spans), np.array(maps)
+
+
+def _applied(
+    trace: Trace,
+    applied: Sequence[Applied],
+    maps: Sequence[Ints | None],
+    rows: Differing,
+    samples: Samples,
+    times: Times,
+    streams: RandomStreams,
+) -> tuple[np.ndarray, FeatureChanges | None, Ints]:
+    """(n,) the labels of all rows, what is done to features, if anything, and (n,) the chain of each row.
+
+    Raises ConfigurationError for a change that changes no sample.
+    """
+    stored = trace.table.take("label", rows.origin)
+    label, chain = stored.astype(np.int64), np.zeros(len(rows.slot), dtype=np.int64)
+    features = None
+    for number, (change, of_values) in enumerate(zip(applied, maps, strict=True)):
+        reached = _reached(change, rows)
+        if of_values is not None:
+            some = reached.some & _chosen(change.change, samples, reached.elapsed, times, number)
+            label[some] = of_values[reached.value[some], label[some]]
+            continue
+        if features is None:
+            features = no_changes(trace.sample_shape, trace.samples.normal, streams)
+        chain = _chained(change.change, features, chain, reached, samples, times, number, streams)
+    return label.astype(stored.dtype), features, chain
+
+
+class Reached(NamedTuple):
+    """For each row, (n,): whether a change is on for it, which value of its span, and since how many steps."""
+
+    some: Bools
+    value: Ints
+    elapsed: Ints
+
+
+def _reached(change: Applied, rows: Differing) -> Reached:
+    """What a change is for each of `rows`; ConfigurationError if it is on for none."""
+    span = is_on(change, rows)
+    some = span >= 0
+    if not some.any():
+        raise ConfigurationError(
+            f"{change.key}: {change.change.name} changes no sample: of its clients and splits, none is held or arrives "
+            f"while it is on"
+        )
+    at = rows.in_force if change.change.on == "held" else rows.at_arrival
+    value, start = change.spans.value[span], change.spans.start[span]
+    return Reached(some, np.where(some, value, 0), np.where(some, at - start, 0))
+
+
+def _chosen(change: Change, samples: Samples, elapsed: Ints, times: Times, *key: int) -> Bools:
+    """(n,) whether the sample of each row is among the share that changes, so many steps (n,) after the onset."""
+    if change.samples.is_constant and change.samples.start == 1:
+        return np.ones(len(elapsed), dtype=np.bool_)
+    return samples.chosen(curve_at(change.samples, elapsed, times.rounds_per_step), *key)
+
+
+def _chained(
+    change: Change,
+    features: FeatureChanges,
+    chain: Ints,
+    reached: Reached,
+    samples: Samples,
+    times: Times,
+    number: int,
+    streams: RandomStreams,
+) -> Ints:
+    """(n,) the chains of all rows after a change of features.
+
+    If it is cumulative, each data step of its curves adds an entry, on samples drawn anew; otherwise a sample
+    has the entry of the present one.
+    """
+    last = curve_steps(change, times.rounds_per_step)
+    magnitude = curve_at(change.magnitude, np.arange(last + 1), times.rounds_per_step)
+    starts = streams.generator("changed features", number).integers(0, 2**32, size=last + 1)
+    first = len(features.entries)
+    for step in range(last + 1):
+        start = int(starts[step if change.cumulative else 0])
+        features.entries += [Entry(operation, float(magnitude[step]), start) for operation in change.what]
+    if not change.cumulative:
+        level = np.minimum(reached.elapsed, last)
+        some = reached.some & (magnitude[level] > 0) & _chosen(change, samples, level, times, number)
+        return features.extended(chain, some, first + level * len(change.what) + reached.value)
+    for step in np.flatnonzero(magnitude > 0).tolist():
+        level = np.full(len(chain), step)
+        some = reached.some & (reached.elapsed >= step) & _chosen(change, samples, level, times, number, step)
+        chain = features.extended(chain, some, first + level * len(change.what) + reached.value)
+    return chain
+
+
+def _changed_rows(
+    table: Table, differing: DifferingRows, label: np.ndarray, chain: Ints, samples: Samples
+) -> ChangedRows:
+    """The columns of the rows that differ."""
+    rows = differing.rows
+    operations = sample = None
+    if chain.any():
+        operations = chain.astype(np.int32)
+        sample = (samples.keys("changed features")[:, 0] & np.uint64(2**32 - 1)).astype(np.uint32)[
+            samples.of_row
+        ]
+    return ChangedRows(
+        slots=differing.slots,
+        since=differing.since,
+        number=np.searchsorted(differing.slots, rows.slot),
+        arrival=rows.arrival.astype(np.int32),
+        born=rows.born.astype(np.int32),
+        label=label,
+        image=table.take("image", rows.origin),
+        noise_start=table.take("noise_start", rows.origin),
+        operations=operations,
+        sample=sample,
+    )
+
+
+def _truth(
+    trace: Trace, applied: Sequence[Applied], differing: DifferingRows, times: Times, *, tests_ahead: bool
+) -> Truth:
+    """The true concepts of the trace after the changes."""
+    received = []
+    for split, ahead in enumerate(times.ahead):
+        got = _received(trace, split, ahead, times.steps)
+        rows = differing.rows
+        some = (rows.slot % len(SPLITS) == split) & (rows.in_force <= times.steps)
+        got[rows.in_force[some], rows.client[some]] = True
+        if tests_ahead:
+            got[-1] = True  # of tests alone
+        received.append(got)
+    return true_concepts(applied, trace.concepts, received, times, trace.num_clients, tests_ahead=tests_ahead)
+
+
+def _received(trace: Trace, split: int, ahead: int, steps: int) -> Bools:
+    """(steps + 1, clients) whether clients receive samples of a split whose data step is that row's."""
+    everyone, table = np.arange(trace.num_clients), trace.table
+    got = np.zeros((steps + 1, trace.num_clients), dtype=np.bool_)
+    for step in range(steps + 1):
+        since = table.first_step if step == 0 else step - ahead
+        first, last = table.ranges(everyone, split, since, step - ahead + 1)
+        got[step] = last > first
+    return got

@@ -1,0 +1,160 @@
+"""What is done to features: rotations, noise, and values that are replaced, applied when a row is read.
+
+A row names a *chain*: an operation, and the chain that comes before it; chain 0 is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from math import prod
+
+import numpy as np
+
+from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.errors import ConfigurationError
+from emulator.seeding import RandomStreams
+from traces.arrivals import NOISE_NUMBERS
+from traces.changes.settings import Operation
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An operation with its magnitude, and where in the tables of random numbers its own begin."""
+
+    operation: Operation
+    magnitude: float
+    start: int
+
+
+@dataclass
+class FeatureChanges:
+    """The chains of operations that rows name, and the tables of random numbers that noise is read from.
+
+    `normal` and `uniform` (numbers,) are float32, standard normal and in [0, 1). `entries[entry_of[c]]` is
+    the last operation of chain c, and `parent_of[c]` the chain before it.
+    """
+
+    shape: tuple[int, ...]
+    normal: Floats32
+    uniform: Floats32
+    entries: list[Entry] = field(default_factory=list)
+    entry_of: Ints = field(default_factory=lambda: np.full(1, -1))
+    parent_of: Ints = field(default_factory=lambda: np.full(1, -1))
+
+    def facts(self) -> tuple[object, ...]:
+        """What a digest reads: the entries and the chains."""
+        entries = [(entry.operation.model_dump(), entry.magnitude, entry.start) for entry in self.entries]
+        return entries, self.entry_of.tolist(), self.parent_of.tolist()
+
+    def extended(self, chain: Ints, some: Bools, entry: Ints) -> Ints:
+        """(n,) the chains (n,) of rows, with an entry (n,) added to `some` of them."""
+        width = len(self.entries) + 1
+        keys, number = np.unique(chain[some] * width + entry[some], return_inverse=True)
+        added = len(self.entry_of) + number.ravel()
+        self.entry_of = np.append(self.entry_of, keys % width)
+        self.parent_of = np.append(self.parent_of, keys // width)
+        extended = chain.copy()
+        extended[some] = added
+        return extended
+
+    def apply(self, features: Floats32, chain: Ints, sample: Ints) -> None:
+        """Change features (n, *shape) in place, each by its chain (n,).
+
+        Args:
+            features: the features, float32.
+            chain: the chain of each row.
+            sample: a random number of the sample of each, in [0, 2^32): its own noise begins there.
+        """
+        rows = np.flatnonzero(chain)
+        present = chain[rows]
+        levels = []  # the entries of the chains, from the last one to the first
+        while len(rows):
+            levels.append((rows, self.entry_of[present]))
+            present = self.parent_of[present]
+            rows, present = rows[present > 0], present[present > 0]
+        for some, entry in reversed(levels):
+            self._apply_entries(features, some, entry, sample)
+
+    def _apply_entries(self, features: Floats32, rows: Ints, entry: Ints, sample: Ints) -> None:
+        """Apply to each of `rows` (n,) the operation `entry` (n,)."""
+        for number in np.unique(entry).tolist():
+            some = rows[entry == number]
+            features[some] = self._changed(features[some], self.entries[number], sample[some])
+
+    def _changed(self, features: Floats32, entry: Entry, sample: Ints) -> Floats32:
+        """(n, *shape) the features after one operation."""
+        operation, magnitude = entry.operation, np.float32(entry.magnitude)
+        if operation.rotate is not None:
+            return rotated(features, operation.rotate * entry.magnitude)
+        table = self.normal if operation.noise is not None else self.uniform
+        windows = np.lib.stride_tricks.sliding_window_view(table, prod(self.shape))
+        drawn = windows[(sample + entry.start) % len(windows)].reshape(features.shape)
+        if operation.noise is not None:
+            return np.asarray(features + magnitude * np.float32(operation.noise) * drawn)
+        assert operation.replace is not None
+        low, high = (np.float32(limit) for limit in operation.replace)
+        return np.asarray(features + magnitude * (low + (high - low) * drawn - features))
+
+
+def no_changes(shape: tuple[int, ...], normal: Floats32, streams: RandomStreams) -> FeatureChanges:
+    """Chains without an entry; `normal` is the table of standard normal numbers that sensor noise is read from."""
+    uniform = streams.generator("uniform").random(NOISE_NUMBERS, dtype=np.float32)
+    return FeatureChanges(shape, normal, uniform)
+
+
+def refuse_unfit_features(operation: Operation, shape: tuple[int, ...], key: str) -> None:
+    """ConfigurationError if samples of that shape cannot be changed so."""
+    if operation.rotate is not None and (len(shape) not in (2, 3) or min(shape[-2:]) < 2):
+        raise ConfigurationError(
+            f"{key}: rotate turns images, of shape (height, width) or (channels, height, width), and samples here have "
+            f"shape {shape}"
+        )
+    if prod(shape) >= NOISE_NUMBERS:
+        raise ConfigurationError(
+            f"{key}: samples of shape {shape} have {prod(shape)} features; fewer than {NOISE_NUMBERS} are supported"
+        )
+
+
+def rotated(features: Floats32, degrees: float) -> Floats32:
+    """Images turned about their centre, counter-clockwise, by linear interpolation; outside them is 0.
+
+    As scipy's `ndimage.rotate(..., reshape=False, order=1)` does it, but so that an image does not depend on
+    those it is turned with.
+
+    Args:
+        features: images (n, height, width) or (n, channels, height, width), float32.
+        degrees: the angle.
+
+    >>> rotated(np.array([[[1, 2], [3, 4]]], dtype=np.float32), 90).tolist()
+    [[[2.0, 4.0], [1.0, 3.0]]]
+    """
+    height, width = features.shape[-2:]
+    places, weights = _taps(height, width, degrees)
+    flat = features.reshape(-1, height * width)
+    turned = np.zeros_like(flat)
+    for place, weight in zip(places, weights, strict=True):
+        turned += weight * flat.take(place, axis=1)
+    return turned.reshape(features.shape)
+
+
+@cache
+def _taps(height: int, width: int, degrees: float) -> tuple[Ints, Floats]:
+    """(4, pixels) the pixels that each pixel of a turned image is interpolated from, and (4, pixels) their weights."""
+    angle = np.deg2rad(degrees)
+    # Of a right angle the sine and cosine are whole numbers.
+    sine, cosine = (np.round(value, 12) for value in (np.sin(angle), np.cos(angle)))
+    row, column = np.divmod(np.arange(height * width), width)
+    middle_row, middle_column = (height - 1) / 2, (width - 1) / 2
+    up, left = row - middle_row, column - middle_column
+    from_row = np.round(cosine * up + sine * left + middle_row, 9)
+    from_column = np.round(-sine * up + cosine * left + middle_column, 9)
+    inside = (from_row >= 0) & (from_row <= height - 1) & (from_column >= 0) & (from_column <= width - 1)
+    top, first = np.floor(from_row).astype(np.int64), np.floor(from_column).astype(np.int64)
+    places, weights = [], []
+    for lower in (0, 1):
+        for right in (0, 1):
+            weight = np.abs(1 - lower - (from_row - top)) * np.abs(1 - right - (from_column - first))
+            places.append(np.clip(top + lower, 0, height - 1) * width + np.clip(first + right, 0, width - 1))
+            weights.append(np.where(inside, weight, 0.0))
+    return np.array(places), np.array(weights, dtype=np.float32)

@@ -1,0 +1,210 @@
+"""Which rows differ from those of the table before: samples that are sent anew, and what arrives changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from emulator.arrays import NO_IDS, Bools, Ints
+from traces.arrivals import SPLITS
+from traces.changes.settings import Change, Curve
+from traces.changes.spans import NEVER, Spans, steps_of_spans
+from traces.rows import rows_of_ranges
+from traces.tables.base import Table
+
+
+class Applied(NamedTuple):
+    """A change, the key that names it in messages, and the spans in which it is on for whom."""
+
+    change: Change
+    key: str
+    spans: Spans
+
+
+class Times(NamedTuple):
+    """The data steps of a run, and how long samples are held.
+
+    `retain` has the data steps for which training and test samples are held. `ahead` is 1 for a split whose
+    samples of a data step carry the changes of the next one, as test samples do that are trained on next.
+    """
+
+    steps: int
+    rounds_per_step: int
+    retain: tuple[int, int]
+    ahead: tuple[int, int]
+
+
+class Differing(NamedTuple):
+    """The rows that differ, as columns of shape (n,), in order of (slot, arrival, born).
+
+    A slot is 2 * client + split. `origin` is the row of the table before that has the sample. `in_force` is
+    the data step whose changes of held data a row carries, and `at_arrival` that whose changes of arrivals it
+    carries.
+    """
+
+    slot: Ints
+    arrival: Ints
+    born: Ints
+    origin: Ints
+    in_force: Ints
+    at_arrival: Ints
+
+    @property
+    def client(self) -> Ints:
+        """(n,) the client of each row."""
+        return self.slot // len(SPLITS)
+
+
+class DifferingRows(NamedTuple):
+    """All rows that differ, the slots (k,), ascending, that have some, and the step (k,) of the first of each."""
+
+    rows: Differing
+    slots: Ints
+    since: Ints
+
+
+def differing_rows(table: Table, applied: Sequence[Applied], times: Times) -> DifferingRows:
+    """Find the rows of the slots that some change reaches: what it sends anew, and all that arrives later.
+
+    A slot's rows begin where it first differs. If that is by a reset, with which all that a client holds is
+    sent anew, they begin with what is sent; if it is by a changed sample that arrives, with all that is held
+    then.
+
+    Args:
+        table: the rows before any change.
+        applied: the changes.
+        times: the data steps, and how long samples are held.
+    """
+    arriving = _arriving(table, applied, times)
+    again = _sent_anew(table, *_resets(applied, times), times)
+    changed = is_changed(arriving, applied)
+    slots, first_changed = _least(arriving.slot[changed], arriving.arrival[changed])
+    reset_slots, first_reset = _least(again.slot, again.arrival)
+    all_slots, since = _least(np.append(slots, reset_slots), np.append(first_changed, first_reset))
+    begins_with_reset = np.isin(all_slots * (NEVER + 1) + since, reset_slots * (NEVER + 1) + first_reset)
+    # What a client owns from the start changes with it.
+    since = np.where(since <= 0, table.first_step, since)
+    place = np.searchsorted(all_slots, arriving.slot)
+    place[place == len(all_slots)] = 0
+    retain = np.array(times.retain)[all_slots % len(SPLITS)]
+    oldest = np.where(begins_with_reset, since, since - retain + 1)
+    kept = np.isin(arriving.slot, all_slots)
+    kept[kept] = arriving.arrival[kept] >= oldest[place[kept]]
+    parts = [Differing(*(column[kept] for column in arriving)), again]
+    rows = Differing(*map(np.concatenate, zip(*parts, strict=True)))
+    # NOTE: by one number, since a stable sort of two sorted parts merges them: a fraction of a lexsort.
+    low, high = int(rows.born.min(initial=0)), int(rows.arrival.max(initial=0))
+    width = high - low + 1
+    order = np.argsort((rows.slot * width + (rows.arrival - low)) * width + (rows.born - low), kind="stable")
+    return DifferingRows(Differing(*(column[order] for column in rows)), all_slots, since)
+
+
+def is_on(change: Applied, rows: Differing) -> Ints:
+    """(n,) the span of a change that is on for each of `rows`; -1 for none, or if it is of the other split."""
+    at = rows.in_force if change.change.on == "held" else rows.at_arrival
+    span = change.spans.at(rows.client, at)
+    of_split = np.isin(SPLITS, change.change.splits)
+    return np.where(of_split[rows.slot % len(SPLITS)], span, -1)
+
+
+def is_changed(rows: Differing, applied: Sequence[Applied]) -> Bools:
+    """(n,) whether some change is on for each of `rows`."""
+    changed = np.zeros(len(rows.slot), dtype=np.bool_)
+    for change in applied:
+        changed |= is_on(change, rows) >= 0
+    return changed
+
+
+def curve_at(curve: Curve, elapsed: Ints, rounds_per_step: int) -> np.ndarray:
+    """(n,) the values of a curve so many data steps after the onset.
+
+    >>> curve = Curve.model_validate({"from": 0, "to": 1, "over": 4})
+    >>> curve_at(curve, np.array([0, 1, 2, 3]), 2).tolist()
+    [0.0, 0.5, 1.0, 1.0]
+    """
+    if curve.is_constant:
+        return np.full(len(elapsed), curve.start)
+    moved = np.clip(elapsed * rounds_per_step, 0, curve.over) / curve.over
+    return np.asarray(curve.start + (curve.end - curve.start) * moved)
+
+
+def curve_steps(change: Change, rounds_per_step: int) -> int:
+    """The data steps after the onset at which a curve of the change has another value than one step before."""
+    curves = (change.samples, change.magnitude)
+    return max(0 if curve.is_constant else -(-curve.over // rounds_per_step) for curve in curves)
+
+
+def _resets(applied: Sequence[Applied], times: Times) -> tuple[Ints, Ints]:
+    """(n,) slots and (n,) data steps at which what a client holds changes, each pair once, by step."""
+    pairs: list[tuple[Ints, Ints]] = []
+    for change, _, spans in applied:
+        if change.on != "held":
+            continue
+        client, step = steps_of_spans(spans, times.steps)
+        for later in range(1, curve_steps(change, times.rounds_per_step) + 1):
+            at = spans.start + later
+            within = (at < spans.stop) & (at >= 1) & (at < times.steps)
+            client, step = np.append(client, spans.client[within]), np.append(step, at[within])
+        for split, name in enumerate(SPLITS):
+            if name in change.splits and times.retain[split] > 1:
+                pairs.append((client * len(SPLITS) + split, step))
+    if not pairs:
+        return NO_IDS, NO_IDS
+    slot, step = (np.concatenate(columns) for columns in zip(*pairs, strict=True))
+    num_slots = int(slot.max(initial=0)) + 1
+    keys = np.unique(step * num_slots + slot)
+    return keys % num_slots, keys // num_slots
+
+
+def _sent_anew(table: Table, slot: Ints, step: Ints, times: Times) -> Differing:
+    """The rows that are sent anew at resets, slot (n,) at step (n,), by step: what was held before it arrives."""
+    parts = [_no_rows()]
+    for at in np.unique(step).tolist():
+        some = slot[step == at]
+        for split, retain in enumerate(times.retain):
+            clients = some[some % len(SPLITS) == split] // len(SPLITS)
+            first, last = table.ranges(clients, split, at - retain + 1, at)
+            rows = rows_of_ranges(first, last)
+            born = table.arrival(rows)
+            now = np.full(len(rows), at)
+            at_arrival = np.maximum(born, 0) + times.ahead[split]
+            parts.append(
+                Differing(
+                    np.repeat(clients * len(SPLITS) + split, last - first), now, born, rows, now, at_arrival
+                )
+            )
+    return Differing(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _arriving(table: Table, applied: Sequence[Applied], times: Times) -> Differing:
+    """The rows of the table before that can differ, or be held when one does, of all slots of some change."""
+    parts = [_no_rows()]
+    for split, name in enumerate(SPLITS):
+        spans = [change.spans for change in applied if name in change.change.splits]
+        clients = np.unique(np.concatenate([NO_IDS, *(some.client for some in spans)]))
+        starts = [int(some.start.min()) for some in spans if len(some.start)]
+        earliest = min(starts, default=0) - times.ahead[split]
+        since = table.first_step if earliest <= 0 else earliest - times.retain[split] + 1
+        first, last = table.ranges(clients, split, since, table.last_step + 1)
+        rows = rows_of_ranges(first, last)
+        arrival = table.arrival(rows)
+        at = np.maximum(arrival, 0) + times.ahead[split]
+        slot = np.repeat(clients * len(SPLITS) + split, last - first)
+        parts.append(Differing(slot, arrival, arrival, rows, at, at))
+    # In order of slots: those of the training and of the test samples of a client are neighbours.
+    both = Differing(*map(np.concatenate, zip(*parts, strict=True)))
+    order = np.argsort(both.slot, kind="stable")
+    return Differing(*(column[order] for column in both))
+
+
+def _no_rows() -> Differing:
+    return Differing(*(NO_IDS for _ in Differing._fields))
+
+
+def _least(slot: Ints, step: Ints) -> tuple[Ints, Ints]:
+    """(k,) the distinct slots, ascending, and (k,) the least of the steps (n,) of each."""
+    order = np.lexsort((step, slot))
+    slots, first = np.unique(slot[order], return_index=True)
+    return slots, step[order][first]

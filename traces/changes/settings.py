@@ -1,0 +1,380 @@
+"""The settings of a change: whose data change, when, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+from emulator.arrays import Ints
+from emulator.numbers import LARGEST, Count, CountOrZero, Factor, Number, PositiveFactor, PositiveShare, Share
+from emulator.plugins import Settings, alone_is_a_list
+from traces.patterns import SEEDED, named_pattern, read_pattern
+
+Label = Annotated[int, Number(ge=0, le=32767)]
+Value = Annotated[float, Number(ge=-LARGEST, le=LARGEST)]
+
+RELABELLINGS = ("own_swap", "permute", "reverse", "xor")
+"""Operations on labels that are named by a word alone."""
+
+WHO = ("share", "part", "count", "names")
+STARTS = ("at_round", "at_step", "at_share")
+ENDS = ("until_round", "until_step", "until_share")
+
+
+class ChangedClients(Settings):
+    """Which clients a change is for: a share, a part or a number of them, drawn by seed, or named ones.
+
+    Shares, numbers and parts are cut from one random order of the clients, the same for all changes of a
+    trace: so a larger share contains a smaller one, and parts of equally many are disjoint.
+    """
+
+    share: PositiveShare | None = Field(None, description="share of all clients that change")
+    redraw: bool = Field(
+        True, description="whether they are drawn anew at each event (`every`), or once for all"
+    )
+    part: Count | None = Field(None, description="which of `of` disjoint parts of the clients, from 1 on")
+    of: Count | None = Field(None, description="into how many parts the clients are cut", examples=[3])
+    count: Count | None = Field(None, description="number of clients that change")
+    names: tuple[str | CountOrZero, ...] | None = Field(
+        None,
+        min_length=1,
+        description="the clients by name, as a trace folder has them, or by number",
+        examples=[("DM", "PB")],
+    )
+
+    @model_validator(mode="after")
+    def _says_who_once(self) -> ChangedClients:
+        given = [key for key in WHO if getattr(self, key) is not None]
+        if len(given) != 1:
+            found = " and ".join(given) or "none of them"
+            raise ValueError(f"must have one of {', '.join(WHO)}, and has {found}")
+        if (self.part is None) != (self.of is None):
+            raise ValueError("part and of belong together: { part = 2, of = 3 } is the second of three parts")
+        if self.part is not None and self.of is not None and self.part > self.of:
+            raise ValueError(f"part = {self.part}: must be at most of = {self.of}")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = handler(self)
+        kept = {key: value for key, value in written.items() if value is not None}
+        if self.share is None and self.count is None:
+            kept.pop("redraw")
+        return kept
+
+
+class Operation(Settings):
+    """What is done to labels or to features: one operation, a word alone or a table with one key."""
+
+    relabel: Literal["own_swap", "permute", "reverse", "xor"] | None = Field(
+        None,
+        description="own_swap: each client swaps two of its own labels; permute: one random permutation; "
+        "reverse: y becomes num_labels - 1 - y; xor: 0 and 1 swap, 2 and 3, and so on; the word alone says it",
+    )
+    swap: tuple[tuple[Label, Label], ...] | None = Field(
+        None, min_length=1, description="pairs of labels that change places", examples=[((3, 8), (5, 6))]
+    )
+    rotate: Annotated[float, Number(ge=-360, le=360)] | None = Field(
+        None, description="images are turned by so many degrees, counter-clockwise", examples=[30.0]
+    )
+    noise: PositiveFactor | None = Field(
+        None, description="standard deviation of normal noise that is added to each feature", examples=[0.5]
+    )
+    replace: tuple[Value, Value] | None = Field(
+        None,
+        description="features are replaced by uniform numbers between these two",
+        examples=[(10.0, 1000.0)],
+    )
+
+    of_labels: ClassVar[tuple[str, ...]] = ("relabel", "swap")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_an_operation(cls, values: Any) -> Any:
+        choices = ", ".join(
+            [*RELABELLINGS, *(f"{{ {key} = ... }}" for key in cls.model_fields if key != "relabel")]
+        )
+        if isinstance(values, str):
+            if values not in RELABELLINGS:
+                raise ValueError(f"{values!r}: no such operation; choices: {choices}")
+            return {"relabel": values}
+        if isinstance(values, Mapping) and len([key for key in values if values[key] is not None]) != 1:
+            raise ValueError(f"an operation is a word, or a table with one key; choices: {choices}")
+        return values
+
+    @field_validator("swap")
+    @classmethod
+    def _swaps_two_labels(
+        cls, swap: tuple[tuple[int, int], ...] | None
+    ) -> tuple[tuple[int, int], ...] | None:
+        named = [label for pair in swap or () for label in pair]
+        for label in named:
+            if named.count(label) > 1:
+                raise ValueError(
+                    f"{[list(pair) for pair in swap or ()]}: has label {label} twice; a label changes places with "
+                    f"one other label"
+                )
+        return swap
+
+    @field_validator("replace")
+    @classmethod
+    def _low_before_high(cls, limits: tuple[float, float] | None) -> tuple[float, float] | None:
+        if limits is not None and limits[0] > limits[1]:
+            raise ValueError(f"{list(limits)}: must be [low, high], with low at most high")
+        return limits
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, handler: SerializerFunctionWrapHandler) -> Any:
+        written = {key: value for key, value in handler(self).items() if value is not None}
+        return written.get("relabel", written)
+
+    @property
+    def name(self) -> str:
+        """The word that names the operation, such as "xor" or "rotate"."""
+        if self.relabel is not None:
+            return self.relabel
+        return next(key for key in type(self).model_fields if getattr(self, key) is not None)
+
+    @property
+    def changes_labels(self) -> bool:
+        """Whether it changes labels; otherwise, features."""
+        return self.relabel is not None or self.swap is not None
+
+
+class Curve(Settings):
+    """A number that is constant, or moves evenly from one value to another over some rounds."""
+
+    start: Factor = Field(alias="from", description="the value at the onset")
+    end: Factor = Field(alias="to", description="the value `over` rounds after the onset, and from then on")
+    over: CountOrZero = Field(description="rounds from the one value to the other; data steps change it")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_number_is_constant(cls, values: Any) -> Any:
+        if isinstance(values, int | float) and not isinstance(values, bool):
+            return {"from": values, "to": values, "over": 0}
+        if isinstance(values, Mapping) and set(values) == {"from", "to", "over"} and values["over"] == 0:
+            if values["from"] != values["to"]:
+                raise ValueError("over = 0: must be at least 1, the rounds from one value to the other")
+        return values
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, handler: SerializerFunctionWrapHandler) -> Any:
+        return self.start if self.is_constant else handler(self)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it has one value only."""
+        return self.start == self.end
+
+
+class Change(Settings):
+    """A change: what becomes of whose data, and when."""
+
+    what: Annotated[tuple[Operation, ...], BeforeValidator(alone_is_a_list)] = Field(
+        min_length=1,
+        description="labels: 'xor', 'reverse', 'permute', 'own_swap' or { swap = [[3, 8]] }; features: "
+        "{ rotate = 30 }, { noise = 0.5 } or { replace = [0, 1] }; with a pattern, a list of them",
+    )
+    on: Literal["arrivals", "held"] = Field(
+        description="arrivals: what arrives from the onset on, and keeps its change; held: this and all that a "
+        "client holds then, which is sent anew, at the end without the change"
+    )
+    clients: ChangedClients | None = Field(
+        None,
+        description="whose data change: { share, redraw }, { part, of }, { count, redraw } or { names }; all, if omitted",
+    )
+    splits: tuple[Literal["train", "test"], ...] = Field(
+        ("train", "test"), min_length=1, description="whether training samples change, test samples, or both"
+    )
+    at_round: CountOrZero | None = Field(None, description="round of the onset, which begins a data step")
+    at_step: CountOrZero | None = Field(None, description="data step of the onset, instead of a round")
+    at_share: Share | None = Field(
+        None, description="onset as a share of the run's data steps, rounded to a whole step", examples=[0.5]
+    )
+    until_round: Count | None = Field(
+        None, description="round from which on it is over; without an end it stays"
+    )
+    until_step: Count | None = Field(None, description="data step from which on it is over")
+    until_share: PositiveShare | None = Field(
+        None, description="the end as a share of the run's data steps, rounded to a whole step"
+    )
+    every: Count | None = Field(
+        None,
+        description="rounds from one event to the next: of own_swap, after which clients swap again; with "
+        "`staggered`, after which more clients change; otherwise, after which the change begins anew",
+    )
+    staggered: PositiveShare | None = Field(
+        None,
+        description="share of the clients that changes at the onset, and again at each `every`",
+        examples=[0.2],
+    )
+    pattern: str | tuple[str, ...] | None = Field(
+        None,
+        description="a FedDrift pattern, or rows of digits, one for each data step and one for the last test: "
+        "0 is unchanged, d is the d-th of `what`; instead of clients and times",
+        examples=[("00", "01", "11")],
+    )
+    samples: Curve = Field(
+        1.0,
+        validate_default=True,
+        description="share of a client's samples that change: a number, or { from, to, over } in rounds",
+    )
+    magnitude: Curve = Field(
+        1.0,
+        validate_default=True,
+        description="factor of a change of features, such as its degrees: a number, or { from, to, over } in rounds",
+    )
+    cumulative: bool = Field(
+        False,
+        description="whether each data step of the curves changes samples drawn anew, on top of earlier changes",
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Change:
+        self._refuse_two_times()
+        self._refuse_unfit_operations()
+        if self.pattern is not None:
+            self._refuse_beside_a_pattern()
+        elif self.is_own_swap:
+            self._refuse_unfit_own_swap()
+        elif self.onset_key is None:
+            raise ValueError(f"must say when: one of {', '.join(STARTS)}, or a pattern")
+        if self.staggered is not None and self.every is None:
+            raise ValueError("staggered: needs every, the rounds from one share of the clients to the next")
+        if self.samples.start > 1 or self.samples.end > 1:
+            raise ValueError("samples: must be a share, from 0 to 1")
+        return self
+
+    def _refuse_two_times(self) -> None:
+        for keys in (STARTS, ENDS):
+            given = [key for key in keys if getattr(self, key) is not None]
+            if len(given) > 1:
+                raise ValueError(f"{' and '.join(given)}: only one of {', '.join(keys)} may be given")
+        start, end = self.onset_key, self.end_key
+        if start is not None and end is not None and start.split("_")[1] == end.split("_")[1]:
+            first, last = getattr(self, start), getattr(self, end)
+            if last <= first:
+                raise ValueError(f"{end} = {last}: must be after the onset, {start} = {first}")
+
+    def _refuse_unfit_operations(self) -> None:
+        if len(self.what) > 1 and self.pattern is None:
+            raise ValueError(
+                "what: a list needs a pattern, whose digits choose from it; give each its own change"
+            )
+        has_labels = any(operation.changes_labels for operation in self.what)
+        if has_labels and not all(operation.changes_labels for operation in self.what):
+            raise ValueError(
+                "what: a list has changes of labels or of features, not both; make two changes of it"
+            )
+        if has_labels and not (self.magnitude.is_constant and self.magnitude.start == 1):
+            raise ValueError(
+                f"magnitude: {self.what[0].name} changes labels, which has no magnitude; leave it out"
+            )
+        if not self.cumulative:
+            return
+        if has_labels or self.on != "held":
+            raise ValueError("cumulative: is for changes of features of held data; leave it out")
+        if self.samples.is_constant and self.magnitude.is_constant:
+            raise ValueError(
+                "cumulative: needs a curve { from, to, over }, each data step of which adds a change"
+            )
+
+    def _refuse_beside_a_pattern(self) -> None:
+        keys = ("clients", *STARTS, *ENDS, "every", "staggered")
+        given = [key for key in keys if getattr(self, key) is not None]
+        if given:
+            raise ValueError(f"pattern cannot be combined with {', '.join(given)}: it says who changes when")
+        if any(operation.name == "own_swap" for operation in self.what):
+            raise ValueError("pattern cannot be combined with own_swap, which draws two labels at each event")
+        if not (self.samples.is_constant and self.magnitude.is_constant):
+            raise ValueError("pattern cannot be combined with a curve { from, to, over }; give a number")
+        if isinstance(self.pattern, str) and self.pattern == SEEDED:
+            return
+        highest = int(self.matrix(0).max())
+        if highest > len(self.what):
+            raise ValueError(f"pattern has digit {highest}, and what has {len(self.what)} entries")
+
+    def _refuse_unfit_own_swap(self) -> None:
+        if self.on != "held":
+            raise ValueError("own_swap: swaps two labels that a client holds; must have on = 'held'")
+        if self.every is None or self.clients is None or self.clients.share is None:
+            raise ValueError(
+                "own_swap: needs clients = { share, redraw } and every, the rounds between swaps"
+            )
+        if not (self.samples.is_constant and self.samples.start == 1) or self.staggered is not None:
+            raise ValueError("own_swap: changes all samples of its clients; leave out samples and staggered")
+        if len(self.splits) != 2:
+            raise ValueError("own_swap: changes both splits; leave out splits")
+
+    @field_validator("pattern", mode="before")
+    @classmethod
+    def _is_a_pattern(cls, pattern: Any) -> Any:
+        if isinstance(pattern, str):
+            if pattern != SEEDED:
+                named_pattern(pattern)
+        elif pattern is not None:
+            if not isinstance(pattern, list | tuple):
+                raise ValueError("must be the name of a pattern, or a list of rows of digits")
+            read_pattern(pattern)
+        return pattern
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The keys that were given, so that a change is recorded as it was written."""
+        kept = {key: value for key, value in handler(self).items() if key in self.model_fields_set}
+        if len(self.what) == 1:
+            kept["what"] = kept["what"][0]
+        return kept
+
+    @property
+    def onset_key(self) -> str | None:
+        """The key that says when it begins."""
+        return next((key for key in STARTS if getattr(self, key) is not None), None)
+
+    @property
+    def end_key(self) -> str | None:
+        """The key that says when it ends."""
+        return next((key for key in ENDS if getattr(self, key) is not None), None)
+
+    @property
+    def is_own_swap(self) -> bool:
+        """Whether clients swap two of their own labels, which are drawn at each event."""
+        return self.what[0].name == "own_swap"
+
+    @property
+    def changes_labels(self) -> bool:
+        """Whether some of its operations change labels."""
+        return any(operation.changes_labels for operation in self.what)
+
+    @property
+    def name(self) -> str:
+        """The words that name what it does, such as "xor" or "rotate"."""
+        return ", ".join(operation.name for operation in self.what)
+
+    def matrix(self, seed: int) -> Ints:
+        """(steps + 1, clients) the digits of its pattern in a run of that seed; ValueError if there is none."""
+        assert self.pattern is not None, "it has a pattern"
+        if not isinstance(self.pattern, str):
+            return read_pattern(self.pattern)
+        return named_pattern(f"{SEEDED}{seed}" if self.pattern == SEEDED else self.pattern)
+
+
+Changes = tuple[Change, ...]
+
+CHANGES = "changes of what labels or features mean: a list of tables, each of them whose data change, when, and how; applied in order"
+
+
+class ChangingSettings(Settings):
+    """The settings of a source whose data may change."""
+
+    changes: Changes = Field((), description=CHANGES)
