@@ -69,6 +69,8 @@ SMALL_SOURCES = [
     ("label_replay", {**REPLAYED, "absent": "leave", "test_on": "next"}),
     ("label_replay", {**OBSERVED, "clients_per_group": 1}),
     ("label_replay", {**OBSERVED, "absent": "leave", "test_share": 0.5}),
+    ("synthetic", {"clients": 4, "rounds_per_step": 2}),
+    ("synthetic", {"clients": 3, "rounds_per_step": 2, "alpha": 0, "beta": 1, "data_seed": "run"}),
 ]
 SMALL_CONCEPTS = [
     ("circle", {}),

@@ -179,8 +179,9 @@ def draw_trace(draw: random.Random) -> dict[str, Any]:
         "rounds_per_step": draw.randint(1, 3),
     }
     sizes = {"samples_per_step": draw.randint(3, 8), "test_samples_per_step": draw.randint(2, 6)}
-    if name == "concepts":
-        return {**drawn, "samples_per_step": draw.randint(3, 8), **draw_pattern(draw)}
+    if name in ("concepts", "synthetic"):
+        few = {"samples_per_step": draw.randint(3, 8), **draw_pattern(draw)} if name == "concepts" else {}
+        return {**drawn, **few}
     drawn["retain_rounds"] = draw.randint(1, 6)
     if name == "file":
         return {**drawn, "folder": draw.choice(["drawn", "given", "coming", "few"])}

@@ -37,7 +37,7 @@ def idx(folder: Path, **settings: Any) -> Trace:
 
 
 def test_sources_go_by_name_and_an_unknown_one_lists_them() -> None:
-    assert SOURCES.names() == ["concepts", "digits", "file", "idx", "label_replay"]
+    assert SOURCES.names() == ["concepts", "digits", "file", "idx", "label_replay", "synthetic"]
     with pytest.raises(
         UnknownNameError, match="unknown trace source 'digit'; choices: concepts, digits, file,"
     ):
@@ -613,6 +613,7 @@ def test_every_sources_settings_survive_their_dump() -> None:
             "label": "l",
             "until": "2021-07-01",
         },
+        "synthetic": {"alpha": 1, "beta": 1, "data_seed": "run"},
     }
     for name, source in SOURCES:
         settings = source.Settings.model_validate(needed[name])
