@@ -138,6 +138,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     },
     "concepts": {"pattern": ["000", "010", "011"], "rounds_per_step": 2, "samples_per_step": 20},
     "file": {"step_width": 1, "test_share": 0.25, "rounds_per_step": 2, "retain_rounds": 2},
+    "synthetic": {"clients": 4, "rounds_per_step": 2},
     "label_replay": {"group": "place", "label": "kind", "rounds_per_step": 2, "retain_rounds": 4},
     "label_subsets": {"subsets": [[0, 1], [1, 2]]},
     "label_swaps": {"swaps": [[1, 2]]},

@@ -54,10 +54,23 @@ SMALL_SOURCES = [
         {"clients": 6, "noise": 0.5, "partition": "dirichlet", "rounds_per_step": 2, "changes": [SWAP]},
     ),
     ("idx", {"clients": 6, "folder": "images", "partition": "quarters"}),
+    ("digits", {"clients": 6, "partition": "iid", "starts_with": [0.1, 0.4], "rounds_per_step": 2}),
+    (
+        "digits",
+        {
+            "clients": 6,
+            "partition": "iid",
+            "starts_with": [0.1, 0.4],
+            "rounds_per_step": 2,
+            "test_on": "next",
+        },
+    ),
     ("label_replay", REPLAYED),
     ("label_replay", {**REPLAYED, "absent": "leave", "test_on": "next"}),
     ("label_replay", {**OBSERVED, "clients_per_group": 1}),
     ("label_replay", {**OBSERVED, "absent": "leave", "test_share": 0.5}),
+    ("synthetic", {"clients": 4, "rounds_per_step": 2}),
+    ("synthetic", {"clients": 3, "rounds_per_step": 2, "alpha": 0, "beta": 1, "data_seed": "run"}),
 ]
 SMALL_CONCEPTS = [
     ("circle", {}),

@@ -322,7 +322,7 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"trace": {"source": "digitz"}},
             "x.toml: trace: unknown trace source 'digitz'; choices: concepts, digits, file, idx, "
-            "label_replay; did you mean 'digits'?",
+            "label_replay, synthetic; did you mean 'digits'?",
         ),
         (
             {"trace": {"drift": "lable_mix"}},

@@ -72,12 +72,15 @@ def tables() -> dict[str, Any]:
         del replayed["trace"][key]
     partition = {"kind": "dirichlet", "per": "class", "alpha": 0.2, "min_samples": 14}
     divided = {"source": "digits", "clients": 30, "partition": partition}
+    few_tests = {"labels": [0, 1], "clients": 98, "rounds_per_step": 1, "test_on": "next"}
+    arriving = {"source": "digits", **few_tests, "partition": "iid", "starts_with": [0.1, 0.5]}
     return {
         "a file without a column split": (write_rare_tests, on_file()),
         "tests on what arrives next": (write_rare_tests, on_file(test_on="next", round={"rounds": 2})),
         "a sample of scored clients": (write_one_tested, with_split),
         "observations that are dealt": (write_rare_observations, replayed),
         "a partition with a minimum": (lambda _: None, {**small_table(), "trace": divided}),
+        "a partition that arrives, and few tests": (lambda _: None, {**small_table(), "trace": arriving}),
     }
 
 

@@ -74,6 +74,7 @@ LEFT_OUT = frozenset(
     | {"group", "time", "label", "count", "concepts", "pattern", "features", "on_out_of_memory", "published"}
     | {"feddrift_unmasked_inference", "drop_never_online", "min_windows", "most_common", "events"}
     | {"changes", "partition", "samples", "test_share", "static", "shared", "samples_per_client"}
+    | {"starts_with"}
 )
 """Settings that name files or columns, affect no result, or fit hardly any draw; `draw_trace` sets some."""
 
@@ -178,8 +179,9 @@ def draw_trace(draw: random.Random) -> dict[str, Any]:
         "rounds_per_step": draw.randint(1, 3),
     }
     sizes = {"samples_per_step": draw.randint(3, 8), "test_samples_per_step": draw.randint(2, 6)}
-    if name == "concepts":
-        return {**drawn, "samples_per_step": draw.randint(3, 8), **draw_pattern(draw)}
+    if name in ("concepts", "synthetic"):
+        few = {"samples_per_step": draw.randint(3, 8), **draw_pattern(draw)} if name == "concepts" else {}
+        return {**drawn, **few}
     drawn["retain_rounds"] = draw.randint(1, 6)
     if name == "file":
         return {**drawn, "folder": draw.choice(["drawn", "given", "coming", "few"])}
@@ -193,7 +195,9 @@ def draw_trace(draw: random.Random) -> dict[str, Any]:
     way = draw.choice(["drift", "drift", "shared", "partition", "swaps"])
     if way == "partition":
         kept = {key: value for key, value in drawn.items() if key in ("source", "rounds_per_step", "noise")}
-        return {**kept, **own, "partition": draw_part(PARTITIONS, draw)}
+        starts = sorted(draw.uniform(0.1, 1) for _ in range(2))
+        arrives = {"starts_with": starts} if draw.random() < CHANGED else {}
+        return {**kept, **own, "partition": draw_part(PARTITIONS, draw), **arrives}
     if way == "swaps":
         every = drawn["rounds_per_step"] * draw.randint(1, 2)
         clients = {"share": draw.uniform(0.3, 1), "redraw": draw.random() < 0.5}

@@ -44,7 +44,7 @@ def test_draws_name_most_parts_and_are_the_same_for_a_key() -> None:
     clusterers = {table["arm"][0].get("clusterer", {}).get("kind") for table in tables}
     assert len(clusterers) > 10
     assert {key for table in tables for key in table["arm"][0]} == {"name", *PartsRow.model_fields}
-    assert len({table["trace"]["source"] for table in tables}) == 5
+    assert len({table["trace"]["source"] for table in tables}) == 6
 
 
 @pytest.mark.sweep

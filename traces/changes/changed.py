@@ -1,4 +1,4 @@
-"""A trace of any source after changes: the rows that differ, what is done to their features, and the truth."""
+"""A trace of any source after changes: rows that differ, what is done to their features, and the truth."""
 
 from __future__ import annotations
 
@@ -97,20 +97,21 @@ def refuse_pairs(changes: Sequence[Change]) -> None:
         swaps = first.is_own_swap or second.is_own_swap
         if swaps and first.changes_labels and second.changes_labels:
             raise ConfigurationError(
-                f"trace.changes[{one}] ({first.name}) and trace.changes[{other}] ({second.name}) cannot both apply: "
-                f"own_swap draws from the labels that a client holds, and these would be the other's; leave out one"
+                f"trace.changes[{one}] ({first.name}) and trace.changes[{other}] ({second.name}) cannot both "
+                f"apply: own_swap draws from the labels that a client holds, and the other one changes "
+                f"these; leave out one"
             )
 
 
 def _drawn(
     change: Change, key: str, number: int, trace: Trace, run: Run, times: Times
 ) -> tuple[Applied, Ints | None]:
-    """A change with its spans, and what labels become, (values of its spans, num_labels); None for features."""
+    """A change with its spans, and (values of spans, num_labels) what labels become; None for features."""
     for operation in change.what:
         if not operation.changes_labels:
             refuse_unfit_features(operation, trace.sample_shape, key)
     if change.is_own_swap:
-        static = trace.table.last_step <= 0 and times.retain[TRAIN] > times.steps
+        static = trace.table.last_step <= 0 and times.retain[TRAIN] >= times.steps
         swaps = own_swaps(change, key, run, trace.table, times.retain[TRAIN], trace.num_labels, static=static)
         return Applied(change, key, swaps.spans), swaps.maps
     spans = draw_spans(change, key, run)
@@ -149,7 +150,7 @@ def _applied(
 
 
 class Reached(NamedTuple):
-    """For each row, (n,): whether a change is on for it, which value of its span, and since how many steps."""
+    """For each row, (n,): whether a change is on for it, the value of its span, and the steps since then."""
 
     some: Bools
     value: Ints
@@ -162,8 +163,8 @@ def _reached(change: Applied, rows: Differing) -> Reached:
     some = span >= 0
     if not some.any():
         raise ConfigurationError(
-            f"{change.key}: {change.change.name} changes no sample: of its clients and splits, none is held or arrives "
-            f"while it is on"
+            f"{change.key}: {change.change.name} changes no sample: of its clients and splits, none is held "
+            f"or arrives while it is on"
         )
     at = rows.in_force if change.change.on == "held" else rows.at_arrival
     value, start = change.spans.value[span], change.spans.start[span]
@@ -171,7 +172,7 @@ def _reached(change: Applied, rows: Differing) -> Reached:
 
 
 def _chosen(change: Change, samples: Samples, elapsed: Ints, times: Times, *key: int) -> Bools:
-    """(n,) whether the sample of each row is among the share that changes, so many steps (n,) after the onset."""
+    """(n,) whether the sample of each row is of the share that changes, `elapsed` (n,) steps after onset."""
     if change.samples.is_constant and change.samples.start == 1:
         return np.ones(len(elapsed), dtype=np.bool_)
     return samples.chosen(curve_at(change.samples, elapsed, times.rounds_per_step), *key)

@@ -1,4 +1,4 @@
-"""Which samples a change reaches, if it is for a share of them: exactly that share, and the same ones each time."""
+"""Which samples change, if a share of them does: exactly that share, and the same ones each time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROUNDING = 1e-9
 
 
 class Samples:
-    """The distinct samples of some rows: each has a client, a split, a data step of first arrival, and a number.
+    """The distinct samples of some rows: each has a client, a split, a step of first arrival, and a number.
 
     The number is its place among the samples of its *cell*, those of the same client, split and step. Random
     numbers are keyed by these, so that they do not depend on how long the run is, nor on other clients.

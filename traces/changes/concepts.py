@@ -13,9 +13,10 @@ from traces.changes.rows import Applied, Times
 
 
 class Truth(NamedTuple):
-    """The concepts of training samples, (steps + 1, clients), and those of tests, (steps, clients), if they differ.
+    """The true concepts, as `Trace` has them.
 
-    They are as `Trace` has them.
+    Those of training samples have shape (steps + 1, clients); those of tests (steps, clients), and are None
+    if they follow from the others.
     """
 
     concepts: Ints
@@ -31,7 +32,7 @@ def true_concepts(
     *,
     tests_ahead: bool,
 ) -> Truth:
-    """Number the sets of changes that are on: each gets the next number when it first appears, by step and client.
+    """Number the sets of changes that are on, as they first appear, by step and then by client.
 
     A concept is that of the newest samples: it changes where a client next receives some. What has no change
     has the concept that it had, 0 if none was known; others are numbered from the first unused one.
@@ -94,7 +95,7 @@ def _carried(codes: Ints, received: Bools) -> Ints:
 
 
 def _numbered(codes: Sequence[Ints], known: Ints) -> list[Ints]:
-    """(rows, clients) the number of each (code, known concept), in order of appearance in the first, then the others.
+    """(rows, clients) the number of each (code, known concept), in order of appearance, array by array.
 
     With code 0 it is the known concept itself; others have the numbers after these.
     """

@@ -98,7 +98,7 @@ class FeatureChanges:
 
 
 def no_changes(shape: tuple[int, ...], normal: Floats32, streams: RandomStreams) -> FeatureChanges:
-    """Chains without an entry; `normal` is the table of standard normal numbers that sensor noise is read from."""
+    """No chain yet; `normal` is the table of standard normal numbers that sensor noise is read from."""
     uniform = streams.generator("uniform").random(NOISE_NUMBERS, dtype=np.float32)
     return FeatureChanges(shape, normal, uniform)
 
@@ -107,12 +107,13 @@ def refuse_unfit_features(operation: Operation, shape: tuple[int, ...], key: str
     """ConfigurationError if samples of that shape cannot be changed so."""
     if operation.rotate is not None and (len(shape) not in (2, 3) or min(shape[-2:]) < 2):
         raise ConfigurationError(
-            f"{key}: rotate turns images, of shape (height, width) or (channels, height, width), and samples here have "
-            f"shape {shape}"
+            f"{key}: rotate turns images, of shape (height, width) or (channels, height, width); the samples "
+            f"here have shape {shape}"
         )
     if prod(shape) >= NOISE_NUMBERS:
         raise ConfigurationError(
-            f"{key}: samples of shape {shape} have {prod(shape)} features; fewer than {NOISE_NUMBERS} are supported"
+            f"{key}: samples of shape {shape} have {prod(shape)} features; fewer than {NOISE_NUMBERS} are "
+            f"supported"
         )
 
 
@@ -140,7 +141,7 @@ def rotated(features: Floats32, degrees: float) -> Floats32:
 
 @cache
 def _taps(height: int, width: int, degrees: float) -> tuple[Ints, Floats]:
-    """(4, pixels) the pixels that each pixel of a turned image is interpolated from, and (4, pixels) their weights."""
+    """(4, pixels) the pixels that each pixel of a turned image is made of, and (4, pixels) their weights."""
     angle = np.deg2rad(degrees)
     # Of a right angle the sine and cosine are whole numbers.
     sine, cosine = (np.round(value, 12) for value in (np.sin(angle), np.cos(angle)))

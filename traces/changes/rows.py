@@ -58,7 +58,7 @@ class Differing(NamedTuple):
 
 
 class DifferingRows(NamedTuple):
-    """All rows that differ, the slots (k,), ascending, that have some, and the step (k,) of the first of each."""
+    """All rows that differ, the slots (k,), ascending, that have some, and the first step (k,) of each."""
 
     rows: Differing
     slots: Ints
@@ -102,7 +102,7 @@ def differing_rows(table: Table, applied: Sequence[Applied], times: Times) -> Di
 
 
 def is_on(change: Applied, rows: Differing) -> Ints:
-    """(n,) the span of a change that is on for each of `rows`; -1 for none, or if it is of the other split."""
+    """(n,) the span of a change that is on for each of `rows`; -1 for none, or one of the other split."""
     at = rows.in_force if change.change.on == "held" else rows.at_arrival
     span = change.spans.at(rows.client, at)
     of_split = np.isin(SPLITS, change.change.splits)
@@ -131,7 +131,7 @@ def curve_at(curve: Curve, elapsed: Ints, rounds_per_step: int) -> np.ndarray:
 
 
 def curve_steps(change: Change, rounds_per_step: int) -> int:
-    """The data steps after the onset at which a curve of the change has another value than one step before."""
+    """The data steps after the onset at which a curve of the change moves."""
     curves = (change.samples, change.magnitude)
     return max(0 if curve.is_constant else -(-curve.over // rounds_per_step) for curve in curves)
 
@@ -159,7 +159,7 @@ def _resets(applied: Sequence[Applied], times: Times) -> tuple[Ints, Ints]:
 
 
 def _sent_anew(table: Table, slot: Ints, step: Ints, times: Times) -> Differing:
-    """The rows that are sent anew at resets, slot (n,) at step (n,), by step: what was held before it arrives."""
+    """The rows that are sent anew at resets, slot (n,) at step (n,): what each held before that step."""
     parts = [_no_rows()]
     for at in np.unique(step).tolist():
         some = slot[step == at]

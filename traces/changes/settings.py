@@ -78,7 +78,7 @@ class Operation(Settings):
     relabel: Literal["own_swap", "permute", "reverse", "xor"] | None = Field(
         None,
         description="own_swap: each client swaps two of its own labels; permute: one random permutation; "
-        "reverse: y becomes num_labels - 1 - y; xor: 0 and 1 swap, 2 and 3, and so on; the word alone says it",
+        "reverse: y becomes num_labels - 1 - y; xor: 0 and 1 swap, 2 and 3, and so on; a bare word will do",
     )
     swap: tuple[tuple[Label, Label], ...] | None = Field(
         None, min_length=1, description="pairs of labels that change places", examples=[((3, 8), (5, 6))]
@@ -120,8 +120,8 @@ class Operation(Settings):
         for label in named:
             if named.count(label) > 1:
                 raise ValueError(
-                    f"{[list(pair) for pair in swap or ()]}: has label {label} twice; a label changes places with "
-                    f"one other label"
+                    f"{[list(pair) for pair in swap or ()]}: has label {label} twice; a label changes places "
+                    f"with one other label"
                 )
         return swap
 
@@ -162,10 +162,13 @@ class Curve(Settings):
     def _a_number_is_constant(cls, values: Any) -> Any:
         if isinstance(values, int | float) and not isinstance(values, bool):
             return {"from": values, "to": values, "over": 0}
-        if isinstance(values, Mapping) and set(values) == {"from", "to", "over"} and values["over"] == 0:
-            if values["from"] != values["to"]:
-                raise ValueError("over = 0: must be at least 1, the rounds from one value to the other")
         return values
+
+    @model_validator(mode="after")
+    def _takes_a_while(self) -> Curve:
+        if self.over == 0 and not self.is_constant:
+            raise ValueError("over = 0: must be at least 1, the rounds from one value to the other")
+        return self
 
     @model_serializer(mode="wrap")
     def _as_written(self, handler: SerializerFunctionWrapHandler) -> Any:
@@ -186,12 +189,13 @@ class Change(Settings):
         "{ rotate = 30 }, { noise = 0.5 } or { replace = [0, 1] }; with a pattern, a list of them",
     )
     on: Literal["arrivals", "held"] = Field(
-        description="arrivals: what arrives from the onset on, and keeps its change; held: this and all that a "
-        "client holds then, which is sent anew, at the end without the change"
+        description="arrivals: what arrives from the onset on, and keeps its change; held: this, and all "
+        "that a client holds then, which is sent anew, and at the end once more, without the change"
     )
     clients: ChangedClients | None = Field(
         None,
-        description="whose data change: { share, redraw }, { part, of }, { count, redraw } or { names }; all, if omitted",
+        description="whose data change: { share, redraw }, { part, of }, { count, redraw } or { names }; "
+        "all, if omitted",
     )
     splits: tuple[Literal["train", "test"], ...] = Field(
         ("train", "test"), min_length=1, description="whether training samples change, test samples, or both"
@@ -220,8 +224,8 @@ class Change(Settings):
     )
     pattern: str | tuple[str, ...] | None = Field(
         None,
-        description="a FedDrift pattern, or rows of digits, one for each data step and one for the last test: "
-        "0 is unchanged, d is the d-th of `what`; instead of clients and times",
+        description="a FedDrift pattern, or rows of digits, one for each data step and one for the last "
+        "test: 0 is unchanged, d is the d-th of `what`; instead of clients and times",
         examples=[("00", "01", "11")],
     )
     samples: Curve = Field(
@@ -232,11 +236,13 @@ class Change(Settings):
     magnitude: Curve = Field(
         1.0,
         validate_default=True,
-        description="factor of a change of features, such as its degrees: a number, or { from, to, over } in rounds",
+        description="factor of a change of features, such as its degrees: a number, or { from, to, over } in "
+        "rounds",
     )
     cumulative: bool = Field(
         False,
-        description="whether each data step of the curves changes samples drawn anew, on top of earlier changes",
+        description="whether each data step of the curves changes samples that are drawn anew, on top of "
+        "what was changed before",
     )
 
     @model_validator(mode="after")
@@ -362,19 +368,18 @@ class Change(Settings):
         return ", ".join(operation.name for operation in self.what)
 
     def matrix(self, seed: int) -> Ints:
-        """(steps + 1, clients) the digits of its pattern in a run of that seed; ValueError if there is none."""
+        """(steps + 1, clients) the digits of its pattern in a run of that seed."""
         assert self.pattern is not None, "it has a pattern"
         if not isinstance(self.pattern, str):
             return read_pattern(self.pattern)
         return named_pattern(f"{SEEDED}{seed}" if self.pattern == SEEDED else self.pattern)
 
 
-Changes = tuple[Change, ...]
-
-CHANGES = "changes of what labels or features mean: a list of tables, each of them whose data change, when, and how; applied in order"
-
-
 class ChangingSettings(Settings):
     """The settings of a source whose data may change."""
 
-    changes: Changes = Field((), description=CHANGES)
+    changes: tuple[Change, ...] = Field(
+        (),
+        description="changes of what labels or features mean, applied in order: each says whose data change, "
+        "when, and how",
+    )

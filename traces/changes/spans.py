@@ -33,11 +33,11 @@ class Run:
     names: Sequence[str] = ()
 
     def step_of_round(self, round_: int, key: str) -> int:
-        """The data step that a round begins; ConfigurationError, with the `key` of the round, if it does not."""
+        """The data step that a round, the value of `key`, begins; ConfigurationError if it begins none."""
         if round_ % self.rounds_per_step:
             raise ConfigurationError(
-                f"{key} = {round_}: must be a multiple of trace.rounds_per_step = {self.rounds_per_step}, so that a "
-                f"data step begins with it"
+                f"{key} = {round_}: must be a multiple of trace.rounds_per_step = {self.rounds_per_step}, so "
+                f"that a data step begins with it"
             )
         return round_ // self.rounds_per_step
 
@@ -105,8 +105,8 @@ def onset_and_end(change: Change, key: str, run: Run) -> tuple[int, int]:
     _refuse_beyond(change, key, run, change.onset_key or "every", onset, "it would begin")
     if end <= onset:
         raise ConfigurationError(
-            f"{key}: {change.end_key} = {getattr(change, str(change.end_key))} is data step {end}; must be after the "
-            f"onset, data step {onset}"
+            f"{key}: {change.end_key} = {getattr(change, str(change.end_key))} is data step {end}; must be "
+            f"after the onset, data step {onset}"
         )
     return onset, end
 
@@ -168,8 +168,8 @@ def _staggered(change: Change, key: str, run: Run, onset: int, end: int) -> Span
     _refuse_beyond(change, key, run, "staggered", last, f"the last of {stages} shares would change")
     if last >= end:
         raise ConfigurationError(
-            f"{key}: {change.end_key}: the last of {stages} shares of the clients would change at data step {last}, "
-            f"after the end, data step {end}"
+            f"{key}: {change.end_key}: the last of {stages} shares of the clients would change at data step "
+            f"{last}, after the end, data step {end}"
         )
     order = run.streams.generator("changes", 0).permutation(run.num_clients)
     in_order = order[np.isin(order, clients)]
@@ -186,19 +186,19 @@ def _recurring(change: Change, key: str, run: Run, onset: int, end: int) -> Span
     redraws = clients is not None and clients.redraw and (clients.share or clients.count) is not None
     if end == NEVER and not redraws:
         raise ConfigurationError(
-            f"{key}: every = {change.every} changes nothing: without an end, and with the same clients at each event, "
-            f"it stays as it was; set until_round, or clients with redraw = true"
+            f"{key}: every = {change.every} changes nothing: without an end, and with the same clients at "
+            f"each event, all stays as it was; set until_round, or clients with redraw = true"
         )
     lasts = min(end - onset, period)
     if end != NEVER and end - onset > period:
         raise ConfigurationError(
-            f"{key}: every = {change.every} rounds: it would begin anew before its end, {end - onset} data steps "
+            f"{key}: every = {change.every}: it would begin anew before its end, {end - onset} data steps "
             f"after its onset"
         )
     if onset + period >= run.steps:
         raise ConfigurationError(
-            f"{key}: every = {change.every}: it would begin anew at data step {onset + period}, after the last of "
-            f"the run, {run.steps - 1}; leave every out, or raise round.rounds"
+            f"{key}: every = {change.every}: it would begin anew at data step {onset + period}, after the "
+            f"last of the run, {run.steps - 1}; leave every out, or raise round.rounds"
         )
     parts = [
         _same_for_all(drawn_clients(clients, key, run, event), start, start + lasts)
@@ -227,8 +227,8 @@ def _of_pattern(change: Change, key: str, run: Run) -> Spans:
         raise ConfigurationError(f"{key}: pattern has {columns} clients, and the trace {run.num_clients}")
     if rows != run.steps + 1:
         raise ConfigurationError(
-            f"{key}: pattern has {rows} rows; must have {run.steps + 1}, one for each of the {run.steps} data steps of "
-            f"the run, and one for the last test"
+            f"{key}: pattern has {rows} rows; must have {run.steps + 1}, one for each of the {run.steps} "
+            f"data steps of the run, and one for the last test"
         )
     if int(digits.max()) > len(change.what):
         raise ConfigurationError(
@@ -236,8 +236,8 @@ def _of_pattern(change: Change, key: str, run: Run) -> Spans:
         )
     if not run.tests_ahead and (digits[-1] != digits[-2]).any():
         raise ConfigurationError(
-            f"{key}: the last row of pattern is for tests of the next data step, and differs from the one before: set "
-            f"trace.test_on = 'next', or repeat the row"
+            f"{key}: the last row of pattern is for tests of the next data step, and differs from the one "
+            f"before: set trace.test_on = 'next', or repeat the row"
         )
     by_client = digits.T
     is_first = np.ones(by_client.shape, dtype=np.bool_)
@@ -281,8 +281,8 @@ def _refuse_beyond(change: Change, key: str, run: Run, name: str, step: int, wha
     if step >= run.steps:
         raise ConfigurationError(
             f"{key}: {name} = {getattr(change, name)}: {what} at data step {step} (round "
-            f"{step * run.rounds_per_step}), after the last of the run, {run.steps - 1}; raise round.rounds above "
-            f"{step * run.rounds_per_step}, or let it begin earlier"
+            f"{step * run.rounds_per_step}), after the last of the run, {run.steps - 1}; raise round.rounds "
+            f"above {step * run.rounds_per_step}, or let it begin earlier"
         )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from emulator.errors import ConfigurationError
-from emulator.numbers import Count, Number
+from emulator.numbers import Count, Number, PositiveShare
 from emulator.plugins import ChoiceOf, Chosen
 from traces.arrivals import STEPS_AHEAD
 from traces.changes.changed import with_changes
@@ -57,6 +57,12 @@ class MixedImagesSettings(StreamSettings):
         description="divides the images among the clients, who keep them to the end, instead of drawing "
         "them by a drift; see `driftscale parts partition`",
     )
+    starts_with: tuple[PositiveShare, PositiveShare] | None = Field(
+        None,
+        description="with a partition: the least and the greatest share of its images that a client holds at "
+        "the start, as [0.1, 0.33]; the rest arrives in equal parts, one at each later data step; all, if "
+        "omitted",
+    )
     static: bool = Field(
         False, description="whether clients keep what they hold at the start: nothing arrives or expires"
     )
@@ -78,21 +84,28 @@ class MixedImagesSettings(StreamSettings):
                 f"from the start to the end; leave out one or the other (--set 'trace={{...}}' replaces all "
                 f"keys of the trace)"
             )
-        if values.get("static") is False:
+        arrives = values.get("starts_with") is not None
+        if values.get("static") is False and not arrives:
             raise ValueError(
                 "partition cannot be combined with static = false: clients keep their images to the end; "
                 "leave static out"
+            )
+        if values.get("static") is True and arrives:
+            raise ValueError(
+                "starts_with cannot be combined with static = true: of static data nothing arrives after the "
+                "start; leave out one or the other"
             )
         if values.get("shared", "none") != "none":
             raise ValueError(
                 f"partition cannot be combined with shared = {values['shared']!r}: every image belongs to "
                 f"one client; leave out one or the other"
             )
-        return {**values, "static": True}
+        return {**values, "static": not arrives}
 
     @model_validator(mode="after")
     def _next_samples_arrive(self) -> MixedImagesSettings:
-        without = {"partition": self.partition, "static = true": self.static}
+        is_whole = self.partition is not None and self.starts_with is None
+        without = {"partition": is_whole, "static = true": self.static}
         named = next((name for name, value in without.items() if value), None)
         if self.test_on == "next" and named is not None:
             raise ValueError(
@@ -106,6 +119,18 @@ class MixedImagesSettings(StreamSettings):
         written: dict[str, Any] = handler(self)
         excluded = EXCLUDED_BY_PARTITION if self.partition is not None else ()
         return {key: value for key, value in written.items() if key not in excluded}
+
+    @field_validator("starts_with", mode="before")
+    @classmethod
+    def _two_shares(cls, shares: Any) -> Any:
+        if shares is None:
+            return shares
+        numbers = list(shares) if isinstance(shares, list | tuple) else []
+        are_numbers = all(isinstance(share, int | float) and not isinstance(share, bool) for share in numbers)
+        if len(numbers) != 2 or not are_numbers or not 0 < numbers[0] <= numbers[1] <= 1:
+            given = list(shares) if isinstance(shares, tuple) else shares
+            raise ValueError(f"{given!r}: must be two numbers, [low, high] with 0 < low <= high <= 1")
+        return shares
 
     @field_validator("labels", mode="before")
     @classmethod
@@ -155,8 +180,9 @@ class MixedImages(TraceSource):
         settings = self.settings
         images = self._chosen_images(context)
         table = self._table(images, context)
-        # Static data are kept beyond the last step of the run.
-        longer = settings.num_steps(context.rounds) if settings.static else 0
+        # Static data and images of a partition are kept beyond the last step of the run.
+        is_kept = settings.static or settings.partition is not None
+        longer = settings.num_steps(context.rounds) if is_kept else 0
         trace = Trace(
             images,
             table,
@@ -175,6 +201,8 @@ class MixedImages(TraceSource):
             return None
         if settings.partition is None and not settings.drift.build().same_holders:
             return None
+        if settings.partition is not None and settings.test_on == "next":
+            return None  # at which steps a client with few test images receives one is drawn
         if settings.partition is not None:
             # Every client keeps samples from the start to the end, or drawing them is refused.
             self._table(self.same_images(trace) or self._chosen_images(context), context)
@@ -195,15 +223,21 @@ class MixedImages(TraceSource):
     def _table(self, images: ImageSet, context: TraceContext) -> Table:
         """The rows of the trace, before any change."""
         settings = self.settings
+        if settings.starts_with is not None and settings.partition is None:
+            raise ConfigurationError(
+                f"trace.starts_with = {list(settings.starts_with)}: is the share of its images of a "
+                f"partition that a client holds at the start; set trace.partition, or leave starts_with out"
+            )
         steps = settings.num_steps(context.rounds)
         population = PopulationContext(
             settings, settings.clients, steps, settings.static, context.streams, context.scratch
         )
+        longer = replace(population, num_steps=steps + STEPS_AHEAD[settings.test_on])
         if settings.partition is None:
-            longer = replace(population, num_steps=steps + STEPS_AHEAD[settings.test_on])
-            table = settings.drift.build().draw(images, longer)
+            table: Table = settings.drift.build().draw(images, longer)
         else:
-            table = PartitionedImages(settings.partition.build()).draw(images, population)
+            owned = PartitionedImages(settings.partition.build(), settings.starts_with)
+            table = owned.draw(images, longer)
         if settings.shared != "none":
             table = with_shared_set(table, settings.shared, images, population)
         return table

@@ -87,7 +87,7 @@ class Table(ABC):
 
     @property
     def replaces(self) -> bool:
-        """Whether all that arrives after the start replaces what a client held, as where static data change."""
+        """Whether all that arrives after the start replaces what was held, as where static data change."""
         return False
 
     @property

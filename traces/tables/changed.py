@@ -158,7 +158,7 @@ class ChangedTable(Table):
         return first, last
 
     def ranges(self, ids: Ints, split: int, since: int | Ints, until: int) -> tuple[Ints, Ints]:
-        """Rows of each client that arrived in steps [since, until), of the table in force at the last of them."""
+        """Rows of each client that arrived in [since, until), of the table in force at the last of them."""
         first, last = self.table.ranges(ids, split, since, until)
         slot = ids * len(SPLITS) + split
         some = np.flatnonzero(self._since.take(slot) < until)
@@ -206,7 +206,7 @@ class ChangedTable(Table):
         return self.table.most_held(steps)
 
     def column(self, name: str, first: int, last: int) -> np.ndarray:
-        """The column of the rows that clients [first, last) ever receive, in order of (client, split, arrival)."""
+        """The column of all that clients [first, last) ever receive, by client, split and arrival."""
         before = [
             self.table.column(key, first, last).astype(np.int64) for key in ("client", "split", "arrival")
         ]
@@ -240,7 +240,7 @@ class ChangedTable(Table):
         yield from (self._rows[name].astype(np.int64) for name in self._names)
 
     def _held_here(self, number: Ints, step: int, retain_steps: int) -> tuple[Ints, Ints]:
-        """(n,) first and (n,) last row that the slots of these numbers (n,) hold at `step`, from their change on."""
+        """(n,) first and (n,) last: the rows here that the slots of these numbers (n,) hold at `step`."""
         ends = self._resets[number], self._resets[number + 1]
         reset = first_from(self._resets_at, *ends, step + 1, self._reset_passes) - 1
         low = self._offsets[number]
@@ -251,7 +251,7 @@ class ChangedTable(Table):
         return first + self._behind, last + self._behind
 
     def _first_from(self, number: Ints, step: int | Ints) -> Ints:
-        """(n,) the first row here of each slot that arrives at `step` or later; the slot's end if there is none."""
+        """(n,) the first row here of each slot that arrives at `step` or later; if none, the slot's end."""
         ends = self._offsets[number], self._offsets[number + 1]
         return first_from(self._rows["arrival"], *ends, step, self._passes)
 

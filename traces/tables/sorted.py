@@ -98,7 +98,7 @@ class SortedTable(Table):
 
 
 def first_from(column: np.ndarray, low: Ints, high: Ints, least: int | Ints, passes: int) -> Ints:
-    """(n,) the first row of each range [low, high) whose value in `column` is at least `least`; `high` if none.
+    """(n,) the first row of each range [low, high) with a value of at least `least`; `high` if none has.
 
     `column` (rows,) ascends within each range; `least` is one for all, or (n,). `passes` is at least the
     binary logarithm of the longest range, rounded up.

@@ -169,11 +169,14 @@ def is_static(experiment: Mapping[str, Any]) -> bool:
 
     >>> is_static({"trace": {"partition": {"kind": "iid"}}}), is_static({"trace": {"static": False}})
     (True, False)
+    >>> is_static({"trace": {"partition": {"kind": "iid"}, "starts_with": [0.1, 0.3]}})
+    False
     """
     trace = experiment.get("trace")
     if not isinstance(trace, Mapping) or trace.get("changes"):
         return False
-    return trace.get("static") is True or trace.get("partition") is not None
+    is_divided = trace.get("partition") is not None and trace.get("starts_with") is None
+    return trace.get("static") is True or is_divided
 
 
 def _widest_gap_s(curve: AccuracyCurve, horizon_s: float) -> float:

@@ -468,6 +468,7 @@ def test_parts_in_json_have_a_kind_a_name_a_description_and_their_settings(drift
         ("source", "digits"),
         ("source", "idx"),
         ("source", "label_replay"),
+        ("source", "synthetic"),
         ("drift", "label_mix"),
         ("drift", "none"),
         ("availability", "diurnal"),

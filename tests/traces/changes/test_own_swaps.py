@@ -193,7 +193,11 @@ def test_the_digest_knows_the_swaps_and_reference_rows_have_the_labels_of_step_0
             "client 3 holds one .1 of 4 clients do.; every client needs",
         ),
         (ROWS, {"share": 0.1}, "clients.share = 0.1: of 3 clients that is nobody"),
-        (ROWS, {"rounds": 2}, r"every = 2: it would begin at data step 2 .round 2., after the last of the run, 1"),
+        (
+            ROWS,
+            {"rounds": 2},
+            r"every = 2: it would begin at data step 2 .round 2., after the last of the run, 1",
+        ),
     ],
 )
 def test_swaps_that_change_nothing_are_refused_in_one_line(

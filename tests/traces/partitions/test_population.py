@@ -13,7 +13,7 @@ from traces.arrivals import Arrivals
 from traces.draw import StreamSettings
 from traces.drift import PopulationContext
 from traces.partitions import PARTITIONS
-from traces.partitions.population import PartitionedImages, follow
+from traces.partitions.population import PartitionedImages, arrival_steps, follow
 
 
 def followed(cells: list[list[int]], tests: list[int], seed: int = 0) -> list[list[int]]:
@@ -30,10 +30,12 @@ def followed(cells: list[list[int]], tests: list[int], seed: int = 0) -> list[li
     return counts.tolist()
 
 
-def drawn(kind: str, clients: int, seed: int = 0, **settings: Any) -> Arrivals:
+def drawn(
+    kind: str, clients: int, seed: int = 0, starts_with: tuple[float, float] | None = None, **settings: Any
+) -> Arrivals:
     part = PARTITIONS.find(kind)
-    population = PartitionedImages(part(part.Settings.model_validate(settings)))
-    context = PopulationContext(StreamSettings(), clients, 5, True, RandomStreams(seed))
+    population = PartitionedImages(part(part.Settings.model_validate(settings)), starts_with)
+    context = PopulationContext(StreamSettings(), clients, 5, starts_with is None, RandomStreams(seed))
     return population.draw(some_images(6, 40), context).arrivals()
 
 
@@ -117,3 +119,66 @@ def test_a_seed_draws_one_population() -> None:
     for name in ("client", "image", "noise_start"):
         assert getattr(first, name).tolist() == getattr(same, name).tolist()
     assert first.image.tolist() != other.image.tolist()
+
+
+# -- a partition that arrives -------------------------------------------------------------------------------
+
+
+def arriving(sizes: list[int], shares: list[float], last_step: int, seed: int = 0) -> list[list[int]]:
+    """[client][step] the images that arrive, if clients own so many."""
+    clients = np.random.default_rng(9).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    steps = arrival_steps(clients, np.array(shares), last_step, 0, RandomStreams(seed))
+    counts = np.zeros((len(sizes), last_step + 1), dtype=np.int64)
+    np.add.at(counts, (clients, steps), 1)
+    return counts.tolist()
+
+
+def test_the_rest_of_a_clients_images_arrives_in_equal_parts() -> None:
+    """Of 20, 10, 7 and 5 images 8, 1, 7 and 1 are there at the start; of the second's other 9, 9k/4 + u/4."""
+    drawn = [arriving([20, 10, 7, 5], [0.4, 0.1, 1.0, 0.2], 4, seed) for seed in range(40)]
+    for first, _, third, last in drawn:
+        assert (first, third, last) == ([8, 3, 3, 3, 3], [7, 0, 0, 0, 0], [1, 1, 1, 1, 1])
+    assert sorted({tuple(second) for _, second, _, _ in drawn}) == [
+        (1, 2, 2, 2, 3),
+        (1, 2, 2, 3, 2),
+        (1, 2, 3, 2, 2),
+        (1, 3, 2, 2, 2),
+    ]
+
+
+def test_a_client_with_fewer_images_than_steps_receives_them_spread_over_the_run() -> None:
+    drawn = {tuple(arriving([3], [0.1], 6, seed)[0]) for seed in range(40)}
+    assert drawn == {(1, 1, 0, 0, 1, 0, 0), (1, 0, 1, 0, 0, 1, 0), (1, 0, 0, 1, 0, 0, 1)}
+
+
+def test_a_client_starts_with_its_share_rounded_but_at_least_one_image_and_at_most_all() -> None:
+    counts = arriving([10, 10, 10, 1, 1], [0.01, 0.26, 0.96, 0.01, 1.0], 1)
+    assert [client[0] for client in counts] == [1, 3, 10, 1, 1]
+
+
+def test_a_longer_run_changes_neither_the_start_nor_the_order() -> None:
+    clients, shares = np.arange(300) % 7, np.linspace(0.1, 0.5, 7)
+    short, long = (arrival_steps(clients, shares, steps, 0, RandomStreams(4)) for steps in (3, 30))
+    assert ((short == 0) == (long == 0)).all()
+    for client in range(7):
+        of_client = clients == client
+        assert (np.diff(short[of_client][np.argsort(long[of_client], kind="stable")]) >= 0).all()
+
+
+def test_images_arrive_in_an_order_of_each_client_and_split() -> None:
+    """Two clients and two splits of equally many images: no two have the same order."""
+    clients, shares = np.repeat([0, 1], 50), np.array([0.1, 0.1])
+    orders = [
+        arrival_steps(clients, shares, 45, split, RandomStreams(0))[clients == client].tolist()
+        for split in (0, 1)
+        for client in (0, 1)
+    ]
+    assert len({tuple(order) for order in orders}) == 4
+    assert all(sorted(order) == sorted([*[0] * 5, *range(1, 46)]) for order in orders)
+
+
+def test_all_images_at_the_start_are_those_of_a_partition_that_does_not_arrive() -> None:
+    whole, arrived = drawn("shards", 15), drawn("shards", 15, starts_with=(1.0, 1.0))
+    assert arrived.arrival.tolist() == [0] * 240
+    for name in ("client", "split", "label", "image", "noise_start"):
+        assert getattr(arrived, name).tolist() == getattr(whole, name).tolist()

@@ -37,7 +37,7 @@ def idx(folder: Path, **settings: Any) -> Trace:
 
 
 def test_sources_go_by_name_and_an_unknown_one_lists_them() -> None:
-    assert SOURCES.names() == ["concepts", "digits", "file", "idx", "label_replay"]
+    assert SOURCES.names() == ["concepts", "digits", "file", "idx", "label_replay", "synthetic"]
     with pytest.raises(
         UnknownNameError, match="unknown trace source 'digit'; choices: concepts, digits, file,"
     ):
@@ -396,6 +396,156 @@ def test_a_partition_that_the_images_do_not_suffice_for_is_refused(
         divided(**settings)
 
 
+# -- a partition that arrives -------------------------------------------------------------------------------
+
+STARTS = {"starts_with": [0.1, 0.33]}
+
+
+def by_step(trace: Trace) -> np.ndarray:
+    """(2, clients, steps) the images that arrive, by split, client and step."""
+    table = trace.columns()
+    counts = np.zeros((2, trace.num_clients, trace.last_step + 1), dtype=np.int64)
+    np.add.at(counts, (table.split, table.client, table.arrival), 1)
+    return counts
+
+
+def test_images_of_a_partition_arrive_once_each_and_are_kept_to_the_end() -> None:
+    whole, trace = divided(), divided(**STARTS)
+    assert sorted(trace.columns().image.tolist()) == list(range(1797))
+    for split in (0, 1):
+        for client in range(20):
+            owned = [
+                np.sort(table.image[(table.split == split) & (table.client == client)])
+                for table in (whole.columns(), trace.columns())
+            ]
+            assert same(*owned)
+    stream, everyone, arrives = TraceStream(trace), np.arange(20), by_step(trace)
+    for step in range(4):
+        assert stream.advance_to_round(5 * step).tolist() == everyone.tolist()
+        for number, split in enumerate(("train", "test")):
+            held = stream.held(everyone, split)  # type: ignore[arg-type]
+            assert held.counts().tolist() == arrives[number, :, : step + 1].sum(axis=1).tolist()
+    assert held.counts().tolist() == whole.held(everyone, "test", 3).counts().tolist()
+
+
+def test_clients_start_with_shares_between_the_two_and_receive_equal_parts() -> None:
+    for seed in range(5):
+        arrives = by_step(divided(rounds=30, seed=seed, **STARTS))  # five parts after the start
+        sizes = arrives.sum(axis=2)
+        assert (arrives[:, :, 0] >= np.maximum(np.rint(0.1 * sizes), 1)).all()
+        assert (arrives[:, :, 0] <= np.rint(0.33 * sizes)).all()
+        assert len(np.unique(arrives[0, :, 0])) > 5  # of 62 or 63 images each
+        # The same share of both splits, rounded: test images are 539 to 1,258.
+        assert abs(arrives[1, :, 0] / sizes[1] - arrives[0, :, 0] / sizes[0]).max() < 0.5 / 26 + 0.5 / 62
+        assert (np.ptp(arrives[:, :, 1:], axis=2) <= 1).all()
+
+
+def test_what_a_client_starts_with_does_not_depend_on_the_number_of_rounds() -> None:
+    short, long = (divided(rounds=rounds, noise=0.5, **STARTS) for rounds in (10, 40))
+    for split in ("train", "test"):
+        held = [contents(trace, split, 0) for trace in (short, long)]  # type: ignore[arg-type]
+        samples = [sorted(zip(*columns[1:], strict=True)) for columns in held]
+        assert held[0][0] == held[1][0]
+        assert samples[0] == samples[1]
+
+
+def test_a_partition_that_arrives_is_another_trace() -> None:
+    given: list[dict[str, Any]] = [
+        {},
+        {"starts_with": [0.1, 0.2]},
+        {"starts_with": [0.1, 0.3]},
+        {**STARTS, "test_on": "next"},
+        {**STARTS, "seed": 1},
+    ]
+    assert len({divided(**settings).digest() for settings in given}) == len(given)
+    assert divided(**STARTS).digest() == divided(**STARTS).digest()
+
+
+def test_tests_of_the_next_step_are_of_its_part_and_change_no_training_sample() -> None:
+    present, upcoming = divided(**STARTS), divided(**STARTS, test_on="next")
+    arrives = by_step(upcoming)
+    assert (present.last_step, upcoming.last_step) == (3, 4)
+    assert arrives[0, :, 4].tolist() == [0] * 20  # of test images alone
+    assert sorted(upcoming.columns().image.tolist()) == list(range(1797))
+    everyone = np.arange(20)
+    for step in range(4):
+        assert contents(upcoming, "train", step) == contents(present, "train", step)
+        assert upcoming.held(everyone, "test", step).counts().tolist() == arrives[1, :, step + 1].tolist()
+    assert (np.ptp(arrives[1, :, 1:], axis=1) <= 1).all()
+
+
+def test_a_client_without_a_test_image_at_a_step_is_not_tested_then() -> None:
+    """300 clients have one test image or two: at each step some are tested, and others are not."""
+    trace = divided(clients=300, **STARTS, test_on="next")
+    everyone = np.arange(300)
+    tested = np.array([trace.holding(everyone, "test", step) for step in range(4)])
+    assert (tested.sum(axis=1) > 0).all()
+    assert (tested.sum(axis=1) < 300).all()
+    assert (tested.sum(axis=0) == np.minimum(by_step(trace)[1].sum(axis=1) - 1, 4)).all()
+
+
+def test_who_holds_images_of_a_partition_that_arrives_is_certain_unless_tests_are_of_the_next_step() -> None:
+    source = SOURCES.find("digits")
+    for test_on in ("present", "next"):
+        read = source.Settings.model_validate({**OWNED, "partition": "iid", **STARTS, "test_on": test_on})
+        first = source(read).build(context(20, 0, nowhere))  # type: ignore[call-arg]
+        certain = source(read).certain_holders(first, context(20, 1, nowhere))  # type: ignore[call-arg]
+        assert certain is (first if test_on == "present" else None)
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        [0, 0.5],
+        [0.5, 0.4],
+        [0.5, 1.1],
+        [0.5],
+        [0.1, 0.2, 0.3],
+        0.5,
+        "all",
+        [True, 1],
+        [0.1, "1"],
+        [0.1, np.nan],
+    ],
+)
+def test_shares_to_start_with_are_two_ascending_numbers(shares: Any) -> None:
+    with pytest.raises(ValidationError) as caught:
+        divided(starts_with=shares)
+    [error] = caught.value.errors()
+    assert error["loc"] == ("starts_with",)
+    assert error["msg"] == (
+        f"Value error, {shares!r}: must be two numbers, [low, high] with 0 < low <= high <= 1"
+    )
+
+
+def test_a_partition_that_arrives_is_not_static() -> None:
+    source = SOURCES.find("digits")
+    with pytest.raises(ValidationError, match="starts_with cannot be combined with static = true: of static"):
+        divided(**STARTS, static=True)
+    read = source.Settings.model_validate({**OWNED, "partition": "iid", **STARTS, "static": False})
+    written = read.model_dump(mode="json")
+    assert written["static"] is False
+    assert source.Settings.model_validate(written) == read
+
+
+def test_shares_to_start_with_need_a_partition_and_a_later_data_step() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        digits(**STARTS)
+    assert str(refused.value) == (
+        "trace.starts_with = [0.1, 0.33]: is the share of its images of a partition that a client holds at "
+        "the start; set trace.partition, or leave starts_with out"
+    )
+    for test_on in ("present", "next"):
+        divided(rounds=6, **STARTS, test_on=test_on)
+        with pytest.raises(ConfigurationError) as refused:
+            divided(rounds=5, **STARTS, test_on=test_on)
+        assert str(refused.value) == (
+            "trace.starts_with = [0.1, 0.33]: the run has one data step, so there is none at which the rest "
+            "of the images could arrive; raise round.rounds above trace.rounds_per_step = 5, or leave "
+            "starts_with out"
+        )
+
+
 def test_the_dump_of_a_partition_leaves_out_what_it_excludes() -> None:
     settings = SOURCES.find("digits").Settings
     whole = settings.model_validate({"static": True})
@@ -422,6 +572,7 @@ def test_every_sources_settings_survive_their_dump() -> None:
             "label": "l",
             "until": "2021-07-01",
         },
+        "synthetic": {"alpha": 1, "beta": 1, "data_seed": "run"},
     }
     for name, source in SOURCES:
         settings = source.Settings.model_validate(needed[name])

@@ -39,7 +39,14 @@ def lines(ended: Ended) -> list[str]:
 
 def test_the_sources_are_listed(driftscale: Driftscale) -> None:
     listed = json.loads(driftscale("traces", "list", "--format", "json").out)
-    assert {row["name"] for row in listed} == {"concepts", "digits", "file", "idx", "label_replay"}
+    assert {row["name"] for row in listed} == {
+        "concepts",
+        "digits",
+        "file",
+        "idx",
+        "label_replay",
+        "synthetic",
+    }
     assert any(
         line.startswith("label_replay The label histograms of")
         for line in lines(driftscale("traces", "list"))
