@@ -184,7 +184,6 @@ class Change(Settings):
     """A change: what becomes of whose data, and when."""
 
     what: Annotated[tuple[Operation, ...], BeforeValidator(alone_is_a_list)] = Field(
-        min_length=1,
         description="labels: 'xor', 'reverse', 'permute', 'own_swap' or { swap = [[3, 8]] }; features: "
         "{ rotate = 30 }, { noise = 0.5 } or { replace = [0, 1] }; with a pattern, a list of them",
     )
@@ -273,6 +272,8 @@ class Change(Settings):
                 raise ValueError(f"{end} = {last}: must be after the onset, {start} = {first}")
 
     def _refuse_unfit_operations(self) -> None:
+        if not self.what:
+            raise ValueError("what: an empty list changes nothing; must have an operation")
         if len(self.what) > 1 and self.pattern is None:
             raise ValueError(
                 "what: a list needs a pattern, whose digits choose from it; give each its own change"
