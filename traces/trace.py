@@ -512,6 +512,9 @@ class TraceStream:
 
         Raises ValueError before the first call of `advance_to_round`, if they are known.
         """
+        if self.trace.test_concepts is not None and self._step >= 0:
+            row: Ints = self.trace.test_concepts[self._step]
+            return row
         return self._concepts_of(self._step + 1 if self.trace.test_then_train else self._step)
 
     def label_histograms(self, ids: Ints) -> Floats:

@@ -74,7 +74,7 @@ def with_changes(
     run = Run(trace.num_clients, steps, trace.rounds_per_step, streams, bool(ahead), names)
     applied, maps = [], []
     for number, change in enumerate(changes):
-        one, of_values = _drawn(change, f"trace.changes[{number}]", number, trace, run, times)
+        one, of_values = _drawn(change, f"trace.changes.{number}", number, trace, run, times)
         applied.append(one)
         maps.append(of_values)
     differing = differing_rows(trace.table, applied, times)
@@ -97,7 +97,7 @@ def refuse_pairs(changes: Sequence[Change]) -> None:
         swaps = first.is_own_swap or second.is_own_swap
         if swaps and first.changes_labels and second.changes_labels:
             raise ConfigurationError(
-                f"trace.changes[{one}] ({first.name}) and trace.changes[{other}] ({second.name}) cannot both "
+                f"trace.changes.{one} ({first.name}) and trace.changes.{other} ({second.name}) cannot both "
                 f"apply: own_swap draws from the labels that a client holds, and the other one changes "
                 f"these; leave out one"
             )

@@ -105,7 +105,7 @@ class Operation(Settings):
         )
         if isinstance(values, str):
             if values not in RELABELLINGS:
-                raise ValueError(f"{values!r}: no such operation; choices: {choices}")
+                raise ValueError(f"no such operation; choices: {choices}")
             return {"relabel": values}
         if isinstance(values, Mapping) and len([key for key in values if values[key] is not None]) != 1:
             raise ValueError(f"an operation is a word, or a table with one key; choices: {choices}")
@@ -162,6 +162,8 @@ class Curve(Settings):
     def _a_number_is_constant(cls, values: Any) -> Any:
         if isinstance(values, int | float) and not isinstance(values, bool):
             return {"from": values, "to": values, "over": 0}
+        if not isinstance(values, Mapping | Curve):
+            raise ValueError("must be a number, or a table { from, to, over }")
         return values
 
     @model_validator(mode="after")

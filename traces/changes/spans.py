@@ -78,7 +78,7 @@ def spans_of(client: Ints, start: Ints, stop: Ints, value: Ints) -> Spans:
 
 
 def draw_spans(change: Change, key: str, run: Run) -> Spans:
-    """The spans of a change that is no own_swap; `key` names it in a message, such as "trace.changes[0]".
+    """The spans of a change that is no own_swap; `key` names it in a message, such as "trace.changes.0".
 
     Raises:
         ConfigurationError: its times or clients do not fit the run.

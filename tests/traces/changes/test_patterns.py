@@ -103,4 +103,4 @@ def test_an_own_pattern_composes_with_that_of_the_test_bed() -> None:
 def test_a_pattern_that_does_not_fit_is_refused(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says) as caught:
         digits(**{"pattern": "F", **settings})
-    assert str(caught.value).startswith("trace.changes[0]: ")
+    assert str(caught.value).startswith("trace.changes.0: ")

@@ -35,7 +35,7 @@ def test_a_change_is_recorded_as_it_was_written(written: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     ("written", "says"),
     [
-        ({**XOR, "what": "xnor"}, "'xnor': no such operation; choices: own_swap, permute, reverse, xor, "),
+        ({**XOR, "what": "xnor"}, "no such operation; choices: own_swap, permute, reverse, xor, "),
         ({**XOR, "what": []}, "what: an empty list changes nothing; must have an operation"),
         ({**XOR, "what": {}}, "an operation is a word, or a table with one key; choices: own_swap"),
         ({**XOR, "what": {"rotate": 3, "noise": 1}}, "an operation is a word, or a table with one key"),
@@ -54,6 +54,7 @@ def test_a_change_is_recorded_as_it_was_written(written: dict[str, Any]) -> None
         ({**XOR, "cumulative": True}, "cumulative: is for changes of features of held data; leave it out"),
         ({**ROTATE, "cumulative": True}, "cumulative: needs a curve { from, to, over }"),
         ({**XOR, "staggered": 0.2}, "staggered: needs every"),
+        ({**XOR, "samples": "all"}, "must be a number, or a table { from, to, over }"),
         ({**XOR, "samples": 1.5}, "samples: must be a share, from 0 to 1"),
         ({**XOR, "samples": {"from": 0, "to": 1, "over": 0}}, "over = 0: must be at least 1"),
         (

@@ -17,7 +17,7 @@ RUN = Run(num_clients=20, steps=20, rounds_per_step=5, streams=RandomStreams(3),
 
 def spans(**settings: Any) -> Spans:
     change = Change.model_validate({"what": "xor", "on": "held", **settings})
-    return draw_spans(change, "trace.changes[0]", RUN)
+    return draw_spans(change, "trace.changes.0", RUN)
 
 
 def rows(found: Spans) -> list[tuple[int, int, int]]:
@@ -25,9 +25,7 @@ def rows(found: Spans) -> list[tuple[int, int, int]]:
 
 
 def clients(event: int = 0, **settings: Any) -> set[int]:
-    return set(
-        drawn_clients(ChangedClients.model_validate(settings), "trace.changes[0]", RUN, event).tolist()
-    )
+    return set(drawn_clients(ChangedClients.model_validate(settings), "trace.changes.0", RUN, event).tolist())
 
 
 def test_a_larger_share_contains_a_smaller_one_and_parts_are_disjoint() -> None:
@@ -97,7 +95,7 @@ def test_redrawn_clients_change_from_one_event_to_the_next() -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"at_round": 12}, r"changes\[0\]\.at_round = 12: must be a multiple of trace\.rounds_per_step = 5"),
+        ({"at_round": 12}, r"changes\.0\.at_round = 12: must be a multiple of trace\.rounds_per_step = 5"),
         ({"at_step": 1, "until_round": 7}, r"until_round = 7: must be a multiple of"),
         ({"at_step": 1, "every": 7, "until_step": 2}, r"every = 7: must be a multiple of"),
         ({"at_step": 20}, r"at_step = 20: it would begin at data step 20 .round 100., after the last .* 19"),
@@ -138,7 +136,7 @@ def test_redrawn_clients_change_from_one_event_to_the_next() -> None:
 def test_what_does_not_fit_the_run_is_refused_in_one_line(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says) as caught:
         spans(**settings)
-    assert str(caught.value).startswith("trace.changes[0]")
+    assert str(caught.value).startswith("trace.changes.0")
     assert "\n" not in str(caught.value)
 
 
