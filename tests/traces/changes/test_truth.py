@@ -69,7 +69,7 @@ def test_arrivals_keep_their_change_and_those_of_before_have_none() -> None:
 
 def test_a_row_that_is_sent_anew_keeps_its_age_and_is_claimed_anew() -> None:
     trace, one = changed({"at_step": 2, "clients": {"names": [1]}}, retain_steps=3), np.array([1])
-    # At step 2 a client holds the samples of steps 0, 1 and 2; the first two are sent anew, and expire in time.
+    # At step 2 a client holds the samples of steps 0 to 2; the first two are sent anew, and expire in time.
     for step in (1, 2, 3, 4):
         assert trace.held(one, "train", step).counts().tolist() == [3]
     born = [trace.table.arrival(trace.held(one, "train", step).rows(0)).tolist() for step in (2, 3, 4)]
