@@ -138,7 +138,7 @@ def _applied(
     label, chain = stored.astype(np.int64), np.zeros(len(rows.slot), dtype=np.int64)
     features = None
     for number, (change, of_values) in enumerate(zip(applied, maps, strict=True)):
-        reached = _reached(change, rows)
+        reached = _reached(change, rows, times)
         if of_values is not None:
             some = reached.some & _chosen(change.change, samples, reached.elapsed, times, number)
             label[some] = of_values[reached.value[some], label[some]]
@@ -157,16 +157,16 @@ class Reached(NamedTuple):
     elapsed: Ints
 
 
-def _reached(change: Applied, rows: Differing) -> Reached:
+def _reached(change: Applied, rows: Differing, times: Times) -> Reached:
     """What a change is for each of `rows`; ConfigurationError if it is on for none."""
-    span = is_on(change, rows)
+    span = is_on(change, rows, times)
     some = span >= 0
     if not some.any():
         raise ConfigurationError(
             f"{change.key}: {change.change.name} changes no sample: of its clients and splits, none is held "
             f"or arrives while it is on"
         )
-    at = rows.in_force if change.change.on == "held" else rows.at_arrival
+    at = rows.carried(change.change, times)
     value, start = change.spans.value[span], change.spans.start[span]
     return Reached(some, np.where(some, value, 0), np.where(some, at - start, 0))
 
@@ -226,8 +226,8 @@ def _changed_rows(
         slots=differing.slots,
         since=differing.since,
         number=np.searchsorted(differing.slots, rows.slot),
-        arrival=rows.arrival.astype(np.int32),
-        born=rows.born.astype(np.int32),
+        arrival=rows.arrival,
+        born=rows.born,
         label=label,
         image=table.take("image", rows.origin),
         noise_start=table.take("noise_start", rows.origin),
@@ -240,24 +240,28 @@ def _truth(
     trace: Trace, applied: Sequence[Applied], differing: DifferingRows, times: Times, *, tests_ahead: bool
 ) -> Truth:
     """The true concepts of the trace after the changes."""
+    clients = np.unique(np.concatenate([change.spans.client for change in applied]))
+    place = np.full(trace.num_clients, -1)
+    place[clients] = np.arange(len(clients))
     received = []
     for split, ahead in enumerate(times.ahead):
-        got = _received(trace, split, ahead, times.steps)
+        got = _received(trace.table, clients, split, ahead, times.steps)
         rows = differing.rows
-        some = (rows.slot % len(SPLITS) == split) & (rows.in_force <= times.steps)
-        got[rows.in_force[some], rows.client[some]] = True
+        sent = (rows.slot % len(SPLITS) == split) & (rows.arrival > rows.born)
+        got[rows.arrival[sent], place[rows.client[sent]]] = True
         if tests_ahead:
             got[-1] = True  # of tests alone
         received.append(got)
-    return true_concepts(applied, trace.concepts, received, times, trace.num_clients, tests_ahead=tests_ahead)
+    return true_concepts(
+        applied, trace.concepts, clients, received, times, trace.num_clients, tests_ahead=tests_ahead
+    )
 
 
-def _received(trace: Trace, split: int, ahead: int, steps: int) -> Bools:
-    """(steps + 1, clients) whether clients receive samples of a split whose data step is that row's."""
-    everyone, table = np.arange(trace.num_clients), trace.table
-    got = np.zeros((steps + 1, trace.num_clients), dtype=np.bool_)
+def _received(table: Table, clients: Ints, split: int, ahead: int, steps: int) -> Bools:
+    """(steps + 1, n) whether `clients` (n,) receive samples of a split whose data step is that row's."""
+    got = np.zeros((steps + 1, len(clients)), dtype=np.bool_)
     for step in range(steps + 1):
         since = table.first_step if step == 0 else step - ahead
-        first, last = table.ranges(everyone, split, since, step - ahead + 1)
+        first, last = table.ranges(clients, split, since, step - ahead + 1)
         got[step] = last > first
     return got

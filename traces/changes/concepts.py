@@ -26,6 +26,7 @@ class Truth(NamedTuple):
 def true_concepts(
     applied: Sequence[Applied],
     before: Ints | None,
+    clients: Ints,
     received: Sequence[Bools],
     times: Times,
     num_clients: int,
@@ -40,19 +41,23 @@ def true_concepts(
     Args:
         applied: the changes; a span's `value` is part of the concept.
         before: the concepts without the changes, (steps + 1, clients), if they are known.
-        received: for each split, (steps + 1, clients), whether a client receives samples of it at that step.
+        clients: the clients (n,) of some span.
+        received: for each split, (steps + 1, n), whether these receive samples of it at that step.
         times: the data steps of the run, and which samples carry the changes of the next one.
         num_clients: the number of clients.
         tests_ahead: whether the tests of a step are of the next one's concept.
     """
     rows = times.steps + 1
     known = np.zeros((rows, num_clients), dtype=np.int64) if before is None else before
-    codes = [_codes(applied, split, rows, num_clients) for split in range(len(SPLITS))]
+    both = all(len(change.change.splits) == len(SPLITS) for change in applied)
+    splits = range(1 if both else len(SPLITS))
+    codes = [_codes(applied, split, rows, num_clients) for split in splits]
     if not tests_ahead:
         for code in codes:
             code[-1] = code[-2]
-    both = all(len(change.change.splits) == len(SPLITS) for change in applied)
-    codes = [_carried(code, got) for code, got in zip(codes[:1] if both else codes, received, strict=False)]
+    for code, got in zip(codes, received, strict=False):
+        if not got.all():
+            code[:, clients] = _carried(code[:, clients], got)
     numbered = _numbered(codes, known)
     if both:
         return Truth(numbered[0], None)
@@ -81,12 +86,10 @@ def _digit(name: str, value: Ints) -> Ints:
 
 
 def _carried(codes: Ints, received: Bools) -> Ints:
-    """`codes` (rows, clients), where a client without new samples keeps that of its newest ones.
+    """`codes` (rows, n), where a client without new samples keeps that of its newest ones.
 
     Before its first samples it has the code of these.
     """
-    if received.all():
-        return codes
     newest = np.where(received, np.arange(len(codes))[:, None], -1)
     newest = np.maximum.accumulate(newest, axis=0)
     newest = np.where(newest >= 0, newest, received.argmax(axis=0)[None, :])

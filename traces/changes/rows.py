@@ -39,22 +39,28 @@ class Times(NamedTuple):
 class Differing(NamedTuple):
     """The rows that differ, as columns of shape (n,), in order of (slot, arrival, born).
 
-    A slot is 2 * client + split. `origin` is the row of the table before that has the sample. `in_force` is
-    the data step whose changes of held data a row carries, and `at_arrival` that whose changes of arrivals it
-    carries.
+    A slot is 2 * client + split. `arrival` is the data step at which the row arrives, `born` that at which
+    its sample arrived first, and `origin` the row of the table before that has the sample.
     """
 
-    slot: Ints
-    arrival: Ints
-    born: Ints
-    origin: Ints
-    in_force: Ints
-    at_arrival: Ints
+    slot: np.ndarray
+    arrival: np.ndarray
+    born: np.ndarray
+    origin: np.ndarray
 
     @property
-    def client(self) -> Ints:
+    def client(self) -> np.ndarray:
         """(n,) the client of each row."""
-        return self.slot // len(SPLITS)
+        return np.asarray(self.slot // len(SPLITS))
+
+    def carried(self, change: Change, times: Times) -> Ints:
+        """(n,) the data step whose changes each row carries: that of the sample's arrival, or of the row's.
+
+        What a client owns from the start counts as arrived at step 0.
+        """
+        at = self.arrival if change.on == "held" else self.born
+        steps: Ints = np.maximum(at, 0) + np.array(times.ahead)[self.slot % len(SPLITS)]
+        return steps
 
 
 class DifferingRows(NamedTuple):
@@ -79,41 +85,45 @@ def differing_rows(table: Table, applied: Sequence[Applied], times: Times) -> Di
     """
     arriving = _arriving(table, applied, times)
     again = _sent_anew(table, *_resets(applied, times), times)
-    changed = is_changed(arriving, applied)
-    slots, first_changed = _least(arriving.slot[changed], arriving.arrival[changed])
-    reset_slots, first_reset = _least(again.slot, again.arrival)
-    all_slots, since = _least(np.append(slots, reset_slots), np.append(first_changed, first_reset))
-    begins_with_reset = np.isin(all_slots * (NEVER + 1) + since, reset_slots * (NEVER + 1) + first_reset)
+    changed = is_changed(arriving, applied, times)
+    # By slot: the step of the first changed sample that arrives, and of the first reset.
+    first_changed, first_reset = np.full((2, 2 * table.num_clients), NEVER)
+    np.minimum.at(first_changed, arriving.slot[changed], arriving.arrival[changed])
+    np.minimum.at(first_reset, again.slot, again.arrival)
+    since = np.minimum(first_changed, first_reset)
+    slots = np.flatnonzero(since < NEVER)
+    retain = np.tile(times.retain, table.num_clients)
+    oldest = np.where(first_reset == since, since, since - retain + 1)
     # What a client owns from the start changes with it.
-    since = np.where(since <= 0, table.first_step, since)
-    place = np.searchsorted(all_slots, arriving.slot)
-    place[place == len(all_slots)] = 0
-    retain = np.array(times.retain)[all_slots % len(SPLITS)]
-    oldest = np.where(begins_with_reset, since, since - retain + 1)
-    kept = np.isin(arriving.slot, all_slots)
-    kept[kept] = arriving.arrival[kept] >= oldest[place[kept]]
+    for steps in (oldest, since):
+        steps[since <= 0] = table.first_step
+    oldest[since == NEVER] = NEVER
+    kept = np.flatnonzero(arriving.arrival >= oldest[arriving.slot])
     parts = [Differing(*(column[kept] for column in arriving)), again]
     rows = Differing(*map(np.concatenate, zip(*parts, strict=True)))
-    # NOTE: by one number, since a stable sort of two sorted parts merges them: a fraction of a lexsort.
+    # NOTE: by one number, as a stable sort of parts that are sorted merges them: a fraction of a lexsort.
     low, high = int(rows.born.min(initial=0)), int(rows.arrival.max(initial=0))
     width = high - low + 1
-    order = np.argsort((rows.slot * width + (rows.arrival - low)) * width + (rows.born - low), kind="stable")
-    return DifferingRows(Differing(*(column[order] for column in rows)), all_slots, since)
+    key = rows.slot.astype(np.int64)
+    for step in (rows.arrival, rows.born):
+        key *= width
+        key += step - low
+    order = np.argsort(key, kind="stable")
+    return DifferingRows(Differing(*(column[order] for column in rows)), slots, since[slots])
 
 
-def is_on(change: Applied, rows: Differing) -> Ints:
+def is_on(change: Applied, rows: Differing, times: Times) -> Ints:
     """(n,) the span of a change that is on for each of `rows`; -1 for none, or one of the other split."""
-    at = rows.in_force if change.change.on == "held" else rows.at_arrival
-    span = change.spans.at(rows.client, at)
+    span = change.spans.at(rows.client.astype(np.int64), rows.carried(change.change, times))
     of_split = np.isin(SPLITS, change.change.splits)
     return np.where(of_split[rows.slot % len(SPLITS)], span, -1)
 
 
-def is_changed(rows: Differing, applied: Sequence[Applied]) -> Bools:
+def is_changed(rows: Differing, applied: Sequence[Applied], times: Times) -> Bools:
     """(n,) whether some change is on for each of `rows`."""
     changed = np.zeros(len(rows.slot), dtype=np.bool_)
     for change in applied:
-        changed |= is_on(change, rows) >= 0
+        changed |= is_on(change, rows, times) >= 0
     return changed
 
 
@@ -165,21 +175,12 @@ def _sent_anew(table: Table, slot: Ints, step: Ints, times: Times) -> Differing:
         some = slot[step == at]
         for split, retain in enumerate(times.retain):
             clients = some[some % len(SPLITS) == split] // len(SPLITS)
-            first, last = table.ranges(clients, split, at - retain + 1, at)
-            rows = rows_of_ranges(first, last)
-            born = table.arrival(rows)
-            now = np.full(len(rows), at)
-            at_arrival = np.maximum(born, 0) + times.ahead[split]
-            parts.append(
-                Differing(
-                    np.repeat(clients * len(SPLITS) + split, last - first), now, born, rows, now, at_arrival
-                )
-            )
+            parts.append(_rows_of(table, clients, split, at - retain + 1, at, at))
     return Differing(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _arriving(table: Table, applied: Sequence[Applied], times: Times) -> Differing:
-    """The rows of the table before that can differ, or be held when one does, of all slots of some change."""
+    """The rows of the table before that can differ, or be held when one does: training, then test samples."""
     parts = [_no_rows()]
     for split, name in enumerate(SPLITS):
         spans = [change.spans for change in applied if name in change.change.splits]
@@ -187,24 +188,21 @@ def _arriving(table: Table, applied: Sequence[Applied], times: Times) -> Differi
         starts = [int(some.start.min()) for some in spans if len(some.start)]
         earliest = min(starts, default=0) - times.ahead[split]
         since = table.first_step if earliest <= 0 else earliest - times.retain[split] + 1
-        first, last = table.ranges(clients, split, since, table.last_step + 1)
-        rows = rows_of_ranges(first, last)
-        arrival = table.arrival(rows)
-        at = np.maximum(arrival, 0) + times.ahead[split]
-        slot = np.repeat(clients * len(SPLITS) + split, last - first)
-        parts.append(Differing(slot, arrival, arrival, rows, at, at))
-    # In order of slots: those of the training and of the test samples of a client are neighbours.
-    both = Differing(*map(np.concatenate, zip(*parts, strict=True)))
-    order = np.argsort(both.slot, kind="stable")
-    return Differing(*(column[order] for column in both))
+        parts.append(_rows_of(table, clients, split, since, table.last_step + 1))
+    return Differing(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _rows_of(
+    table: Table, clients: Ints, split: int, since: int, until: int, arrival: int | None = None
+) -> Differing:
+    """The samples of `clients` that first arrive in [since, until), as they arrive then, or at `arrival`."""
+    first, last = table.ranges(clients, split, since, until)
+    rows = rows_of_ranges(first, last)
+    born = table.arrival(rows).astype(np.int32)
+    slot = np.repeat((clients * len(SPLITS) + split).astype(np.int32), last - first)
+    return Differing(slot, born if arrival is None else np.full_like(born, arrival), born, rows)
 
 
 def _no_rows() -> Differing:
-    return Differing(*(NO_IDS for _ in Differing._fields))
-
-
-def _least(slot: Ints, step: Ints) -> tuple[Ints, Ints]:
-    """(k,) the distinct slots, ascending, and (k,) the least of the steps (n,) of each."""
-    order = np.lexsort((step, slot))
-    slots, first = np.unique(slot[order], return_index=True)
-    return slots, step[order][first]
+    none = np.zeros(0, dtype=np.int32)
+    return Differing(none, none, none, NO_IDS)
