@@ -89,6 +89,9 @@ WORKLOADS: Mapping[str, Workload] = {
     "streaming": Workload(
         "10,000 clients whose data arrives and expires, and training on it", "streaming", "measure_streaming"
     ),
+    "changes": Workload(
+        "what 100,000 clients hold where data change, and building such a trace", "changes", "measure_changes"
+    ),
     "read-log": Workload(
         "reading the log of a run of 3,000 rounds back, with all its checks",
         "files.read_log",
