@@ -22,6 +22,7 @@ from traces.draw import StreamSettings
 from traces.drift import DRIFTS, Population, PopulationContext
 from traces.idx import read_idx_folder
 from traces.images import ImageSet, has_every_label, stratified_split, two_digit_numbers, with_labels
+from traces.onsets import NO_ONSETS, Onsets
 from traces.partitions import PARTITIONS, Partition
 from traces.partitions.population import PartitionedImages
 from traces.shared_sets import SharedSet, with_shared_set
@@ -170,7 +171,7 @@ class MixedImages(TraceSource):
     def build(self, context: TraceContext) -> Trace:
         settings = self.settings
         images = self._chosen_images(context)
-        table, concepts = self._table(images, context)
+        table, concepts, moves = self._table(images, context)
         # Static data are kept beyond the last step of the run.
         longer = settings.num_steps(context.rounds) if settings.static else 0
         return Trace(
@@ -184,6 +185,7 @@ class MixedImages(TraceSource):
             test_then_train=False,
             test_on=settings.test_on,
             replaces=bool(settings.changes),
+            moves=moves,
         )
 
     def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
@@ -209,16 +211,17 @@ class MixedImages(TraceSource):
         _refuse_unknown_labels(labels, images)
         return with_labels(images, labels)
 
-    def _table(self, images: ImageSet, context: TraceContext) -> tuple[Table, Ints | None]:
-        """The rows of the trace, and the true concepts if labels change."""
+    def _table(self, images: ImageSet, context: TraceContext) -> tuple[Table, Ints | None, Onsets | None]:
+        """The rows of the trace, the true concepts if labels change, and the drift's onsets if known."""
         settings = self.settings
         steps = settings.num_steps(context.rounds)
         population = PopulationContext(
             settings, settings.clients, steps, settings.static, context.streams, context.scratch
         )
+        moves: Onsets | None = NO_ONSETS
         if settings.partition is None:
             longer = replace(population, num_steps=steps + STEPS_AHEAD[settings.test_on])
-            table = settings.drift.build().draw(images, longer)
+            table, moves = settings.drift.build().draw_with_onsets(images, longer)
         else:
             table = PartitionedImages(settings.partition.build()).draw(images, population)
         if settings.shared != "none":
@@ -226,7 +229,7 @@ class MixedImages(TraceSource):
         concepts = None
         for swap in settings.changes:
             table, concepts = with_own_swaps(table, swap, images.num_labels, population)
-        return table, concepts
+        return table, concepts, moves
 
 
 def _refuse_unknown_labels(labels: Sequence[int], images: ImageSet) -> None:
