@@ -1,0 +1,70 @@
+"""The truth about a run's data that the header of its log tells: concepts of tests, and onsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from emulator.arrays import Ints
+from traces.onsets import Onsets, is_mass_event, merged, of_changes, of_concepts, of_steps
+
+
+@dataclass(frozen=True)
+class KnownOnsets:
+    """The onsets of a run.
+
+    Attributes:
+        steps: (n,) the data steps with an onset, ascending.
+        counts: (n,) the number of clients that have one at each.
+        onsets: Who has one; None if the header has the numbers alone, as of many clients.
+    """
+
+    steps: Ints
+    counts: Ints
+    onsets: Onsets | None
+
+    def mass_events(self, num_clients: int) -> dict[int, int]:
+        """The data steps, ascending, at which at least half of all clients have an onset; how many have."""
+        large = is_mass_event(self.counts, num_clients)
+        return dict(zip(self.steps[large].tolist(), self.counts[large].tolist(), strict=True))
+
+
+def concepts_of_tests(header: Mapping[str, Any]) -> Sequence[Sequence[int]]:
+    """The true concept of each client's test samples, a row for each data step, of a header with `concepts`.
+
+    >>> concepts_of_tests({"concepts": [[0, 0], [0, 1], [1, 1]]})
+    [[0, 1], [1, 1]]
+    >>> concepts_of_tests({"concepts": [[0, 0], [0, 1], [0, 1]], "test_then_train": False})
+    [[0, 0], [0, 1]]
+    """
+    rows: list[list[int]] = header["concepts"]
+    if "test_concepts" in header:
+        tested: list[list[int]] = header["test_concepts"]
+        return tested
+    return rows[1:] if header.get("test_then_train", True) else rows[:-1]
+
+
+def known_onsets(header: Mapping[str, Any]) -> KnownOnsets | None:
+    """All onsets of a checked header: its own, and those of its concepts; None if there are none.
+
+    >>> found = known_onsets({"concepts": [[0, 0], [0, 1], [0, 1]]})
+    >>> found.steps.tolist(), found.counts.tolist(), found.onsets.client.tolist()
+    ([1], [1], [1])
+    """
+    written = header.get("onsets")
+    if written is not None and "clients" not in written:  # there are no concepts then
+        return KnownOnsets(np.array(written["steps"]), np.array(written["counts"]), None)
+    parts = []
+    if written is not None:
+        ids = (np.array(clients, dtype=np.int64) for clients in written["clients"])
+        parts.append(of_steps(zip(written["steps"], ids, strict=True)))
+    if "concepts" in header:
+        parts.append(of_concepts(np.array(header["concepts"])))
+    if "test_concepts" in header:
+        parts.append(of_changes(np.array(header["test_concepts"])))
+    onsets = reduce(merged, parts) if parts else None
+    return None if onsets is None or len(onsets) == 0 else KnownOnsets(*onsets.by_step(), onsets)
