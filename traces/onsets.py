@@ -79,6 +79,16 @@ def of_steps(clients: Iterable[tuple[int, Ints]]) -> Onsets:
     )
 
 
+def of_pairs(step: Ints, client: Ints) -> Onsets:
+    """The onsets given as pairs in any order, none of them twice.
+
+    >>> of_pairs(np.array([3, 1, 3]), np.array([0, 5, 2])).client.tolist()
+    [5, 0, 2]
+    """
+    order = np.lexsort((client, step))
+    return Onsets(step[order], client[order])
+
+
 def of_changes(rows: Ints) -> Onsets:
     """The onsets of clients whose number changes between a data step and the next; `rows` (steps, clients).
 

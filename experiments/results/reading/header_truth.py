@@ -12,6 +12,9 @@ import numpy as np
 from emulator.arrays import Ints
 from traces.onsets import Onsets, is_mass_event, merged, of_changes, of_concepts, of_steps
 
+MOST_NAMED = 8
+"""Most data steps that a sentence names."""
+
 
 @dataclass(frozen=True)
 class KnownOnsets:
@@ -31,6 +34,19 @@ class KnownOnsets:
         """The data steps, ascending, at which at least half of all clients have an onset; how many have."""
         large = is_mass_event(self.counts, num_clients)
         return dict(zip(self.steps[large].tolist(), self.counts[large].tolist(), strict=True))
+
+
+def steps_in_words(sizes: Mapping[int, str]) -> str:
+    """Data steps in a sentence, each with its size; those beyond `MOST_NAMED` are counted.
+
+    >>> steps_in_words({5: "50 clients", 8: "61 clients"})
+    'data steps 5 (50 clients), 8 (61 clients)'
+    """
+    if not sizes:
+        return ""
+    named = [f"{step} ({size})" for step, size in list(sizes.items())[:MOST_NAMED]]
+    more = f" and {len(sizes) - MOST_NAMED} more" if len(sizes) > MOST_NAMED else ""
+    return f"data step{'s' if len(sizes) > 1 else ''} {', '.join(named)}{more}"
 
 
 def concepts_of_tests(header: Mapping[str, Any]) -> Sequence[Sequence[int]]:
