@@ -49,6 +49,33 @@ def steps_in_words(sizes: Mapping[int, str]) -> str:
     return f"data step{'s' if len(sizes) > 1 else ''} {', '.join(named)}{more}"
 
 
+def onsets_in_words(known: KnownOnsets, num_clients: int) -> str:
+    """How many onsets there are, of whom, and the mass events among them; without a full stop.
+
+    >>> onsets_in_words(known_onsets({"concepts": [[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 0]]}), 3)
+    '3 onsets of 2 of 3 clients; mass event at data step 2 (2 clients)'
+    """
+    total, events = int(known.counts.sum()), known.mass_events(num_clients)
+    clients = f"{num_clients:,} clients"
+    of = f" of {known.onsets.num_clients:,} of {clients}" if known.onsets is not None else f" among {clients}"
+    sizes = {step: f"{count:,} clients" for step, count in events.items()}
+    many = "s" if len(events) > 1 else ""
+    mass = f"mass event{many} at {steps_in_words(sizes)}" if events else "no mass event"
+    return f"{total:,} onset{'s' if total > 1 else ''}{of}; {mass}"
+
+
+def clients_of(header: Mapping[str, Any]) -> int | None:
+    """The number of clients of a run, by its header; None if that does not tell it.
+
+    >>> clients_of({"num_clients": 7}), clients_of({"concepts": [[0, 1], [0, 1]]}), clients_of({})
+    (7, 2, None)
+    """
+    if "concepts" in header:
+        return len(header["concepts"][0])
+    clients: int | None = header.get("num_clients")
+    return clients
+
+
 def concepts_of_tests(header: Mapping[str, Any]) -> Sequence[Sequence[int]]:
     """The true concept of each client's test samples, a row for each data step, of a header with `concepts`.
 
