@@ -59,6 +59,8 @@ def test_figures_of_what_was_not_recorded_name_the_option(results):
         results.plot_timeline("static", 2, 3)
     with pytest.raises(InputError, match="no round 40; static, seed 2 has rounds 0 to 39"):
         results.plot_timeline("static", 2, 40)
+    with pytest.raises(InputError, match="no client begins to receive other data, or the logs do not tell"):
+        results.plot_drift()
     with pytest.raises(InputError, match="'colour' must be one of device, network, label, cluster"):
         results.plot_clients_by("colour")
 
@@ -66,9 +68,11 @@ def test_figures_of_what_was_not_recorded_name_the_option(results):
 def test_a_run_that_recorded_all_has_every_figure(tmp_path):
     arms = [{"name": "global"}, {"name": "fielding", "clusterer": {"kind": "fielding", "max_clusters": 3}}]
     recorded = {"log_visits": True, "log_client_accuracy": True, "rounds": 6}
-    play(small(arm=arms, round=recorded, devices={"profile": "smartphones"}), tmp_path / "out")
+    moving = {"drift": {"kind": "label_mix", "move_probability": 0.5}}
+    devices = {"profile": "smartphones"}
+    play(small(arm=arms, round=recorded, devices=devices, trace=moving), tmp_path / "out")
     results = load(tmp_path / "out")
-    for name in ("client_accuracy", "client_gain", "trigger", "silhouettes", "waiting"):
+    for name in ("drift", "client_accuracy", "client_gain", "trigger", "silhouettes", "waiting"):
         assert len(getattr(results, f"plot_{name}")().data) > 0
     for group in ("device", "network", "label", "cluster"):
         assert len(results.plot_clients_by(group).data) > 0
