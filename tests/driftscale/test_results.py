@@ -18,6 +18,7 @@ PLOTS = (
     "below",
     "speedups",
     "client_distance",
+    "drift",
     "clusters",
     "durations",
     "outcomes",
@@ -52,6 +53,13 @@ def test_clusters_of_a_chosen_run_are_drawn_and_an_unknown_arm_lists_the_choices
         results.plot_clusters("global")
 
 
+def test_the_drift_of_runs_whose_logs_tell_none_is_not_drawn(tmp_path):
+    directory = a_directory(tmp_path / "run", ["global"], [0])
+    store(directory, a_run("global", 0, [0.5]))
+    with pytest.raises(InputError, match="no client begins to receive other data, or the logs do not tell"):
+        load(directory.path).plot_drift()
+
+
 def test_figures_of_what_was_not_recorded_name_the_option(results):
     with pytest.raises(InputError, match=r"recorded no accuracy of clients; with round\.log_client_accuracy"):
         results.plot_client_accuracy()
@@ -59,8 +67,6 @@ def test_figures_of_what_was_not_recorded_name_the_option(results):
         results.plot_timeline("static", 2, 3)
     with pytest.raises(InputError, match="no round 40; static, seed 2 has rounds 0 to 39"):
         results.plot_timeline("static", 2, 40)
-    with pytest.raises(InputError, match="no client begins to receive other data, or the logs do not tell"):
-        results.plot_drift()
     with pytest.raises(InputError, match="'colour' must be one of device, network, label, cluster"):
         results.plot_clients_by("colour")
 
