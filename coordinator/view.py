@@ -36,7 +36,7 @@ class Part(Configured, Stateful, ABC):
     """Base of the parts of a method, such as its clusterer; built with its own frozen settings.
 
     `oracle` declares that the part uses the truth: only such a part may read the true concepts,
-    `View.concepts`.
+    `View.concepts`, and the true onsets, `View.newest_onset`.
     """
 
     oracle: ClassVar[bool] = False
@@ -182,6 +182,7 @@ class View:
     participants: Ints  # ids selected this round; empty except in the calls named above
     updates: Updates | None  # the updates received this round; None except in `aggregate` and `on_updates`
     truth: Callable[[], Ints | None]  # the implementation of `concepts`
+    onset_truth: Callable[[], Ints | None]  # the implementation of `newest_onset`
     initial: Callable[[int], Floats32]  # number -> (P,) that initialisation of this seed; 0 is the shared one
     # Client ids -> the training samples each holds now: one range per client, which may be empty.
     held: Callable[[Ints], SampleRanges]
@@ -211,6 +212,19 @@ class View:
             RunError: the part does not declare `oracle = True`.
         """
         return self.truth()
+
+    @property
+    def newest_onset(self) -> Ints | None:
+        """(N,) the data step of each client's newest onset so far, 0 where there was none.
+
+        An onset is a data step from 1 on at which a client begins to receive data of another distribution:
+        its concept changes, or its drift moves it. A client has one now where this is `step`, and `step` is
+        not 0. None if the trace knows neither concepts nor who moves.
+
+        Raises:
+            RunError: the part does not declare `oracle = True`.
+        """
+        return self.onset_truth()
 
     @property
     def drifted(self) -> Ints:

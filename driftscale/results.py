@@ -210,6 +210,13 @@ class Results:
         """Mean distance between clients that share a model, over rounds, and that of all clients."""
         return self._drawn("client_distance")
 
+    def plot_drift(self) -> go.Figure:
+        """The true concept of each client, or else who began to receive other data, over data steps.
+
+        Of the first seed of the reference arm; the other arms have the same data.
+        """
+        return self._drawn("drift")
+
     def plot_clusters(self, arm: str | None = None, seed: int | None = None) -> go.Figure:
         """The cluster of each client over the rounds of one run.
 

@@ -188,6 +188,14 @@ class SampleStream(Protocol):
         """
         ...
 
+    @property
+    def newest_onset(self) -> Ints | None:
+        """(N,) the data step of each client's newest onset so far, 0 where there was none; None if not known.
+
+        An onset is a data step from 1 on at which a client begins to receive data of another distribution.
+        """
+        ...
+
     def label_histograms(self, ids: Ints) -> Floats:
         """The label distribution of the training samples that each client holds now.
 

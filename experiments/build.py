@@ -45,7 +45,7 @@ from traces.sources import TraceContext
 from traces.trace import Trace, TraceStream
 
 PROBED_S = 2 * 86_400
-MOST_CONCEPTS = 10_000  # entries of a table of concepts that is written into a log's header
+MOST_CONCEPTS = 10_000  # entries of a table of concepts, and ids of onsets, that a log's header has
 
 
 @dataclass(frozen=True)
@@ -273,6 +273,10 @@ HEADER: Mapping[str, HeaderField] = {
         "false: tests are of the row of their own data step, not of the next",
         "beside `concepts`, if it is false",
     ),
+    "test_concepts": HeaderField(
+        "true concept of the test samples of each client (column) at each data step (row)",
+        "beside `concepts`, if these do not tell it",
+    ),
     "scored_clients": HeaderField(
         "ids of the clients that are scored", "if only a sample is (`round.evaluate_clients`)"
     ),
@@ -288,6 +292,12 @@ HEADER: Mapping[str, HeaderField] = {
         "`kind` of the representation in which distances are measured, the `distance`, and the `reference` "
         "model, if there is one",
         'if `round.client_distance` is not "label"',
+    ),
+    "onsets": HeaderField(
+        "who begins to receive data of another distribution, besides the clients whose concept changes: "
+        "`steps`, the data steps at which some do, `counts`, how many at each, and `clients`, their ids",
+        "if it is known and there are some; changes of concept are among them if `concepts` is left out; "
+        f"`clients` if these are at most {MOST_CONCEPTS:,} ids",
     ),
 }
 """The fields of a header; a log has no others."""
@@ -312,6 +322,8 @@ def run_header(
         known = {"concepts": concepts.tolist()}
         if not world.trace.test_then_train:
             known["test_then_train"] = False
+        if world.trace.test_concepts is not None:
+            known["test_concepts"] = world.trace.test_concepts.tolist()
     clients = world.trace.num_clients
     scored = scored_clients(clients, experiment.round.evaluate_clients, world.streams)
     sampled = {"scored_clients": scored} if len(scored) < clients else {}
@@ -344,7 +356,21 @@ def run_header(
         **heard,
         **trained,
         **measured,
+        **_onsets_of(world.trace, beside_concepts=bool(known)),
     }
+
+
+def _onsets_of(trace: Trace, *, beside_concepts: bool) -> dict[str, Any]:
+    """The field `onsets` of a header, in which the concepts are or are not; empty without any to tell."""
+    onsets = trace.moves if beside_concepts else trace.onsets
+    if onsets is None or len(onsets) == 0:
+        return {}
+    steps, counts = onsets.by_step()
+    written = {"steps": steps.tolist(), "counts": counts.tolist()}
+    if len(onsets) <= MOST_CONCEPTS:
+        by_step = np.split(onsets.client, np.cumsum(counts)[:-1])
+        written["clients"] = [clients.tolist() for clients in by_step]
+    return {"onsets": written}
 
 
 def _trained_on(representation: Representation, reference: Reference) -> dict[str, Any]:

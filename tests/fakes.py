@@ -235,6 +235,15 @@ class FakeStream:
     def test_concepts(self) -> Ints | None:
         return None if self._concepts is None else self._concepts[self.step + 1]
 
+    @property
+    def newest_onset(self) -> Ints | None:
+        if self._concepts is None:
+            return None
+        newest = np.zeros(self.num_clients, dtype=np.int64)
+        for step in range(1, self.step + 1):
+            newest[self._concepts[step] != self._concepts[step - 1]] = step
+        return newest
+
     def label_histograms(self, ids: Ints) -> Floats:
         histograms: Floats = self.histograms[self.step, ids]
         return histograms
@@ -482,6 +491,7 @@ def a_view(
         participants=np.array(participants, dtype=np.int64),
         updates=updates,
         truth=lambda: None if concepts is None else np.array(concepts, dtype=np.int64),
+        onset_truth=lambda: None,
         initial=lambda number: np.full(2, number, dtype=np.float32),
         held=ranges.take,
         arrived=arrived or (lambda ids, first, last: ranges.take(ids)),

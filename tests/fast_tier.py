@@ -27,7 +27,7 @@ SLOW: Mapping[str, Collection[str]] = {
     "tests/contracts/test_contracts.py": (
         "test_aggregators_that_change_models_without_updates_are_refused",
         "test_parts_that_draw_from_a_global_generator_are_refused",
-        "test_parts_that_read_the_true_concepts_must_declare_it",
+        "test_parts_that_read_the_truth_must_declare_it",
         "test_surroundings_that_draw_from_a_global_generator_are_refused",
         "test_the_cohort_a_pacing_is_made_for_is_handed_to_it",
     ),
@@ -332,6 +332,7 @@ SLOW: Mapping[str, Collection[str]] = {
     "tests/experiments/cli/traces/test_inspect.py": (
         "test_a_drawn_trace_is_shown_by_its_samples",
         "test_a_table_may_have_more_labels_than_the_images_have_classes",
+        "test_onsets_and_mass_events_of_a_drift_are_shown",
     ),
     "tests/experiments/cli/traces/test_inspect_folder.py": (
         "test_a_configuration_has_a_page_too",
@@ -422,6 +423,9 @@ SLOW: Mapping[str, Collection[str]] = {
     "tests/experiments/results/pages/test_hostile_names.py": (),
     "tests/experiments/results/pages/test_report_in_browser.py": (),
     "tests/experiments/results/pages/test_report_page.py": (),
+    "tests/experiments/results/pages/test_what_was_run.py": (
+        "test_a_report_states_its_drift_where_it_says_what_was_run",
+    ),
     "tests/experiments/results/many_runs/test_section_plots.py": (
         "test_more_panels_than_fit_are_a_sentence",
     ),

@@ -9,6 +9,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from copy import copy
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ from emulator.messages import SampleRanges
 from emulator.ports import Split
 from emulator.seeding import RandomStreams
 from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, STEPS_AHEAD, Arrivals, TestOn
+from traces.onsets import Onsets, merged, newest, of_changes, of_concepts
 from traces.rows import CHUNK_ROWS, chunks_of_ranges, rows_of_ranges
 from traces.samples import NoisyImages, SamplePool
 from traces.tables.base import Table
@@ -73,6 +75,8 @@ class Trace:
         test_then_train: bool = True,
         test_on: TestOn = "present",
         content: str | None = None,
+        moves: Onsets | None = None,
+        test_concepts: Ints | None = None,
     ) -> None:
         """Seal the table and draw the table of noise.
 
@@ -90,6 +94,9 @@ class Trace:
                 `concepts`; always, if `test_on` is "next".
             test_on: "next" if clients are tested on the test samples that arrive at the next step.
             content: a digest of all rows and features, if it is known; None: `digest` reads them.
+            moves: the onsets of a drift, which `concepts` do not show; None if they are not known.
+            test_concepts: the true concepts of test samples, of shape (steps, num_clients), where they are
+                other than `concepts` and `test_then_train` say; needs `concepts`.
 
         Raises:
             InputError: no client has a training sample at step 0, or none has a test sample.
@@ -104,7 +111,6 @@ class Trace:
         self.retain_steps = retain_steps
         self.test_retain_steps = retain_steps if test_retain_steps is None else test_retain_steps
         self.concepts = concepts
-        self.test_concepts: Ints | None = None
         self.test_then_train = test_then_train
         self.test_on: TestOn = test_on
         self._features: FeatureChanges | None = None
@@ -112,6 +118,8 @@ class Trace:
         self.noise = noise
         self._images = images
         self._content = content
+        self.moves = moves
+        self.test_concepts = test_concepts
         normal = generator.standard_normal(NOISE_NUMBERS, dtype=np.float32)
         self.samples = NoisyImages(images, noise, normal)
         self._streams = RandomStreams(int(generator.integers(2**63)))
@@ -140,6 +148,16 @@ class Trace:
     def label_names(self) -> tuple[str, ...]:
         """The names of the first classes, if the labels come from a table; otherwise empty."""
         return self._images.label_names
+
+    @cached_property
+    def onsets(self) -> Onsets | None:
+        """The onsets of the drift and those of the true concepts, also of tests alone; None if unknown."""
+        known = [] if self.moves is None else [self.moves]
+        if self.concepts is not None:
+            known.append(of_concepts(self.concepts))
+        if self.test_concepts is not None:
+            known.append(of_changes(self.test_concepts))
+        return reduce(merged, known) if known else None
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
@@ -315,6 +333,7 @@ class Trace:
         table.seal()
         changed.table, changed.concepts, changed.test_concepts = table, concepts, test_concepts
         changed._features = features
+        changed.__dict__.pop("onsets", None)  # a cached property of the copy, which are others now
         return changed
 
     def columns(self) -> Arrivals:
@@ -350,19 +369,23 @@ class Trace:
         state.update(repr((self.num_clients, self.retain_steps, self.rounds_per_step, self.noise)).encode())
         if self.test_retain_steps != self.retain_steps:
             state.update(f"test {self.test_retain_steps}".encode())
+        self._hash_concepts(state)
+        if replaces:
+            state.update(b"replaces")
+        else:
+            self._digest_changes(state)
+        return state.hexdigest()
+
+    def _hash_concepts(self, state: hashlib._Hash) -> None:
+        """Hash the true concepts, if they are known."""
         if self.concepts is not None:
             state.update(f"concepts {self.concepts.shape}".encode())
             state.update(np.ascontiguousarray(self.concepts, dtype=np.int64).tobytes())
             if not self.test_then_train:
                 state.update(b"tests of the same concept")
         if self.test_concepts is not None:
-            state.update(b"concepts of tests")
+            state.update(f"test concepts {self.test_concepts.shape}".encode())
             state.update(np.ascontiguousarray(self.test_concepts, dtype=np.int64).tobytes())
-        if replaces:
-            state.update(b"replaces")
-        else:
-            self._digest_changes(state)
-        return state.hexdigest()
 
     def _digest_changes(self, state: hashlib._Hash) -> None:
         """Hash what changes of a trace are not in its columns: ages, and what is done to features."""
@@ -512,10 +535,21 @@ class TraceStream:
 
         Raises ValueError before the first call of `advance_to_round`, if they are known.
         """
-        if self.trace.test_concepts is not None and self._step >= 0:
-            row: Ints = self.trace.test_concepts[self._step]
-            return row
+        if self.trace.test_concepts is not None:
+            return self._row_of(self.trace.test_concepts, self._step)
         return self._concepts_of(self._step + 1 if self.trace.test_then_train else self._step)
+
+    @property
+    def newest_onset(self) -> Ints | None:
+        """(N,) the data step of each client's newest onset so far, 0 where there was none; None if not known.
+
+        Raises ValueError before the first call of `advance_to_round`, if they are known.
+        """
+        if self.trace.onsets is None:
+            return None
+        if self._step < 0:
+            raise ValueError("onsets are not defined before the first call of advance_to_round")
+        return newest(self.trace.onsets, self.num_clients, self._step)
 
     def label_histograms(self, ids: Ints) -> Floats:
         """Compute the label shares of the training samples that clients hold now.
@@ -547,11 +581,13 @@ class TraceStream:
 
         Raises ValueError before the first call of `advance_to_round`, if they are known.
         """
-        if self.trace.concepts is None:
-            return None
+        return None if self.trace.concepts is None else self._row_of(self.trace.concepts, batch)
+
+    def _row_of(self, concepts: Ints, number: int) -> Ints:
+        """(N,) a row of true concepts; ValueError before the first call of `advance_to_round`."""
         if self._step < 0:
             raise ValueError("concepts are not defined before the first call of advance_to_round")
-        row: Ints = self.trace.concepts[batch]
+        row: Ints = concepts[number]
         return row
 
 

@@ -104,7 +104,8 @@ class Views:
             changed=changed,
             participants=participants,
             updates=updates,
-            truth=lambda: self._truth_for(part),
+            truth=lambda: self._concepts_for(part),
+            onset_truth=lambda: self._newest_onset_for(part),
             initial=self._executor.initial,
             held=lambda ids: self._stream.held(ids, "train"),
             arrived=self._stream.arrived,
@@ -130,12 +131,20 @@ class Views:
         samples = models * self._settings.local_steps * self._settings.batch_size
         return self._latency.phases(ids, Work(moved, moved, np.zeros(len(ids)), samples)).total_s
 
-    def _truth_for(self, part: Part) -> Ints | None:
-        if not part.oracle:
-            raise RunError(
-                f"{part.name} reads the true concepts, which only parts that declare `oracle = True` may do"
-            )
+    def _concepts_for(self, part: Part) -> Ints | None:
+        _refuse_unless_oracle(part, "concepts")
         return self._stream.concepts
+
+    def _newest_onset_for(self, part: Part) -> Ints | None:
+        _refuse_unless_oracle(part, "onsets")
+        return self._stream.newest_onset
+
+
+def _refuse_unless_oracle(part: Part, truth: str) -> None:
+    if not part.oracle:
+        raise RunError(
+            f"{part.name} reads the true {truth}, which only parts that declare `oracle = True` may do"
+        )
 
 
 def _not_in_a_request(*arguments: object, **keywords: object) -> NoReturn:

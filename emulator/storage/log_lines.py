@@ -6,8 +6,9 @@ A log is untrusted input. Problems are ValueErrors, to which the reader of the l
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 MOST_LINE_BYTES = 2**25
@@ -27,6 +28,9 @@ MOST_PARAMETERS = 2**48
 
 MOST_CONCEPTS = 2**16
 """Most cells of the table of concepts in a header; we write ten thousand at most."""
+
+MOST_ONSET_STEPS = 2**20
+"""Most data steps with an onset in a header."""
 
 MOST_NAME = 255
 """Most letters of a name in a header."""
@@ -116,11 +120,14 @@ NUMBER = Kind("float", frozenset(), _is_number)
 WHOLES = Kind(
     "list[int]", frozenset(), lambda value: isinstance(value, list) and set(map(type, value)) <= {int}
 )
+_LISTS = Kind(
+    "list[list[int]]", frozenset(), lambda value: isinstance(value, list) and all(map(WHOLES.fits, value))
+)
 
 
 def refuse_wrong_header(header: Mapping[str, Any]) -> None:
     """Raise ValueError unless the fields of a header that are read later are of their kind, or missing."""
-    clients, concepts = header.get("num_clients"), header.get("concepts")
+    clients = header.get("num_clients")
     if clients is not None and not (type(clients) is int and 0 < clients <= MOST_CLIENTS):
         raise ValueError(f"num_clients must be a whole number from 1 to {MOST_CLIENTS}")
     parameters = header.get("num_parameters")
@@ -133,7 +140,16 @@ def refuse_wrong_header(header: Mapping[str, Any]) -> None:
         isinstance(measure, dict) and all(_is_name(measure.get(key)) for key in ("kind", "distance"))
     ):
         raise ValueError("client_distance must be an object with a kind and a distance")
+    _refuse_wrong_concepts(header)
+    _refuse_wrong_onsets(header)
+
+
+def _refuse_wrong_concepts(header: Mapping[str, Any]) -> None:
+    """Raise ValueError unless a header's `concepts` and `test_concepts` are tables that fit, or missing."""
+    clients, concepts = header.get("num_clients"), header.get("concepts")
     if "concepts" not in header:
+        if "test_concepts" in header:
+            raise ValueError("test_concepts must be beside concepts")
         return
     rows = concepts if type(concepts) is list else []
     if len(rows) < 2 or not all(_is_list_of_counts(row) and len(row) == len(rows[0]) for row in rows):
@@ -142,6 +158,44 @@ def refuse_wrong_header(header: Mapping[str, Any]) -> None:
         raise ValueError(
             f"concepts must have a column for each client, and at most {MOST_CONCEPTS} entries in all"
         )
+    tested = header.get("test_concepts", rows[:-1])
+    if (
+        type(tested) is not list
+        or len(tested) != len(rows) - 1
+        or not all(_is_list_of_counts(row) and len(row) == len(rows[0]) for row in tested)
+    ):
+        raise ValueError("test_concepts must be a table of whole numbers: a row less than concepts has")
+
+
+def _refuse_wrong_onsets(header: Mapping[str, Any]) -> None:
+    """Raise ValueError unless a header's `onsets` are as `experiments.build.HEADER` says, or missing.
+
+    `num_clients` and `concepts` are checked already.
+    """
+    if "onsets" not in header:
+        return
+    onsets, concepts = header["onsets"], header.get("concepts")
+    clients = MOST_CLIENTS if header.get("num_clients") is None else header["num_clients"]
+    last_step = MOST_ONSET_STEPS if concepts is None else len(concepts) - 2
+    kinds = {"steps": WHOLES, "counts": WHOLES}
+    listed = onsets.get("clients") if isinstance(onsets, dict) else None
+    if listed is not None or concepts is not None:
+        kinds["clients"] = _LISTS
+    if not object_of("onsets", kinds).fits(onsets):
+        raise ValueError(f"onsets must be an object of lists of whole numbers: {', '.join(kinds)}")
+    steps, counts = onsets["steps"], onsets["counts"]
+    if not _is_ascending(steps, 1, last_step):
+        raise ValueError(f"onsets: steps must be ascending data steps from 1 to {last_step}")
+    if len(counts) != len(steps) or not all(0 < count <= clients for count in counts):
+        raise ValueError(f"onsets: counts must have 1 to {clients} clients for each of {len(steps)} steps")
+    if listed is None:
+        return
+    if [len(ids) for ids in listed] != counts or sum(counts) > MOST_CONCEPTS:
+        raise ValueError(
+            f"onsets: clients must have as many ids as counts say, at most {MOST_CONCEPTS} in all"
+        )
+    if not all(_is_ascending(ids, 0, clients - 1) for ids in listed):
+        raise ValueError(f"onsets: clients must be ascending ids of the {clients} clients")
 
 
 def scored_clients(header: Mapping[str, Any], clients: int | None) -> int | None:
@@ -157,6 +211,16 @@ def _is_whole_number(key: str) -> bool:
 
 def _is_name(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= MOST_NAME
+
+
+def _is_ascending(values: Sequence[int], least: int, most: int) -> bool:
+    """Whether whole numbers are ascending, without a repetition, at least one, and all in [least, most]."""
+    return (
+        bool(values)
+        and values[0] >= least
+        and values[-1] <= most
+        and all(one < next_ for one, next_ in pairwise(values))
+    )
 
 
 def _is_list_of_counts(value: Any) -> bool:

@@ -75,6 +75,7 @@ class StillStream:
     num_labels = NUM_LABELS
     concepts: Ints | None = None
     test_concepts: Ints | None = None
+    newest_onset: Ints | None = None
 
     def __init__(self, clients: int) -> None:
         self.num_clients = clients

@@ -35,7 +35,7 @@ def check_clusterer(make: Callable[[], Clusterer]) -> None:
     * Its plans pass `check_plan`, and combine several models only if it declares `serves_several`; `serve`
       sends no client requests, logs no trigger and changes nothing.
     * Its client requests and triggers are such that a run can execute and log them.
-    * It reads the true concepts only if it declares `oracle = True`.
+    * It reads the true concepts and onsets only if it declares `oracle = True`.
 
     Args:
         make: Makes a fresh clusterer.

@@ -143,7 +143,7 @@ def check_schedule(make: Callable[[], Schedule]) -> None:
     * `task_settings` returns exactly the settings in `sets`, each a finite number above 0 for every task.
     * It does not write to its arguments.
     * Two fresh schedules return the same on equal views, one of them stored and restored.
-    * It reads the true concepts only if it declares `oracle = True`.
+    * It reads the true concepts and onsets only if it declares `oracle = True`.
 
     Args:
         make: Makes a fresh schedule.

@@ -103,6 +103,13 @@ class LabelStream:
     def test_concepts(self) -> Ints:
         return self.concepts
 
+    @property
+    def newest_onset(self) -> Ints:
+        steps = np.arange(1, self.step + 1)[:, None]
+        concept = self._labels[: self.step + 1].argmax(axis=2)
+        changes: Ints = np.where(concept[1:] != concept[:-1], steps, 0).max(axis=0, initial=0)
+        return changes
+
     def label_histograms(self, ids: Ints) -> Floats:
         histograms: Floats = self._labels[self.step, ids]
         return histograms

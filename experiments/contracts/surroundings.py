@@ -68,7 +68,8 @@ def check_drift(make: Callable[[], Population]) -> None:
     * Equal generators give equal shares.
     * What any population draws for a run of 3 data steps arrives by the last of them; samples have the labels
       of their images, in the same split; every client has some of both splits at step 0.
-    * Equal streams give equal samples.
+    * Equal streams give equal samples; drawn with their onsets, they are the same, and known onsets are of
+      these clients, up to the last data step.
 
     Args:
         make: Makes a fresh drift.
@@ -99,8 +100,11 @@ def check_drift(make: Callable[[], Population]) -> None:
     assert arrivals.arrival.max() <= context.last_step, "samples arrive after the last data step"
     assert (labels[arrivals.image] == arrivals.label).all(), "a label is not its image's"
     assert (arrivals.image % 2 == arrivals.split).all(), "a sample has an image of the other split"
-    again = make().draw(images, context).arrivals()
-    assert same(again.image, arrivals.image), "equal streams must give equal samples"
+    again, onsets = make().draw_with_onsets(images, context)
+    assert same(again.arrivals().image, arrivals.image), "equal streams must give equal samples"
+    if onsets is not None and len(onsets):
+        assert onsets.step.max() <= context.last_step_of_run, "an onset is after the last data step"
+        assert onsets.client.max() < context.num_clients, "an onset is of a client that there is not"
 
 
 def _check_shares(make: Callable[[], Drift]) -> None:

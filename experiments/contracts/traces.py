@@ -36,6 +36,7 @@ def check_trace_source(make: Callable[[], TraceSource], rounds: int = 20, locate
     * No image is in both splits. In a trace that tests, then trains, the test samples of a step are instead
       the training arrivals of the next, unless they are the test arrivals of the next. In any other trace
       that knows its concepts, a client whose concept changes is one whose training samples changed.
+    * Onsets, if they are known, are of clients of the trace, at data steps up to the last.
     * Reference rows are training samples that clients hold at step 0, at most so many of each label.
     * Files are found by `locate` alone; a missing file raises an EmulatorError of one line.
 
@@ -152,6 +153,10 @@ def _check_trace(trace: Trace) -> None:
     labels = trace.labels(np.arange(len(trace)))
     assert ((labels >= 0) & (labels < trace.num_labels)).all(), "labels must be 0 to num_labels - 1"
     _check_reference_rows(trace, columns)
+    if trace.onsets is not None and len(trace.onsets):
+        last_step = trace.last_step - STEPS_AHEAD[trace.test_on]
+        assert trace.onsets.step.max() <= last_step, f"an onset is after the last data step, {last_step}"
+        assert trace.onsets.client.max() < trace.num_clients, "an onset is of a client that there is not"
     if trace.concepts is not None:
         _check_concepts_of(trace, trace.concepts)
     if trace.concepts is None or not _trains_on_tests(trace):

@@ -34,16 +34,24 @@ class Watch:
         """
         return replace(
             view,
-            truth=lambda: self._truth(view),
+            truth=lambda: self._concepts(view),
+            onset_truth=lambda: self._newest_onset(view),
             score=lambda *request, **more: self._score(view, *request, **more),
             train=lambda *request: self._train(view, *request),
             log_trigger=lambda trigger: self._log(view, trigger),
         )
 
-    def _truth(self, view: View) -> Ints | None:
-        part = self.part
-        assert part.oracle, f"{part.name} reads the true concepts, but does not declare `oracle = True`"
+    def _concepts(self, view: View) -> Ints | None:
+        self._refuse_unless_oracle("concepts")
         return view.truth()
+
+    def _newest_onset(self, view: View) -> Ints | None:
+        self._refuse_unless_oracle("onsets")
+        return view.onset_truth()
+
+    def _refuse_unless_oracle(self, truth: str) -> None:
+        part = self.part
+        assert part.oracle, f"{part.name} reads the true {truth}, but does not declare `oracle = True`"
 
     def _score(
         self,

@@ -234,6 +234,14 @@ class PeekingSingle(Single):
         assert view.concepts is not None
 
 
+class PeekingAtOnsets(Random):
+    """Reads the true onsets in `select`."""
+
+    def select(self, candidates, wanted, view):
+        assert view.newest_onset is not None
+        return super().select(candidates, wanted, view)
+
+
 class PeekingHeld(Held):
     """Reads the true concepts in `rows`."""
 
@@ -263,6 +271,7 @@ def the_base_rate(base):
 
 PEEKING = [
     pytest.param(contracts.check_selector, Peeking, NOTHING, id="selector"),
+    pytest.param(contracts.check_selector, PeekingAtOnsets, NOTHING, id="onsets"),
     pytest.param(contracts.check_clusterer, PeekingSingle, NOTHING, id="clusterer"),
     pytest.param(contracts.check_memory, PeekingHeld, HeldSettings(), id="memory"),
     pytest.param(contracts.check_aggregator, PeekingFedAvg, FedAvgSettings(), id="aggregator"),
@@ -271,11 +280,11 @@ PEEKING = [
 
 
 @pytest.mark.parametrize(("check", "part", "settings"), PEEKING)
-def test_parts_that_read_the_true_concepts_must_declare_it(check, part, settings):
+def test_parts_that_read_the_truth_must_declare_it(check, part, settings):
     class Oracle(part):
         oracle = True
 
-    with pytest.raises(AssertionError, match=f"{part.__name__} reads the true concepts"):
+    with pytest.raises(AssertionError, match=f"{part.__name__} reads the true (concepts|onsets)"):
         check(lambda: part(settings))
     check(lambda: Oracle(settings))
 

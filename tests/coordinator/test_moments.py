@@ -357,6 +357,26 @@ def test_only_a_part_that_declares_itself_an_oracle_may_read_the_true_concepts(k
         peeking(kind, False, seen).play()
 
 
+def test_only_an_oracle_may_read_the_true_onsets() -> None:
+    class Looks(Single):
+        oracle = True
+
+        def on_data(self, view: View) -> Assignment | None:
+            seen.append(view.newest_onset)
+            return super().on_data(view)
+
+    class Peeks(Looks):
+        oracle = False
+
+    seen: list[Ints | None] = []
+    concepts = [[0, 1], [0, 1], [0, 2], [0, 2]]
+    stream = FakeStream(np.ones((3, 2, 1)), concepts=concepts, touched=np.ones((3, 2)))
+    Population(FakeExecutor([1.0, 1.0]), stream=stream, clusterer=Looks(NoSettings()), rounds=3).play()
+    assert [None if newest is None else newest.tolist() for newest in seen] == [[0, 0], [0, 0], [0, 2]]
+    with pytest.raises(RunError, match=r"Peeks reads the true onsets, which only parts .*oracle = True"):
+        Population(FakeExecutor([1.0]), clusterer=Peeks(NoSettings())).play()
+
+
 def test_an_oracle_sees_no_concepts_if_the_trace_has_none() -> None:
     class Looks(Single):
         oracle = True

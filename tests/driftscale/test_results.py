@@ -18,6 +18,7 @@ PLOTS = (
     "below",
     "speedups",
     "client_distance",
+    "drift",
     "clusters",
     "durations",
     "outcomes",
@@ -52,6 +53,13 @@ def test_clusters_of_a_chosen_run_are_drawn_and_an_unknown_arm_lists_the_choices
         results.plot_clusters("global")
 
 
+def test_the_drift_of_runs_whose_logs_tell_none_is_not_drawn(tmp_path):
+    directory = a_directory(tmp_path / "run", ["global"], [0])
+    store(directory, a_run("global", 0, [0.5]))
+    with pytest.raises(InputError, match="no client begins to receive other data, or the logs do not tell"):
+        load(directory.path).plot_drift()
+
+
 def test_figures_of_what_was_not_recorded_name_the_option(results):
     with pytest.raises(InputError, match=r"recorded no accuracy of clients; with round\.log_client_accuracy"):
         results.plot_client_accuracy()
@@ -66,9 +74,11 @@ def test_figures_of_what_was_not_recorded_name_the_option(results):
 def test_a_run_that_recorded_all_has_every_figure(tmp_path):
     arms = [{"name": "global"}, {"name": "fielding", "clusterer": {"kind": "fielding", "max_clusters": 3}}]
     recorded = {"log_visits": True, "log_client_accuracy": True, "rounds": 6}
-    play(small(arm=arms, round=recorded, devices={"profile": "smartphones"}), tmp_path / "out")
+    moving = {"drift": {"kind": "label_mix", "move_probability": 0.5}}
+    devices = {"profile": "smartphones"}
+    play(small(arm=arms, round=recorded, devices=devices, trace=moving), tmp_path / "out")
     results = load(tmp_path / "out")
-    for name in ("client_accuracy", "client_gain", "trigger", "silhouettes", "waiting"):
+    for name in ("drift", "client_accuracy", "client_gain", "trigger", "silhouettes", "waiting"):
         assert len(getattr(results, f"plot_{name}")().data) > 0
     for group in ("device", "network", "label", "cluster"):
         assert len(results.plot_clients_by(group).data) > 0

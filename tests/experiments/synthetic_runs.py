@@ -157,6 +157,7 @@ def _drifting_run(arm: str, seed: int, rounds: int, clients: int) -> FinishedRun
     static_labels = labels.copy()
     event = rounds // 2 + seed
     now_s, records, skill = 0.0, [], 0.25
+    moves: dict[int, np.ndarray] = {}  # by data step, who drifts
     for number in range(rounds):
         drifted, reclustered, moved = np.zeros(clients, dtype=bool), False, 0
         if number and number % 10 == 0:
@@ -166,6 +167,8 @@ def _drifting_run(arm: str, seed: int, rounds: int, clients: int) -> FinishedRun
             drifted = world.random(clients) < 0.85
             mix = np.where(drifted, world.integers(5, 10, clients), mix)
             skill -= 0.14 if arm == "fielding" else 0.2
+        if drifted.any():
+            moves[number // 10] = moves.get(number // 10, False) | drifted
         before = labels
         if arm == "fielding" and number == event + 1:
             reclustered, centre_of = True, np.array([0, 1, 2, 3, 0, 5, 1, 3, 4, 2])
@@ -210,6 +213,9 @@ def _drifting_run(arm: str, seed: int, rounds: int, clients: int) -> FinishedRun
                 control_bytes=4_000.0 * (number // 10) if arm == "fielding" else 0.0,
             )
         )
+    clients_by_step = [np.flatnonzero(drifted).tolist() for drifted in moves.values()]
+    onsets = {"steps": list(moves), "counts": list(map(len, clients_by_step)), "clients": clients_by_step}
+    header = {"num_clients": clients, "onsets": onsets}
     return FinishedRun(
-        arm, seed, {}, records, TIMING.model_copy(update={"wall_s": 4.0 + seed / 10 + len(arm) / 5})
+        arm, seed, header, records, TIMING.model_copy(update={"wall_s": 4.0 + seed / 10 + len(arm) / 5})
     )

@@ -34,6 +34,7 @@ from tests.executor.fakes import wave
 from tests.experiments.small import DEVICES, drifting, small, write_idx_folder
 from tests.traces.tiny import Row, trace_of
 from traces.arrivals import TestOn
+from traces.onsets import of_steps
 from traces.trace import Trace
 
 HOURS_S = 3600.0 * np.arange(0, 48, 5)
@@ -273,8 +274,8 @@ def test_the_header_of_a_log_states_the_facts_of_the_run(tmp_path: Path) -> None
     }
 
 
-def header_of(experiment: Experiment) -> dict[str, Any]:
-    arm, shared = experiment.arm[1], world(experiment)
+def header_of(experiment: Experiment, shared: World | None = None) -> dict[str, Any]:
+    arm, shared = experiment.arm[-1], shared or world(experiment)
     return run_header(experiment, arm, shared, build_executor(experiment, arm, shared))
 
 
@@ -291,10 +292,12 @@ def test_every_field_of_a_header_is_described_and_every_description_has_its_fiel
     [arm], shared = experiment.arm, world(experiment)
     executor = build_executor(experiment, arm, shared)
     reference = Reference(executor, executor.initial(0), np.zeros(10, dtype=np.int64), 1.0)
+    shared.trace.moves = of_steps([(1, np.array([0]))])
+    shared.trace.test_concepts = np.zeros((2, shared.trace.num_clients), dtype=np.int64)
     header = run_header(experiment, arm, shared, executor, reference, reference)
-    assert set(header) == set(HEADER)
+    assert list(header) == list(HEADER)
     always = {name for name, field in HEADER.items() if not field.present}
-    assert set(header_of(small())) == always
+    assert set(header_of(small(trace={"drift": "none"}))) == always
 
 
 @pytest.mark.parametrize("hear", ["everyone", "check_in"])
@@ -427,6 +430,50 @@ def test_the_oracle_has_a_model_for_each_composition_of_swaps() -> None:
         assert record.serving is not None
         pairs = zip(shared.trace.concepts[record.step].tolist(), record.serving.tolist(), strict=True)
         assert len(set(pairs)) == len(concepts) == len(set(record.serving.tolist()))
+
+
+def test_the_last_field_of_a_header_has_the_onsets_of_the_drift() -> None:
+    drift = {"kind": "label_mix", "move_probability": 0, "events": [{"round": 4, "share": 0.5}]}
+    experiment = small(trace={"drift": drift}, round={"rounds": 6})
+    shared = world(experiment)
+    header = header_of(experiment, shared)
+    assert list(header)[-1] == "onsets"
+    assert header["onsets"]["steps"] == [2]  # of two rounds each
+    [moved], [count] = header["onsets"]["clients"], header["onsets"]["counts"]
+    assert len(moved) == count == round(0.5 * shared.trace.num_clients)
+    trace = shared.trace
+    assert trace.onsets is not None
+    assert moved == trace.onsets.client.tolist()
+    still = small(trace={"drift": "none"})
+    assert "onsets" not in header_of(still, world(still))
+
+
+def test_the_header_has_the_numbers_of_too_many_onsets_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = small(trace={"drift": {"kind": "label_mix", "move_probability": 1}})
+    shared = world(experiment)
+    clients = shared.trace.num_clients
+    steps = shared.trace.last_step
+    monkeypatch.setattr("experiments.build.MOST_CONCEPTS", clients * steps - 1)
+    numbers = {"steps": list(range(1, steps + 1)), "counts": [clients] * steps}
+    assert header_of(experiment, shared)["onsets"] == numbers
+
+
+def test_the_onsets_of_concepts_are_in_the_header_where_their_table_is_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    experiment = drifting()
+    shared = world(experiment)
+    assert "onsets" not in header_of(experiment, shared)
+    monkeypatch.setattr("experiments.build.MOST_CONCEPTS", 8)
+    assert header_of(experiment, shared)["onsets"] == {"steps": [1], "counts": [1], "clients": [[1]]}
+
+
+def test_the_header_has_the_concepts_of_tests_if_those_of_training_do_not_tell_them() -> None:
+    experiment = drifting()
+    shared = world(experiment)
+    assert "test_concepts" not in header_of(experiment, shared)
+    shared.trace.test_concepts = np.array([[0, 0, 0], [0, 4, 4]])
+    assert header_of(experiment, shared)["test_concepts"] == [[0, 0, 0], [0, 4, 4]]
 
 
 def test_the_header_leaves_a_large_table_of_concepts_out(monkeypatch: pytest.MonkeyPatch) -> None:

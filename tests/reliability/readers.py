@@ -442,7 +442,10 @@ def log_seeds() -> tuple[bytes, ...]:
     logs = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.jsonl"
-        with RunLog(path, {"arm": "global", "seed": 0, "num_clients": 2, "concepts": CONCEPTS}) as log:
+        truth = {"concepts": CONCEPTS, "test_concepts": [[0, 1], [2, 1]]}
+        onsets = {"steps": [1], "counts": [2], "clients": [[0, 1]]}
+        header = {"arm": "global", "seed": 0, "num_clients": 2, **truth, "onsets": onsets}
+        with RunLog(path, header) as log:
             for record in a_drifting_run("global", 0, [0.5, 0.75], [[0, 0], [0, 1]]).records:
                 log.append(record)
         logs.append(path.read_bytes())

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from emulator.errors import InputError
 from tests.traces.tiny import Row, some_images, trace_of
 from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, arrivals_of
+from traces.onsets import of_steps
 from traces.tables.sorted import SortedTable
 from traces.trace import Trace, TraceStream
 
@@ -210,6 +211,53 @@ def test_a_stream_over_a_trace_without_known_concepts_has_none() -> None:
     stream.advance_to_round(0)
     assert stream.concepts is None
     assert stream.test_concepts is None
+
+
+def test_tests_have_concepts_of_their_own_where_a_trace_has_them() -> None:
+    rows = [(c, s, step, 0) for c in range(2) for s in (0, 1) for step in (0, 1)]
+    concepts, of_tests = [[0, 0], [0, 0], [0, 0]], [[0, 0], [4, 0]]
+    stream = TraceStream(trace_of(rows, concepts=concepts, test_concepts=of_tests))
+    with pytest.raises(ValueError, match="before the first call of advance_to_round"):
+        _ = stream.test_concepts
+    for round_, tested, newest in ((0, [0, 0], [0, 0]), (1, [4, 0], [1, 0])):
+        stream.advance_to_round(round_)
+        assert stream.concepts is not None
+        assert stream.test_concepts is not None
+        assert stream.newest_onset is not None
+        assert stream.concepts.tolist() == [0, 0]
+        assert stream.test_concepts.tolist() == tested
+        assert stream.newest_onset.tolist() == newest  # a change of the tests alone is an onset too
+    digests = {
+        trace_of(rows, concepts=concepts, test_concepts=tests).digest()
+        for tests in (None, of_tests, [[0, 0], [0, 4]])
+    }
+    assert len(digests) == 3
+
+
+def test_a_stream_has_each_clients_newest_onset_of_its_concepts_and_of_its_drift() -> None:
+    rows = [(c, s, step, 0) for c in range(3) for s in (0, 1) for step in range(4)]
+    concepts = [[0, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 0], [0, 9, 0]]
+    moves = of_steps([(1, np.array([0, 1])), (2, np.array([1]))])
+    stream = TraceStream(trace_of(rows, rounds_per_step=5, concepts=concepts, moves=moves))
+    with pytest.raises(ValueError, match="before the first call of advance_to_round"):
+        _ = stream.newest_onset
+    for round_, newest in ((4, [0, 0, 0]), (5, [1, 1, 0]), (10, [1, 2, 0]), (15, [3, 2, 0])):
+        stream.advance_to_round(round_)
+        assert stream.newest_onset is not None
+        assert stream.newest_onset.tolist() == newest
+
+
+def test_onsets_change_no_digest_and_are_unknown_without_concepts_and_moves() -> None:
+    rows = [(c, s, step, 0) for c in range(2) for s in (0, 1) for step in (0, 1)]
+    moved, unknown = trace_of(rows, moves=of_steps([(1, np.array([1]))])), trace_of(rows)
+    assert moved.digest() == unknown.digest()
+    assert moved.onsets is not None
+    assert moved.onsets.client.tolist() == [1]
+    assert moved.with_flipped_labels(np.array([0])).onsets is not None
+    assert unknown.onsets is None
+    stream = TraceStream(unknown)
+    stream.advance_to_round(0)
+    assert stream.newest_onset is None
 
 
 def test_a_stream_refuses_to_go_back() -> None:

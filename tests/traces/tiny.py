@@ -12,6 +12,7 @@ from emulator.arrays import Ints
 from emulator.seeding import RandomStreams
 from traces.arrivals import Arrivals, TestOn, num_noise_starts
 from traces.images import ImageSet
+from traces.onsets import Onsets
 from traces.sources import TraceContext
 from traces.tables.sorted import SortedTable
 from traces.trace import Trace
@@ -77,6 +78,8 @@ def trace_of(
     test_on: TestOn = "present",
     test_then_train: bool = True,
     concepts: Sequence[Sequence[int]] | None = None,
+    test_concepts: Sequence[Sequence[int]] | None = None,
+    moves: Onsets | None = None,
     images: ImageSet | None = None,
     scratch: Path | None = None,
 ) -> Trace:
@@ -106,6 +109,8 @@ def trace_of(
         test_on=test_on,
         test_then_train=test_then_train,
         concepts=None if concepts is None else np.array(concepts),
+        test_concepts=None if test_concepts is None else np.array(test_concepts),
+        moves=moves,
     )
 
 

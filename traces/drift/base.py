@@ -13,8 +13,10 @@ import numpy as np
 from emulator.arrays import Floats
 from emulator.plugins import Configured
 from emulator.seeding import RandomStreams
+from traces.arrivals import STEPS_AHEAD
 from traces.draw import StreamSettings, draw_table, refuse_oversize
 from traces.images import ImageSet
+from traces.onsets import Onsets, SharesWatch
 from traces.tables.base import Table
 
 
@@ -37,6 +39,11 @@ class PopulationContext:
     def last_step(self) -> int:
         """The last data step at which samples arrive."""
         return 0 if self.static else self.num_steps - 1
+
+    @property
+    def last_step_of_run(self) -> int:
+        """The last data step that the run plays and at which samples arrive; onsets come no later."""
+        return 0 if self.static else self.num_steps - 1 - STEPS_AHEAD[self.settings.test_on]
 
 
 class Population(Configured, ABC):
@@ -68,16 +75,38 @@ class Population(Configured, ABC):
             RunError: there is no room for the file of a large trace.
         """
 
+    def draw_with_onsets(self, images: ImageSet, context: PopulationContext) -> tuple[Table, Onsets | None]:
+        """Draw the samples of every client, and tell who begins to receive others, and when.
+
+        Args:
+            images: as for `draw`.
+            context: as for `draw`.
+
+        Returns:
+            The rows, those of `draw`; and the onsets at steps 1 to `context.last_step_of_run`, by default
+            None: they are not known.
+
+        Raises:
+            ConfigurationError: as for `draw`.
+            InputError: as for `draw`.
+            RunError: as for `draw`.
+        """
+        return self.draw(images, context), None
+
 
 class Drift(Population):
     """Base class of label drifts: the label shares of every client, window after window.
 
     Every client receives the same number of samples at each step, with labels drawn by its shares. It starts
-    with the windows of a retention period.
+    with the windows of a retention period. Whose shares differ from those of the window before has an onset.
     """
 
     def draw(self, images: ImageSet, context: PopulationContext) -> Table:
         """Draw the samples of every client by `shares`; see `Population.draw`."""
+        return self.draw_with_onsets(images, context)[0]
+
+    def draw_with_onsets(self, images: ImageSet, context: PopulationContext) -> tuple[Table, Onsets]:
+        """Draw the samples of every client by `shares`, and compare these window by window."""
         settings = context.settings
         first_step = 1 - settings.retain_steps
         num_windows = context.last_step - first_step + 1
@@ -90,15 +119,17 @@ class Drift(Population):
             rounds_per_step=settings.rounds_per_step,
             generator=context.streams.generator("drift"),
         )
-        return draw_table(
+        watch = SharesWatch(first_step, context.last_step_of_run)
+        table = draw_table(
             images,
-            shares,
+            watch.passed_on(shares),
             num_clients=context.num_clients,
             num_windows=num_windows,
             settings=settings,
             streams=context.streams,
             scratch=context.scratch,
         )
+        return table, watch.onsets()
 
     @abstractmethod
     def shares(

@@ -16,6 +16,7 @@ from traces.arrivals import SPLITS, arrivals_of, concatenated, num_noise_starts
 from traces.draw import refuse_oversize_in_memory
 from traces.drift.base import Population, PopulationContext
 from traces.images import ImageSet
+from traces.onsets import NO_ONSETS, Onsets, of_steps
 from traces.tables.base import Table
 from traces.tables.sorted import SortedTable
 
@@ -88,9 +89,7 @@ class Buckets(Population):
         settings, clients = self.settings, context.num_clients
         labels = np.intersect1d(images.labels[images.train], images.labels[images.test])
         self._refuse_unfit(len(labels), context)
-        windows = settings.at_start + context.last_step
-        if settings.after == "none":
-            windows = min(windows, settings.buckets)
+        windows = self._windows(context.last_step)
         per_client = self._samples_per_client(context)
         # A test sample for each training sample, and one more by rounding up, at most.
         ratio = 1 + context.settings.test_samples_per_step / context.settings.samples_per_step
@@ -117,6 +116,23 @@ class Buckets(Population):
                 columns = {name: column[rows] for name, column in samples.items()}
                 arrivals.append(arrivals_of(**columns, arrival=arrival))
         return SortedTable(concatenated(arrivals), clients, context.scratch)
+
+    def draw_with_onsets(self, images: ImageSet, context: PopulationContext) -> tuple[Table, Onsets]:
+        """Draw the samples of every client: all have an onset with each bucket that arrives after the start.
+
+        No two buckets of a client share a label, so if there are several, each differs from the one before.
+        """
+        table, last_step = self.draw(images, context), context.last_step_of_run
+        if self.settings.buckets == 1:
+            return table, NO_ONSETS
+        everyone = np.arange(context.num_clients)
+        steps = range(1, self._windows(last_step) - self.settings.at_start + 1)
+        return table, of_steps((step, everyone) for step in steps)
+
+    def _windows(self, last_step: int) -> int:
+        """How many buckets have arrived by that data step, those owned from the start included."""
+        windows = self.settings.at_start + last_step
+        return min(windows, self.settings.buckets) if self.settings.after == "none" else windows
 
     def _samples_per_client(self, context: PopulationContext) -> int:
         settings = self.settings

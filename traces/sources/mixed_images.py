@@ -21,6 +21,7 @@ from traces.draw import StreamSettings
 from traces.drift import DRIFTS, Population, PopulationContext
 from traces.idx import read_idx_folder
 from traces.images import ImageSet, has_every_label, stratified_split, two_digit_numbers, with_labels
+from traces.onsets import NO_ONSETS, Onsets
 from traces.partitions import PARTITIONS, Partition
 from traces.partitions.population import PartitionedImages
 from traces.shared_sets import SharedSet, with_shared_set
@@ -179,7 +180,7 @@ class MixedImages(TraceSource):
     def build(self, context: TraceContext) -> Trace:
         settings = self.settings
         images = self._chosen_images(context)
-        table = self._table(images, context)
+        table, moves = self._table(images, context)
         # Static data and images of a partition are kept beyond the last step of the run.
         is_kept = settings.static or settings.partition is not None
         longer = settings.num_steps(context.rounds) if is_kept else 0
@@ -192,6 +193,7 @@ class MixedImages(TraceSource):
             generator=context.streams.generator("noise"),
             test_then_train=False,
             test_on=settings.test_on,
+            moves=moves,
         )
         return with_changes(trace, settings.changes, context.rounds, context.streams, context.scratch)
 
@@ -220,8 +222,8 @@ class MixedImages(TraceSource):
         _refuse_unknown_labels(labels, images)
         return with_labels(images, labels)
 
-    def _table(self, images: ImageSet, context: TraceContext) -> Table:
-        """The rows of the trace, before any change."""
+    def _table(self, images: ImageSet, context: TraceContext) -> tuple[Table, Onsets | None]:
+        """The rows of the trace before any change, and the onsets of its drift, if they are known."""
         settings = self.settings
         if settings.starts_with is not None and settings.partition is None:
             raise ConfigurationError(
@@ -233,14 +235,15 @@ class MixedImages(TraceSource):
             settings, settings.clients, steps, settings.static, context.streams, context.scratch
         )
         longer = replace(population, num_steps=steps + STEPS_AHEAD[settings.test_on])
+        moves: Onsets | None = NO_ONSETS
         if settings.partition is None:
-            table: Table = settings.drift.build().draw(images, longer)
+            table, moves = settings.drift.build().draw_with_onsets(images, longer)
         else:
             owned = PartitionedImages(settings.partition.build(), settings.starts_with)
             table = owned.draw(images, longer)
         if settings.shared != "none":
             table = with_shared_set(table, settings.shared, images, population)
-        return table
+        return table, moves
 
 
 def _refuse_unknown_labels(labels: Sequence[int], images: ImageSet) -> None:

@@ -19,6 +19,7 @@ from traces.changes.changed import with_changes
 from traces.changes.settings import ChangingSettings
 from traces.draw import MAX_SAMPLES_IN_MEMORY
 from traces.images import ImageSet
+from traces.onsets import NO_ONSETS
 from traces.sources.base import TraceContext, TraceSource
 from traces.tables.sorted import SortedTable
 from traces.trace import Trace
@@ -133,6 +134,7 @@ class Synthetic(TraceSource):
             noise=0.0,
             generator=streams.generator("noise"),
             test_then_train=False,
+            moves=NO_ONSETS,
         )
         return with_changes(trace, settings.changes, context.rounds, context.streams, context.scratch)
 

@@ -15,6 +15,7 @@ from emulator.seeding import RandomStreams
 from experiments.cli.output import OutputFormat, print_json, print_table
 from experiments.reading import load_without_torch
 from experiments.results.pages.trace_facts import TraceFacts
+from experiments.results.reading.header_truth import steps_in_words
 from experiments.shipped import named
 from traces.arrivals import SPLITS
 from traces.calendar import CalendarWidth
@@ -24,6 +25,7 @@ from traces.inspection.label_shift import label_shift, observed_windows
 from traces.inspection.observations import Observations, trace_observations
 from traces.inspection.presence import arrivals, presence, samples_of_clients, samples_of_labels
 from traces.inspection.trace_folder import folder_observations
+from traces.inspection.truth import Truth, folder_truth, trace_truth
 from traces.sources import TraceContext
 
 Facts = dict[str, Any]
@@ -81,11 +83,12 @@ def inspected_config(
         about = {"name": experiment.name, "source": experiment.trace.kind}
         if observed is not None:
             counts = {"observed": observed}
-            facts = {**about, "of": "observations", **_facts(counts, min_samples, min_windows)}
+            facts = {**about, "of": "observations", **_facts(counts, Truth(), min_samples, min_windows)}
             return Inspected(facts, counts)
         trace = source.build(context)
     of_split: dict[str, Observations] = {split: trace_observations(trace, split) for split in SPLITS}
-    facts = {**about, "of": "samples", "seed": chosen, **_facts(of_split, min_samples, min_windows)}
+    truth = trace_truth(trace)
+    facts = {**about, "of": "samples", "seed": chosen, **_facts(of_split, truth, min_samples, min_windows)}
     return Inspected(facts, of_split)
 
 
@@ -128,7 +131,8 @@ def inspected_folder(
         "rows_left_out": int((~windows.kept).sum()),
         "sha256": folder.digests,
     }
-    return Inspected({**about, **_facts(counts, min_samples, min_windows)}, counts)
+    truth = folder_truth(folder, windows)
+    return Inspected({**about, **_facts(counts, truth, min_samples, min_windows)}, counts)
 
 
 def _as_option(key: str) -> str:
@@ -149,7 +153,7 @@ def _in_words(rows: ArrivalRows, width: float | CalendarWidth | None, since: dat
     return f"{'day' if width in (None, 1) else f'{width:g} days'}, from {start}"
 
 
-def _facts(counts: Mapping[str, Observations], min_samples: int, min_windows: int) -> Facts:
+def _facts(counts: Mapping[str, Observations], truth: Truth, min_samples: int, min_windows: int) -> Facts:
     """The facts about `counts` by split; all but the numbers of samples are of the first of them."""
     first = next(iter(counts.values()))
     when, each = presence(first), arrivals(first)
@@ -160,6 +164,7 @@ def _facts(counts: Mapping[str, Observations], min_samples: int, min_windows: in
         "samples": {split: _number(totals.sum()) for split, totals in of_clients.items()},
         "samples_of_a_client": {split: _quantiles(totals) for split, totals in of_clients.items()},
         "labels": _labels(counts),
+        "truth": asdict(truth),  # null where it is not known
         "arrivals": [
             {"step": step, **{name: _number(column[row]) for name, column in each._asdict().items()}}
             for row, step in enumerate(steps)
@@ -278,7 +283,21 @@ def _about_rows(facts: Facts) -> Facts:
         **{f"{all_} that {text}": facts["presence"][name] for name, text in PRESENCE.items()},
         **{f"samples: {split}": f"{number:,}" for split, number in facts["samples"].items()},
         "labels": len(facts["labels"]),
+        **_truth_rows(facts["truth"]),
     }
+
+
+def _truth_rows(truth: Facts) -> Facts:
+    """How many concepts there are, and who begins to receive other data; empty where neither is known."""
+    rows: Facts = {}
+    if truth["concepts"] is not None:
+        rows["concepts"] = truth["concepts"]
+    if truth["onsets"] is not None:
+        rows["onsets, of a client that begins to receive other data"] = f"{truth['onsets']:,}"
+        rows["clients with an onset"] = f"{truth['clients_with_onset']:,}"
+        shares = {event["step"]: f"{100 * event['share']:.0f} %" for event in truth["mass_events"]}
+        rows["mass events: onsets of half of the clients or more"] = steps_in_words(shares) or "none"
+    return rows
 
 
 def _label_rows(labels: Sequence[Facts]) -> list[Facts]:

@@ -115,19 +115,21 @@ class PlainFigure:
         return {"data": _encoded(self.data), "layout": _encoded(self.layout)}
 
     def to_html(self, div_id: str, config: Mapping[str, Any]) -> str:
-        """The HTML element with this id, and the script that draws the figure in it."""
-        import plotly.io
+        """The HTML element with this id, and the script that draws the figure in it.
 
-        html: str = plotly.io.to_html(
-            self.content(),
-            config=config,
-            full_html=False,
-            include_plotlyjs=False,
-            div_id=div_id,
-            default_width="100%",
-            validate=False,
+        As plotly's own `to_html`, without its white space and its checks, 300 bytes of each figure. Plotly's
+        JSON has no `<`, `>` or `/`, so that no text ends the script.
+        """
+        from plotly.io.json import to_json_plotly
+
+        content = self.content()
+        arguments = ",".join(to_json_plotly(part) for part in (content["data"], content["layout"], config))
+        height = f"{self.layout['height']}px" if "height" in self.layout else "100%"
+        return (
+            f'<div style="height:{height}; width:100%;">'
+            f'<div id="{div_id}" class="plotly-graph-div" style="height:100%; width:100%;"></div>'
+            f'<script>Plotly.newPlot("{div_id}",{arguments})</script></div>'
         )
-        return html
 
 
 _WHOLE_HEIGHT = {"y0": 0, "y1": 1, "yref": "y domain"}

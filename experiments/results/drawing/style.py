@@ -17,6 +17,8 @@ from experiments.results.drawing.plain_figure import PlainFigure
 MAX_POINTS = 400
 MAX_SEED_POINTS = 150  # of the thin line of a single seed
 
+MOST_EVENTS = 12  # that are marked; of more mass events none is, since the clients drift all the time
+
 # For clusters: the colours of Okabe and Ito, then the muted ones of Tol.
 CLUSTER_COLOURS = (
     *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#332288"),
@@ -103,6 +105,12 @@ def event_spans(by_run: Sequence[Sequence[float]]) -> list[Span]:
 def thinned(count: int, most: int = MAX_POINTS) -> Ints:
     """At most `most` indices in [0, count), ascending and evenly spread, with the first and the last."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
+
+
+def colour_steps(colours: Sequence[str]) -> list[tuple[float, str]]:
+    """A plotly colour scale with one step for each colour, all of equal width."""
+    edges = np.linspace(0, 1, len(colours) + 1)
+    return [(float(edge), colour) for i, colour in enumerate(colours) for edge in edges[i : i + 2]]
 
 
 def translucent(colour: str) -> str:

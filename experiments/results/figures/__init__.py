@@ -17,6 +17,7 @@ NAMES = (
     "client_accuracy",
     "client_gain",
     "clients_by",
+    "drift",
     "clusters",
     "trigger",
     "silhouettes",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from emulator.storage.runlog import RoundRecord
 from experiments.results.drawing.arms import Arm, quiet
 from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import (
     INK,
     MAX_SEED_POINTS,
+    MOST_EVENTS,
     Span,
     blank_figure,
     event_spans,
@@ -18,6 +20,8 @@ from experiments.results.drawing.style import (
     thinned,
 )
 from experiments.results.figures.figure import Figure
+from experiments.results.reading.header_truth import clients_of, known_onsets
+from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.statistics.horizon import Horizon
 from experiments.results.statistics.scales import time_unit
 from experiments.results.tables.notes import come_and_go_note
@@ -70,7 +74,38 @@ def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[flo
 
 
 def _events(arms: Sequence[Arm], horizon: Horizon) -> list[Span]:
-    return event_spans([horizon.events_s(run) for arm in arms for run in arm.runs])
+    """(first, last) virtual time of each mass event: those of the configuration, and others in the logs."""
+    runs = [run for arm in arms for run in arm.runs]
+    openings_s: dict[int, list[float]] = {}
+    for run in runs:
+        for step, time_s in mass_events_s(run, horizon.event_rounds).items():
+            openings_s.setdefault(step, []).append(time_s)
+    of_logs = [(min(times_s), max(times_s)) for _, times_s in sorted(openings_s.items())]
+    return [
+        *event_spans([horizon.events_s(run) for run in runs]),
+        *(of_logs if len(of_logs) <= MOST_EVENTS else []),
+    ]
+
+
+def mass_events_s(run: FinishedRun, configured: Sequence[int] = ()) -> dict[int, float]:
+    """When the first round of each data step opened at which half of the clients or more have an onset.
+
+    By data step, without those that the run did not reach, and those that begin with one of the rounds
+    `configured` or are the first after it.
+    """
+    known, num_clients = known_onsets(run.header), clients_of(run.header)
+    if known is None or num_clients is None:
+        return {}
+    first: dict[int, RoundRecord] = {}
+    for record in run.records:
+        first.setdefault(record.step, record)
+    found = {}
+    for step in known.mass_events(num_clients):
+        if step in first:
+            before = first[step - 1].round if step - 1 in first else -1
+            if not any(before < round_ <= first[step].round for round_ in configured):
+                found[step] = first[step].opened_s
+    return found
 
 
 def _plots(report: Report) -> list[Plot]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from experiments.results.drawing.style import (
     MAX_POINTS,
     NO_CLUSTER_COLOUR,
     blank_figure,
+    colour_steps,
     thinned,
 )
 from experiments.results.figures.figure import Figure
@@ -43,7 +43,7 @@ def membership_figure(run: FinishedRun) -> PlainFigure:
         z=codes.reshape(labels.shape).astype(np.uint8 if len(present) < 256 else np.int32),
         x=rounds,
         y=[f"client {client}" for client in clients[order].tolist()],
-        colorscale=_steps(colours),
+        colorscale=colour_steps(colours),
         zmin=-0.5,
         zmax=len(present) - 0.5,
         colorbar=_cluster_legend(present),
@@ -90,12 +90,6 @@ def _memberships(run: FinishedRun, clients: Ints) -> tuple[Ints, Ints]:
             labels.append(members)
     rounds = np.array([run.records[position].round for position in sorted(drawn)], dtype=np.int64)
     return rounds, np.stack(labels, axis=1)
-
-
-def _steps(colours: Sequence[str]) -> list[tuple[float, str]]:
-    """A plotly colour scale with one step for each colour, all of equal width."""
-    edges = np.linspace(0, 1, len(colours) + 1)
-    return [(float(edge), colour) for i, colour in enumerate(colours) for edge in edges[i : i + 2]]
 
 
 def _cluster_legend(present: Ints) -> dict[str, Any]:

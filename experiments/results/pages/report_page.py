@@ -23,7 +23,13 @@ from experiments.results.figures import all_figures
 from experiments.results.frames.rounds_table import write_rounds_table
 from experiments.results.pages.headline import drift_sentence, sentences
 from experiments.results.pages.scripted_page import page_with_nonce
-from experiments.results.pages.what_was_run import hashes_of_inputs, lead, missing_runs, settings_of_run
+from experiments.results.pages.what_was_run import (
+    drift_of_runs,
+    hashes_of_inputs,
+    lead,
+    missing_runs,
+    settings_of_run,
+)
 from experiments.results.reading.recorded import MOST_EXPERIMENT_BYTES
 from experiments.results.reading.run_directory import FinishedRun, RunDirectory
 from experiments.results.tables import all_tables
@@ -185,7 +191,7 @@ def write_report(
         heard_note=heard_note(summary),
         come_and_go_note=come_and_go_note(summary),
         few_seeds_note=few_seeds_note(summary),
-        facts=settings_of_run(directory),
+        facts=[*drift_of_runs(runs), *settings_of_run(directory)],
         hashes=hashes_of_inputs(directory),
         experiment_text=read_text(directory.experiment_path, MOST_EXPERIMENT_BYTES),
         plotly_js=None if shared_plotly else Markup(get_plotlyjs()),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from shlex import join
 from typing import Any
 
+from experiments.results.reading.header_truth import clients_of, known_onsets, onsets_in_words
 from experiments.results.reading.json_files import Command
 from experiments.results.reading.recorded import written
-from experiments.results.reading.run_directory import RunDirectory
+from experiments.results.reading.run_directory import FinishedRun, RunDirectory
 
 LEAD = (
     ("trace", "source", "trace"),
@@ -52,6 +53,22 @@ def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
         headings = ("command", *["later command"] * (len(manifest.commands) - 1))
         facts += zip(headings, map(_command, manifest.commands), strict=False)
     return facts
+
+
+def drift_of_runs(runs: Sequence[FinishedRun]) -> list[tuple[str, str]]:
+    """(heading, text) of the onsets of each seed, by the logs; empty if they tell none.
+
+    Seeds of which the text is the same are named together.
+    """
+    seeds: dict[str, list[int]] = {}
+    for seed, header in {run.seed: run.header for run in runs}.items():
+        known, num_clients = known_onsets(header), clients_of(header)
+        if known is not None and num_clients is not None:
+            seeds.setdefault(onsets_in_words(known, num_clients), []).append(seed)
+    return [
+        (f"drift, seed{'s' if len(of_text) > 1 else ''} {', '.join(map(str, of_text))}", text)
+        for text, of_text in seeds.items()
+    ]
 
 
 def hashes_of_inputs(directory: RunDirectory) -> list[tuple[str, str]]:

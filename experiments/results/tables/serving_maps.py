@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from experiments.results.reading.header_truth import concepts_of_tests
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.statistics.drift_accuracy import last_evaluations
 from experiments.results.tables.concept_drift import is_known
@@ -56,14 +57,14 @@ def serving_map(run: FinishedRun) -> ServingMap | None:
     concepts = run.header.get("concepts")
     if concepts is None:
         return None
-    ahead = 1 if run.header.get("test_then_train", True) else 0
+    tested = concepts_of_tests(run.header)
     numbers: dict[int, str] = {}
     rows = []
     for record in last_evaluations(run.records):
         if record.serving is None:
             continue
         trained = concepts[record.step]
-        scored = concepts[min(record.step + ahead, len(concepts) - 1)]
+        scored = tested[record.step]
         cells = []
         for label, concept, next_concept in zip(record.serving.tolist(), trained, scored, strict=True):
             model = NO_MODEL if label < 0 else numbers.setdefault(label, str(len(numbers) + 1))

@@ -152,6 +152,7 @@ class Story:
             participants=NO_IDS,
             updates=None,
             truth=lambda: None if concepts is None else np.array(concepts, dtype=np.int64),
+            onset_truth=lambda: None,
             initial=lambda number: np.full(2, number, dtype=np.float32),
             held=ranges.take,
             arrived=lambda clients, first, last: ranges.take(clients),

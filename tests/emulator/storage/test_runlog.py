@@ -327,6 +327,9 @@ def test_an_invalid_array_is_named(tmp_path: Path, members: bytes) -> None:
         read_log(tmp_path / "log.jsonl")
 
 
+CONCEPTS = {"concepts": [[0, 1], [0, 1], [0, 1]]}
+
+
 def header_with(**facts: object) -> bytes:
     return json.dumps({"kind": "run", **facts}).encode() + b"\n"
 
@@ -341,6 +344,41 @@ def header_with(**facts: object) -> bytes:
         ({"concepts": [[0, 1]]}, "concepts must be a table"),
         ({"concepts": [[0, 1], [0]]}, "concepts must be a table"),
         ({"concepts": [[0, 1], [0, 1]], "num_clients": 3}, "concepts must have a column for each client"),
+        ({"test_concepts": [[0, 1]]}, "test_concepts must be beside concepts"),
+        ({**CONCEPTS, "test_concepts": 3}, "test_concepts must be a table of whole numbers"),
+        ({**CONCEPTS, "test_concepts": [[0, 1]]}, "test_concepts must be a table of whole numbers"),
+        ({**CONCEPTS, "test_concepts": [[0, 1], [0]]}, "test_concepts must be a table of whole numbers"),
+        ({**CONCEPTS, "test_concepts": [[0, 1], [0, -1]]}, "test_concepts must be a table of whole numbers"),
+        ({"onsets": [1]}, "onsets must be an object of lists of whole numbers: steps, counts"),
+        ({"onsets": {"steps": [1]}}, "onsets must be an object of lists of whole numbers: steps, counts"),
+        ({"onsets": {"steps": [1], "counts": [1.0]}}, "onsets must be an object of lists of whole numbers"),
+        ({"onsets": {"steps": [1], "counts": [1], "clients": [1]}}, "onsets must be an object of lists of"),
+        ({"onsets": {"steps": [1], "counts": [1], "clients": None}, **CONCEPTS}, "onsets must be an object"),
+        ({"onsets": {"steps": [1], "counts": [1]}, **CONCEPTS}, "whole numbers: steps, counts, clients"),
+        ({"onsets": {"steps": [], "counts": []}}, "onsets: steps must be ascending data steps from 1 to"),
+        ({"onsets": {"steps": [0], "counts": [1]}}, "onsets: steps must be ascending data steps from 1 to"),
+        (
+            {"onsets": {"steps": [2, 2], "counts": [1, 1]}},
+            "onsets: steps must be ascending data steps from 1",
+        ),
+        ({"onsets": {"steps": [2**40], "counts": [1]}}, "onsets: steps must be ascending data steps from 1"),
+        ({"onsets": {"steps": [2], "counts": [1], "clients": [[0]]}, **CONCEPTS}, "data steps from 1 to 1"),
+        ({"onsets": {"steps": [1], "counts": [1, 1]}}, "onsets: counts must have 1 to"),
+        ({"onsets": {"steps": [1], "counts": [0]}}, "onsets: counts must have 1 to"),
+        (
+            {"onsets": {"steps": [1], "counts": [4]}, "num_clients": 3},
+            "onsets: counts must have 1 to 3 clients",
+        ),
+        (
+            {"onsets": {"steps": [1], "counts": [2], "clients": [[0]]}},
+            "onsets: clients must have as many ids",
+        ),
+        (
+            {"onsets": {"steps": [1], "counts": [1], "clients": [[3]]}, "num_clients": 3},
+            "ids of the 3 clients",
+        ),
+        ({"onsets": {"steps": [1], "counts": [2], "clients": [[1, 1]]}}, "clients must be ascending ids"),
+        ({"onsets": {"steps": [1], "counts": [1], "clients": [[-1]]}}, "clients must be ascending ids"),
         ({"client_distance": "label"}, "client_distance must be an object with a kind and a distance"),
         ({"client_distance": {"kind": 3, "distance": "l1"}}, "client_distance must be an object with a kind"),
         ({"scored_clients": [0, 1], "num_clients": 1}, "it has more than 1 entries"),
@@ -352,6 +390,19 @@ def header_with(**facts: object) -> bytes:
 def test_an_impossible_header_is_refused(tmp_path: Path, header: dict[str, object], problem: str) -> None:
     (tmp_path / "log.jsonl").write_bytes(header_with(**header))
     with pytest.raises(DataFileError, match=f"row 1: damaged: .*{problem}"):
+        read_log(tmp_path / "log.jsonl")
+
+
+def test_a_header_of_more_ids_of_onsets_than_are_written_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("emulator.storage.log_lines.MOST_CONCEPTS", 3)
+    onsets = {"steps": [1, 4], "counts": [2, 1], "clients": [[0, 5], [2]]}
+    (tmp_path / "log.jsonl").write_bytes(header_with(onsets=onsets))
+    assert read_log(tmp_path / "log.jsonl")[0]["onsets"] == onsets
+    more = {"steps": [1, 4], "counts": [2, 2], "clients": [[0, 5], [2, 3]]}
+    (tmp_path / "log.jsonl").write_bytes(header_with(onsets=more))
+    with pytest.raises(DataFileError, match=r"row 1: damaged: .*as many ids as counts say, at most 3"):
         read_log(tmp_path / "log.jsonl")
 
 

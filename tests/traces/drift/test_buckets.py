@@ -170,3 +170,35 @@ def test_what_does_not_fit_is_refused_in_one_line(
 def test_buckets_last_until_the_last_one_expires() -> None:
     arrivals = drawn(population(retain=2, steps=3))
     assert arrivals.arrival.max() == 1  # kept for two steps, of which the second is the last of the run
+
+
+@pytest.mark.parametrize(
+    ("settings", "steps_with_onsets"),
+    [
+        ({"buckets": 2}, [1]),
+        ({"buckets": 4}, [1, 2, 3]),
+        ({"buckets": 4, "at_start": 3}, [1]),
+        ({"buckets": 2, "after": "repeat"}, [1, 2, 3]),
+        ({"buckets": 1, "after": "repeat"}, []),
+    ],
+)
+def test_every_client_has_an_onset_with_each_bucket_of_other_labels(
+    settings: dict[str, Any], steps_with_onsets: list[int]
+) -> None:
+    retain = 1 if settings.get("after") == "repeat" else 4
+    buckets = Buckets(BucketsSettings.model_validate(ONE_OF_EACH | settings))
+    context, images = population(retain, steps=4), some_images(6, 8)
+    table, onsets = buckets.draw_with_onsets(images, context)
+    assert np.array_equal(table.arrivals().image, buckets.draw(images, context).arrivals().image)
+    assert onsets.step.tolist() == np.repeat(steps_with_onsets, CLIENTS).tolist()
+    assert onsets.client.tolist() == list(range(CLIENTS)) * len(steps_with_onsets)
+    at = labels_at(table.arrivals(), client=2)
+    assert [step for step in range(1, 4) if step in at and at[step] != at[step - 1]] == steps_with_onsets
+
+
+def test_the_bucket_of_the_step_after_the_run_is_no_onset() -> None:
+    arrivals = StreamSettings(rounds_per_step=1, retain_rounds=1, test_on="next")
+    context = PopulationContext(arrivals, CLIENTS, 3, False, RandomStreams(0))  # two data steps, and the next
+    buckets = Buckets(BucketsSettings(labels_per_client=3, buckets=3, after="repeat"))
+    onsets = buckets.draw_with_onsets(some_images(6, 8), context)[1]
+    assert onsets.step.tolist() == [1] * CLIENTS

@@ -10,6 +10,10 @@ import pytest
 
 from emulator.arrays import Floats
 from emulator.errors import ConfigurationError
+from emulator.seeding import RandomStreams
+from tests.traces.tiny import some_images
+from traces.draw import StreamSettings
+from traces.drift import PopulationContext
 from traces.drift.label_mix import LabelMix, LabelMixSettings
 
 CLIENTS = 300
@@ -224,3 +228,30 @@ def test_two_events_in_the_same_arrivals_are_refused_with_both_rounds() -> None:
 def test_an_event_before_the_first_round_is_refused(round_: int) -> None:
     with pytest.raises(ValueError, match="greater than or equal to 1"):
         LabelMixSettings.model_validate({"events": [{"round": round_, "share": 0.5}]})
+
+
+def onsets_of(steps: int, static: bool = False, **settings: Any) -> list[list[int]]:
+    """The clients with an onset at each data step from 1 on, of 6 clients and data steps of one round."""
+    arrivals = StreamSettings(rounds_per_step=1, retain_rounds=3, samples_per_step=2)
+    context = PopulationContext(arrivals, 6, steps, static, RandomStreams(0))
+    drift, images = LabelMix(LabelMixSettings.model_validate(settings)), some_images(6)
+    table, onsets = drift.draw_with_onsets(images, context)
+    assert np.array_equal(table.arrivals().label, drift.draw(images, context).arrivals().label)
+    return [onsets.client[onsets.step == step].tolist() for step in range(1, steps)]
+
+
+def test_a_move_is_an_onset_and_so_is_a_mass_event() -> None:
+    everyone = list(range(6))
+    assert onsets_of(4, move_probability=0.0) == [[], [], []]
+    assert onsets_of(4, move_probability=1.0) == [everyone] * 3
+    struck = onsets_of(4, move_probability=0.0, events=[{"round": 2, "share": 0.5, "mixes": 1}])
+    assert [len(clients) for clients in struck] == [0, 3, 0]
+
+
+def test_data_that_is_static_and_the_step_after_the_run_have_no_onset() -> None:
+    assert onsets_of(3, static=True, move_probability=1.0) == [[], []]
+    arrivals = StreamSettings(rounds_per_step=1, retain_rounds=1, test_on="next")
+    context = PopulationContext(arrivals, 2, 3, False, RandomStreams(0))  # two data steps, and the next
+    drift = LabelMix(LabelMixSettings(move_probability=1.0))
+    onsets = drift.draw_with_onsets(some_images(6), context)[1]
+    assert onsets.step.tolist() == [1, 1]

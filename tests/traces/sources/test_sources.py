@@ -578,3 +578,19 @@ def test_every_sources_settings_survive_their_dump() -> None:
         settings = source.Settings.model_validate(needed[name])
         for mode in ("python", "json"):
             assert source.Settings.model_validate(settings.model_dump(mode=mode)) == settings
+
+
+def test_onsets_are_known_of_drifts_and_of_concepts_and_of_static_data_there_are_none() -> None:
+    moving = digits(drift={"kind": "label_mix", "move_probability": 1.0})
+    assert moving.onsets is not None
+    assert moving.onsets.step.tolist() == np.repeat([1, 2, 3], 6).tolist()
+    source = SOURCES.find("digits")
+    divided = source(source.Settings(clients=6, partition="dirichlet"))  # type: ignore[call-arg]
+    for still in (digits(static=True), digits(drift="none"), divided.build(context(20, 0, nowhere))):
+        found = still.onsets
+        assert found is not None
+        assert len(found) == 0
+    swap = {"what": "own_swap", "on": "held", "clients": {"share": 0.5}, "every": 10}
+    swapped = digits(static=True, changes=[swap]).onsets
+    assert swapped is not None
+    assert swapped.step.tolist() == [2, 2, 2]  # of 4 data steps; the event in round 10 is at step 2

@@ -162,3 +162,33 @@ def test_a_folder_without_a_trace_or_a_sweep_is_not_inspected(driftscale: Drifts
     ended = driftscale("traces", "inspect", config)
     assert ended.code == 2
     assert "has a [sweep]" in ended.error
+
+
+def test_onsets_and_mass_events_of_a_drift_are_shown(driftscale: Driftscale, tmp_path: Path) -> None:
+    drift = {"kind": "label_mix", "move_probability": 0, "events": [{"round": 2, "share": 0.75}]}
+    config = write_small(tmp_path, trace={"clients": 4, "drift": drift})
+    event = {"step": 1, "clients": 3, "share": 0.75}
+    assert inspected(driftscale, config)["truth"] == {
+        "concepts": None,
+        "onsets": 3,
+        "clients_with_onset": 3,
+        "mass_events": [event],
+    }
+    printed = lines(driftscale("traces", "inspect", config, "--html", "page.html"))
+    for line in (
+        "onsets, of a client that begins to receive other data 3",
+        "clients with an onset 3",
+        "mass events: onsets of half of the clients or more data step 1 (75 %)",
+    ):
+        assert line in printed
+    page = (tmp_path / "page.html").read_text()
+    assert "<td>data step 1 (75 %)</td>" in page
+    still = write_small(tmp_path, trace={"clients": 4, "drift": "none"})
+    assert "mass events: onsets of half of the clients or more none" in lines(
+        driftscale("traces", "inspect", still)
+    )
+
+
+def test_nothing_is_said_of_onsets_that_are_not_known(driftscale: Driftscale, replayed: Path) -> None:
+    assert set(inspected(driftscale, replayed)["truth"].values()) == {None}
+    assert not any("onset" in line for line in lines(driftscale("traces", "inspect", replayed)))

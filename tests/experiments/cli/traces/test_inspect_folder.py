@@ -80,6 +80,16 @@ def test_a_folder_is_shown_as_its_rows_are(driftscale: Driftscale, folder: Path)
     assert facts["label_shift"]["first_to_last"] == pytest.approx(1)
 
 
+def test_the_onsets_of_a_folder_are_those_of_its_concepts(driftscale: Driftscale, tmp_path: Path) -> None:
+    columns = {"client": list("aabb"), "label": list("xyxy"), "step": [0, 3, 0, 3], "concept": [0, 1, 1, 1]}
+    rows: dict[str, list[Any]] = {**columns, "sample": list(range(4))}
+    write_trace(tmp_path / "u", rows, np.zeros((4, 2), np.uint8), {})
+    truth = inspected(driftscale, "u")["truth"]
+    assert (truth["concepts"], truth["onsets"], truth["clients_with_onset"]) == (2, 1, 1)
+    assert truth["mass_events"] == [{"step": 3, "clients": 1, "share": 0.5}]
+    assert "concepts 2" in lines(driftscale("traces", "inspect", "u"))
+
+
 def test_windows_are_chosen_as_in_the_settings_of_the_source(driftscale: Driftscale, folder: Path) -> None:
     months = inspected(driftscale, "t", "--step-width", "month")
     assert months["windows"] == "month, from 2015-01"

@@ -112,7 +112,7 @@ def test_every_plot_is_drawn_without_an_error_and_without_a_host(tmp_path):
     report = write_report(realistic_directory(tmp_path / "run", seeds=2, rounds=30, clients=40))
     page, console, requests = opened_with_requests(report, tmp_path / "profile")
     assert (console, requests) == ([], set())
-    assert page.announced == page.plots == page.drawings == 10
+    assert page.announced == page.plots == page.drawings == 11
     assert [reference for reference in page.references if not reference.startswith(("data:", "#"))] == []
     assert "@import" not in report.read_text(encoding="utf-8").split("<script")[0]
 
@@ -125,7 +125,7 @@ def test_plots_are_drawn_by_the_folders_file_from_a_disk_and_from_a_web_server(s
         ):
             page, console, requests = opened_with_requests(address, tmp_path / f"profile-{len(loaded)}")
             assert (console, requests) == ([], loaded)
-            assert page.announced == page.plots == page.drawings == 10
+            assert page.announced == page.plots == page.drawings == 11
             assert not page.lacks_plotly
             references = [text for text in page.references if not text.startswith(("data:", "#"))]
             assert references == ["../plotly.min.js"]
@@ -165,7 +165,7 @@ def test_a_report_away_from_its_folder_says_what_it_needs_and_then_stands_alone(
     assert (page.lacks_plotly, page.plots) == (True, 0)
     page, console = opened(write_report(moved), tmp_path / "profile-2")
     assert console == []
-    assert page.announced == page.plots == page.drawings == 10
+    assert page.announced == page.plots == page.drawings == 11
 
 
 def test_a_report_runs_no_script_but_its_own_and_the_folders_file(shared, tmp_path):

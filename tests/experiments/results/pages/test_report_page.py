@@ -32,8 +32,8 @@ def test_the_same_files_give_the_same_bytes(tmp_path):
 
 def test_the_page_states_how_many_plots_it_has(tmp_path):
     page = written(realistic_directory(tmp_path, seeds=2, rounds=20, clients=12))
-    assert '<body data-plots="10">' in page
-    assert body(page).count("Plotly.newPlot(") == 10
+    assert '<body data-plots="11">' in page
+    assert body(page).count("Plotly.newPlot(") == 11
 
 
 def test_names_are_shown_and_never_run(tmp_path):
@@ -124,7 +124,7 @@ def test_every_script_carries_the_nonce_of_the_page_which_nothing_else_allows(tm
     [nonce] = re.findall(r"script-src 'nonce-([0-9a-f]{64})';", page)
     own = page.count(f'<script nonce="{nonce}"')
     assert (
-        own == page.count("</script>") == page.count(f'nonce="{nonce}"') == 10 + (4 if shared_plotly else 3)
+        own == page.count("</script>") == page.count(f'nonce="{nonce}"') == 11 + (4 if shared_plotly else 3)
     )
     assert page.count("script-src") == page.count("Content-Security-Policy") == 1
     directory.experiment_path.write_text(

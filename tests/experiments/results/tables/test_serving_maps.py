@@ -26,6 +26,12 @@ def test_where_tests_are_of_the_steps_own_concept_no_cell_drifts():
     assert shown(run) == [[("1", 0, False), ("1", 0, False)], [("1", 0, False), ("2", 1, False)]]
 
 
+def test_a_cell_drifts_where_tests_have_a_concept_of_their_own():
+    run = a_drifting_run("oracle", 0, [1.0, 1.0], [[4, 4], [4, 9]])
+    run.header["test_concepts"] = [[0, 7], [0, 1]]
+    assert shown(run) == [[("1", 0, False), ("1", 0, True)], [("1", 0, False), ("2", 1, False)]]
+
+
 def test_models_are_numbered_in_order_of_first_appearance_row_by_row():
     run = a_drifting_run("x", 0, [1.0, 1.0], [[7, 3], [0, 7]])
     assert [[model for model, _, _ in row] for row in shown(run)] == [["1", "2"], ["3", "1"]]
