@@ -171,7 +171,35 @@ def write_data(folder: Path) -> None:
 
 
 def draw_trace(draw: random.Random) -> dict[str, Any]:
-    """A trace of one of the sources, by the files of `write_data`."""
+    """A trace of one of the sources, by the files of `write_data`, whose data may change."""
+    trace = draw_source(draw)
+    if "changes" not in trace and draw.random() < CHANGED:
+        trace["changes"] = [draw_change(draw) for _ in range(draw.randint(1, 3))]
+    return trace
+
+
+def draw_change(draw: random.Random) -> dict[str, Any]:
+    """A change that fits most traces, at one of the first data steps."""
+    of_labels = ["xor", "reverse", "permute", {"swap": [[0, 1]]}]
+    of_features = [{"noise": draw.uniform(0.1, 1)}, {"replace": [0, 1]}]
+    what, onset = draw.choice([*of_labels, *of_features]), draw.randint(0, 2)
+    curve = {"from": draw.random(), "to": draw.random(), "over": draw.randint(1, 4)}
+    change: dict[str, Any] = {"what": what, "on": draw.choice(["held", "arrivals"]), "at_step": onset}
+    if draw.random() < 0.5:
+        change["until_step"] = onset + draw.randint(1, 3)
+    if draw.random() < 0.5:
+        change["clients"] = draw.choice([{"share": draw.uniform(0.3, 1)}, {"part": 1, "of": 2}, {"count": 2}])
+    if draw.random() < 0.3:
+        change["samples"] = draw.choice([draw.random(), curve])
+    if draw.random() < 0.3:
+        change["splits"] = [draw.choice(["train", "test"])]
+    if what in of_features and draw.random() < 0.5:
+        change |= {"magnitude": curve, "cumulative": change["on"] == "held" and draw.random() < 0.5}
+    return change
+
+
+def draw_source(draw: random.Random) -> dict[str, Any]:
+    """A trace of one of the sources, by the files of `write_data`, of which only swaps are changes."""
     name = draw.choice(SOURCES.names())
     drawn = {
         "source": name,
