@@ -39,7 +39,7 @@ class SettingFacts:
         default: Its default as a configuration would have it, or `REQUIRED`, or `UNSET`.
         about: Its description.
         kind: The kind of part that it takes, or that its list or table has; None if it takes none.
-        keys: The keys of the table that it takes, or of each table in its list; empty if it takes none.
+        keys: The keys of the tables that it takes, or of those in its list; empty if it takes none.
     """
 
     type: str
@@ -86,7 +86,7 @@ def _facts(field: FieldInfo, about: str) -> SettingFacts:
         default_text(field),
         about,
         next(map(_name_of, _choices(field.annotation, field.metadata)), None),
-        setting_facts(tables[0]) if tables else None,
+        {key: facts for table in tables for key, facts in setting_facts(table).items()} or None,
     )
 
 
@@ -189,7 +189,7 @@ def _either(kinds: Sequence[_Kind]) -> _Kind:
     words = [kind.one for kind in kinds]
     several = [kind.several for kind in kinds]
     bounds = dict.fromkeys(kind.bounds for kind in kinds if kind.bounds)
-    return _Kind(" or ".join(words), " or ".join(several), "; ".join(bounds))
+    return _Kind(" or ".join(dict.fromkeys(words)), " or ".join(dict.fromkeys(several)), "; ".join(bounds))
 
 
 def _one_of(choices: Sequence[str]) -> _Kind:

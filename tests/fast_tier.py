@@ -602,10 +602,6 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_the_pixels_of_a_digit_are_of_its_label",
     ),
     "tests/traces/tables/test_even_and_sorted.py": (),
-    "tests/traces/test_changes.py": (
-        "test_a_concept_is_a_composed_permutation_whichever_swaps_led_to_it",
-        "test_the_digest_knows_the_swaps_and_reference_rows_have_the_labels_of_step_0",
-    ),
     "tests/traces/test_draw.py": ("test_the_memory_of_a_mapped_trace_does_not_grow_with_its_length",),
     "tests/traces/test_idx.py": (
         "test_a_file_that_unpacks_to_more_than_its_header_states_is_not_unpacked",

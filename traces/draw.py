@@ -17,7 +17,7 @@ from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS, STEPS_AHEAD, TestOn, num_noise_starts
 from traces.changes.settings import ChangingSettings
 from traces.images import ImageSet
-from traces.rows import CHUNK_ROWS
+from traces.tables.base import CHUNK_ROWS
 from traces.tables.even import Block, EvenTable
 from traces.trace import Trace
 

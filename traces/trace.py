@@ -21,9 +21,8 @@ from emulator.ports import Split
 from emulator.seeding import RandomStreams
 from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, STEPS_AHEAD, Arrivals, TestOn
 from traces.onsets import Onsets, merged, newest, of_changes, of_concepts
-from traces.rows import CHUNK_ROWS, chunks_of_ranges, rows_of_ranges
 from traces.samples import NoisyImages, SamplePool
-from traces.tables.base import Table
+from traces.tables.base import CHUNK_ROWS, Table, chunks_of_ranges, rows_of_ranges
 from traces.tables.flipped_labels import FlippedLabels
 
 if TYPE_CHECKING:

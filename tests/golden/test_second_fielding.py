@@ -32,6 +32,7 @@ from tests.fakes import FakeAvailability, MemoryLog, a_fleet
 from tests.golden.second_fielding import Outcome, SecondFielding
 from traces.arrivals import DTYPES, Arrivals, num_noise_starts
 from traces.images import ImageSet
+from traces.tables.changed import ChangedRows, ChangedTable
 from traces.tables.sorted import SortedTable
 from traces.trace import Trace
 
@@ -93,6 +94,26 @@ def held_labels(steps: Sequence[str], alike: bool) -> np.ndarray:
     return labels
 
 
+def replacing(arrivals: Arrivals) -> ChangedTable:
+    """The table of `arrivals`, of which those after step 0 are sent anew: they replace all that was held."""
+    at_start = SortedTable(arrivals.take(np.flatnonzero(arrivals.arrival == 0)), CLIENTS, None)
+    later = np.flatnonzero(arrivals.arrival > 0)
+    later = later[np.lexsort((arrivals.arrival[later], arrivals.client[later]))]
+    rows = arrivals.take(later)
+    slots, first, number = np.unique(rows.client * 2, return_index=True, return_inverse=True)
+    changed = ChangedRows(
+        slots=slots,
+        since=rows.arrival[first],
+        number=number,
+        arrival=rows.arrival,
+        born=np.zeros_like(rows.arrival),
+        label=rows.label,
+        image=rows.image,
+        noise_start=rows.noise_start,
+    )
+    return ChangedTable(at_start, changed, None)
+
+
 def a_trace(labels: np.ndarray) -> tuple[Trace, np.ndarray]:
     """A trace in which arrivals replace all that a client held, and (steps, N) whose data arrive when.
 
@@ -123,12 +144,11 @@ def a_trace(labels: np.ndarray) -> tuple[Trace, np.ndarray]:
     arrivals = Arrivals(**{name: column.astype(DTYPES[name]) for name, column in columns.items()})
     trace = Trace(
         images,
-        SortedTable(arrivals, CLIENTS, None),
+        replacing(arrivals),
         retain_steps=len(labels),
         rounds_per_step=ROUNDS_PER_STEP,
         noise=0.05,
         generator=rng,
-        replaces=True,
     )
     return trace, arrives
 

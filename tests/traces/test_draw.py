@@ -17,7 +17,7 @@ from tests.traces.tiny import some_images
 from traces.arrivals import DTYPES, SPLITS, Arrivals, num_noise_starts
 from traces.draw import MAX_SAMPLES, StreamSettings, draw_trace, num_windows, refuse_oversize
 from traces.images import ImageSet
-from traces.rows import CHUNK_ROWS
+from traces.tables.base import CHUNK_ROWS
 from traces.tables.columns import MAPPED_FROM_BYTES
 from traces.trace import Trace, TraceStream
 

@@ -27,7 +27,7 @@ from traces.changes.rows import (
     differing_rows,
     is_on,
 )
-from traces.changes.settings import Change
+from traces.changes.settings import Change, Swap
 from traces.changes.spans import Run, draw_spans
 from traces.draw import refuse_oversize_in_memory
 from traces.tables.base import TRAIN, Table
@@ -97,9 +97,9 @@ def refuse_pairs(changes: Sequence[Change]) -> None:
         swaps = first.is_own_swap or second.is_own_swap
         if swaps and first.changes_labels and second.changes_labels:
             raise ConfigurationError(
-                f"trace.changes.{one} ({first.name}) and trace.changes.{other} ({second.name}) cannot both "
-                f"apply: own_swap draws from the labels that a client holds, and the other one changes "
-                f"these; leave out one"
+                f"trace.changes.{one} ({first.names[0]}) and trace.changes.{other} ({second.names[0]}) "
+                f"cannot both apply: own_swap draws from the labels that a client holds, and the other one "
+                f"changes these; leave out one"
             )
 
 
@@ -107,18 +107,28 @@ def _drawn(
     change: Change, key: str, number: int, trace: Trace, run: Run, times: Times
 ) -> tuple[Applied, Ints | None]:
     """A change with its spans, and (values of spans, num_labels) what labels become; None for features."""
-    for operation in change.what:
-        if not operation.changes_labels:
-            refuse_unfit_features(operation, trace.sample_shape, key)
     if change.is_own_swap:
         static = trace.table.last_step <= 0 and times.retain[TRAIN] >= times.steps
         swaps = own_swaps(change, key, run, trace.table, times.retain[TRAIN], trace.num_labels, static=static)
         return Applied(change, key, swaps.spans), swaps.maps
     spans = draw_spans(change, key, run)
-    if not change.changes_labels:
-        return Applied(change, key, spans), None
-    maps = [label_map(operation, trace.num_labels, key, run.streams, number) for operation in change.what]
-    return Applied(change, key, spans), np.array(maps)
+    if change.changes_labels:
+        return Applied(change, key, spans), _label_maps(change, key, number, trace, run)
+    for operation in change.what:
+        assert not isinstance(operation, str | Swap), "it changes features"
+        refuse_unfit_features(operation, trace.sample_shape, key)
+    return Applied(change, key, spans), None
+
+
+def _label_maps(change: Change, key: str, number: int, trace: Trace, run: Run) -> Ints:
+    """(operations, num_labels) what the operations of a change of labels make of each label."""
+    if not (change.magnitude.is_constant and change.magnitude.start == 1):
+        raise ConfigurationError(
+            f"{key}.magnitude: {change.names[0]} changes labels, which has no magnitude; leave it out"
+        )
+    operations = [operation for operation in change.what if isinstance(operation, str | Swap)]
+    maps = [label_map(operation, trace.num_labels, key, run.streams, number) for operation in operations]
+    return np.array(maps)
 
 
 def _applied(
@@ -163,8 +173,8 @@ def _reached(change: Applied, rows: Differing, times: Times) -> Reached:
     some = span >= 0
     if not some.any():
         raise ConfigurationError(
-            f"{change.key}: {change.change.name} changes no sample: of its clients and splits, none is held "
-            f"or arrives while it is on"
+            f"{change.key}: {', '.join(change.change.names)} changes no sample: of its clients and splits, "
+            f"none is held or arrives while it is on"
         )
     at = rows.carried(change.change, times)
     value, start = change.spans.value[span], change.spans.start[span]
@@ -199,7 +209,9 @@ def _chained(
     first = len(features.entries)
     for step in range(last + 1):
         start = int(starts[step if change.cumulative else 0])
-        features.entries += [Entry(operation, float(magnitude[step]), start) for operation in change.what]
+        for operation in change.what:
+            assert not isinstance(operation, str | Swap), "it changes features"
+            features.entries.append(Entry(operation, float(magnitude[step]), start))
     if not change.cumulative:
         level = np.minimum(reached.elapsed, last)
         some = reached.some & (magnitude[level] > 0) & _chosen(change, samples, level, times, number)

@@ -10,6 +10,7 @@ import numpy as np
 from emulator.arrays import Bools, Ints
 from traces.arrivals import SPLITS
 from traces.changes.rows import Applied, Times
+from traces.changes.settings import Change
 
 
 class Truth(NamedTuple):
@@ -76,13 +77,13 @@ def _codes(applied: Sequence[Applied], split: int, rows: int, num_clients: int) 
         if SPLITS[split] in change.splits:
             for start, stop in np.unique(np.stack([spans.start, spans.stop]), axis=1).T.tolist():
                 some = (spans.start == start) & (spans.stop == stop)
-                codes[start:stop, spans.client[some]] += _digit(change.what[0].name, spans.value[some])
+                codes[start:stop, spans.client[some]] += _digits(change, spans.value[some])
     return codes
 
 
-def _digit(name: str, value: Ints) -> Ints:
-    """(n,) the digit of a span in a code: 0 is no change, which swaps can come back to."""
-    return value if name == "own_swap" else value + 1
+def _digits(change: Change, value: Ints) -> Ints:
+    """(n,) the digits of spans in a code: 0 is no change, which swaps can come back to."""
+    return value if change.is_own_swap else value + 1
 
 
 def _carried(codes: Ints, received: Bools) -> Ints:

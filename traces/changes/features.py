@@ -15,14 +15,14 @@ from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
 from emulator.seeding import RandomStreams
 from traces.arrivals import NOISE_NUMBERS
-from traces.changes.settings import Operation
+from traces.changes.settings import Noise, OfFeatures, Replace, Rotate
 
 
 @dataclass(frozen=True)
 class Entry:
     """An operation with its magnitude, and where in the tables of random numbers its own begin."""
 
-    operation: Operation
+    operation: OfFeatures
     magnitude: float
     start: int
 
@@ -84,17 +84,21 @@ class FeatureChanges:
 
     def _changed(self, features: Floats32, entry: Entry, sample: Ints) -> Floats32:
         """(n, *shape) the features after one operation."""
-        operation, magnitude = entry.operation, np.float32(entry.magnitude)
-        if operation.rotate is not None:
-            return rotated(features, operation.rotate * entry.magnitude)
-        table = self.normal if operation.noise is not None else self.uniform
+        match entry.operation:
+            case Rotate(rotate=degrees):
+                return rotated(features, degrees * entry.magnitude)
+            case Noise(noise=deviation):
+                drawn = self._drawn(self.normal, entry, sample)
+                return np.asarray(features + np.float32(entry.magnitude * deviation) * drawn)
+            case Replace(replace=(low, high)):
+                drawn = self._drawn(self.uniform, entry, sample)
+                new = np.float32(low) + np.float32(high - low) * drawn
+                return np.asarray(features + np.float32(entry.magnitude) * (new - features))
+
+    def _drawn(self, table: Floats32, entry: Entry, sample: Ints) -> Floats32:
+        """(n, *shape) each sample's own stretch of a table of random numbers, for one entry."""
         windows = np.lib.stride_tricks.sliding_window_view(table, prod(self.shape))
-        drawn = windows[(sample + entry.start) % len(windows)].reshape(features.shape)
-        if operation.noise is not None:
-            return np.asarray(features + magnitude * np.float32(operation.noise) * drawn)
-        assert operation.replace is not None
-        low, high = (np.float32(limit) for limit in operation.replace)
-        return np.asarray(features + magnitude * (low + (high - low) * drawn - features))
+        return windows[(sample + entry.start) % len(windows)].reshape(len(sample), *self.shape)
 
 
 def no_changes(shape: tuple[int, ...], normal: Floats32, streams: RandomStreams) -> FeatureChanges:
@@ -103,9 +107,9 @@ def no_changes(shape: tuple[int, ...], normal: Floats32, streams: RandomStreams)
     return FeatureChanges(shape, normal, uniform)
 
 
-def refuse_unfit_features(operation: Operation, shape: tuple[int, ...], key: str) -> None:
+def refuse_unfit_features(operation: OfFeatures, shape: tuple[int, ...], key: str) -> None:
     """ConfigurationError if samples of that shape cannot be changed so."""
-    if operation.rotate is not None and (len(shape) not in (2, 3) or min(shape[-2:]) < 2):
+    if isinstance(operation, Rotate) and (len(shape) not in (2, 3) or min(shape[-2:]) < 2):
         raise ConfigurationError(
             f"{key}: rotate turns images, of shape (height, width) or (channels, height, width); the samples "
             f"here have shape {shape}"

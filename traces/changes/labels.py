@@ -10,26 +10,30 @@ from emulator.arrays import Bools, Ints
 from emulator.errors import ConfigurationError
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
-from traces.changes.settings import Change, Operation
+from traces.changes.settings import Change, Relabelling, Swap, operation_name
 from traces.changes.spans import NEVER, Run, Spans, drawn_clients, events_of, onset_and_end, spans_of
-from traces.rows import rows_of_ranges
-from traces.tables.base import Table
+from traces.tables.base import Table, rows_of_ranges
 
 
-def label_map(operation: Operation, num_labels: int, key: str, streams: RandomStreams, number: int) -> Ints:
+def label_map(
+    operation: Relabelling | Swap, num_labels: int, key: str, streams: RandomStreams, number: int
+) -> Ints:
     """(num_labels,) what an operation makes of each label; `number` keys the draw of a permutation.
 
     Raises:
         ConfigurationError: it does not fit the labels.
 
-    >>> [label_map(Operation.model_validate(what), 5, "", RandomStreams(0), 0).tolist() for what in ("xor",
-    "reverse")] [[1, 0, 3, 2, 4], [4, 3, 2, 1, 0]] >>> label_map(Operation.model_validate({"swap": [[3, 1]]}),
-    5, "", RandomStreams(0), 0).tolist() [0, 3, 2, 1, 4]
+    >>> [label_map(word, 5, "", RandomStreams(0), 0).tolist() for word in ("xor", "reverse")]
+    [[1, 0, 3, 2, 4], [4, 3, 2, 1, 0]]
+    >>> label_map(Swap(swap=((3, 1),)), 5, "", RandomStreams(0), 0).tolist()
+    [0, 3, 2, 1, 4]
     """
     labels = np.arange(num_labels)
     if num_labels < 2:
-        raise ConfigurationError(f"{key}: {operation.name} needs two labels, and the trace has {num_labels}")
-    if operation.swap is not None:
+        raise ConfigurationError(
+            f"{key}: {operation_name(operation)} needs two labels, and the trace has {num_labels}"
+        )
+    if isinstance(operation, Swap):
         for pair in operation.swap:
             if max(pair) >= num_labels:
                 raise ConfigurationError(
@@ -37,9 +41,9 @@ def label_map(operation: Operation, num_labels: int, key: str, streams: RandomSt
                 )
             labels[list(pair)] = pair[::-1]
         return labels
-    if operation.relabel == "reverse":
+    if operation == "reverse":
         return labels[::-1].copy()
-    if operation.relabel == "permute":
+    if operation == "permute":
         return streams.generator("permuted labels", number).permutation(num_labels)
     # FLASH: y XOR 1; with an odd number of labels the last one stays.
     return np.where(labels ^ 1 < num_labels, labels ^ 1, labels)

@@ -11,8 +11,7 @@ from emulator.arrays import NO_IDS, Bools, Ints
 from traces.arrivals import SPLITS
 from traces.changes.settings import Change, Curve
 from traces.changes.spans import NEVER, Spans, steps_of_spans
-from traces.rows import rows_of_ranges
-from traces.tables.base import Table
+from traces.tables.base import Table, rows_of_ranges
 
 
 class Applied(NamedTuple):

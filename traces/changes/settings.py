@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     BeforeValidator,
+    Discriminator,
     Field,
     SerializerFunctionWrapHandler,
+    Tag,
     field_validator,
     model_serializer,
     model_validator,
 )
 
-from emulator.arrays import Ints
-from emulator.numbers import LARGEST, Count, CountOrZero, Factor, Number, PositiveFactor, PositiveShare, Share
+from emulator.numbers import Count, CountOrZero, Number, PositiveShare, Share
 from emulator.plugins import Settings, alone_is_a_list
-from traces.patterns import SEEDED, named_pattern, read_pattern
 
 Label = Annotated[int, Number(ge=0, le=32767)]
-Value = Annotated[float, Number(ge=-LARGEST, le=LARGEST)]
-
-RELABELLINGS = ("own_swap", "permute", "reverse", "xor")
-"""Operations on labels that are named by a word alone."""
+Value = Annotated[float, Number(ge=-1e6, le=1e6)]
+Deviation = Annotated[float, Number(gt=0, le=1e6)]
+Level = Annotated[float, Number(ge=0, le=1000)]
 
 WHO = ("share", "part", "count", "names")
 STARTS = ("at_round", "at_step", "at_share")
 ENDS = ("until_round", "until_step", "until_share")
+
+
+def _as_text(name: Any) -> Any:
+    """The number of a client as its name."""
+    return str(name) if isinstance(name, int) and not isinstance(name, bool) else name
+
+
+Name = Annotated[str, BeforeValidator(_as_text)]
 
 
 class ChangedClients(Settings):
@@ -44,7 +51,7 @@ class ChangedClients(Settings):
     part: Count | None = Field(None, description="which of `of` disjoint parts of the clients, from 1 on")
     of: Count | None = Field(None, description="into how many parts the clients are cut", examples=[3])
     count: Count | None = Field(None, description="number of clients that change")
-    names: tuple[str | CountOrZero, ...] | None = Field(
+    names: tuple[Name, ...] | None = Field(
         None,
         min_length=1,
         description="the clients by name, as a trace folder has them, or by number",
@@ -54,11 +61,8 @@ class ChangedClients(Settings):
     @model_validator(mode="after")
     def _says_who_once(self) -> ChangedClients:
         given = [key for key in WHO if getattr(self, key) is not None]
-        if len(given) != 1:
-            found = " and ".join(given) or "none of them"
-            raise ValueError(f"must have one of {', '.join(WHO)}, and has {found}")
-        if (self.part is None) != (self.of is None):
-            raise ValueError("part and of belong together: { part = 2, of = 3 } is the second of three parts")
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)}: only one of {', '.join(WHO)} may be given")
         if self.part is not None and self.of is not None and self.part > self.of:
             raise ValueError(f"part = {self.part}: must be at most of = {self.of}")
         return self
@@ -72,89 +76,102 @@ class ChangedClients(Settings):
         return kept
 
 
-class Operation(Settings):
-    """What is done to labels or to features: one operation, a word alone or a table with one key."""
+class Swap(Settings):
+    """Pairs of labels that change places."""
 
-    relabel: Literal["own_swap", "permute", "reverse", "xor"] | None = Field(
-        None,
-        description="own_swap: each client swaps two of its own labels; permute: one random permutation; "
-        "reverse: y becomes num_labels - 1 - y; xor: 0 and 1 swap, 2 and 3, and so on; a bare word will do",
+    swap: tuple[tuple[Label, Label], ...] = Field(
+        json_schema_extra={"minItems": 1},
+        description="pairs of labels that change places",
+        examples=[((3, 8), (5, 6))],
     )
-    swap: tuple[tuple[Label, Label], ...] | None = Field(
-        None, min_length=1, description="pairs of labels that change places", examples=[((3, 8), (5, 6))]
-    )
-    rotate: Annotated[float, Number(ge=-360, le=360)] | None = Field(
-        None, description="images are turned by so many degrees, counter-clockwise", examples=[30.0]
-    )
-    noise: PositiveFactor | None = Field(
-        None, description="standard deviation of normal noise that is added to each feature", examples=[0.5]
-    )
-    replace: tuple[Value, Value] | None = Field(
-        None,
-        description="features are replaced by uniform numbers between these two",
-        examples=[(10.0, 1000.0)],
-    )
-
-    of_labels: ClassVar[tuple[str, ...]] = ("relabel", "swap")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _is_an_operation(cls, values: Any) -> Any:
-        choices = ", ".join(
-            [*RELABELLINGS, *(f"{{ {key} = ... }}" for key in cls.model_fields if key != "relabel")]
-        )
-        if isinstance(values, str):
-            if values not in RELABELLINGS:
-                raise ValueError(f"no such operation; choices: {choices}")
-            return {"relabel": values}
-        if isinstance(values, Mapping) and len([key for key in values if values[key] is not None]) != 1:
-            raise ValueError(f"an operation is a word, or a table with one key; choices: {choices}")
-        return values
 
     @field_validator("swap")
     @classmethod
-    def _swaps_two_labels(
-        cls, swap: tuple[tuple[int, int], ...] | None
-    ) -> tuple[tuple[int, int], ...] | None:
-        named = [label for pair in swap or () for label in pair]
+    def _swaps_two_labels(cls, swap: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+        named = [label for pair in swap for label in pair]
         for label in named:
             if named.count(label) > 1:
                 raise ValueError(
-                    f"{[list(pair) for pair in swap or ()]}: has label {label} twice; a label changes places "
-                    f"with one other label"
+                    f"{[list(pair) for pair in swap]}: has label {label} twice; a label changes places with "
+                    f"one other label"
                 )
+        if not swap:
+            raise ValueError("must have a pair of labels, such as [[3, 8]]")
         return swap
+
+
+class Rotate(Settings):
+    """A turn of images."""
+
+    rotate: Annotated[float, Number(ge=-360, le=360)] = Field(
+        description="images are turned by so many degrees, counter-clockwise", examples=[30.0]
+    )
+
+
+class Noise(Settings):
+    """Noise that is added to features."""
+
+    noise: Deviation = Field(
+        description="standard deviation of normal noise that is added to each feature", examples=[0.5]
+    )
+
+
+class Replace(Settings):
+    """Features that are replaced."""
+
+    replace: tuple[Value, Value] = Field(
+        description="features are replaced by uniform numbers between these two", examples=[(10.0, 1000.0)]
+    )
 
     @field_validator("replace")
     @classmethod
-    def _low_before_high(cls, limits: tuple[float, float] | None) -> tuple[float, float] | None:
-        if limits is not None and limits[0] > limits[1]:
+    def _low_before_high(cls, limits: tuple[float, float]) -> tuple[float, float]:
+        if limits[0] > limits[1]:
             raise ValueError(f"{list(limits)}: must be [low, high], with low at most high")
         return limits
 
-    @model_serializer(mode="wrap")
-    def _as_written(self, handler: SerializerFunctionWrapHandler) -> Any:
-        written = {key: value for key, value in handler(self).items() if value is not None}
-        return written.get("relabel", written)
 
-    @property
-    def name(self) -> str:
-        """The word that names the operation, such as "xor" or "rotate"."""
-        if self.relabel is not None:
-            return self.relabel
-        return next(key for key in type(self).model_fields if getattr(self, key) is not None)
+Relabelling = Literal["xor", "reverse", "permute", "own_swap"]
+"""Operations on labels that a word alone names."""
 
-    @property
-    def changes_labels(self) -> bool:
-        """Whether it changes labels; otherwise, features."""
-        return self.relabel is not None or self.swap is not None
+OfFeatures = Rotate | Noise | Replace
+
+OF_LABELS = (*get_args(Relabelling), "swap")
+OPERATIONS: Mapping[str, str] = dict.fromkeys(get_args(Relabelling), "word") | {
+    key: key for key in ("swap", "rotate", "noise", "replace")
+}
+"""The names of all operations, and the tag of the type of each."""
+
+
+def operation_name(operation: Any) -> str:
+    """The word or key that names an operation, or an entry that is to become one; empty if it has none."""
+    if isinstance(operation, str):
+        return operation
+    keys = list(operation) if isinstance(operation, Mapping) else list(getattr(operation, "__dict__", ()))
+    return str(keys[0]) if len(keys) == 1 else ""
+
+
+Operation = Annotated[
+    Annotated[Relabelling, Tag("word")]
+    | Annotated[Swap, Tag("swap")]
+    | Annotated[Rotate, Tag("rotate")]
+    | Annotated[Noise, Tag("noise")]
+    | Annotated[Replace, Tag("replace")],
+    Discriminator(
+        lambda operation: OPERATIONS.get(operation_name(operation)),
+        custom_error_type="no_such_operation",
+        custom_error_message="no such operation; must be one of "
+        + ", ".join(get_args(Relabelling))
+        + ", or a table with one key: swap, rotate, noise or replace",
+    ),
+]
 
 
 class Curve(Settings):
     """A number that is constant, or moves evenly from one value to another over some rounds."""
 
-    start: Factor = Field(alias="from", description="the value at the onset")
-    end: Factor = Field(alias="to", description="the value `over` rounds after the onset, and from then on")
+    start: Level = Field(alias="from", description="the value at the onset")
+    end: Level = Field(alias="to", description="the value `over` rounds after the onset, and from then on")
     over: CountOrZero = Field(description="rounds from the one value to the other; data steps change it")
 
     @model_validator(mode="before")
@@ -186,6 +203,7 @@ class Change(Settings):
     """A change: what becomes of whose data, and when."""
 
     what: Annotated[tuple[Operation, ...], BeforeValidator(alone_is_a_list)] = Field(
+        json_schema_extra={"minItems": 1},
         description="labels: 'xor', 'reverse', 'permute', 'own_swap' or { swap = [[3, 8]] }; features: "
         "{ rotate = 30 }, { noise = 0.5 } or { replace = [0, 1] }; with a pattern, a list of them",
     )
@@ -254,10 +272,6 @@ class Change(Settings):
             self._refuse_beside_a_pattern()
         elif self.is_own_swap:
             self._refuse_unfit_own_swap()
-        elif self.onset_key is None:
-            raise ValueError(f"must say when: one of {', '.join(STARTS)}, or a pattern")
-        if self.staggered is not None and self.every is None:
-            raise ValueError("staggered: needs every, the rounds from one share of the clients to the next")
         if self.samples.start > 1 or self.samples.end > 1:
             raise ValueError("samples: must be a share, from 0 to 1")
         return self
@@ -280,18 +294,12 @@ class Change(Settings):
             raise ValueError(
                 "what: a list needs a pattern, whose digits choose from it; give each its own change"
             )
-        has_labels = any(operation.changes_labels for operation in self.what)
-        if has_labels and not all(operation.changes_labels for operation in self.what):
-            raise ValueError(
-                "what: a list has changes of labels or of features, not both; make two changes of it"
-            )
-        if has_labels and not (self.magnitude.is_constant and self.magnitude.start == 1):
-            raise ValueError(
-                f"magnitude: {self.what[0].name} changes labels, which has no magnitude; leave it out"
-            )
+        of_labels = [name in OF_LABELS for name in self.names]
+        if any(of_labels) and not all(of_labels):
+            raise ValueError("what: a list has changes of labels or of features, not both; make two changes")
         if not self.cumulative:
             return
-        if has_labels or self.on != "held":
+        if any(of_labels) or self.on != "held":
             raise ValueError("cumulative: is for changes of features of held data; leave it out")
         if self.samples.is_constant and self.magnitude.is_constant:
             raise ValueError(
@@ -303,15 +311,10 @@ class Change(Settings):
         given = [key for key in keys if getattr(self, key) is not None]
         if given:
             raise ValueError(f"pattern cannot be combined with {', '.join(given)}: it says who changes when")
-        if any(operation.name == "own_swap" for operation in self.what):
+        if "own_swap" in self.names:
             raise ValueError("pattern cannot be combined with own_swap, which draws two labels at each event")
         if not (self.samples.is_constant and self.magnitude.is_constant):
             raise ValueError("pattern cannot be combined with a curve { from, to, over }; give a number")
-        if isinstance(self.pattern, str) and self.pattern == SEEDED:
-            return
-        highest = int(self.matrix(0).max())
-        if highest > len(self.what):
-            raise ValueError(f"pattern has digit {highest}, and what has {len(self.what)} entries")
 
     def _refuse_unfit_own_swap(self) -> None:
         if self.on != "held":
@@ -328,13 +331,17 @@ class Change(Settings):
     @field_validator("pattern", mode="before")
     @classmethod
     def _is_a_pattern(cls, pattern: Any) -> Any:
+        if pattern is None:
+            return None
+        from traces.patterns import SEEDED, named_pattern, read_pattern  # which few configurations need
+
         if isinstance(pattern, str):
             if pattern != SEEDED:
                 named_pattern(pattern)
-        elif pattern is not None:
-            if not isinstance(pattern, list | tuple):
-                raise ValueError("must be the name of a pattern, or a list of rows of digits")
+        elif isinstance(pattern, list | tuple):
             read_pattern(pattern)
+        else:
+            raise ValueError("must be the name of a pattern, or a list of rows of digits")
         return pattern
 
     @model_serializer(mode="wrap")
@@ -356,26 +363,19 @@ class Change(Settings):
         return next((key for key in ENDS if getattr(self, key) is not None), None)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of what it does, such as "xor" or "rotate"; most changes do one thing."""
+        return tuple(map(operation_name, self.what))
+
+    @property
     def is_own_swap(self) -> bool:
         """Whether clients swap two of their own labels, which are drawn at each event."""
-        return self.what[0].name == "own_swap"
+        return self.names[0] == "own_swap"
 
     @property
     def changes_labels(self) -> bool:
-        """Whether some of its operations change labels."""
-        return any(operation.changes_labels for operation in self.what)
-
-    @property
-    def name(self) -> str:
-        """The words that name what it does, such as "xor" or "rotate"."""
-        return ", ".join(operation.name for operation in self.what)
-
-    def matrix(self, seed: int) -> Ints:
-        """(steps + 1, clients) the digits of its pattern in a run of that seed."""
-        assert self.pattern is not None, "it has a pattern"
-        if not isinstance(self.pattern, str):
-            return read_pattern(self.pattern)
-        return named_pattern(f"{SEEDED}{seed}" if self.pattern == SEEDED else self.pattern)
+        """Whether it changes labels; otherwise, features."""
+        return self.names[0] in OF_LABELS
 
 
 class ChangingSettings(Settings):

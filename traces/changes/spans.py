@@ -11,7 +11,7 @@ from emulator.arrays import Bools, Ints
 from emulator.errors import ConfigurationError
 from emulator.seeding import RandomStreams
 from traces.changes.settings import Change, ChangedClients
-from traces.patterns import NUM_SEEDED, SEEDED
+from traces.patterns import NUM_SEEDED, SEEDED, named_pattern, read_pattern
 
 NEVER = 2**31 - 1
 """The end of a span that has none: a data step after every other."""
@@ -85,6 +85,11 @@ def draw_spans(change: Change, key: str, run: Run) -> Spans:
     """
     if change.pattern is not None:
         return _of_pattern(change, key, run)
+    if change.staggered is not None and change.every is None:
+        raise ConfigurationError(
+            f"{key}: staggered = {change.staggered}: needs every, the rounds from one share of the clients "
+            f"to the next"
+        )
     onset, end = onset_and_end(change, key, run)
     if change.staggered is not None:
         return _staggered(change, key, run, onset, end)
@@ -95,14 +100,18 @@ def draw_spans(change: Change, key: str, run: Run) -> Spans:
 
 
 def onset_and_end(change: Change, key: str, run: Run) -> tuple[int, int]:
-    """The data steps of the onset and of the end, NEVER if it has none; an own_swap begins at its `every`.
+    """The data steps of the onset and of the end, NEVER if it has none.
+
+    Without a key it begins at the start, or an own_swap at its first `every`.
 
     Raises:
         ConfigurationError: a round is within a data step, the onset is beyond the run, or the end before it.
     """
-    onset = _step(change, change.onset_key or "every", key, run)
+    begins = change.onset_key or ("every" if change.is_own_swap else None)
+    onset = 0 if begins is None else _step(change, begins, key, run)
     end = NEVER if change.end_key is None else _step(change, change.end_key, key, run)
-    _refuse_beyond(change, key, run, change.onset_key or "every", onset, "it would begin")
+    if begins is not None:
+        _refuse_beyond(change, key, run, begins, onset, "it would begin")
     if end <= onset:
         raise ConfigurationError(
             f"{key}: {change.end_key} = {getattr(change, str(change.end_key))} is data step {end}; must be "
@@ -136,9 +145,12 @@ def drawn_clients(clients: ChangedClients | None, key: str, run: Run, event: int
     elif clients.count is not None:
         last = clients.count
         rule = f"clients.count = {last}: there are {run.num_clients} clients"
+    elif clients.part is None or clients.of is None:
+        raise ConfigurationError(
+            f"{key}: clients: must have one of share, count, names, or part and of: {{ part = 2, of = 3 }} "
+            f"is the second of three parts"
+        )
     else:
-        assert clients.part is not None
-        assert clients.of is not None
         first, last = (
             (number * run.num_clients) // clients.of for number in (clients.part - 1, clients.part)
         )
@@ -216,12 +228,7 @@ def _of_pattern(change: Change, key: str, run: Run) -> Spans:
 
     Raises ConfigurationError if the rows or columns do not fit the run.
     """
-    if change.pattern == SEEDED and run.streams.seed >= NUM_SEEDED:
-        raise ConfigurationError(
-            f'{key}: pattern "{SEEDED}" stands for {SEEDED} and the run\'s seed, and there are {SEEDED}0 to '
-            f"{SEEDED}{NUM_SEEDED - 1}; seed {run.streams.seed} has none"
-        )
-    digits = change.matrix(run.streams.seed)
+    digits = _digits(change.pattern, key, run.streams.seed)
     rows, columns = digits.shape
     if columns != run.num_clients:
         raise ConfigurationError(f"{key}: pattern has {columns} clients, and the trace {run.num_clients}")
@@ -250,7 +257,20 @@ def _of_pattern(change: Change, key: str, run: Run) -> Spans:
     return spans_of(client[some], start[some], stop[some], value[some])
 
 
-def _named(names: Sequence[str | int], key: str, run: Run) -> Ints:
+def _digits(pattern: str | tuple[str, ...] | None, key: str, seed: int) -> Ints:
+    """(steps + 1, clients) the digits of a pattern in a run of that seed; ConfigurationError without one."""
+    assert pattern is not None, "it has a pattern"
+    if not isinstance(pattern, str):
+        return read_pattern(pattern)
+    if pattern == SEEDED and seed >= NUM_SEEDED:
+        raise ConfigurationError(
+            f'{key}: pattern "{SEEDED}" stands for {SEEDED} and the run\'s seed, and there are {SEEDED}0 to '
+            f"{SEEDED}{NUM_SEEDED - 1}; seed {seed} has none"
+        )
+    return named_pattern(f"{SEEDED}{seed}" if pattern == SEEDED else pattern)
+
+
+def _named(names: Sequence[str], key: str, run: Run) -> Ints:
     """The clients of these names, or of these numbers, if the clients have no names; ascending.
 
     Raises ConfigurationError for the first that there is not.
@@ -258,12 +278,12 @@ def _named(names: Sequence[str | int], key: str, run: Run) -> Ints:
     known = run.names or range(run.num_clients)
     place = {str(name): client for client, name in enumerate(known)}
     for name in names:
-        if str(name) not in place:
+        if name not in place:
             shown = ", ".join(map(str, known[:10])) + (", ..." if len(known) > 10 else "")
             raise ConfigurationError(
                 f"{key}: clients.names: there is no client {name!r}; there are {len(known)}: {shown}"
             )
-    return np.unique([place[str(name)] for name in names])
+    return np.unique([place[name] for name in names])
 
 
 def _step(change: Change, name: str, key: str, run: Run) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 
 from emulator.arrays import Bools, Floats, Ints
 from traces.inspection.observations import Observations
-from traces.rows import CHUNK_ROWS
+from traces.tables.base import CHUNK_ROWS
 
 
 @dataclass(frozen=True)

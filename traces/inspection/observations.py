@@ -11,7 +11,7 @@ import numpy as np
 from emulator.arrays import Floats, Ints
 from emulator.ports import Split
 from traces.arrivals import SPLITS
-from traces.rows import CHUNK_ROWS
+from traces.tables.base import CHUNK_ROWS
 
 if TYPE_CHECKING:
     from traces.trace import Trace

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +46,29 @@ class TraceSource(Configured, ABC):
             InputError: a label that is drawn has no images, or the images are too large.
             RunError: there is no room for the file of a large trace.
         """
+
+    def changed(self, trace: Trace, context: TraceContext, names: Sequence[str] = ()) -> Trace:
+        """Apply the changes of the settings to a trace; for sources whose settings have some.
+
+        Args:
+            trace: the trace without them.
+            context: as for `build`.
+            names: the names of the clients, if they have some.
+
+        Returns:
+            The trace with the changes; `trace` itself if there are none.
+
+        Raises:
+            ConfigurationError: a change does not fit the run, the clients or the samples; or there are too
+                many samples.
+            RunError: there is no room for the file of a large table.
+        """
+        changes = self.settings.changes
+        if not changes:
+            return trace
+        from traces.changes.changed import with_changes  # which most configurations do not need
+
+        return with_changes(trace, changes, context.rounds, context.streams, context.scratch, names)
 
     def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
         """Tell what is certain of the clients that hold samples with a seed, given the trace of another one.

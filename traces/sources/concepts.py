@@ -14,7 +14,6 @@ from emulator.numbers import Count, Seed
 from emulator.plugins import ChoiceOf, Chosen
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
-from traces.changes.changed import with_changes
 from traces.changes.settings import ChangingSettings
 from traces.concepts import CONCEPT_SETS, ConceptSamples, ConceptSet
 from traces.draw import MAX_SAMPLES
@@ -150,7 +149,7 @@ class Concepts(TraceSource):
             generator=streams.generator("noise"),
             concepts=pattern,
         )
-        return with_changes(trace, settings.changes, context.rounds, context.streams, context.scratch)
+        return self.changed(trace, context)
 
     def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
         settings = self.settings

@@ -17,7 +17,6 @@ from emulator.errors import ConfigurationError, DataFileError, MissingFileError
 from emulator.numbers import MOST, Count, Number, Share
 from traces.arrivals import SPLITS, STEPS_AHEAD, Arrivals, TestOn
 from traces.calendar import MOST_WINDOWS, StepWidth
-from traces.changes.changed import with_changes
 from traces.changes.settings import ChangingSettings
 from traces.draw import MAX_SAMPLES_IN_MEMORY, TEST_ON
 from traces.files import ARRIVALS, ArrivalRows, TraceFolder, open_folder
@@ -158,7 +157,7 @@ class File(TraceSource):
         names = (
             [str(rows.clients[number]) for number in np.unique(rows.client[used])] if settings.changes else ()
         )
-        return with_changes(trace, settings.changes, context.rounds, context.streams, context.scratch, names)
+        return self.changed(trace, context, names)
 
     def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
         if self.settings.changes:

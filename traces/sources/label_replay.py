@@ -25,7 +25,6 @@ from emulator.numbers import Count, Number, PositiveFactor
 from emulator.storage.tables import TableFile, read_table
 from traces.arrivals import STEPS_AHEAD
 from traces.calendar import MICROSECONDS_PER_DAY, CalendarWidth, periods
-from traces.changes.changed import with_changes
 from traces.dealt import dealt_table
 from traces.draw import (
     StreamSettings,
@@ -198,7 +197,7 @@ class LabelReplay(TraceSource):
             test_then_train=False,
             test_on=settings.test_on,
         )
-        return with_changes(trace, settings.changes, context.rounds, context.streams, context.scratch)
+        return self.changed(trace, context)
 
     def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
         settings = self.settings

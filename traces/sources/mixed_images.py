@@ -16,7 +16,6 @@ from emulator.errors import ConfigurationError
 from emulator.numbers import Count, Number, PositiveShare
 from emulator.plugins import ChoiceOf, Chosen
 from traces.arrivals import STEPS_AHEAD
-from traces.changes.changed import with_changes
 from traces.draw import StreamSettings
 from traces.drift import DRIFTS, Population, PopulationContext
 from traces.idx import read_idx_folder
@@ -195,7 +194,7 @@ class MixedImages(TraceSource):
             test_on=settings.test_on,
             moves=moves,
         )
-        return with_changes(trace, settings.changes, context.rounds, context.streams, context.scratch)
+        return self.changed(trace, context)
 
     def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
         settings = self.settings

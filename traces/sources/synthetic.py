@@ -15,7 +15,6 @@ from emulator.errors import ConfigurationError
 from emulator.numbers import Count, Number, Seed
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS, arrivals_of
-from traces.changes.changed import with_changes
 from traces.changes.settings import ChangingSettings
 from traces.draw import MAX_SAMPLES_IN_MEMORY
 from traces.images import ImageSet
@@ -136,7 +135,7 @@ class Synthetic(TraceSource):
             test_then_train=False,
             moves=NO_ONSETS,
         )
-        return with_changes(trace, settings.changes, context.rounds, context.streams, context.scratch)
+        return self.changed(trace, context)
 
     def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
         if self.settings.changes:

@@ -10,8 +10,7 @@ import numpy as np
 
 from emulator.arrays import Bools, Ints
 from traces.arrivals import DTYPES, SPLITS, Arrivals, arrivals_of, concatenated
-from traces.rows import chunks_of_ranges, rows_of_ranges
-from traces.tables.base import TRAIN, News, Table
+from traces.tables.base import TRAIN, News, Table, chunks_of_ranges, rows_of_ranges
 from traces.tables.columns import Columns
 from traces.tables.sorted import first_from
 

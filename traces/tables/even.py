@@ -11,8 +11,7 @@ import numpy as np
 from emulator.arrays import Ints
 from traces.arrivals import DTYPES, SPLITS
 from traces.images import ImageSet
-from traces.rows import CHUNK_ROWS
-from traces.tables.base import Table
+from traces.tables.base import CHUNK_ROWS, Table
 from traces.tables.columns import Columns
 
 

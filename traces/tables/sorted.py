@@ -9,8 +9,7 @@ import numpy as np
 
 from emulator.arrays import Ints
 from traces.arrivals import DTYPES, SPLITS, Arrivals
-from traces.rows import CHUNK_ROWS
-from traces.tables.base import Table
+from traces.tables.base import CHUNK_ROWS, Table
 from traces.tables.columns import Columns
 
 

@@ -22,7 +22,7 @@ OWN: dict[str, Any] = {"what": "own_swap", "on": "held", "clients": {"share": 0.
         {**XOR, "what": {"swap": [[3, 8], [5, 6]]}, "clients": {"part": 2, "of": 3}, "splits": ["train"]},
         {**ROTATE, "samples": {"from": 0.1, "to": 1.0, "over": 20}, "magnitude": 0.5, "cumulative": True},
         {"what": ["xor", {"swap": [[1, 2]]}], "on": "arrivals", "pattern": ["00", "12"]},
-        {**XOR, "what": {"replace": [10.0, 1000.0]}, "clients": {"names": ["a", 3]}},
+        {**XOR, "what": {"replace": [10.0, 1000.0]}, "clients": {"names": ["a", "3"]}},
     ],
 )
 def test_a_change_is_recorded_as_it_was_written(written: dict[str, Any]) -> None:
@@ -35,25 +35,27 @@ def test_a_change_is_recorded_as_it_was_written(written: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     ("written", "says"),
     [
-        ({**XOR, "what": "xnor"}, "no such operation; choices: own_swap, permute, reverse, xor, "),
+        (
+            {**XOR, "what": "xnor"},
+            "no such operation; must be one of xor, reverse, permute, own_swap, or a table",
+        ),
         ({**XOR, "what": []}, "what: an empty list changes nothing; must have an operation"),
-        ({**XOR, "what": {}}, "an operation is a word, or a table with one key; choices: own_swap"),
-        ({**XOR, "what": {"rotate": 3, "noise": 1}}, "an operation is a word, or a table with one key"),
+        ({**XOR, "what": {}}, "no such operation; must be one of xor"),
+        (
+            {**XOR, "what": {"rotate": 3, "noise": 1}},
+            "or a table with one key: swap, rotate, noise or replace",
+        ),
+        ({**XOR, "what": {"swap": []}}, "must have a pair of labels, such as [[3, 8]]"),
         ({**XOR, "what": {"swap": [[3, 3]]}}, "[[3, 3]]: has label 3 twice; a label changes places with one"),
         ({**XOR, "what": {"swap": [[1, 2], [2, 3]]}}, "has label 2 twice"),
         ({**XOR, "what": {"replace": [2, 1]}}, "[2.0, 1.0]: must be [low, high], with low at most high"),
-        ({"what": "xor", "on": "held"}, "must say when: one of at_round, at_step, at_share, or a pattern"),
         ({**XOR, "at_step": 2}, "at_round and at_step: only one of at_round, at_step, at_share may be given"),
         ({**XOR, "until_round": 20}, "until_round = 20: must be after the onset, at_round = 20"),
-        ({**XOR, "clients": {}}, "must have one of share, part, count, names, and has none of them"),
-        ({**XOR, "clients": {"share": 0.5, "count": 3}}, "and has share and count"),
-        ({**XOR, "clients": {"part": 1}}, "part and of belong together"),
+        ({**XOR, "clients": {"share": 0.5, "count": 3}}, "share and count: only one of share, part, "),
         ({**XOR, "clients": {"part": 3, "of": 2}}, "part = 3: must be at most of = 2"),
         ({**XOR, "what": ["xor", "reverse"]}, "what: a list needs a pattern"),
-        ({**XOR, "magnitude": 0.5}, "magnitude: xor changes labels, which has no magnitude; leave it out"),
         ({**XOR, "cumulative": True}, "cumulative: is for changes of features of held data; leave it out"),
         ({**ROTATE, "cumulative": True}, "cumulative: needs a curve { from, to, over }"),
-        ({**XOR, "staggered": 0.2}, "staggered: needs every"),
         ({**XOR, "samples": "all"}, "must be a number, or a table { from, to, over }"),
         ({**XOR, "samples": 1.5}, "samples: must be a share, from 0 to 1"),
         ({**XOR, "samples": {"from": 0, "to": 1, "over": 0}}, "over = 0: must be at least 1"),
@@ -62,7 +64,6 @@ def test_a_change_is_recorded_as_it_was_written(written: dict[str, Any]) -> None
             "pattern cannot be combined with at_round: it says who changes when",
         ),
         ({"what": "xor", "on": "held", "pattern": "Q"}, "no such pattern; choices: Y, Z, "),
-        ({"what": "xor", "on": "held", "pattern": ["0", "2"]}, "pattern has digit 2, and what has 1 entries"),
         (
             {"what": ["xor", {"noise": 1}], "on": "held", "pattern": ["0", "2"]},
             "what: a list has changes of labels or of features, not both",

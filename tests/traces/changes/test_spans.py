@@ -47,6 +47,7 @@ def test_redrawn_clients_differ_by_event_and_others_do_not() -> None:
 @pytest.mark.parametrize(
     ("when", "onset", "stop"),
     [
+        ({}, 0, NEVER),
         ({"at_round": 10}, 2, NEVER),
         ({"at_step": 0}, 0, NEVER),
         ({"at_share": 0.5}, 10, NEVER),

@@ -184,6 +184,13 @@ def test_a_change_that_reaches_no_sample_is_refused() -> None:
         changed({"on": "arrivals", "at_step": 2}, rows=static, retain_steps=9)
 
 
+def test_a_change_of_labels_has_no_magnitude() -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"changes\.0\.magnitude: xor changes labels, which has no mag"
+    ):
+        changed({"at_step": 2, "magnitude": 0.5})
+
+
 def test_a_shorter_run_is_the_beginning_of_a_longer_one() -> None:
     plain = trace_of(STREAM, retain_steps=2, test_then_train=False)
     change = Change.model_validate(
