@@ -18,6 +18,7 @@ from traces.changes.concepts import Truth, true_concepts
 from traces.changes.features import Entry, FeatureChanges, no_changes, refuse_unfit_features
 from traces.changes.labels import label_map, own_swaps
 from traces.changes.rows import (
+    ADVICE,
     Applied,
     Differing,
     DifferingRows,
@@ -33,8 +34,6 @@ from traces.draw import refuse_oversize_in_memory
 from traces.tables.base import TRAIN, Table
 from traces.tables.changed import ChangedRows, ChangedTable
 from traces.trace import Trace
-
-ADVICE = "trace.clients, samples_per_step or round.rounds, raise every, or change fewer clients"
 
 
 def with_changes(
@@ -66,6 +65,8 @@ def with_changes(
         return trace
     refuse_pairs(changes)
     steps = -(-rounds // trace.rounds_per_step)
+    # The table of concepts has a number for each client at each data step.
+    refuse_oversize_in_memory((steps + 1) * trace.num_clients, ADVICE)
     ahead = 1 if trace.test_then_train else 0
     # With test_on = "next" the test samples of the next step arrive with it; otherwise they do one step
     # before.
@@ -78,7 +79,6 @@ def with_changes(
         applied.append(one)
         maps.append(of_values)
     differing = differing_rows(trace.table, applied, times)
-    refuse_oversize_in_memory(len(trace.table) + len(differing.rows.slot), ADVICE)
     samples = Samples(differing.rows, trace.table, streams)
     label, features, chain = _applied(trace, applied, maps, differing.rows, samples, times, streams)
     table = ChangedTable(

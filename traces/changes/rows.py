@@ -11,7 +11,10 @@ from emulator.arrays import NO_IDS, Bools, Ints
 from traces.arrivals import SPLITS
 from traces.changes.settings import Change, Curve
 from traces.changes.spans import NEVER, Spans, steps_of_spans
+from traces.draw import refuse_oversize_in_memory
 from traces.tables.base import Table, rows_of_ranges
+
+ADVICE = "trace.clients, samples_per_step or round.rounds, raise every, or change fewer clients"
 
 
 class Applied(NamedTuple):
@@ -98,6 +101,7 @@ def differing_rows(table: Table, applied: Sequence[Applied], times: Times) -> Di
         steps[since <= 0] = table.first_step
     oldest[since == NEVER] = NEVER
     kept = np.flatnonzero(arriving.arrival >= oldest[arriving.slot])
+    refuse_oversize_in_memory(len(kept) + len(again.slot), ADVICE)
     parts = [Differing(*(column[kept] for column in arriving)), again]
     rows = Differing(*map(np.concatenate, zip(*parts, strict=True)))
     # NOTE: by one number, as a stable sort of parts that are sorted merges them: a fraction of a lexsort.
@@ -169,12 +173,14 @@ def _resets(applied: Sequence[Applied], times: Times) -> tuple[Ints, Ints]:
 
 def _sent_anew(table: Table, slot: Ints, step: Ints, times: Times) -> Differing:
     """The rows that are sent anew at resets, slot (n,) at step (n,): what each held before that step."""
-    parts = [_no_rows()]
+    parts, size = [_no_rows()], 0
     for at in np.unique(step).tolist():
         some = slot[step == at]
         for split, retain in enumerate(times.retain):
             clients = some[some % len(SPLITS) == split] // len(SPLITS)
             parts.append(_rows_of(table, clients, split, at - retain + 1, at, at))
+            size += len(parts[-1].slot)
+            refuse_oversize_in_memory(size, ADVICE)
     return Differing(*map(np.concatenate, zip(*parts, strict=True)))
 
 
@@ -196,6 +202,7 @@ def _rows_of(
 ) -> Differing:
     """The samples of `clients` that first arrive in [since, until), as they arrive then, or at `arrival`."""
     first, last = table.ranges(clients, split, since, until)
+    refuse_oversize_in_memory(int((last - first).sum()), ADVICE)
     rows = rows_of_ranges(first, last)
     born = table.arrival(rows).astype(np.int32)
     slot = np.repeat((clients * len(SPLITS) + split).astype(np.int32), last - first)

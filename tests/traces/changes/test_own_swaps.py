@@ -210,6 +210,6 @@ def test_swaps_that_change_nothing_are_refused_in_one_line(
 
 def test_more_samples_than_memory_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(swapped()) == 14 + 3 * 14  # as they are at first, and sent anew at three events
-    monkeypatch.setattr("traces.draw.MAX_SAMPLES_IN_MEMORY", 14 + 2 * 14)
+    monkeypatch.setattr("traces.draw.MAX_SAMPLES_IN_MEMORY", 2 * 14)
     with pytest.raises(ConfigurationError, match=r"or round\.rounds, raise every"):
         swapped()
