@@ -110,6 +110,21 @@ def of_concepts(concepts: Ints) -> Onsets:
     return of_changes(concepts[:-1])
 
 
+def of_tests(test_concepts: Ints, concepts: Ints, *, ahead: bool) -> Onsets:
+    """The onsets of concepts of tests (steps, clients), at the data steps that their samples are of.
+
+    If tests are `ahead`, row t is of the data step t + 1, and at step 0 clients have `concepts` (steps + 1,
+    clients); what is of the step after the run is no onset.
+
+    >>> tests, concepts = np.array([[0, 1], [1, 1], [1, 0]]), np.zeros((4, 2), dtype=np.int64)
+    >>> [of_tests(tests, concepts, ahead=ahead).step.tolist() for ahead in (False, True)]
+    [[1, 2], [1, 2]]
+    >>> [of_tests(tests, concepts, ahead=ahead).client.tolist() for ahead in (False, True)]
+    [[0, 1], [1, 0]]
+    """
+    return of_changes(np.vstack([concepts[:1], test_concepts[:-1]]) if ahead else test_concepts)
+
+
 def merged(a: Onsets, b: Onsets) -> Onsets:
     """The onsets of both; one that both have is there once.
 

@@ -20,7 +20,7 @@ from emulator.messages import SampleRanges
 from emulator.ports import Split
 from emulator.seeding import RandomStreams
 from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, STEPS_AHEAD, Arrivals, TestOn
-from traces.onsets import Onsets, merged, newest, of_changes, of_concepts
+from traces.onsets import Onsets, merged, newest, of_concepts, of_tests
 from traces.samples import NoisyImages, SamplePool
 from traces.tables.base import CHUNK_ROWS, Table, chunks_of_ranges, rows_of_ranges
 from traces.tables.flipped_labels import FlippedLabels
@@ -154,8 +154,8 @@ class Trace:
         known = [] if self.moves is None else [self.moves]
         if self.concepts is not None:
             known.append(of_concepts(self.concepts))
-        if self.test_concepts is not None:
-            known.append(of_changes(self.test_concepts))
+        if self.test_concepts is not None and self.concepts is not None:
+            known.append(of_tests(self.test_concepts, self.concepts, ahead=self.test_then_train))
         return reduce(merged, known) if known else None
 
     @property

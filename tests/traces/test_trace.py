@@ -216,7 +216,8 @@ def test_a_stream_over_a_trace_without_known_concepts_has_none() -> None:
 def test_tests_have_concepts_of_their_own_where_a_trace_has_them() -> None:
     rows = [(c, s, step, 0) for c in range(2) for s in (0, 1) for step in (0, 1)]
     concepts, of_tests = [[0, 0], [0, 0], [0, 0]], [[0, 0], [4, 0]]
-    stream = TraceStream(trace_of(rows, concepts=concepts, test_concepts=of_tests))
+    facts = {"concepts": concepts, "test_then_train": False}
+    stream = TraceStream(trace_of(rows, test_concepts=of_tests, **facts))
     with pytest.raises(ValueError, match="before the first call of advance_to_round"):
         _ = stream.test_concepts
     for round_, tested, newest in ((0, [0, 0], [0, 0]), (1, [4, 0], [1, 0])):

@@ -14,7 +14,7 @@ from emulator.errors import ConfigurationError
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
 from traces.changes.chosen import Samples
-from traces.changes.concepts import Truth, true_concepts
+from traces.changes.concepts import Received, Truth, true_concepts
 from traces.changes.features import Entry, FeatureChanges, no_changes, refuse_unfit_features
 from traces.changes.labels import label_map, own_swaps
 from traces.changes.rows import (
@@ -151,11 +151,14 @@ def _applied(
         reached = _reached(change, rows, times)
         if of_values is not None:
             some = reached.some & _chosen(change.change, samples, reached.elapsed, times, number)
+            _refuse_without_effect(change, some)
             label[some] = of_values[reached.value[some], label[some]]
             continue
         if features is None:
             features = no_changes(trace.sample_shape, trace.samples.normal, streams)
-        chain = _chained(change.change, features, chain, reached, samples, times, number, streams)
+        longer = _chained(change.change, features, chain, reached, samples, times, number, streams)
+        _refuse_without_effect(change, longer != chain)
+        chain = longer
     return label.astype(stored.dtype), features, chain
 
 
@@ -171,14 +174,19 @@ def _reached(change: Applied, rows: Differing, times: Times) -> Reached:
     """What a change is for each of `rows`; ConfigurationError if it is on for none."""
     span = is_on(change, rows, times)
     some = span >= 0
-    if not some.any():
-        raise ConfigurationError(
-            f"{change.key}: {', '.join(change.change.names)} changes no sample: of its clients and splits, "
-            f"none is held or arrives while it is on"
-        )
+    _refuse_without_effect(change, some)
     at = rows.carried(change.change, times)
     value, start = change.spans.value[span], change.spans.start[span]
     return Reached(some, np.where(some, value, 0), np.where(some, at - start, 0))
+
+
+def _refuse_without_effect(change: Applied, changed: Bools) -> None:
+    """ConfigurationError if a change changes none of the rows, `changed` (n,)."""
+    if not changed.any():
+        raise ConfigurationError(
+            f"{change.key}: {', '.join(change.change.names)} changes no sample: of its clients and splits "
+            f"none is held or arrives while it is on, or its share or magnitude is too small"
+        )
 
 
 def _chosen(change: Change, samples: Samples, elapsed: Ints, times: Times, *key: int) -> Bools:
@@ -203,7 +211,7 @@ def _chained(
     If it is cumulative, each data step of its curves adds an entry, on samples drawn anew; otherwise a sample
     has the entry of the present one.
     """
-    last = curve_steps(change, times.rounds_per_step)
+    last = min(curve_steps(change, times.rounds_per_step), times.steps)
     magnitude = curve_at(change.magnitude, np.arange(last + 1), times.rounds_per_step)
     starts = streams.generator("changed features", number).integers(0, 2**32, size=last + 1)
     first = len(features.entries)
@@ -253,27 +261,22 @@ def _truth(
 ) -> Truth:
     """The true concepts of the trace after the changes."""
     clients = np.unique(np.concatenate([change.spans.client for change in applied]))
-    place = np.full(trace.num_clients, -1)
-    place[clients] = np.arange(len(clients))
-    received = []
+    shape = (len(SPLITS), times.steps + 1, len(clients))
+    first = np.zeros(shape, dtype=np.bool_)
     for split, ahead in enumerate(times.ahead):
-        got = _received(trace.table, clients, split, ahead, times.steps)
-        rows = differing.rows
-        sent = (rows.slot % len(SPLITS) == split) & (rows.arrival > rows.born)
-        got[rows.arrival[sent], place[rows.client[sent]]] = True
-        if tests_ahead:
-            got[-1] = True  # of tests alone
-        received.append(got)
-    return true_concepts(
-        applied, trace.concepts, clients, received, times, trace.num_clients, tests_ahead=tests_ahead
+        for step in range(times.steps + 1):
+            since = trace.table.first_step if step == 0 else step - ahead
+            begin, end = trace.table.ranges(clients, split, since, step - ahead + 1)
+            first[split, step] = end > begin
+    # The last row is of tests alone, or the one before again.
+    first[TRAIN if tests_ahead else slice(None), -1] = tests_ahead
+    rows = differing.rows
+    sent = np.flatnonzero(rows.arrival > rows.born)
+    again = first.copy()
+    again[rows.slot[sent] % len(SPLITS), rows.arrival[sent], np.searchsorted(clients, rows.client[sent])] = (
+        True
     )
-
-
-def _received(table: Table, clients: Ints, split: int, ahead: int, steps: int) -> Bools:
-    """(steps + 1, n) whether `clients` (n,) receive samples of a split whose data step is that row's."""
-    got = np.zeros((steps + 1, len(clients)), dtype=np.bool_)
-    for step in range(steps + 1):
-        since = table.first_step if step == 0 else step - ahead
-        first, last = table.ranges(clients, split, since, step - ahead + 1)
-        got[step] = last > first
-    return got
+    before = trace.concepts
+    if before is None:
+        before = np.zeros((times.steps + 1, trace.num_clients), dtype=np.int64)
+    return true_concepts(applied, before, Received(clients, first, again), tests_ahead=tests_ahead)

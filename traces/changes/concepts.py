@@ -9,8 +9,13 @@ import numpy as np
 
 from emulator.arrays import Bools, Ints
 from traces.arrivals import SPLITS
-from traces.changes.rows import Applied, Times
-from traces.changes.settings import Change
+from traces.changes.rows import Applied
+from traces.tables.base import TRAIN
+
+TEST = SPLITS.index("test")
+
+MOST_CODES = 2**40
+"""Codes above it are numbered anew, before they would exceed 64 bits."""
 
 
 class Truth(NamedTuple):
@@ -24,99 +29,122 @@ class Truth(NamedTuple):
     test_concepts: Ints | None
 
 
-def true_concepts(
-    applied: Sequence[Applied],
-    before: Ints | None,
-    clients: Ints,
-    received: Sequence[Bools],
-    times: Times,
-    num_clients: int,
-    *,
-    tests_ahead: bool,
-) -> Truth:
-    """Number the sets of changes that are on, as they first appear, by step and then by client.
+class Received(NamedTuple):
+    """Whether `clients` (n,) receive samples whose changes are those of a data step: (splits, steps + 1, n).
 
-    A concept is that of the newest samples: it changes where a client next receives some. What has no change
-    has the concept that it had, 0 if none was known; others are numbered from the first unused one.
+    `first` is of samples that arrive for the first time, `any` also of those that are sent anew.
+    """
+
+    clients: Ints
+    first: Bools
+    any: Bools
+
+
+def true_concepts(
+    applied: Sequence[Applied], before: Ints, received: Received, *, tests_ahead: bool
+) -> Truth:
+    """Number the sets of changes that are on, as they first appear: by step, split and client.
+
+    A concept is that of the newest samples: a change of arrivals counts from the first sample on that arrives
+    with it, and one of held data from the first one on that arrives or is sent anew. What has no change has
+    the concept of before; others are numbered from the first unused one.
 
     Args:
         applied: the changes; a span's `value` is part of the concept.
-        before: the concepts without the changes, (steps + 1, clients), if they are known.
-        clients: the clients (n,) of some span.
-        received: for each split, (steps + 1, n), whether these receive samples of it at that step.
-        times: the data steps of the run, and which samples carry the changes of the next one.
-        num_clients: the number of clients.
-        tests_ahead: whether the tests of a step are of the next one's concept.
+        before: the concepts without the changes, (steps + 1, clients), 0 where none is known.
+        received: what the clients of all spans receive.
+        tests_ahead: whether the tests of a step are of the next one's concept. The last row is then of tests
+            alone, and otherwise the one before again.
     """
-    rows = times.steps + 1
-    known = np.zeros((rows, num_clients), dtype=np.int64) if before is None else before
-    both = all(len(change.change.splits) == len(SPLITS) for change in applied)
-    splits = range(1 if both else len(SPLITS))
-    codes = [_codes(applied, split, rows, num_clients) for split in splits]
-    if not tests_ahead:
-        for code in codes:
-            code[-1] = code[-2]
-    for code, got in zip(codes, received, strict=False):
-        if not got.all():
-            code[:, clients] = _carried(code[:, clients], got)
-    numbered = _numbered(codes, known)
-    if both:
-        return Truth(numbered[0], None)
-    first = 1 if tests_ahead else 0
-    return Truth(numbered[0], numbered[1][first : first + times.steps])
+    codes = np.zeros_like(received.first, dtype=np.int64)
+    for on in ("held", "arrivals"):
+        some = [change for change in applied if change.change.on == on]
+        if some:
+            of_some = _codes(some, received.clients, codes.shape[1])
+            if not tests_ahead:
+                of_some[:, -1] = of_some[:, -2]
+            arrives = received.any if on == "held" else received.first
+            codes = _combined(codes, _carried(of_some, arrives, tests_ahead=tests_ahead))
+    numbered = _numbered(codes, before[:, received.clients], int(before.max(initial=0)) + 1)
+    concepts = before.copy()
+    concepts[:, received.clients] = numbered[TRAIN]
+    of_tests = slice(1, None) if tests_ahead else slice(None, -1)
+    if np.array_equal(numbered[TEST, of_tests], numbered[TRAIN, of_tests]):
+        return Truth(concepts, None)
+    test_concepts = before[of_tests].copy()
+    test_concepts[:, received.clients] = numbered[TEST, of_tests]
+    return Truth(concepts, test_concepts)
 
 
-def _codes(applied: Sequence[Applied], split: int, rows: int, num_clients: int) -> Ints:
-    """(rows, clients) a number for each set of changes of a split that are on at a step; 0 for none."""
-    codes = np.zeros((rows, num_clients), dtype=np.int64)
-    for change, _, spans in applied:
-        # Every change has digits of its own, also one of the other split, so that the codes of splits
-        # compare.
-        base = int(spans.value.max(initial=0)) + 2
-        codes *= base
-        if SPLITS[split] in change.splits:
-            for start, stop in np.unique(np.stack([spans.start, spans.stop]), axis=1).T.tolist():
-                some = (spans.start == start) & (spans.stop == stop)
-                codes[start:stop, spans.client[some]] += _digits(change, spans.value[some])
+def _codes(applied: Sequence[Applied], clients: Ints, rows: int) -> Ints:
+    """(splits, rows, n) a number for each set of changes that are on for `clients` (n,); 0 for none."""
+    codes = np.zeros((len(SPLITS), rows, len(clients)), dtype=np.int64)
+    for change in applied:
+        digits = _digits(change, clients, rows)
+        of_split = np.isin(SPLITS, change.change.splits)
+        codes = _combined(codes, of_split[:, None, None] * digits)
     return codes
 
 
-def _digits(change: Change, value: Ints) -> Ints:
-    """(n,) the digits of spans in a code: 0 is no change, which swaps can come back to."""
-    return value if change.is_own_swap else value + 1
+def _digits(applied: Applied, clients: Ints, rows: int) -> Ints:
+    """(rows, n) what of a change is on for `clients` (n,), who include those of its spans; 0 for nothing."""
+    spans = applied.spans
+    # What own swaps have come to may be nothing, which has value 0.
+    digit = spans.value if applied.change.is_own_swap else spans.value + 1
+    column = np.searchsorted(clients, spans.client)
+    moves = np.zeros((rows + 1, len(clients)), dtype=np.int64)
+    np.add.at(moves, (np.minimum(spans.start, rows), column), digit)
+    np.subtract.at(moves, (np.minimum(spans.stop, rows), column), digit)
+    return np.cumsum(moves, axis=0)[:rows]
 
 
-def _carried(codes: Ints, received: Bools) -> Ints:
-    """`codes` (rows, n), where a client without new samples keeps that of its newest ones.
+def _combined(codes: Ints, more: Ints) -> Ints:
+    """A number for each pair of numbers, of arrays of one shape; 0 for (0, 0)."""
+    base = int(more.max(initial=0)) + 1
+    if int(codes.max(initial=0)) * base > MOST_CODES:
+        distinct = np.union1d(codes, 0)
+        codes = np.searchsorted(distinct, codes)
+    return codes * base + more
 
-    Before its first samples it has the code of these.
+
+def _carried(codes: Ints, received: Bools, *, tests_ahead: bool) -> Ints:
+    """`codes` (splits, rows, n), where a client without new samples keeps that of its newest ones.
+
+    Before its first samples it has the code of these. Tests ahead are held for one step: without one, the
+    code is that of the training samples.
     """
-    newest = np.where(received, np.arange(len(codes))[:, None], -1)
-    newest = np.maximum.accumulate(newest, axis=0)
-    newest = np.where(newest >= 0, newest, received.argmax(axis=0)[None, :])
-    carried: Ints = np.take_along_axis(codes, newest, axis=0)
+    if received.all():
+        return codes
+    newest = np.where(received, np.arange(codes.shape[1])[:, None], -1)
+    newest = np.maximum.accumulate(newest, axis=1)
+    newest = np.where(newest >= 0, newest, received.argmax(axis=1)[:, None])
+    carried: Ints = np.take_along_axis(codes, newest, axis=1)
+    if tests_ahead:
+        carried[TEST] = np.where(received[TEST], codes[TEST], carried[TRAIN])
     return carried
 
 
-def _numbered(codes: Sequence[Ints], known: Ints) -> list[Ints]:
-    """(rows, clients) the number of each (code, known concept), in order of appearance, array by array.
+def _numbered(codes: Ints, before: Ints, unused: int) -> Ints:
+    """(splits, rows, n) the number of each (code, concept of before), as they first appear.
 
-    With code 0 it is the known concept itself; others have the numbers after these.
+    With code 0 it is the concept of before; others have numbers from `unused` on.
     """
-    width = int(known.max(initial=0)) + 1
-    pairs = [code * width + known for code in codes]
+    pairs = _combined(codes, np.broadcast_to(before, codes.shape))
     # Whatever is new appears where it differs from the step before.
-    differs = [
-        np.concatenate([np.ones((1, pair.shape[1]), np.bool_), pair[1:] != pair[:-1]]) for pair in pairs
-    ]
-    appearing = np.concatenate([pair[some] for pair, some in zip(pairs, differs, strict=True)])
-    distinct, first = np.unique(appearing, return_index=True)
-    changed = np.flatnonzero(distinct >= width)
-    concept = distinct.copy()
-    concept[changed[np.argsort(first[changed])]] = width + np.arange(len(changed))
-    for pair, some in zip(pairs, differs, strict=True):
-        for row, new in zip(range(len(pair)), some, strict=True):
-            number = concept[np.searchsorted(distinct, pair[row, new])]
-            pair[row] = pair[row - 1] if row else 0
-            pair[row, new] = number
-    return pairs
+    differs = np.ones(pairs.shape, dtype=np.bool_)
+    differs[:, 1:] = pairs[:, 1:] != pairs[:, :-1]
+    in_order = differs.swapaxes(0, 1)  # by step, then by split and client
+    distinct, first, of_pair = np.unique(
+        pairs.swapaxes(0, 1)[in_order], return_index=True, return_inverse=True
+    )
+    is_new = codes.swapaxes(0, 1)[in_order][first] > 0
+    concept = np.zeros(len(distinct), dtype=np.int64)
+    concept[~is_new] = np.broadcast_to(before, codes.shape).swapaxes(0, 1)[in_order][first][~is_new]
+    new = np.flatnonzero(is_new)
+    concept[new[np.argsort(first[new])]] = unused + np.arange(len(new))
+    # Each cell has the number of the last one that differed.
+    numbered = np.zeros_like(in_order, dtype=np.int64)
+    numbered[in_order] = concept[of_pair.ravel()]
+    rows = np.where(differs, np.arange(pairs.shape[1])[:, None], 0)
+    latest = np.maximum.accumulate(rows, axis=1)
+    return np.take_along_axis(numbered.swapaxes(0, 1), latest, axis=1)

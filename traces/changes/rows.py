@@ -156,7 +156,7 @@ def _resets(applied: Sequence[Applied], times: Times) -> tuple[Ints, Ints]:
         if change.on != "held":
             continue
         client, step = steps_of_spans(spans, times.steps)
-        for later in range(1, curve_steps(change, times.rounds_per_step) + 1):
+        for later in range(1, min(curve_steps(change, times.rounds_per_step), times.steps) + 1):
             at = spans.start + later
             within = (at < spans.stop) & (at >= 1) & (at < times.steps)
             client, step = np.append(client, spans.client[within]), np.append(step, at[within])

@@ -30,8 +30,10 @@ ENDS = ("until_round", "until_step", "until_share")
 
 
 def _as_text(name: Any) -> Any:
-    """The number of a client as its name."""
-    return str(name) if isinstance(name, int) and not isinstance(name, bool) else name
+    """The number of a client as its name; ValueError if it is neither a text nor a whole number."""
+    if isinstance(name, bool) or not isinstance(name, str | int):
+        raise ValueError("must be a text or a whole number")
+    return str(name)
 
 
 Name = Annotated[str, BeforeValidator(_as_text)]
@@ -53,7 +55,6 @@ class ChangedClients(Settings):
     count: Count | None = Field(None, description="number of clients that change")
     names: tuple[Name, ...] | None = Field(
         None,
-        min_length=1,
         description="the clients by name, as a trace folder has them, or by number",
         examples=[("DM", "PB")],
     )
@@ -63,6 +64,8 @@ class ChangedClients(Settings):
         given = [key for key in WHO if getattr(self, key) is not None]
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)}: only one of {', '.join(WHO)} may be given")
+        if "redraw" in self.model_fields_set and not self.is_drawn:
+            raise ValueError("redraw: is for share and count, which are drawn; leave it out")
         if self.part is not None and self.of is not None and self.part > self.of:
             raise ValueError(f"part = {self.part}: must be at most of = {self.of}")
         return self
@@ -71,9 +74,19 @@ class ChangedClients(Settings):
     def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = handler(self)
         kept = {key: value for key, value in written.items() if value is not None}
-        if self.share is None and self.count is None:
+        if not self.is_drawn:
             kept.pop("redraw")
         return kept
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether it is a share or a number of clients, which may be drawn anew."""
+        return self.share is not None or self.count is not None
+
+    @property
+    def redraws(self) -> bool:
+        """Whether each event draws its own clients."""
+        return self.redraw and self.is_drawn
 
 
 class Swap(Settings):
@@ -199,10 +212,17 @@ class Curve(Settings):
         return self.start == self.end
 
 
+def _operations(what: Any) -> Any:
+    """A list of operations, of one if it is alone; ValueError for what can be neither."""
+    if not isinstance(what, str | Mapping | list | tuple):
+        raise ValueError("must be a word such as 'xor', a table such as { rotate = 30 }, or a list of them")
+    return alone_is_a_list(what)
+
+
 class Change(Settings):
     """A change: what becomes of whose data, and when."""
 
-    what: Annotated[tuple[Operation, ...], BeforeValidator(alone_is_a_list)] = Field(
+    what: Annotated[tuple[Operation, ...], BeforeValidator(_operations)] = Field(
         json_schema_extra={"minItems": 1},
         description="labels: 'xor', 'reverse', 'permute', 'own_swap' or { swap = [[3, 8]] }; features: "
         "{ rotate = 30 }, { noise = 0.5 } or { replace = [0, 1] }; with a pattern, a list of them",
@@ -273,7 +293,9 @@ class Change(Settings):
         elif self.is_own_swap:
             self._refuse_unfit_own_swap()
         if self.samples.start > 1 or self.samples.end > 1:
-            raise ValueError("samples: must be a share, from 0 to 1")
+            raise ValueError(
+                f"samples: is up to {max(self.samples.start, self.samples.end):g}; must be a share, 0 to 1"
+            )
         return self
 
     def _refuse_two_times(self) -> None:
@@ -327,6 +349,13 @@ class Change(Settings):
             raise ValueError("own_swap: changes all samples of its clients; leave out samples and staggered")
         if len(self.splits) != 2:
             raise ValueError("own_swap: changes both splits; leave out splits")
+
+    @field_validator("splits")
+    @classmethod
+    def _splits_differ(cls, splits: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(splits)) < len(splits):
+            raise ValueError(f"{list(splits)}: has a split twice")
+        return splits
 
     @field_validator("pattern", mode="before")
     @classmethod

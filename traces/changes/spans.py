@@ -123,7 +123,8 @@ def onset_and_end(change: Change, key: str, run: Run) -> tuple[int, int]:
 def events_of(change: Change, key: str, run: Run, onset: int, end: int) -> range:
     """The data steps of its events, at the onset and then at each `every`, before its end and the run's."""
     assert change.every is not None, "it has events"
-    return range(onset, min(end, run.steps), run.step_of_round(change.every, f"{key}.every"))
+    period = run.step_of_round(change.every, f"{key}.every")
+    return range(onset, min(end, run.steps + run.tests_ahead), period)
 
 
 def drawn_clients(clients: ChangedClients | None, key: str, run: Run, event: int = 0) -> Ints:
@@ -137,7 +138,7 @@ def drawn_clients(clients: ChangedClients | None, key: str, run: Run, event: int
         return everyone
     if clients.names is not None:
         return _named(clients.names, key, run)
-    order = run.streams.generator("changes", event if clients.redraw else 0).permutation(run.num_clients)
+    order = run.streams.generator("changes", event if clients.redraws else 0).permutation(run.num_clients)
     first, last = 0, 0
     if clients.share is not None:
         last = round(clients.share * run.num_clients)
@@ -195,8 +196,7 @@ def _recurring(change: Change, key: str, run: Run, onset: int, end: int) -> Span
     assert change.every is not None
     period = run.step_of_round(change.every, f"{key}.every")
     clients = change.clients
-    redraws = clients is not None and clients.redraw and (clients.share or clients.count) is not None
-    if end == NEVER and not redraws:
+    if end == NEVER and not (clients is not None and clients.redraws):
         raise ConfigurationError(
             f"{key}: every = {change.every} changes nothing: without an end, and with the same clients at "
             f"each event, all stays as it was; set until_round, or clients with redraw = true"
@@ -214,7 +214,7 @@ def _recurring(change: Change, key: str, run: Run, onset: int, end: int) -> Span
         )
     parts = [
         _same_for_all(drawn_clients(clients, key, run, event), start, start + lasts)
-        for event, start in enumerate(range(onset, run.steps, period))
+        for event, start in enumerate(range(onset, run.steps + run.tests_ahead, period))
     ]
     columns = (
         np.concatenate([getattr(part, name) for part in parts])
@@ -299,10 +299,11 @@ def _step(change: Change, name: str, key: str, run: Run) -> int:
 def _refuse_beyond(change: Change, key: str, run: Run, name: str, step: int, what: str) -> None:
     """ConfigurationError if the run ends before `step`, which follows from the key `name`."""
     if step >= run.steps:
+        first = step * run.rounds_per_step
+        way_out = f"raise round.rounds above {first}, or let it begin earlier"
         raise ConfigurationError(
-            f"{key}: {name} = {getattr(change, name)}: {what} at data step {step} (round "
-            f"{step * run.rounds_per_step}), after the last of the run, {run.steps - 1}; raise round.rounds "
-            f"above {step * run.rounds_per_step}, or let it begin earlier"
+            f"{key}: {name} = {getattr(change, name)}: {what} at data step {step} (round {first}), after the "
+            f"last of the run, {run.steps - 1}; {'lower it' if name.endswith('_share') else way_out}"
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from emulator.arrays import Ints
-from traces.onsets import Onsets, is_mass_event, merged, of_changes, of_concepts, of_steps
+from traces.onsets import Onsets, is_mass_event, merged, of_concepts, of_steps, of_tests
 
 MOST_NAMED = 8
 """Most data steps that a sentence names."""
@@ -108,6 +108,7 @@ def known_onsets(header: Mapping[str, Any]) -> KnownOnsets | None:
     if "concepts" in header:
         parts.append(of_concepts(np.array(header["concepts"])))
     if "test_concepts" in header:
-        parts.append(of_changes(np.array(header["test_concepts"])))
+        tested, ahead = np.array(header["test_concepts"]), header.get("test_then_train", True)
+        parts.append(of_tests(tested, np.array(header["concepts"]), ahead=ahead))
     onsets = reduce(merged, parts) if parts else None
     return None if onsets is None or len(onsets) == 0 else KnownOnsets(*onsets.by_step(), onsets)

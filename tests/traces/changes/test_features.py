@@ -98,12 +98,24 @@ def test_replaced_features_are_uniform_between_the_limits_and_labels_stay() -> N
     assert np.allclose(half, (features + images) / 2, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("share", "count"), [(0.5, 4), (0.34, 3), (1.0, 9), (0.1, 0), (1 / 3, 3)])
+@pytest.mark.parametrize(("share", "count"), [(0.5, 4), (0.34, 3), (1.0, 9), (1 / 3, 3)])
 def test_of_n_samples_int_of_the_share_changes(share: float, count: int) -> None:
     trace = changed({"what": {"rotate": 90}, "samples": share}, {"what": "reverse", "at_step": 0})
     for split in ("train", "test"):
         features, images = held(trace, 3, split=split)
         assert int((features != images).any(axis=(1, 2)).sum()) == count
+
+
+@pytest.mark.parametrize("nothing", [{"samples": 0.1}, {"samples": 0}, {"magnitude": 0}])
+def test_a_share_or_a_magnitude_that_leaves_all_as_it_was_is_refused(nothing: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=r"rotate changes no sample: .* is too small"):
+        changed({"what": {"rotate": 90}, **nothing})
+
+
+def test_a_curve_that_lasts_for_ever_costs_no_more_than_the_run() -> None:
+    slow = {"from": 0.5, "to": 1, "over": 10**9}
+    features, images = held(changed({"what": {"rotate": 90}, "samples": slow}), 7)
+    assert int((features != images).any(axis=(1, 2)).sum()) == 4
 
 
 def test_of_a_growing_share_the_samples_are_nested() -> None:

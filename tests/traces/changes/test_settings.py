@@ -39,6 +39,13 @@ def test_a_change_is_recorded_as_it_was_written(written: dict[str, Any]) -> None
             {**XOR, "what": "xnor"},
             "no such operation; must be one of xor, reverse, permute, own_swap, or a table",
         ),
+        (
+            {**XOR, "what": 5},
+            "must be a word such as 'xor', a table such as { rotate = 30 }, or a list of them",
+        ),
+        ({**XOR, "splits": ["train", "train"]}, "['train', 'train']: has a split twice"),
+        ({**XOR, "clients": {"part": 1, "of": 2, "redraw": False}}, "redraw: is for share and count"),
+        ({**XOR, "clients": {"names": [1.5]}}, "must be a text or a whole number"),
         ({**XOR, "what": []}, "what: an empty list changes nothing; must have an operation"),
         ({**XOR, "what": {}}, "no such operation; must be one of xor"),
         (
@@ -57,7 +64,7 @@ def test_a_change_is_recorded_as_it_was_written(written: dict[str, Any]) -> None
         ({**XOR, "cumulative": True}, "cumulative: is for changes of features of held data; leave it out"),
         ({**ROTATE, "cumulative": True}, "cumulative: needs a curve { from, to, over }"),
         ({**XOR, "samples": "all"}, "must be a number, or a table { from, to, over }"),
-        ({**XOR, "samples": 1.5}, "samples: must be a share, from 0 to 1"),
+        ({**XOR, "samples": 1.5}, "samples: is up to 1.5; must be a share, 0 to 1"),
         ({**XOR, "samples": {"from": 0, "to": 1, "over": 0}}, "over = 0: must be at least 1"),
         (
             {**XOR, "pattern": ["00", "11"]},

@@ -200,3 +200,56 @@ def test_a_shorter_run_is_the_beginning_of_a_longer_one() -> None:
     for step in range(3):
         rows = [trace.held(np.array([1]), "train", step).rows(0) for trace in (short, long)]
         assert np.array_equal(short.features(rows[0]), long.features(rows[1]))
+
+
+def test_onsets_of_tests_that_are_ahead_are_of_the_step_that_their_samples_are_of() -> None:
+    both, alone = {"at_step": 3}, {"what": {"noise": 1}, "at_step": 5, "splits": ["train"]}
+    for test_on, steps in (("present", [3, 5]), ("next", [3, 5])):
+        onsets = changed(both, {**alone, "clients": {"names": [0]}}, test_on=test_on).onsets
+        assert onsets is not None
+        assert onsets.step.tolist() == [steps[0]] * 4 + [steps[1]]
+    onsets = changed({"at_step": 1, "splits": ["test"], "clients": {"names": [2]}}, test_on="next").onsets
+    assert onsets is not None
+    assert (onsets.step.tolist(), onsets.client.tolist()) == ([1], [2])
+
+
+def test_parts_stay_the_same_at_each_event() -> None:
+    recurring = {"clients": {"part": 1, "of": 4}, "at_step": 0, "until_step": 1, "every": 2}
+    trace = changed(recurring)
+    assert trace.concepts is not None
+    assert trace.concepts.sum(axis=1).tolist() == [1, 0, 1, 0, 1, 0, 0]
+    assert len(np.unique(trace.concepts.nonzero()[1])) == 1
+
+
+def test_an_event_of_the_step_after_the_run_is_in_its_last_tests() -> None:
+    recurring = {"at_step": 0, "until_step": 1, "every": 3}
+    trace = changed(recurring, test_on="next")
+    assert trace.concepts is not None
+    assert trace.concepts[:, 0].tolist() == [1, 0, 0, 1, 0, 0, 1]
+
+
+def test_many_changes_have_as_many_concepts() -> None:
+    trace = changed(*[{"at_step": 0, "clients": {"names": [number % 4]}} for number in range(80)])
+    assert trace.concepts is not None
+    assert trace.concepts[0].tolist() == [1, 2, 3, 4]
+
+
+def test_a_change_of_arrivals_is_not_in_a_concept_before_a_sample_has_it() -> None:
+    # Client 3 is away from step 2 to 4: what it holds at step 3 was sent before the change of arrivals.
+    arrivals = {"what": "reverse", "on": "arrivals", "at_step": 2}
+    trace = changed(arrivals, {"at_step": 3, "clients": {"names": [3]}}, rows=AWAY, retain_steps=4)
+    assert labels(trace, 3)[3] == [2, 2]
+    assert trace.concepts is not None
+    assert trace.concepts[:, 3].tolist() == [0, 0, 0, 2, 2, 3, 3]
+    assert trace.concepts[:, 0].tolist() == [0, 0, 1, 1, 1, 1, 1]
+
+
+def test_tests_follow_the_arrivals_of_tests() -> None:
+    # Client 0 receives test samples alone from step 2 on.
+    rows = [row for row in STREAM if not (row[0] == 0 and row[1] == 0 and row[2] > 1)]
+    trace = changed({"on": "arrivals", "at_step": 3}, rows=rows, retain_steps=9)
+    assert trace.concepts is not None
+    assert trace.test_concepts is not None
+    assert trace.concepts[:, 0].tolist() == [0] * 7
+    assert trace.test_concepts[:, 0].tolist() == [0, 0, 0, 1, 1, 1]
+    assert trace.test_concepts[:, 1].tolist() == trace.concepts[:-1, 1].tolist()

@@ -39,10 +39,13 @@ def test_all_onsets_are_those_of_the_header_and_of_its_concepts() -> None:
 def test_changes_of_the_tests_alone_are_onsets() -> None:
     still = [[0, 0]] * 4
     assert known_onsets({"concepts": still}) is None
-    found = known_onsets({"concepts": still, "test_concepts": [[0, 0], [0, 0], [5, 0]]})
-    assert found is not None
-    assert found.onsets is not None
-    assert (found.onsets.step.tolist(), found.onsets.client.tolist()) == ([2], [0])
+    of_tests = {"concepts": still, "test_concepts": [[0, 0], [5, 0], [5, 7]]}
+    # Tests ahead are of the step after, and the last ones of none of the run.
+    for header, steps, clients in (({"test_then_train": False}, [1, 2], [0, 1]), ({}, [2], [0])):
+        found = known_onsets({**of_tests, **header})
+        assert found is not None
+        assert found.onsets is not None
+        assert (found.onsets.step.tolist(), found.onsets.client.tolist()) == (steps, clients)
 
 
 def test_of_very_many_onsets_only_the_numbers_are_known() -> None:
