@@ -388,10 +388,10 @@ class Trace:
 
     def _digest_changes(self, state: hashlib._Hash) -> None:
         """Hash what changes of a trace are not in its columns: ages, and what is done to features."""
-        for column in self.table.facts():
+        for column in self.table.digested():
             state.update(column.tobytes())
         if self._features is not None:
-            state.update(repr(self._features.facts()).encode())
+            state.update(repr(self._features.digested()).encode())
 
     def _column_chunks(self) -> Iterator[tuple[str, np.ndarray]]:
         """The columns of `Arrivals` one after the other, in chunks of clients."""

@@ -5,30 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from emulator.arrays import Bools, Ints
+from emulator.arrays import Ints
 from emulator.errors import ConfigurationError
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
+from traces.changes.application import Application
 from traces.changes.chosen import Samples
 from traces.changes.concepts import Received, Truth, true_concepts
-from traces.changes.features import Entry, FeatureChanges, no_changes, refuse_unfit_features
+from traces.changes.features import empty_feature_changes, refuse_unfit_features
 from traces.changes.labels import label_map, own_swaps
-from traces.changes.rows import (
-    ADVICE,
-    Applied,
-    Differing,
-    DifferingRows,
-    Times,
-    curve_at,
-    curve_steps,
-    differing_rows,
-    is_on,
-)
-from traces.changes.settings import Change, Swap
+from traces.changes.rows import ADVICE, Applied, Differing, Times, differing_rows
+from traces.changes.settings import Change, OfFeatures, Swap
 from traces.changes.spans import Run, draw_spans
 from traces.draw import refuse_oversize_in_memory
 from traces.tables.base import TRAIN, Table
@@ -65,25 +55,37 @@ def with_changes(
         return trace
     refuse_pairs(changes)
     steps = -(-rounds // trace.rounds_per_step)
-    # The table of concepts has a number for each client at each data step.
-    refuse_oversize_in_memory((steps + 1) * trace.num_clients, ADVICE)
+    # A trace whose concepts are known may last longer than the run. Their table has a number for each client
+    # at each data step.
+    rows = steps + 1 if trace.concepts is None else len(trace.concepts)
+    refuse_oversize_in_memory(rows * trace.num_clients, ADVICE)
     ahead = 1 if trace.test_then_train else 0
-    # With test_on = "next" the test samples of the next step arrive with it; otherwise they do one step
-    # before.
+    # Tests are of the next step: of samples that arrive with it (test_on = "next"), or one step before it.
     of_tests = ahead if trace.test_on == "present" else 0
-    times = Times(steps, trace.rounds_per_step, (trace.retain_steps, trace.test_retain_steps), (0, of_tests))
+    retain = (trace.retain_steps, trace.test_retain_steps)
+    times = Times(rows - 1, trace.rounds_per_step, retain, (0, of_tests))
     run = Run(trace.num_clients, steps, trace.rounds_per_step, streams, bool(ahead), names)
     applied, maps = [], []
     for number, change in enumerate(changes):
-        one, of_values = _drawn(change, f"trace.changes.{number}", number, trace, run, times)
+        one, label_maps = _drawn(change, f"trace.changes.{number}", number, trace, run, times)
         applied.append(one)
-        maps.append(of_values)
+        maps.append(label_maps)
     differing = differing_rows(trace.table, applied, times)
     samples = Samples(differing.rows, trace.table, streams)
-    label, features, chain = _applied(trace, applied, maps, differing.rows, samples, times, streams)
+    application = Application(differing.rows, samples, times, streams)
+    stored = trace.table.take("label", differing.rows.origin)
+    label, chain = stored.astype(np.int64), np.zeros(len(stored), dtype=np.int64)
+    features = None
+    for number, (one, label_maps) in enumerate(zip(applied, maps, strict=True)):
+        if label_maps is not None:
+            label = application.relabelled(label, one, number, label_maps)
+            continue
+        if features is None:
+            features = empty_feature_changes(trace.sample_shape, trace.samples.normal, streams)
+        chain = application.chained(chain, one, number, features)
     table = ChangedTable(
         trace.table,
-        _changed_rows(trace.table, differing, label, chain, samples),
+        _changed_rows(trace.table, differing, label.astype(stored.dtype), chain, samples),
         scratch,
         last_step=steps - 1,
     )
@@ -115,8 +117,8 @@ def _drawn(
     if change.changes_labels:
         return Applied(change, key, spans), _label_maps(change, key, number, trace, run)
     for operation in change.what:
-        assert not isinstance(operation, str | Swap), "it changes features"
-        refuse_unfit_features(operation, trace.sample_shape, key)
+        if isinstance(operation, OfFeatures):
+            refuse_unfit_features(operation, trace.sample_shape, key)
     return Applied(change, key, spans), None
 
 
@@ -131,108 +133,8 @@ def _label_maps(change: Change, key: str, number: int, trace: Trace, run: Run) -
     return np.array(maps)
 
 
-def _applied(
-    trace: Trace,
-    applied: Sequence[Applied],
-    maps: Sequence[Ints | None],
-    rows: Differing,
-    samples: Samples,
-    times: Times,
-    streams: RandomStreams,
-) -> tuple[np.ndarray, FeatureChanges | None, Ints]:
-    """(n,) the labels of all rows, what is done to features, if anything, and (n,) the chain of each row.
-
-    Raises ConfigurationError for a change that changes no sample.
-    """
-    stored = trace.table.take("label", rows.origin)
-    label, chain = stored.astype(np.int64), np.zeros(len(rows.slot), dtype=np.int64)
-    features = None
-    for number, (change, of_values) in enumerate(zip(applied, maps, strict=True)):
-        reached = _reached(change, rows, times)
-        if of_values is not None:
-            some = reached.some & _chosen(change.change, samples, reached.elapsed, times, number)
-            _refuse_without_effect(change, some)
-            label[some] = of_values[reached.value[some], label[some]]
-            continue
-        if features is None:
-            features = no_changes(trace.sample_shape, trace.samples.normal, streams)
-        longer = _chained(change.change, features, chain, reached, samples, times, number, streams)
-        _refuse_without_effect(change, longer != chain)
-        chain = longer
-    return label.astype(stored.dtype), features, chain
-
-
-class Reached(NamedTuple):
-    """For each row, (n,): whether a change is on for it, the value of its span, and the steps since then."""
-
-    some: Bools
-    value: Ints
-    elapsed: Ints
-
-
-def _reached(change: Applied, rows: Differing, times: Times) -> Reached:
-    """What a change is for each of `rows`; ConfigurationError if it is on for none."""
-    span = is_on(change, rows, times)
-    some = span >= 0
-    _refuse_without_effect(change, some)
-    at = rows.carried(change.change, times)
-    value, start = change.spans.value[span], change.spans.start[span]
-    return Reached(some, np.where(some, value, 0), np.where(some, at - start, 0))
-
-
-def _refuse_without_effect(change: Applied, changed: Bools) -> None:
-    """ConfigurationError if a change changes none of the rows, `changed` (n,)."""
-    if not changed.any():
-        raise ConfigurationError(
-            f"{change.key}: {', '.join(change.change.names)} changes no sample: of its clients and splits "
-            f"none is held or arrives while it is on, or its share or magnitude is too small"
-        )
-
-
-def _chosen(change: Change, samples: Samples, elapsed: Ints, times: Times, *key: int) -> Bools:
-    """(n,) whether the sample of each row is of the share that changes, `elapsed` (n,) steps after onset."""
-    if change.samples.is_constant and change.samples.start == 1:
-        return np.ones(len(elapsed), dtype=np.bool_)
-    return samples.chosen(curve_at(change.samples, elapsed, times.rounds_per_step), *key)
-
-
-def _chained(
-    change: Change,
-    features: FeatureChanges,
-    chain: Ints,
-    reached: Reached,
-    samples: Samples,
-    times: Times,
-    number: int,
-    streams: RandomStreams,
-) -> Ints:
-    """(n,) the chains of all rows after a change of features.
-
-    If it is cumulative, each data step of its curves adds an entry, on samples drawn anew; otherwise a sample
-    has the entry of the present one.
-    """
-    last = min(curve_steps(change, times.rounds_per_step), times.steps)
-    magnitude = curve_at(change.magnitude, np.arange(last + 1), times.rounds_per_step)
-    starts = streams.generator("changed features", number).integers(0, 2**32, size=last + 1)
-    first = len(features.entries)
-    for step in range(last + 1):
-        start = int(starts[step if change.cumulative else 0])
-        for operation in change.what:
-            assert not isinstance(operation, str | Swap), "it changes features"
-            features.entries.append(Entry(operation, float(magnitude[step]), start))
-    if not change.cumulative:
-        level = np.minimum(reached.elapsed, last)
-        some = reached.some & (magnitude[level] > 0) & _chosen(change, samples, level, times, number)
-        return features.extended(chain, some, first + level * len(change.what) + reached.value)
-    for step in np.flatnonzero(magnitude > 0).tolist():
-        level = np.full(len(chain), step)
-        some = reached.some & (reached.elapsed >= step) & _chosen(change, samples, level, times, number, step)
-        chain = features.extended(chain, some, first + level * len(change.what) + reached.value)
-    return chain
-
-
 def _changed_rows(
-    table: Table, differing: DifferingRows, label: np.ndarray, chain: Ints, samples: Samples
+    table: Table, differing: Differing, label: np.ndarray, chain: Ints, samples: Samples
 ) -> ChangedRows:
     """The columns of the rows that differ."""
     rows = differing.rows
@@ -257,7 +159,7 @@ def _changed_rows(
 
 
 def _truth(
-    trace: Trace, applied: Sequence[Applied], differing: DifferingRows, times: Times, *, tests_ahead: bool
+    trace: Trace, applied: Sequence[Applied], differing: Differing, times: Times, *, tests_ahead: bool
 ) -> Truth:
     """The true concepts of the trace after the changes."""
     clients = np.unique(np.concatenate([change.spans.client for change in applied]))

@@ -7,7 +7,7 @@ import numpy as np
 from emulator.arrays import Bools, Floats
 from emulator.seeding import RandomStreams, StreamKeys, uniforms
 from traces.arrivals import SPLITS
-from traces.changes.rows import Differing
+from traces.changes.rows import RowColumns
 from traces.tables.base import Table
 
 ROUNDING = 1e-9
@@ -21,7 +21,7 @@ class Samples:
     numbers are keyed by these, so that they do not depend on how long the run is, nor on other clients.
     """
 
-    def __init__(self, rows: Differing, table: Table, streams: RandomStreams) -> None:
+    def __init__(self, rows: RowColumns, table: Table, streams: RandomStreams) -> None:
         """Find the samples.
 
         Args:

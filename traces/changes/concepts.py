@@ -58,7 +58,7 @@ def true_concepts(
     """
     codes = np.zeros_like(received.first, dtype=np.int64)
     for on in ("held", "arrivals"):
-        some = [change for change in applied if change.change.on == on]
+        some = [change for change in applied if change.settings.on == on]
         if some:
             of_some = _codes(some, received.clients, codes.shape[1])
             if not tests_ahead:
@@ -81,7 +81,7 @@ def _codes(applied: Sequence[Applied], clients: Ints, rows: int) -> Ints:
     codes = np.zeros((len(SPLITS), rows, len(clients)), dtype=np.int64)
     for change in applied:
         digits = _digits(change, clients, rows)
-        of_split = np.isin(SPLITS, change.change.splits)
+        of_split = np.isin(SPLITS, change.settings.splits)
         codes = _combined(codes, of_split[:, None, None] * digits)
     return codes
 
@@ -90,7 +90,7 @@ def _digits(applied: Applied, clients: Ints, rows: int) -> Ints:
     """(rows, n) what of a change is on for `clients` (n,), who include those of its spans; 0 for nothing."""
     spans = applied.spans
     # What own swaps have come to may be nothing, which has value 0.
-    digit = spans.value if applied.change.is_own_swap else spans.value + 1
+    digit = spans.value if applied.settings.is_own_swap else spans.value + 1
     column = np.searchsorted(clients, spans.client)
     moves = np.zeros((rows + 1, len(clients)), dtype=np.int64)
     np.add.at(moves, (np.minimum(spans.start, rows), column), digit)

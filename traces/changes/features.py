@@ -5,6 +5,7 @@ A row names a *chain*: an operation, and the chain that comes before it; chain 0
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import prod
@@ -42,10 +43,21 @@ class FeatureChanges:
     entry_of: Ints = field(default_factory=lambda: np.full(1, -1))
     parent_of: Ints = field(default_factory=lambda: np.full(1, -1))
 
-    def facts(self) -> tuple[object, ...]:
+    def digested(self) -> tuple[object, ...]:
         """What a digest reads: the entries and the chains."""
         entries = [(entry.operation.model_dump(), entry.magnitude, entry.start) for entry in self.entries]
         return entries, self.entry_of.tolist(), self.parent_of.tolist()
+
+    def add_entries(self, operations: Sequence[OfFeatures], magnitudes: Floats, starts: Sequence[int]) -> int:
+        """Add an entry for each operation at each magnitude, and return the number of the first.
+
+        That of operation o at magnitude m is the first + m * len(operations) + o. `starts` (magnitudes,) says
+        where each one's random numbers begin.
+        """
+        first = len(self.entries)
+        for magnitude, start in zip(magnitudes.tolist(), starts, strict=True):
+            self.entries += [Entry(operation, magnitude, start) for operation in operations]
+        return first
 
     def extended(self, chain: Ints, some: Bools, entry: Ints) -> Ints:
         """(n,) the chains (n,) of rows, with an entry (n,) added to `some` of them."""
@@ -101,7 +113,7 @@ class FeatureChanges:
         return windows[(sample + entry.start) % len(windows)].reshape(len(sample), *self.shape)
 
 
-def no_changes(shape: tuple[int, ...], normal: Floats32, streams: RandomStreams) -> FeatureChanges:
+def empty_feature_changes(shape: tuple[int, ...], normal: Floats32, streams: RandomStreams) -> FeatureChanges:
     """No chain yet; `normal` is the table of standard normal numbers that sensor noise is read from."""
     uniform = streams.generator("uniform").random(NOISE_NUMBERS, dtype=np.float32)
     return FeatureChanges(shape, normal, uniform)

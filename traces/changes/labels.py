@@ -11,8 +11,8 @@ from emulator.errors import ConfigurationError
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
 from traces.changes.settings import Change, Relabelling, Swap, operation_name
-from traces.changes.spans import NEVER, Run, Spans, drawn_clients, events_of, onset_and_end, spans_of
-from traces.tables.base import Table, rows_of_ranges
+from traces.changes.spans import Run, Spans, drawn_clients, events_of, onset_and_end, spans_of
+from traces.tables.base import NEVER, Table, rows_of_ranges
 
 
 def label_map(

@@ -10,17 +10,17 @@ import numpy as np
 from emulator.arrays import NO_IDS, Bools, Ints
 from traces.arrivals import SPLITS
 from traces.changes.settings import Change, Curve
-from traces.changes.spans import NEVER, Spans, steps_of_spans
+from traces.changes.spans import Spans, steps_of_spans
 from traces.draw import refuse_oversize_in_memory
-from traces.tables.base import Table, rows_of_ranges
+from traces.tables.base import NEVER, Table, rows_of_ranges
 
 ADVICE = "trace.clients, samples_per_step or round.rounds, raise every, or change fewer clients"
 
 
 class Applied(NamedTuple):
-    """A change, the key that names it in messages, and the spans in which it is on for whom."""
+    """A change: its settings, the key that names it in messages, and the spans in which it is on for whom."""
 
-    change: Change
+    settings: Change
     key: str
     spans: Spans
 
@@ -38,7 +38,7 @@ class Times(NamedTuple):
     ahead: tuple[int, int]
 
 
-class Differing(NamedTuple):
+class RowColumns(NamedTuple):
     """The rows that differ, as columns of shape (n,), in order of (slot, arrival, born).
 
     A slot is 2 * client + split. `arrival` is the data step at which the row arrives, `born` that at which
@@ -65,15 +65,15 @@ class Differing(NamedTuple):
         return steps
 
 
-class DifferingRows(NamedTuple):
+class Differing(NamedTuple):
     """All rows that differ, the slots (k,), ascending, that have some, and the first step (k,) of each."""
 
-    rows: Differing
+    rows: RowColumns
     slots: Ints
     since: Ints
 
 
-def differing_rows(table: Table, applied: Sequence[Applied], times: Times) -> DifferingRows:
+def differing_rows(table: Table, applied: Sequence[Applied], times: Times) -> Differing:
     """Find the rows of the slots that some change reaches: what it sends anew, and all that arrives later.
 
     A slot's rows begin where it first differs. If that is by a reset, with which all that a client holds is
@@ -102,8 +102,8 @@ def differing_rows(table: Table, applied: Sequence[Applied], times: Times) -> Di
     oldest[since == NEVER] = NEVER
     kept = np.flatnonzero(arriving.arrival >= oldest[arriving.slot])
     refuse_oversize_in_memory(len(kept) + len(again.slot), ADVICE)
-    parts = [Differing(*(column[kept] for column in arriving)), again]
-    rows = Differing(*map(np.concatenate, zip(*parts, strict=True)))
+    parts = [RowColumns(*(column[kept] for column in arriving)), again]
+    rows = RowColumns(*map(np.concatenate, zip(*parts, strict=True)))
     # NOTE: by one number, as a stable sort of parts that are sorted merges them: a fraction of a lexsort.
     low, high = int(rows.born.min(initial=0)), int(rows.arrival.max(initial=0))
     width = high - low + 1
@@ -112,17 +112,17 @@ def differing_rows(table: Table, applied: Sequence[Applied], times: Times) -> Di
         key *= width
         key += step - low
     order = np.argsort(key, kind="stable")
-    return DifferingRows(Differing(*(column[order] for column in rows)), slots, since[slots])
+    return Differing(RowColumns(*(column[order] for column in rows)), slots, since[slots])
 
 
-def is_on(change: Applied, rows: Differing, times: Times) -> Ints:
+def is_on(change: Applied, rows: RowColumns, times: Times) -> Ints:
     """(n,) the span of a change that is on for each of `rows`; -1 for none, or one of the other split."""
-    span = change.spans.at(rows.client.astype(np.int64), rows.carried(change.change, times))
-    of_split = np.isin(SPLITS, change.change.splits)
+    span = change.spans.at(rows.client.astype(np.int64), rows.carried(change.settings, times))
+    of_split = np.isin(SPLITS, change.settings.splits)
     return np.where(of_split[rows.slot % len(SPLITS)], span, -1)
 
 
-def is_changed(rows: Differing, applied: Sequence[Applied], times: Times) -> Bools:
+def is_changed(rows: RowColumns, applied: Sequence[Applied], times: Times) -> Bools:
     """(n,) whether some change is on for each of `rows`."""
     changed = np.zeros(len(rows.slot), dtype=np.bool_)
     for change in applied:
@@ -171,7 +171,7 @@ def _resets(applied: Sequence[Applied], times: Times) -> tuple[Ints, Ints]:
     return keys % num_slots, keys // num_slots
 
 
-def _sent_anew(table: Table, slot: Ints, step: Ints, times: Times) -> Differing:
+def _sent_anew(table: Table, slot: Ints, step: Ints, times: Times) -> RowColumns:
     """The rows that are sent anew at resets, slot (n,) at step (n,): what each held before that step."""
     parts, size = [_no_rows()], 0
     for at in np.unique(step).tolist():
@@ -181,34 +181,34 @@ def _sent_anew(table: Table, slot: Ints, step: Ints, times: Times) -> Differing:
             parts.append(_rows_of(table, clients, split, at - retain + 1, at, at))
             size += len(parts[-1].slot)
             refuse_oversize_in_memory(size, ADVICE)
-    return Differing(*map(np.concatenate, zip(*parts, strict=True)))
+    return RowColumns(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _arriving(table: Table, applied: Sequence[Applied], times: Times) -> Differing:
+def _arriving(table: Table, applied: Sequence[Applied], times: Times) -> RowColumns:
     """The rows of the table before that can differ, or be held when one does: training, then test samples."""
     parts = [_no_rows()]
     for split, name in enumerate(SPLITS):
-        spans = [change.spans for change in applied if name in change.change.splits]
+        spans = [change.spans for change in applied if name in change.settings.splits]
         clients = np.unique(np.concatenate([NO_IDS, *(some.client for some in spans)]))
         starts = [int(some.start.min()) for some in spans if len(some.start)]
         earliest = min(starts, default=0) - times.ahead[split]
         since = table.first_step if earliest <= 0 else earliest - times.retain[split] + 1
         parts.append(_rows_of(table, clients, split, since, table.last_step + 1))
-    return Differing(*map(np.concatenate, zip(*parts, strict=True)))
+    return RowColumns(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _rows_of(
     table: Table, clients: Ints, split: int, since: int, until: int, arrival: int | None = None
-) -> Differing:
+) -> RowColumns:
     """The samples of `clients` that first arrive in [since, until), as they arrive then, or at `arrival`."""
     first, last = table.ranges(clients, split, since, until)
     refuse_oversize_in_memory(int((last - first).sum()), ADVICE)
     rows = rows_of_ranges(first, last)
     born = table.arrival(rows).astype(np.int32)
     slot = np.repeat((clients * len(SPLITS) + split).astype(np.int32), last - first)
-    return Differing(slot, born if arrival is None else np.full_like(born, arrival), born, rows)
+    return RowColumns(slot, born if arrival is None else np.full_like(born, arrival), born, rows)
 
 
-def _no_rows() -> Differing:
+def _no_rows() -> RowColumns:
     none = np.zeros(0, dtype=np.int32)
-    return Differing(none, none, none, NO_IDS)
+    return RowColumns(none, none, none, NO_IDS)

@@ -12,9 +12,7 @@ from emulator.errors import ConfigurationError
 from emulator.seeding import RandomStreams
 from traces.changes.settings import Change, ChangedClients
 from traces.patterns import NUM_SEEDED, SEEDED, named_pattern, read_pattern
-
-NEVER = 2**31 - 1
-"""The end of a span that has none: a data step after every other."""
+from traces.tables.base import NEVER
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,9 @@ from traces.tables.columns import Columns
 
 TRAIN = SPLITS.index("train")
 
+NEVER: Final = 2**31 - 1
+"""A data step after every other."""
+
 CHUNK_ROWS: Final = 2**18
 """Rows per chunk where many are processed: enough for speed, few enough for a processor's cache."""
 
@@ -84,7 +87,7 @@ class Table(ABC):
         """All columns, in the order of the table, in memory."""
         return Arrivals(**{name: self.column(name, 0, self.num_clients) for name in DTYPES})
 
-    def facts(self) -> Iterator[np.ndarray]:
+    def digested(self) -> Iterator[np.ndarray]:
         """What a digest reads beyond the columns of `Arrivals`; nothing, unless samples change."""
         return iter(())
 

@@ -10,14 +10,11 @@ import numpy as np
 
 from emulator.arrays import Bools, Ints
 from traces.arrivals import DTYPES, SPLITS, Arrivals, arrivals_of, concatenated
-from traces.tables.base import TRAIN, News, Table, chunks_of_ranges, rows_of_ranges
+from traces.tables.base import NEVER, TRAIN, News, Table, chunks_of_ranges, rows_of_ranges
 from traces.tables.columns import Columns
 from traces.tables.sorted import first_from
 
 COLUMNS = ("label", "image", "noise_start")
-
-NEVER = 2**31 - 1
-"""The step from which on a slot has rows that differ, if it has none."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +231,7 @@ class ChangedTable(Table):
         behind = arrivals_of(client=slot // len(SPLITS), split=slot % len(SPLITS), **here)
         return concatenated([self.table.arrivals(), behind])
 
-    def facts(self) -> Iterator[np.ndarray]:
+    def digested(self) -> Iterator[np.ndarray]:
         yield from (self._slots, self._since_of, self._offsets)
         yield from (self._rows[name].astype(np.int64) for name in self._names)
 

@@ -42,8 +42,8 @@ class FlippedLabels(Table):
     def feature_changes(self, rows: Ints) -> tuple[Ints, Ints] | None:
         return self.table.feature_changes(rows)
 
-    def facts(self) -> Iterator[np.ndarray]:
-        return self.table.facts()
+    def digested(self) -> Iterator[np.ndarray]:
+        return self.table.digested()
 
     @property
     def replaces(self) -> bool:

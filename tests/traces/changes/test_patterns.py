@@ -88,6 +88,15 @@ def test_an_own_pattern_composes_with_that_of_the_test_bed() -> None:
     assert trace.concepts.tolist() == [[0, 2], [1, 3], [1, 3]]
 
 
+def test_a_run_may_end_before_the_pattern_of_its_test_bed() -> None:
+    change = {"what": "reverse", "on": "held", "at_step": 1}
+    trace = built(
+        "concepts", 2, concepts="sine", samples_per_step=6, pattern=["00", "01", "01", "01"], changes=[change]
+    )
+    assert trace.concepts is not None
+    assert trace.concepts.tolist() == [[0, 0], [2, 3], [2, 3], [2, 3]]
+
+
 @pytest.mark.parametrize(
     ("settings", "says"),
     [

@@ -10,7 +10,8 @@ import pytest
 from emulator.errors import ConfigurationError
 from emulator.seeding import RandomStreams
 from traces.changes.settings import Change, ChangedClients
-from traces.changes.spans import NEVER, Run, Spans, draw_spans, drawn_clients
+from traces.changes.spans import Run, Spans, draw_spans, drawn_clients
+from traces.tables.base import NEVER
 
 RUN = Run(num_clients=20, steps=20, rounds_per_step=5, streams=RandomStreams(3), tests_ahead=False)
 
