@@ -495,6 +495,7 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_gradients_at_the_global_model_of_one_round_need_all_clients",
     ),
     "tests/experiments/tracking/test_live.py": (),
+    "tests/golden/test_changes.py": (),
     "tests/golden/test_algorithm_4.py": (),
     "tests/golden/test_clients_that_come_and_go.py": (
         "test_a_real_run_has_the_same_log_by_two_ranks_and_after_stops",
@@ -601,6 +602,7 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_static_data_is_what_clients_hold_at_the_start_for_the_whole_run",
         "test_the_pixels_of_a_digit_are_of_its_label",
     ),
+    "tests/traces/changes/test_against_brute_force.py": (),
     "tests/traces/tables/test_even_and_sorted.py": (),
     "tests/traces/test_draw.py": ("test_the_memory_of_a_mapped_trace_does_not_grow_with_its_length",),
     "tests/traces/test_idx.py": (
