@@ -104,7 +104,7 @@ def check_facts(experiment: Experiment, world: World) -> Facts:
         "clients": world.trace.num_clients,
         "labels": world.trace.num_labels,
         **_labels_seen(world.trace.label_names),
-        "samples in the trace": len(world.trace),
+        "samples in the trace": world.trace.table.num_samples,
         "last data step": world.trace.last_step,
         "device profile": world.profile.name,
         "model factor": _model_factors(experiment, world),

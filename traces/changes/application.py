@@ -85,6 +85,10 @@ class Application:
 
 def refuse_without_effect(change: Applied, changed: Bools) -> None:
     """ConfigurationError if a change changes none of the rows, `changed` (n,)."""
+    for name in ("samples", "magnitude"):
+        curve = getattr(change.settings, name)
+        if curve.start == curve.end == 0:
+            raise ConfigurationError(f"{change.key}.{name} = 0: changes nothing; must be above 0")
     if not changed.any():
         raise ConfigurationError(
             f"{change.key}: {', '.join(change.settings.names)} changes no sample: of its clients and splits "

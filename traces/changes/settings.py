@@ -98,6 +98,14 @@ class Swap(Settings):
         examples=[((3, 8), (5, 6))],
     )
 
+    @field_validator("swap", mode="before")
+    @classmethod
+    def _has_pairs(cls, swap: Any) -> Any:
+        pairs = swap if isinstance(swap, list | tuple) else [()]
+        if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+            raise ValueError("must be a list of pairs of labels, which are numbers, such as [[3, 8]]")
+        return swap
+
     @field_validator("swap")
     @classmethod
     def _swaps_two_labels(cls, swap: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
@@ -135,6 +143,13 @@ class Replace(Settings):
     replace: tuple[Value, Value] = Field(
         description="features are replaced by uniform numbers between these two", examples=[(10.0, 1000.0)]
     )
+
+    @field_validator("replace", mode="before")
+    @classmethod
+    def _has_two_limits(cls, limits: Any) -> Any:
+        if not isinstance(limits, list | tuple) or len(limits) != 2:
+            raise ValueError("must be [low, high]")
+        return limits
 
     @field_validator("replace")
     @classmethod
@@ -213,10 +228,28 @@ class Curve(Settings):
 
 
 def _operations(what: Any) -> Any:
-    """A list of operations, of one if it is alone; ValueError for what can be neither."""
-    if not isinstance(what, str | Mapping | list | tuple):
+    """A list of operations, of one if it is alone; ValueError for what can be none."""
+    entries = alone_is_a_list(what)
+    if not isinstance(entries, list | tuple):
         raise ValueError("must be a word such as 'xor', a table such as { rotate = 30 }, or a list of them")
-    return alone_is_a_list(what)
+    tables = [key for key, tag in OPERATIONS.items() if tag != "word"]
+    for entry in entries:
+        if isinstance(entry, str) and entry in tables:
+            raise ValueError(f"{entry!r} needs a value: write a table, {{ {entry} = ... }}")
+        if isinstance(entry, Mapping) and len(entry) > 1:
+            raise ValueError(f"has {' and '.join(entry)} in one table; give each a change of its own")
+        if isinstance(entry, Mapping) and not set(entry) <= set(tables):
+            raise ValueError(
+                f"{next(iter(entry))!r}: no such operation; tables have one of {', '.join(tables)}"
+            )
+    return entries
+
+
+def _list_of_tables(changes: Any) -> Any:
+    """ValueError for a table where a list of tables belongs."""
+    if isinstance(changes, Mapping):
+        raise ValueError("must be a list of tables: write [[trace.changes]], or changes = [{ ... }]")
+    return changes
 
 
 class Change(Settings):
@@ -343,7 +376,7 @@ class Change(Settings):
             raise ValueError("own_swap: swaps two labels that a client holds; must have on = 'held'")
         if self.every is None or self.clients is None or self.clients.share is None:
             raise ValueError(
-                "own_swap: needs clients = { share, redraw } and every, the rounds between swaps"
+                "own_swap: needs clients = { share, redraw } alone, and every, the rounds between swaps"
             )
         if not (self.samples.is_constant and self.samples.start == 1) or self.staggered is not None:
             raise ValueError("own_swap: changes all samples of its clients; leave out samples and staggered")
@@ -410,7 +443,7 @@ class Change(Settings):
 class ChangingSettings(Settings):
     """The settings of a source whose data may change."""
 
-    changes: tuple[Change, ...] = Field(
+    changes: Annotated[tuple[Change, ...], BeforeValidator(_list_of_tables)] = Field(
         (),
         description="changes of what labels or features mean, applied in order: each says whose data change, "
         "when, and how",

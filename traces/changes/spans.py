@@ -237,7 +237,8 @@ def _of_pattern(change: Change, key: str, run: Run) -> Spans:
         )
     if int(digits.max()) > len(change.what):
         raise ConfigurationError(
-            f"{key}: pattern has digit {digits.max()}, and what has {len(change.what)} entries"
+            f"{key}: pattern has digit {digits.max()}: what must be a list of as many operations, and has "
+            f"{len(change.what)}"
         )
     if not run.tests_ahead and (digits[-1] != digits[-2]).any():
         raise ConfigurationError(
@@ -273,6 +274,8 @@ def _named(names: Sequence[str], key: str, run: Run) -> Ints:
 
     Raises ConfigurationError for the first that there is not.
     """
+    if not names:
+        raise ConfigurationError(f"{key}: clients.names: is empty; must name a client")
     known = run.names or range(run.num_clients)
     place = {str(name): client for client, name in enumerate(known)}
     for name in names:

@@ -58,6 +58,11 @@ class Table(ABC):
     def __len__(self) -> int:
         return len(self._columns["label"])
 
+    @property
+    def num_samples(self) -> int:
+        """The number of samples; a row that is sent anew has none of its own."""
+        return len(self)
+
     def take(self, name: str, rows: Ints) -> np.ndarray:
         """(n,) the values of `label`, `image` or `noise_start` in these rows."""
         # NOTE: `take` gathers twice as fast as indexing.

@@ -87,6 +87,10 @@ class ChangedTable(Table):
         return self._behind + len(self._rows["label"])
 
     @property
+    def num_samples(self) -> int:
+        return self.table.num_samples
+
+    @property
     def replaces(self) -> bool:
         return self.table.last_step <= 0 and "operations" not in self._names
 

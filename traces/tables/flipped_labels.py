@@ -46,6 +46,10 @@ class FlippedLabels(Table):
         return self.table.digested()
 
     @property
+    def num_samples(self) -> int:
+        return self.table.num_samples
+
+    @property
     def replaces(self) -> bool:
         return self.table.replaces
 

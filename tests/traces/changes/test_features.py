@@ -106,9 +106,18 @@ def test_of_n_samples_int_of_the_share_changes(share: float, count: int) -> None
         assert int((features != images).any(axis=(1, 2)).sum()) == count
 
 
-@pytest.mark.parametrize("nothing", [{"samples": 0.1}, {"samples": 0}, {"magnitude": 0}])
-def test_a_share_or_a_magnitude_that_leaves_all_as_it_was_is_refused(nothing: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match=r"rotate changes no sample: .* is too small"):
+@pytest.mark.parametrize(
+    ("nothing", "says"),
+    [
+        ({"samples": 0.1}, r"rotate changes no sample: .* is too small"),
+        ({"samples": 0}, r"changes\.0\.samples = 0: changes nothing"),
+        ({"magnitude": 0}, r"changes\.0\.magnitude = 0: changes nothing"),
+    ],
+)
+def test_a_share_or_a_magnitude_that_leaves_all_as_it_was_is_refused(
+    nothing: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=says):
         changed({"what": {"rotate": 90}, **nothing})
 
 

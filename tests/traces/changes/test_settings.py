@@ -49,8 +49,18 @@ def test_a_change_is_recorded_as_it_was_written(written: dict[str, Any]) -> None
         ({**XOR, "what": []}, "what: an empty list changes nothing; must have an operation"),
         ({**XOR, "what": {}}, "no such operation; must be one of xor"),
         (
+            {**XOR, "what": {"blur": 1}},
+            "'blur': no such operation; tables have one of swap, rotate, noise, replace",
+        ),
+        ({**XOR, "what": "rotate"}, "'rotate' needs a value: write a table, { rotate = ... }"),
+        ({**XOR, "what": {"replace": [10]}}, "must be [low, high]"),
+        (
+            {**XOR, "what": {"swap": [["UP", "DOWN", 1]]}},
+            "must be a list of pairs of labels, which are numbers",
+        ),
+        (
             {**XOR, "what": {"rotate": 3, "noise": 1}},
-            "or a table with one key: swap, rotate, noise or replace",
+            "has rotate and noise in one table; give each a change of its own",
         ),
         ({**XOR, "what": {"swap": []}}, "must have a pair of labels, such as [[3, 8]]"),
         ({**XOR, "what": {"swap": [[3, 3]]}}, "[[3, 3]]: has label 3 twice; a label changes places with one"),
@@ -76,7 +86,7 @@ def test_a_change_is_recorded_as_it_was_written(written: dict[str, Any]) -> None
             "what: a list has changes of labels or of features, not both",
         ),
         ({**OWN, "on": "arrivals"}, "own_swap: swaps two labels that a client holds; must have on = 'held'"),
-        ({**OWN, "every": None}, "own_swap: needs clients = { share, redraw } and every"),
+        ({**OWN, "every": None}, "own_swap: needs clients = { share, redraw } alone, and every"),
         ({**OWN, "samples": 0.5}, "own_swap: changes all samples of its clients"),
         ({**OWN, "splits": ["train"]}, "own_swap: changes both splits; leave out splits"),
         (

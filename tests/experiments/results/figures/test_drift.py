@@ -111,7 +111,8 @@ def test_a_report_of_onsets_without_concepts_says_who_moved(tmp_path: Path) -> N
 
 
 def test_one_concept_with_tests_of_another_is_drawn_by_its_onsets(tmp_path: Path) -> None:
-    header = {"concepts": [[0] * 4] * 4, "test_concepts": [[0] * 4, [0] * 4, [5, 0, 0, 0]]}
+    tests = [[0] * 4, [0] * 4, [5, 0, 0, 0]]
+    header = {"concepts": [[0] * 4] * 4, "test_then_train": False, "test_concepts": tests}
     [plot] = plots(tmp_path, header)
     assert plot.title == "Who began to receive other data, and when"
     assert "1 onset of 1 of 4 clients" in plot.caption
