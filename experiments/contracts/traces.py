@@ -194,6 +194,13 @@ def _check_concepts_of(trace: Trace, concepts: Ints) -> None:
     )
     assert concepts.dtype == np.int64, f"concepts are {concepts.dtype}, not int64"
     assert (concepts >= 0).all(), "concepts must be numbered from 0"
+    of_tests = trace.test_concepts
+    if of_tests is not None:
+        assert of_tests.shape == (steps, trace.num_clients), (
+            f"test_concepts have shape {of_tests.shape}, not (steps, clients) {(steps, trace.num_clients)}"
+        )
+        assert of_tests.dtype == np.int64, f"test_concepts are {of_tests.dtype}, not int64"
+        assert (of_tests >= 0).all(), "test_concepts must be numbered from 0"
     everyone = np.arange(trace.num_clients)
     if not _trains_on_tests(trace):
         _check_changes_of_concept(trace, concepts)

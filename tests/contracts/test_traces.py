@@ -29,11 +29,13 @@ OBSERVED = {key: value for key, value in REPLAYED.items() if "samples_per_step" 
 OBSERVED["samples"] = "observed"
 BUCKETS = {"kind": "buckets", "labels_per_client": 3, "buckets": 2}
 SWAP = {"what": "own_swap", "on": "held", "clients": {"share": 0.5}, "every": 2}
+HELD = {"what": "xor", "on": "held", "at_step": 1}
+OF_TRAINING = {"what": {"noise": 0.5}, "on": "arrivals", "at_step": 1, "splits": ["train"]}
 SMALL_SOURCES = [
-    ("concepts", {"concepts": "sine", **PATTERN}),
+    ("concepts", {"concepts": "sine", **PATTERN, "changes": [{**HELD, "on": "arrivals"}]}),
     ("concepts", {"concepts": {"kind": "sea", "noise": 0.2}, **PATTERN, "data_seed": "run"}),
     ("concepts", {"concepts": {"kind": "label_swaps", "folder": "images", "swaps": [[0, 1]]}, **PATTERN}),
-    ("digits", {"clients": 6, **STREAM, "noise": 0.5}),
+    ("digits", {"clients": 6, **STREAM, "noise": 0.5, "changes": [HELD, OF_TRAINING]}),
     ("digits", {"clients": 6, **STREAM, "drift": {"kind": "label_mix", "labels_per_mix": 1, "mixes": 2}}),
     (
         "idx",
@@ -48,7 +50,16 @@ SMALL_SOURCES = [
     ("digits", {"clients": 6, **STREAM, "static": True, "drift": BUCKETS | {"at_start": 2}}),
     ("digits", {"clients": 6, **STREAM, "noise": 0.5, "static": True, "shared": "two", "changes": [SWAP]}),
     ("file", {"folder": "own", "rounds_per_step": 2, "retain_rounds": 2, "test_share": 0.25}),
-    ("file", {"folder": "concepts", "rounds_per_step": 2, "retain_rounds": 4, "test_on": "next"}),
+    (
+        "file",
+        {
+            "folder": "concepts",
+            "rounds_per_step": 2,
+            "retain_rounds": 4,
+            "test_on": "next",
+            "changes": [HELD],
+        },
+    ),
     (
         "digits",
         {"clients": 6, "noise": 0.5, "partition": "dirichlet", "rounds_per_step": 2, "changes": [SWAP]},
@@ -66,10 +77,10 @@ SMALL_SOURCES = [
         },
     ),
     ("label_replay", REPLAYED),
-    ("label_replay", {**REPLAYED, "absent": "leave", "test_on": "next"}),
+    ("label_replay", {**REPLAYED, "absent": "leave", "test_on": "next", "changes": [HELD]}),
     ("label_replay", {**OBSERVED, "clients_per_group": 1}),
     ("label_replay", {**OBSERVED, "absent": "leave", "test_share": 0.5}),
-    ("synthetic", {"clients": 4, "rounds_per_step": 2}),
+    ("synthetic", {"clients": 4, "rounds_per_step": 2, "changes": [HELD]}),
     ("synthetic", {"clients": 3, "rounds_per_step": 2, "alpha": 0, "beta": 1, "data_seed": "run"}),
 ]
 SMALL_CONCEPTS = [
