@@ -24,6 +24,7 @@ DATA = {
     "device_profiles/catalogue/fedscale_compute.csv",
     "device_profiles/catalogue/smartphones.toml",
     "experiments/configs/covid-mnist.toml",
+    "experiments/configs/drift/groups.toml",
     "experiments/configs/feddrift/sine-2.toml",
     "experiments/configs/fielding/hear.toml",
     "experiments/configs/digits.toml",
