@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,9 @@ OF_EACH_SOURCE = ("digits", "covid-mnist", "elec2", "feddrift/mnist-2-short", "f
 @pytest.fixture(scope="module")
 def by_name() -> dict[str, ShippedConfiguration]:
     return {item.name: item for item in shipped_configurations()}
+
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_a_name_is_the_path_of_the_file_without_its_suffix(by_name: dict[str, ShippedConfiguration]) -> None:
@@ -179,3 +183,14 @@ def test_one_is_found_by_its_name_and_a_folder_by_its_own(by_name: dict[str, Shi
     }
     with pytest.raises(InputError, match=r"^digit: no shipped configuration has that name; .*digits"):
         find_shipped("digit")
+
+
+def test_the_configurations_of_every_folder_are_data_of_the_package() -> None:
+    setup = ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    patterns = setup["options.package_data"]["experiments"].replace("\n", "").split(",")
+    shipped = {
+        path.relative_to(ROOT / "experiments") for path in (ROOT / "experiments/configs").rglob("*.toml")
+    }
+    packed = {path for path in shipped if any(path.match(pattern.strip()) for pattern in patterns)}
+    assert packed == shipped
