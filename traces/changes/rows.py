@@ -173,15 +173,17 @@ def _resets(applied: Sequence[Applied], times: Times) -> tuple[Ints, Ints]:
 
 def _sent_anew(table: Table, slot: Ints, step: Ints, times: Times) -> RowColumns:
     """The rows that are sent anew at resets, slot (n,) at step (n,): what each held before that step."""
-    parts, size = [_no_rows()], 0
+    found = []
     for at in np.unique(step).tolist():
         some = slot[step == at]
         for split, retain in enumerate(times.retain):
-            clients = some[some % len(SPLITS) == split] // len(SPLITS)
-            parts.append(_rows_of(table, clients, split, at - retain + 1, at, at))
-            size += len(parts[-1].slot)
-            refuse_oversize_in_memory(size, ADVICE)
-    return RowColumns(*map(np.concatenate, zip(*parts, strict=True)))
+            of_split = some[some % len(SPLITS) == split]
+            ranges = table.ranges(of_split // len(SPLITS), split, at - retain + 1, at)
+            found.append((of_split, *ranges, at))
+    # Before any of them is made.
+    refuse_oversize_in_memory(sum(int((last - first).sum()) for _, first, last, _ in found), ADVICE)
+    parts = [_rows_of(table, *ranges) for ranges in found]
+    return RowColumns(*map(np.concatenate, zip(_no_rows(), *parts, strict=True)))
 
 
 def _arriving(table: Table, applied: Sequence[Applied], times: Times) -> RowColumns:
@@ -193,19 +195,17 @@ def _arriving(table: Table, applied: Sequence[Applied], times: Times) -> RowColu
         starts = [int(some.start.min()) for some in spans if len(some.start)]
         earliest = min(starts, default=0) - times.ahead[split]
         since = table.first_step if earliest <= 0 else earliest - times.retain[split] + 1
-        parts.append(_rows_of(table, clients, split, since, table.last_step + 1))
+        first, last = table.ranges(clients, split, since, table.last_step + 1)
+        refuse_oversize_in_memory(int((last - first).sum()), ADVICE)
+        parts.append(_rows_of(table, clients * len(SPLITS) + split, first, last))
     return RowColumns(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _rows_of(
-    table: Table, clients: Ints, split: int, since: int, until: int, arrival: int | None = None
-) -> RowColumns:
-    """The samples of `clients` that first arrive in [since, until), as they arrive then, or at `arrival`."""
-    first, last = table.ranges(clients, split, since, until)
-    refuse_oversize_in_memory(int((last - first).sum()), ADVICE)
+def _rows_of(table: Table, slots: Ints, first: Ints, last: Ints, arrival: int | None = None) -> RowColumns:
+    """The samples of `slots` (n,) in the ranges [first, last), as they first arrive, or at `arrival`."""
     rows = rows_of_ranges(first, last)
     born = table.arrival(rows).astype(np.int32)
-    slot = np.repeat((clients * len(SPLITS) + split).astype(np.int32), last - first)
+    slot = np.repeat(slots.astype(np.int32), last - first)
     return RowColumns(slot, born if arrival is None else np.full_like(born, arrival), born, rows)
 
 
