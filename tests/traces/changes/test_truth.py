@@ -184,6 +184,17 @@ def test_a_change_that_reaches_no_sample_is_refused() -> None:
         changed({"on": "arrivals", "at_step": 2}, rows=static, retain_steps=9)
 
 
+@pytest.mark.parametrize("other", ["xor", "own_swap"])
+def test_own_swaps_beside_another_change_of_labels_are_refused_by_name(other: str) -> None:
+    swap = {"what": "own_swap", "clients": {"share": 1.0}, "every": 2}
+    beside = swap if other == "own_swap" else {"what": other, "at_step": 1, "on": "arrivals"}
+    with pytest.raises(ConfigurationError) as caught:
+        changed({"what": {"noise": 1}, "at_step": 1}, swap, beside)
+    assert str(caught.value).startswith(
+        f"trace.changes.1 (own_swap) and trace.changes.2 ({other}) cannot both apply: own_swap draws from"
+    )
+
+
 def test_a_change_of_labels_has_no_magnitude() -> None:
     with pytest.raises(
         ConfigurationError, match=r"changes\.0\.magnitude: xor changes labels, which has no mag"

@@ -10,7 +10,7 @@ import pytest
 from emulator.errors import ConfigurationError, DataFileError, InputError
 from emulator.ports import Split
 from tests.traces.files.written import with_cell, write_trace
-from tests.traces.tiny import context
+from tests.traces.tiny import context, write_trace_folder
 from traces.sources.file import File, FileSettings
 from traces.trace import Trace, TraceStream
 
@@ -388,6 +388,32 @@ def test_tests_on_what_arrives_next_and_their_concepts_are_one_step_ahead(tmp_pa
     assert upcoming.concepts.tolist() == [[1], [2], [2], [3]]
     assert upcoming.test_then_train
     assert len({trace.digest() for trace in (present, upcoming)}) == 2
+
+
+def test_changes_know_the_clients_of_a_folder_by_name_and_compose_with_its_concepts(tmp_path: Path) -> None:
+    days = np.repeat(np.arange(4), 2)
+    columns = {
+        "client": np.tile(["b", "a"], 4),
+        "label": np.tile([0, 1], 4),
+        "sample": np.arange(8),
+        "step": days,
+        "split": np.repeat("train", 8),
+        "concept": days // 2,
+    }
+    tests = {name: values[:2] for name, values in columns.items()} | {"split": np.repeat("test", 2)}
+    rows = {name: np.append(values, tests[name]) for name, values in columns.items()}
+    folder = write_trace_folder(tmp_path / "named", rows)
+    change = {"what": "reverse", "on": "held", "at_share": 0.25, "clients": {"names": ["b"]}}
+    facts = {"rounds": 4, "rounds_per_step": 1, "retain_rounds": 4}
+    trace = build(folder, **facts, changes=[change])
+    # Client 0 is "a", whose concepts are those of the file; "b" has new ones with each of them.
+    assert trace.concepts is not None
+    assert trace.concepts.T.tolist() == [[0, 0, 1, 1, 1], [0, 2, 3, 3, 3]]
+    held = trace.held(np.arange(2), "train", 2)
+    assert [trace.labels(held.rows(client)).tolist() for client in (0, 1)] == [[1, 1, 1], [1, 1, 1]]
+    assert trace.digest() != build(folder, **facts).digest()
+    with pytest.raises(ConfigurationError, match=r"there is no client 'c'; there are 2: a, b"):
+        build(folder, **facts, changes=[{**change, "clients": {"names": ["c"]}}])
 
 
 def test_two_concepts_of_a_client_in_one_step_are_refused_with_the_row(tmp_path: Path) -> None:
