@@ -209,6 +209,7 @@ class Visits(Stateful):
             np.zeros(len(self)) + self._start_s,
             self._end_s,
             self._outcome,
+            np.zeros(len(self), dtype=np.int64),
         )
         self._handed_over = self._handed_over + counts
         self._first = self.opened

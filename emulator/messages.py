@@ -67,10 +67,11 @@ OUT, COMPLETED, ABANDONED, DROPPED = map(int, Outcome)
 
 @dataclass(frozen=True)
 class EndedVisits:
-    """Visits that are over, in columns (n,), by ascending visit id.
+    """Visits that are over, in columns (n,), by ascending client, then visit id.
 
-    `lane` is the lane that each client was selected from, `start_s` and `end_s` are instants of virtual time:
-    a visit starts at its dispatch. No `outcome` is OUT.
+    `lane` is the lane that each client was selected from, or the one that continues it after a re-clustering.
+    `start_s` and `end_s` are instants of virtual time: a visit starts at its dispatch. No `outcome` is OUT.
+    `staleness` is the number of server steps that the lane has made since, before the one that takes it.
     """
 
     visit: Ints
@@ -79,6 +80,7 @@ class EndedVisits:
     start_s: Floats
     end_s: Floats
     outcome: Ints
+    staleness: Ints
 
     def clients_with(self, outcome: int) -> Ints:
         """The clients, in order, whose visit had this outcome, one of `Outcome`."""
@@ -88,11 +90,12 @@ class EndedVisits:
 
 @dataclass(frozen=True)
 class VisitRows:
-    """The ended visits of a round, for the log of visits: columns (n,), by ascending visit id.
+    """The ended visits that a server step hands over, for the log of visits: columns (n,), by client.
 
     A visit spends `requests_s`, `download_s`, `compute_s` and `upload_s` seconds, as planned at its dispatch,
     in this order, unless it ends before. Bytes are those that crossed the wire until it ended; the payload is
-    without resent packets, both ways together.
+    without resent packets, both ways together. `dispatch` is the number of the dispatch that each began with;
+    it and `staleness` are None where a round has one dispatch and one server step.
     """
 
     round: int
@@ -112,6 +115,8 @@ class VisitRows:
     download_bytes: Floats
     upload_bytes: Floats
     payload_bytes: Floats
+    dispatch: Ints | None = None
+    staleness: Ints | None = None
 
 
 @dataclass(frozen=True)
@@ -223,10 +228,11 @@ TASK_METRICS: tuple[TaskMetric, ...] = get_args(TaskMetric)
 class TrainTasks:
     """Training tasks, frozen at dispatch and sorted by (client, model); columns of shape (n,).
 
-    `model` is the bank's id of the model, `visit` the id of the visit that the task is part of. `settings`
-    holds `learning_rate`, `local_steps` and `batch_size`. `state` is the solver's state of each pair, (n, P)
-    or (n, 1) by its `StateSpec`. `round` is in the key of the batches' random streams, the data `step` in
-    those of bootstraps and of the cut of fixed batches.
+    `model` is the bank's id of the model at dispatch, `visit` the id of the visit that the task is part of.
+    `settings` holds `learning_rate`, `local_steps` and `batch_size`. `state` is the solver's state of each
+    pair, (n, P) or (n, 1) by its `StateSpec`. `dispatch`, the number of the dispatch, is in the key of the
+    batches' random streams; in tasks that are not of a dispatch it is the round. The data `step` is in those
+    of bootstraps and of the cut of fixed batches.
 
     `tampering` describes what happens to each update before it arrives; a column without effect is left out.
     An update is multiplied by `scale`; noise of `noise` times its norm is added; where `nan` or `bits` is 1,
@@ -240,8 +246,8 @@ class TrainTasks:
     visit: Ints
     samples: SampleRanges
     settings: Mapping[str, Floats]
-    round: int
-    step: int = 0
+    dispatch: Ints
+    step: Ints
     state: Mapping[str, Floats32] = field(default_factory=dict)
     tampering: Mapping[str, Floats] = field(default_factory=dict)
     measure: frozenset[TaskMetric] = frozenset()
@@ -258,8 +264,8 @@ class TrainTasks:
             self.visit[rows],
             self.samples.take(rows),
             {name: column[rows] for name, column in self.settings.items()},
-            self.round,
-            self.step,
+            self.dispatch[rows],
+            self.step[rows],
             {name: column[rows] for name, column in self.state.items()},
             {name: column[rows] for name, column in self.tampering.items()},
             self.measure,
@@ -295,6 +301,11 @@ class Updates(Protocol):
         ...
 
     @property
+    def staleness(self) -> Ints:
+        """(n,) server steps of the lane between each task's dispatch and the step that absorbs its update."""
+        ...
+
+    @property
     def metrics(self) -> Mapping[str, Floats]:
         """Columns (n,) by name: the training `loss`, and those that `TrainTasks.measure` asked for."""
         ...
@@ -318,6 +329,15 @@ class Updates(Protocol):
 
         Args:
             rows: ascending row numbers.
+        """
+        ...
+
+    def absorbed(self, model: Ints, staleness: Ints) -> Updates:
+        """The same updates as a later server step absorbs them.
+
+        Args:
+            model: array of shape (n,), the bank's present ids of the models that they are absorbed into.
+            staleness: array of shape (n,); 0 until it is given.
         """
         ...
 
@@ -377,6 +397,16 @@ class ArrayUpdates:
     metrics: Mapping[str, Floats] = field(default_factory=dict)
     state: Mapping[str, Floats32] = field(default_factory=dict)
     group: Ints | None = None
+    late: Ints | None = None  # staleness; None: all 0
+
+    @property
+    def staleness(self) -> Ints:
+        """(n,) see `Updates.staleness`."""
+        return np.zeros(len(self), dtype=np.int64) if self.late is None else self.late
+
+    def absorbed(self, model: Ints, staleness: Ints) -> ArrayUpdates:
+        """The same updates, absorbed later; see `Updates.absorbed`."""
+        return replace(self, model=model, late=staleness)
 
     def __len__(self) -> int:
         """Number of tasks."""
@@ -400,6 +430,7 @@ class ArrayUpdates:
             {name: column[rows] for name, column in self.metrics.items()},
             {name: column[rows] for name, column in self.state.items()},
             None if self.group is None else self.group[rows],
+            None if self.late is None else self.late[rows],
         )
 
     def weighted_sum(self, weights: Floats) -> Floats:

@@ -89,7 +89,7 @@ class ReplicatedExecutor:
         }
         finite = np.ones(len(tasks), dtype=np.bool_)
         sums: dict[int, Floats | Floats32] = {}
-        doing = f"training in round {tasks.round}"
+        doing = f"training in dispatch {', '.join(map(str, np.unique(tasks.dispatch)[:3]))}"
         contents = self._ranks.exchange(content, _digest(models, start, weights, tasks), doing)
         for rank, results in enumerate(contents):
             members = wave.rows_of(rank)
@@ -269,6 +269,7 @@ class ReplicatedUpdates:
     wave: TrainedWave
     wave_rows: Ints
     known: tuple[Floats, Floats] | None = None
+    late: Ints | None = None  # staleness; None: all 0
     _rows: list[Floats32] = field(default_factory=list, repr=False)  # of the whole wave, once exchanged
 
     def __len__(self) -> int:
@@ -285,7 +286,15 @@ class ReplicatedUpdates:
             state={name: column[rows] for name, column in self.state.items()},
             finite=self.finite[rows],
             wave_rows=self.wave_rows[rows],
+            late=None if self.late is None else self.late[rows],
         )
+
+    @property
+    def staleness(self) -> Ints:
+        return np.zeros(len(self), dtype=np.int64) if self.late is None else self.late
+
+    def absorbed(self, model: Ints, staleness: Ints) -> ReplicatedUpdates:
+        return replace(self, model=model, late=staleness)
 
     def weighted_sum(self, weights: Floats) -> Floats:
         spread = np.zeros((len(weights), len(self.wave.trained)))
@@ -335,6 +344,7 @@ class ReplicatedUpdates:
             self.metrics,
             self.state,
             group_of[self.wave_rows],
+            self.late,
         )
 
 

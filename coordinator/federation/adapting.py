@@ -279,8 +279,8 @@ class Adapting(Stateful):
             visit=np.full(len(clients), -1),
             samples=held,
             settings={**settings, "local_steps": steps.astype(np.float64)},
-            round=round_ if taken is None else 0,
-            step=step,
+            dispatch=np.full(len(clients), round_ if taken is None else 0),
+            step=np.full(len(clients), step),
             state=state,
         )
 

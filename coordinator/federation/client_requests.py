@@ -187,8 +187,8 @@ class ClientRequests(Stateful):
             visit=np.full(len(responding), -1),
             samples=ranges,
             settings={name: np.full(len(responding), number) for name, number in numbers.items()},
-            round=round_,
-            step=step,
+            dispatch=np.full(len(responding), round_),
+            step=np.full(len(responding), step),
             state=self._solver_state.read(responding, model),
             tampering=self._faults.tampering(round_, responding, model),
         )

@@ -49,7 +49,7 @@ class Oort(Selector):
     >>> candidates = Candidates([np.arange(3)], lambda ids: np.ones(len(ids), dtype=bool))
     >>> oort = Oort(OortSettings())
     >>> ids, ones = oort.select(candidates, np.array([3]), view), np.ones(3, dtype=np.int64)
-    >>> visits = EndedVisits(ids, ids, 0 * ones, 0.0 * ones, 1.0 * ones, Outcome.COMPLETED * ones)
+    >>> visits = EndedVisits(ids, ids, 0 * ones, 0.0 * ones, 1.0 * ones, Outcome.COMPLETED * ones, 0 * ones)
     >>> losses, delta = {"loss_squared": np.array([1.0, 4.0, 900.0])}, np.ones((3, 1), dtype=np.float32)
     >>> oort.feedback(visits, ArrayUpdates(ids, ones, 20 * ones, ones, delta, losses))
     >>> oort.select(candidates, np.array([1]), view)

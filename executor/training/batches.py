@@ -33,19 +33,19 @@ def task_batches(
 
     "fixed": the k rows of a range are permuted once and cut into ceil(k / batch_size) batches, of which each
     step draws one, uniformly and with replacement. The last batch is filled up from the start of the
-    permutation, which is repeated if the range is smaller than a batch. The cut is the same for all rounds
-    and models of a client in a data step, and does not depend on the task's other ranges. This is what
-    FedDrift's code does.
+    permutation, which is repeated if the range is smaller than a batch. The cut is the same for all
+    dispatches and models of a client in a data step, and does not depend on the task's other ranges. This is
+    what FedDrift's code does.
 
-    The streams are ("batches", round, client, model), for a bootstrap that of `_rows`, and ("cut", step,
+    The streams are ("batches", dispatch, client, model), for a bootstrap that of `_rows`, and ("cut", step,
     client) for the cut of every range. Raises ValueError if all ranges of a task with several have weight 0
     or no samples.
     """
     size = int(tasks.settings["batch_size"][chosen[0]])
     drawn = np.zeros((int(steps.max()), len(chosen), size), dtype=np.int64)
-    keys = streams.keys("batches", tasks.round, tasks.client[chosen], tasks.model[chosen])
+    keys = streams.keys("batches", tasks.dispatch[chosen], tasks.client[chosen], tasks.model[chosen])
     # The model is not in the key of a cut: all models that a client trains on a range see the same one.
-    cuts = streams.keys("cut", tasks.step, tasks.client[chosen]) if batches == "fixed" else None
+    cuts = streams.keys("cut", tasks.step[chosen], tasks.client[chosen]) if batches == "fixed" else None
     for column, (task, taken, rng) in enumerate(
         zip(chosen.tolist(), steps.tolist(), generators(keys), strict=True)
     ):
@@ -91,13 +91,15 @@ def _rows(tasks: TrainTasks, task: int, sizes: Ints, streams: RandomStreams) -> 
     """The task's table rows, range after range; for a bootstrap, each range resampled with replacement.
 
     A resample has the size of its range; how often it has each sample is distributed as independent
-    Poisson(1) numbers, given their sum. The stream is ("bootstrap", step, client, model): all rounds of a
+    Poisson(1) numbers, given their sum. The stream is ("bootstrap", step, client, model): all dispatches of a
     data step see the same resample.
     """
     rows = tasks.samples.rows(task)
     if not tasks.samples.bootstrap:
         return rows
-    rng = streams.generator("bootstrap", tasks.step, int(tasks.client[task]), int(tasks.model[task]))
+    rng = streams.generator(
+        "bootstrap", int(tasks.step[task]), int(tasks.client[task]), int(tasks.model[task])
+    )
     ends = np.cumsum(sizes)
     drawn: Ints = np.concatenate(
         [rows[end - size : end][rng.integers(0, size, size)] for size, end in zip(sizes, ends, strict=True)]

@@ -23,13 +23,13 @@ WORD_BITS = 32
 def tamper(delta: Floats32, tasks: TrainTasks, members: Ints, streams: RandomStreams) -> None:
     """Apply `tasks.tampering`, in place, to the rows `members` of `delta` (n, P), the updates as trained.
 
-    A byzantine client acts first, then the link. The streams are ("noise", round, client, model) and
-    ("corruption", round, client, model).
+    A byzantine client acts first, then the link. The streams are ("noise", dispatch, client, model) and
+    ("corruption", dispatch, client, model).
     """
     columns = tasks.tampering
     for task in members.tolist() if columns else ():
         faults = {name: float(column[task]) for name, column in columns.items()}
-        key = (tasks.round, int(tasks.client[task]), int(tasks.model[task]))
+        key = (int(tasks.dispatch[task]), int(tasks.client[task]), int(tasks.model[task]))
         update = delta[task]
         with np.errstate(over="ignore", invalid="ignore"):  # the coordinator rejects such updates
             if faults.get("scale", 1.0) != 1:

@@ -161,8 +161,8 @@ class Streaming:
                 visit=round_ * participants + np.arange(participants),
                 samples=streams[step].held(clients, "train"),
                 settings={name: np.full(participants, float(value)) for name, value in settings.items()},
-                round=round_,
-                step=step,
+                dispatch=np.full(participants, round_),
+                step=np.full(participants, step),
             )
 
     def model(self) -> ModelSpec:

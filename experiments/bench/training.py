@@ -112,7 +112,8 @@ def wave(clients: int, schedule: Schedule, round_: int) -> TrainTasks:
         visit=round_ * clients + ids,
         samples=SampleRanges.one_each(first, first + schedule.samples),
         settings={name: np.full(clients, float(value)) for name, value in settings.items()},
-        round=round_,
+        dispatch=np.full(clients, round_),
+        step=np.zeros(clients, dtype=np.int64),
     )
 
 

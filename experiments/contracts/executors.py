@@ -389,7 +389,8 @@ def _trained(kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: to
             "local_steps": steps,
             "batch_size": np.array([4.0, 4.0, 4.0, 3.0, 3.0]),
         },
-        round=2,
+        dispatch=np.full_like(everyone, 2),
+        step=np.zeros_like(everyone),
         measure=frozenset(TASK_METRICS),
     )
     starts = np.stack([model.initial(STREAMS, number) for number in everyone.tolist()])

@@ -100,7 +100,8 @@ class Rounds:
         if self._abandons and len(ends) > 1 and not ends.dropped[-1]:
             outcome[-1] = Outcome.ABANDONED
         ended = EndedVisits(
-            ends.visit, ends.client, sent.lanes, np.full(len(ends), sent_s), ends.time_s, outcome
+            *(ends.visit, ends.client, sent.lanes, np.full(len(ends), sent_s), ends.time_s, outcome),
+            np.zeros(len(ends), dtype=np.int64),
         )
         now_s = self._at(max(start_s + 2 * SLOT_S, float(ends.time_s.max())))
         federation.aggregate(self.round, ended, now_s)

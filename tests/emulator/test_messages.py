@@ -61,7 +61,8 @@ def some_tasks() -> TrainTasks:
         visit=np.array([10, 11, 12]),
         samples=ranges_of([[(0, 2)], [], [(5, 1), (9, 2)]]),
         settings={"learning_rate": np.array([0.1, 0.2, 0.3])},
-        round=6,
+        dispatch=np.array([6, 6, 7]),
+        step=np.array([1, 1, 2]),
         measure=frozenset({"loss_before"}),
     )
 

@@ -61,7 +61,8 @@ def wave(
             "local_steps": np.array(steps, dtype=np.float64),
             "batch_size": np.broadcast_to(np.array(batch_size, dtype=np.float64), n),
         },
-        round=round_,
+        dispatch=np.full(n, round_),
+        step=np.zeros(n, dtype=np.int64),
     )
 
 

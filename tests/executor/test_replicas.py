@@ -321,7 +321,7 @@ def test_ranks_with_different_models_are_noticed_in_the_wave() -> None:
 
     for error in together(2, play):
         assert isinstance(error, ResumableError)
-        assert "rank 1 computes something else than rank 0, training in round 2" in str(error)
+        assert "rank 1 computes something else than rank 0, training in dispatch 2" in str(error)
 
 
 def test_ranks_that_measure_different_metrics_are_noticed() -> None:
@@ -332,7 +332,7 @@ def test_ranks_that_measure_different_metrics_are_noticed() -> None:
 
     for error in together(2, play):
         assert isinstance(error, ResumableError)
-        assert "rank 1 computes something else than rank 0, training in round 2" in str(error)
+        assert "rank 1 computes something else than rank 0, training in dispatch 2" in str(error)
 
 
 def test_ranks_that_project_on_different_vectors_are_noticed() -> None:

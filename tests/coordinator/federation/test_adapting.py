@@ -103,7 +103,9 @@ def test_a_copy_of_each_client_is_tuned_and_evaluated() -> None:
         np.testing.assert_allclose(own[:, 0], (models[0, 0] + np.array([0.0, 0.25, 0.5])) / 2, rtol=1e-6)
         assert serves.tolist() == [0, 1, 2]
     tasks = [wave for wave in tuned.executor.waves if (wave.model == ADAPTED).all()]
-    assert [wave.round for wave in tasks] == [0, 1, 2, 3]
+    assert [wave.dispatch.tolist() for wave in tasks] == [
+        [number] * len(wave) for number, wave in enumerate(tasks)
+    ]
     assert all((wave.settings["local_steps"] == 5).all() for wave in tasks)
 
 
@@ -271,7 +273,8 @@ def test_alone_is_the_plain_loop_of_each_client(evaluate_every: int) -> None:
                 visit=np.array([-1]),
                 samples=SampleRanges.one_each(first, first + 10),
                 settings={"batch_size": np.array([4.0])},
-                round=0,
+                dispatch=np.array([0]),
+                step=np.array([0]),
             )
             for (rows,) in task_batches(tasks, np.array([0]), np.array([4]), streams):
                 model = step(model, rows)

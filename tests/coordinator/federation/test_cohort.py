@@ -32,7 +32,8 @@ def a_cohort() -> Cohort:
             visit=ints(10, 11, 11, 12),
             samples=SampleRanges.one_each(ints(0, 10, 10, 20), ints(5, 15, 15, 25)),
             settings={"learning_rate": np.array([1.0, 2.0, 3.0, 4.0])},
-            round=6,
+            dispatch=ints(6, 6, 6, 6),
+            step=ints(0, 0, 0, 0),
         ),
         models=np.arange(7, dtype=np.float32)[:, None],
         start=ints(6, 1, 2, 0),
@@ -43,7 +44,9 @@ def ended(*rows: tuple[float, Outcome]) -> EndedVisits:
     """(end_s, outcome) of visits 10, 11 and 12."""
     end_s, outcome = zip(*rows, strict=True)
     lanes, start_s = ints(0, 0, 0), np.full(3, 100.0)
-    return EndedVisits(ints(10, 11, 12), ints(3, 5, 8), lanes, start_s, np.array(end_s), ints(*outcome))
+    return EndedVisits(
+        ints(10, 11, 12), ints(3, 5, 8), lanes, start_s, np.array(end_s), ints(*outcome), lanes
+    )
 
 
 THREE_ENDS = ended((110.0, Outcome.COMPLETED), (101.0, Outcome.DROPPED), (109.0, Outcome.ABANDONED))
@@ -85,7 +88,7 @@ def test_the_tasks_of_completed_visits_are_trained_and_no_others():
     assert tasks.model.tolist() == [1, 2]
     assert tasks.settings["learning_rate"].tolist() == [2.0, 3.0]
     assert tasks.samples.rows(1).tolist() == [10, 11, 12, 13, 14]
-    assert tasks.round == 6
+    assert tasks.dispatch.tolist() == [6] * len(tasks)
     assert cohort.models[start].tolist() == [[1], [2]]
 
 

@@ -204,8 +204,8 @@ def test_a_client_that_comes_online_during_a_wait_reports_before_the_dispatch():
 def test_tasks_name_models_by_id_and_carry_the_settings():
     played = Population(FakeExecutor([1.0, 1.0]), local_steps=7, batch_size=3, rounds=2).play()
     first, second = played.executor.waves
-    assert (first.model.tolist(), first.round) == ([0, 0], 0)
-    assert (second.model.tolist(), second.round) == ([0, 0], 1)
+    assert (first.model.tolist(), first.dispatch.tolist()) == ([0, 0], [0, 0])
+    assert (second.model.tolist(), second.dispatch.tolist()) == ([0, 0], [1, 1])
     assert {name: column.tolist() for name, column in second.settings.items()} == {
         "learning_rate": [0.1, 0.1],
         "local_steps": [7, 7],
@@ -280,7 +280,7 @@ class NanAtFirst(FakeExecutor):
 
     def train(self, tasks, models, start, weights=None):
         updates = super().train(tasks, models, start, weights)
-        delta = np.full_like(updates.delta, math.nan) if tasks.round < self.rounds else updates.delta
+        delta = np.full_like(updates.delta, math.nan) if tasks.dispatch.max() < self.rounds else updates.delta
         return replace(updates, delta=delta)
 
 

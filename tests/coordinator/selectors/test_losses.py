@@ -13,7 +13,7 @@ from emulator.arrays import Floats, Ints
 from emulator.messages import ArrayUpdates, EndedVisits, Scores, Updates
 from tests.fakes import NOTHING, a_view, ints
 
-NO_VISITS = EndedVisits(ints(), ints(), ints(), np.zeros(0), np.zeros(0), ints())
+NO_VISITS = EndedVisits(ints(), ints(), ints(), np.zeros(0), np.zeros(0), ints(), ints())
 
 
 class Remembering(LastLosses):

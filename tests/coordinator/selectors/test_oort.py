@@ -95,7 +95,9 @@ def back(
     start_s = np.full(len(client), 100.0)
     end_s = start_s + [(took_s or {}).get(one, 1.0) for one in client.tolist()]
     outcome = np.array([ends[one] for one in client.tolist()], dtype=np.int64)
-    oort.feedback(EndedVisits(client, client, 0 * client, start_s, end_s, outcome), updates(losses, samples))
+    oort.feedback(
+        EndedVisits(client, client, 0 * client, start_s, end_s, outcome, 0 * client), updates(losses, samples)
+    )
 
 
 def updates(losses: Mapping[int, float], samples: Mapping[int, int] | None = None) -> ArrayUpdates | None:
@@ -367,6 +369,7 @@ def test_a_visit_without_a_usable_update_counts_as_tried_with_the_mean_utility()
         np.zeros(4),
         np.array([2.0, 3, 4, 5]),
         ints(ended, ended, ended, Outcome.ABANDONED),
+        0 * client,
     )
     oort.feedback(visits, updates({0: 16.0, 1: np.nan}))
     assert learned(oort, "utility").tolist() == [40, 40, 40, 40]
@@ -386,7 +389,7 @@ def test_a_client_that_trains_two_models_has_the_utility_of_both() -> None:
     clients, oort = of(2), Oort(OortSettings())
     clients.select(oort, [2])
     client, rows = np.arange(2), ints(0, 0, 1)
-    visits = EndedVisits(client, client, 0 * client, np.zeros(2), np.ones(2), ints(1, 1))
+    visits = EndedVisits(client, client, 0 * client, np.zeros(2), np.ones(2), ints(1, 1), ints(0, 0))
     metrics = {"loss_squared": np.array([1.0, 9.0, 4.0])}
     delta = np.zeros((3, 1), dtype=np.float32)
     oort.feedback(visits, ArrayUpdates(rows, ints(5, 6, 5), ints(40, 3, 40), ints(2, 2, 2), delta, metrics))

@@ -193,7 +193,7 @@ def test_a_field_of_several_dataclasses_is_read_as_the_one_that_was_stored(trigg
 
 def test_tasks_travel_as_trees():
     ones = np.ones(1, dtype=np.int64)
-    tasks = TrainTasks(ones, ones, ones, SampleRanges.one_each(ones, ones), {"rate": np.ones(1)}, round=4)
+    tasks = TrainTasks(ones, ones, ones, SampleRanges.one_each(ones, ones), {"rate": np.ones(1)}, ones, ones)
     read = from_tree(TrainTasks, from_bytes(to_bytes(as_tree(tasks))))
     assert bits(as_tree(read)) == bits(as_tree(tasks))
     assert isinstance(read.samples, SampleRanges)
@@ -203,7 +203,8 @@ def test_tasks_travel_as_trees():
 def test_a_set_in_a_dataclass_is_stored_in_ascending_order_and_read_as_a_set():
     ones = np.ones(1, dtype=np.int64)
     tasks = TrainTasks(
-        ones, ones, ones, SampleRanges.one_each(ones, ones), {}, 4, measure=frozenset(reversed(TASK_METRICS))
+        *(ones, ones, ones, SampleRanges.one_each(ones, ones), {}, ones, ones),
+        measure=frozenset(reversed(TASK_METRICS)),
     )
     tree = as_tree(tasks)
     assert tree["measure"] == ("loss_before", "loss_squared")

@@ -41,16 +41,17 @@ def test_batches_depend_on_the_task_alone() -> None:
         visit=np.array([7, 1]),
         samples=SampleRanges.one_each(np.array([11, 0]), np.array([18, 5])),
         settings={name: column[:2] for name, column in tasks.settings.items()},
-        round=tasks.round,
+        dispatch=tasks.dispatch[:2],
+        step=tasks.step[:2],
     )
     assert np.array_equal(batches_of(tasks, 2, 3), batches_of(same_task, 0, 3))
 
 
-def test_another_round_client_model_or_seed_draws_other_batches() -> None:
+def test_another_dispatch_client_model_or_seed_draws_other_batches() -> None:
     tasks = wave(counts=[20], steps=[5])
     drawn = batches_of(tasks, 0, 5).tolist()
     for changed in (
-        replace(tasks, round=tasks.round + 1),
+        replace(tasks, dispatch=tasks.dispatch + 1),
         replace(tasks, client=tasks.client + 1),
         replace(tasks, model=tasks.model + 1),
     ):
@@ -118,7 +119,7 @@ def test_the_weight_of_a_single_range_changes_nothing() -> None:
 def test_the_batches_of_a_single_range_are_those_of_earlier_versions() -> None:
     """Runs that earlier versions logged can be repeated."""
     tasks = wave(counts=[5], steps=[2], batch_size=4)
-    rng = STREAMS.generator("batches", tasks.round, 0, 0)
+    rng = STREAMS.generator("batches", int(tasks.dispatch[0]), 0, 0)
     expected = rng.permuted(np.tile(np.arange(5), (2, 1)), axis=1).ravel()[:8]
     assert batches_of(tasks, 0, 2).ravel().tolist() == expected.tolist()
 
@@ -139,7 +140,7 @@ def test_a_bootstrap_is_the_same_in_all_rounds_of_a_data_step() -> None:
         return sorted(batches_of(tasks, 0, 10).ravel().tolist())
 
     first = resample(tasks)
-    assert resample(replace(tasks, round=tasks.round + 1)) == first
+    assert resample(replace(tasks, dispatch=tasks.dispatch + 1)) == first
     for changed in (
         replace(tasks, step=tasks.step + 1),
         replace(tasks, client=tasks.client + 1),

@@ -41,12 +41,12 @@ def test_four_samples_have_the_same_two_batches_of_two_in_all_rounds_of_a_data_s
     assert len(first) == 2
     assert sorted(row for batch in first for row in batch) == [0, 1, 2, 3]
     for round_ in range(30):
-        assert cut(replace(ranged((0, 4)), round=round_)) == first
+        assert cut(replace(ranged((0, 4)), dispatch=np.array([round_]))) == first
 
 
 def test_the_order_of_the_draws_differs_from_round_to_round_and_model_to_model() -> None:
     tasks = ranged((0, 40))
-    for changed in (replace(tasks, round=tasks.round + 1), replace(tasks, model=tasks.model + 1)):
+    for changed in (replace(tasks, dispatch=tasks.dispatch + 1), replace(tasks, model=tasks.model + 1)):
         assert drawn(changed, 20).tolist() != drawn(tasks, 20).tolist()
         assert cut(changed) == cut(tasks)
 
@@ -121,7 +121,7 @@ def test_a_bootstrap_is_cut_once_per_model_and_data_step() -> None:
     rows, counts = np.unique([row for batch in first for row in batch], return_counts=True)
     assert counts.sum() == 40
     assert 0.45 < len(rows) / 40 < 0.8  # 1 - 1/e of them are expected
-    assert cut(replace(tasks, round=tasks.round + 1)) == first
+    assert cut(replace(tasks, dispatch=tasks.dispatch + 1)) == first
     for changed in (replace(tasks, step=tasks.step + 1), replace(tasks, model=tasks.model + 1)):
         assert cut(changed) != first
 
@@ -136,8 +136,8 @@ def test_tasks_drawn_together_have_the_batches_of_each_alone() -> None:
 
 def test_the_cut_and_the_draws_come_from_their_documented_streams() -> None:
     """Runs that earlier versions logged can be repeated."""
-    tasks = replace(ranged((7, 19), batch_size=5), step=3)
+    tasks = replace(ranged((7, 19), batch_size=5), step=np.array([3]))
     permuted = 7 + STREAMS.generator("cut", 3, 0).permutation(12)
     batches = np.array([permuted[:5], permuted[5:10], [*permuted[10:], *permuted[:3]]])
-    numbers = STREAMS.generator("batches", tasks.round, 0, 0).integers(np.full(6, 3))
+    numbers = STREAMS.generator("batches", int(tasks.dispatch[0]), 0, 0).integers(np.full(6, 3))
     assert np.array_equal(drawn(tasks, 6), batches[numbers])

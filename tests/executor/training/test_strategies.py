@@ -302,7 +302,7 @@ def test_adam_equals_torch_optim_over_two_tasks_of_a_pair(
     """Its moments last from task to task, or start at zero; the parameters are reset in any case."""
     rules = [rule("adam", amsgrad=amsgrad, weight_decay=weight_decay, keep=keep)]
     slots = list(rules[0].state)
-    second = replace(UNEQUAL, round=UNEQUAL.round + 1)
+    second = replace(UNEQUAL, dispatch=UNEQUAL.dispatch + 1)
     earlier = train(kind, UNEQUAL, MODELS[1], rules, chunk=4)
     state = dict(zip(slots, earlier[2:], strict=True))  # in float64: exact
     later = train(kind, replace(second, state=state), MODELS[1], rules, chunk=4)

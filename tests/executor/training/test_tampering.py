@@ -87,7 +87,7 @@ def test_the_other_tasks_of_the_wave_change_nothing() -> None:
 
 
 def test_another_round_spoils_other_numbers() -> None:
-    later = tampered(tasks=replace(TASKS, round=3), nan=[1] * 4)
+    later = tampered(tasks=replace(TASKS, dispatch=np.full_like(TASKS.dispatch, 3)), nan=[1] * 4)
     assert (np.isnan(later) != np.isnan(tampered(nan=[1] * 4))).any()
 
 
