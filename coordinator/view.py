@@ -28,8 +28,9 @@ class RunFacts:
     """What is known of a run before it begins."""
 
     num_clients: int
-    rounds: int
+    rounds: int  # with `round.seconds_per_round` nominal ones, of that many virtual seconds
     participants: int  # wanted in each round, over all lanes
+    buffer: int | None = None  # updates that a server step of all lanes absorbs; None if a round is one step
 
 
 class Part(Configured, Stateful, ABC):
@@ -37,9 +38,14 @@ class Part(Configured, Stateful, ABC):
 
     `oracle` declares that the part uses the truth: only such a part may read the true concepts,
     `View.concepts`, and the true onsets, `View.newest_onset`.
+
+    `needs_whole_rounds` declares that the part is wrong, or undefined, unless each round has one dispatch and
+    one server step: it is refused beside a pacing whose `whole_rounds` is False. A part of which only some
+    settings need it sets it when it is built.
     """
 
     oracle: ClassVar[bool] = False
+    needs_whole_rounds: bool = False
 
     @property
     def needs_reports(self) -> bool:

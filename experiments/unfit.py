@@ -12,6 +12,7 @@ from coordinator.distances import DISTANCES, SHARES_ONLY
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.hearing.client_data import ClientData, Reference
 from coordinator.federation.method import Parts
+from coordinator.pacing import PACINGS
 from coordinator.representations import Representation
 from coordinator.representations.base import ReferenceSettings
 from coordinator.view import RunFacts
@@ -66,7 +67,14 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             _refuse_unmeasured(parts)
             _refuse_adaptation(parts, arm, world.trace.num_labels)
             _refuse_oversize_models(experiment, parts, executors[trained], world.trace.num_clients)
-            run = RunFacts(world.trace.num_clients, experiment.round.rounds, experiment.round.participants)
+            _refuse_parts_of_whole_rounds(parts, arm)
+            _refuse_oversize_concurrency(parts, arm, executors[trained])
+            run = RunFacts(
+                world.trace.num_clients,
+                experiment.round.rounds,
+                parts.pacing.cohort.participants,
+                parts.pacing.buffer,
+            )
             for part in parts.all:
                 part.check_run(run)
             _refuse_selection_by_first_reports(parts, arm)
@@ -113,6 +121,36 @@ def _refuse_adaptation(parts: Parts, arm: Arm, num_labels: int) -> None:
             f"combines several; choices beside it: 'none', 'prior', 'relabelled'"
         )
     adaptation.check(num_labels)
+
+
+def _refuse_parts_of_whole_rounds(parts: Parts, arm: Arm) -> None:
+    """ConfigurationError if a part needs whole rounds, and the pacing has several dispatches in one."""
+    if parts.pacing.whole_rounds:
+        return
+    for part in parts.all:
+        if part.needs_whole_rounds:
+            whole = ", ".join(repr(name) for name in PACINGS.ours() if PACINGS.find(name).whole_rounds)
+            raise ConfigurationError(
+                f"{part.name}: needs rounds of one dispatch and one server step each, unlike those of "
+                f"pacing = {arm.pacing.kind!r}; choices beside it: {whole}"
+            )
+
+
+def _refuse_oversize_concurrency(parts: Parts, arm: Arm, executor: LocalExecutor) -> None:
+    """ConfigurationError if the results of all visits that may be out at once do not fit into memory."""
+    concurrency = parts.pacing.concurrency
+    if concurrency is None:
+        return
+    numbers = executor.num_parameters + sum(
+        spec.width(executor.num_parameters) for spec in executor.state.values()
+    )
+    needed, available = BYTES_PER_PARAMETER * concurrency * numbers, available_bytes()
+    if needed > available:
+        raise ConfigurationError(
+            f"pacing.concurrency = {concurrency}: to keep {numbers:,} numbers for each of the visits takes "
+            f"{needed / 2**30:.1f} GiB of memory, and {available / 2**30:.1f} GiB are free; lower it, or "
+            f"take a smaller model"
+        )
 
 
 def _refuse_oversize_models(

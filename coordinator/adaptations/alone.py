@@ -38,6 +38,7 @@ class Alone(Adaptation):
     as momentum begins anew; the visit at hand ends when the client's data change, and the solver's state
     then starts anew. A client is evaluated with a copy that has taken all steps that are due, so that how
     often one looks changes nothing. Steps of rounds in which it holds no samples are not made up for.
+    It needs whole rounds: what is due follows the visits of one cohort per round.
 
     State: (S, P) the models of the scored clients after their last visit, (S,) the steps that were due then,
     and the solver's state of each. Others need not be trained, as nobody sees their models.
@@ -63,6 +64,7 @@ class Alone(Adaptation):
 
     Settings = AloneSettings
     settings: AloneSettings
+    needs_whole_rounds = True
     state_fields = ("_models", "_steps", "_solver")
     serves_one: ClassVar[bool] = True
     federates: ClassVar[bool] = False

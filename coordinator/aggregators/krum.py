@@ -8,8 +8,9 @@ import numpy as np
 from pydantic import Field
 
 from coordinator.aggregators.base import Aggregator
-from coordinator.view import View
+from coordinator.view import RunFacts, View
 from emulator.arrays import Floats, Floats32, Ints
+from emulator.errors import ConfigurationError
 from emulator.messages import Updates
 from emulator.numbers import Count, ShareBelowHalf
 from emulator.plugins import Settings
@@ -37,7 +38,8 @@ class Krum(Aggregator):
 
     f = ceil(`byzantine` n), but at most floor((n - 3) / 2): the guarantee needs n >= 2 f + 3, and in a
     cluster too small for that, f is the largest number it can withstand, which is 0 below five updates. At
-    most n - f updates are used. With one or two updates there are no neighbours, and all scores are 0.
+    most n - f updates are used. With one or two updates there are no neighbours, and all scores are 0. Where
+    a server step absorbs a buffer of updates, one with fewer than 2 ceil(`byzantine` n) + 3 is refused.
 
     Source: Blanchard, El Mhamdi, Guerraoui and Stainer, "Machine Learning with Adversaries: Byzantine
     Tolerant Gradient Descent", NIPS 2017, section 4; there f is a number, and all n workers respond each
@@ -58,6 +60,17 @@ class Krum(Aggregator):
     Settings = KrumSettings
     settings: KrumSettings
 
+    def check_run(self, run: RunFacts) -> None:
+        if run.buffer is None:
+            return
+        byzantine = self._expected(run.buffer)
+        if 2 * byzantine + 3 > run.buffer:
+            raise ConfigurationError(
+                f"aggregator.byzantine = {self.settings.byzantine}: of the {run.buffer} updates of a server "
+                f"step {byzantine} may be false, which takes at least {2 * byzantine + 3} updates; raise "
+                f"pacing.buffer, or lower byzantine"
+            )
+
     def aggregate(self, updates: Updates, view: View) -> Floats32:
         weights = np.zeros((len(view.model_ids), len(updates)))
         sampled = updates.num_samples > 0
@@ -72,8 +85,7 @@ class Krum(Aggregator):
     def _chosen(self, inner: Floats, clients: Ints) -> Ints:
         """Indices of the updates to use, best first, of n with inner products `inner` (n, n)."""
         count = len(clients)
-        expected = math.ceil(exact(self.settings.byzantine) * count)
-        byzantine = max(0, min(expected, (count - 3) // 2))
+        byzantine = max(0, min(self._expected(count), (count - 3) // 2))
         neighbours = max(0, count - byzantine - 2)
         squares = np.diag(inner)
         # Rounding can take the distance of two equal updates below 0.
@@ -83,3 +95,7 @@ class Krum(Aggregator):
         scores = distances[:, :neighbours].sum(axis=1)
         order = np.lexsort((clients, scores))
         return order[: min(self.settings.keep, count - byzantine)]
+
+    def _expected(self, count: int) -> int:
+        """The updates that may be false of `count`."""
+        return math.ceil(exact(self.settings.byzantine) * count)

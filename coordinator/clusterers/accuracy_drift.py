@@ -78,6 +78,10 @@ class Best:
 class AccuracyDrift(Clusterer):
     """Base class: all clients start on one model, and `_recluster` drafts the changes when data arrive.
 
+    It needs whole rounds: a client drifts, and models merge, by what each model has learned since the last
+    data step, so that every model must have been trained in it, by all clients that claim samples for it.
+    Visits that are out while data arrive would bring the model of one step what was claimed in another.
+
     State:
 
     * the accuracy (N,) of each client's best model at its last response, NaN before the first one. A drift
@@ -92,6 +96,7 @@ class AccuracyDrift(Clusterer):
     """
 
     settings: AccuracyDriftSettings
+    needs_whole_rounds = True
     state_fields: tuple[str, ...] = ("_accuracy_before", "_last_used", "_step", "_arrivals_claimed")
 
     def __init__(self, settings: AccuracyDriftSettings) -> None:

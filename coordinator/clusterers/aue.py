@@ -42,8 +42,9 @@ class Aue(Clusterer):
 
     With C labels MSE_r = (1 - 1/C)^2 is the error of a random guess, and MSE_k the mean of (1 - p)^2, where p
     is the probability that model k gives the true label. Weights: 1 / MSE_r for the newest model, 1 / (MSE_r
-    + MSE_k + 1e-20) for another. A model without a measured error gets that of a random guess. State: the
-    data step; the weights (1 or N, M).
+    + MSE_k + 1e-20) for another. A model without a measured error gets that of a random guess. With `weigh =
+    "updates"` it needs whole rounds: it has all clients score all models at each server step. State: the data
+    step; the weights (1 or N, M).
 
     Source: Brzezinski and Stefanowski 2011, in the form that FedDrift (AISTATS 2023) compares with.
 
@@ -74,6 +75,7 @@ class Aue(Clusterer):
 
     def __init__(self, settings: AueSettings) -> None:
         super().__init__(settings)
+        self.needs_whole_rounds = settings.weigh == "updates"
         self._step = -1
         self._weights: Floats = np.ones((1, 1))
 

@@ -54,6 +54,8 @@ class Auxo(Clusterer):
 
     Only participants are moved, and at a split all clients; nothing looks for drift. A round's steps (a) to
     (d) are in `Affinities`, the state, one cluster after the other; (a) ends one round after the last split.
+    It needs whole rounds: a cluster's updates are compared with their centre as if all began at one model,
+    and `split_rounds` count server steps.
 
     Source: Liu et al. 2023, "Auxo", in the form of the example in FedScale's repository.
 
@@ -79,6 +81,7 @@ class Auxo(Clusterer):
 
     Settings = AuxoSettings
     settings: AuxoSettings
+    needs_whole_rounds = True
     state_fields = ("_affinities",)
 
     def __init__(self, settings: AuxoSettings) -> None:

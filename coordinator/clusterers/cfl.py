@@ -48,7 +48,8 @@ class Cfl(Clusterer):
 
     Only clients that sent an update can be told apart. The other members stay with the larger half, which
     keeps its parent's row. Nothing is known of the updates of a client that joins: it begins in the largest
-    cluster. State: the norm of the longest mean update of any cluster so far.
+    cluster. It needs whole rounds: norms and cosines of updates mean something only if all of a cluster began
+    at the same model. State: the norm of the longest mean update of any cluster so far.
 
     Source: Sattler, Müller and Samek 2020, and the form that FedDrift (AISTATS 2023) compares with.
 
@@ -72,6 +73,7 @@ class Cfl(Clusterer):
 
     Settings = CflSettings
     settings: CflSettings
+    needs_whole_rounds = True
     state_fields = ("_longest",)
 
     def __init__(self, settings: CflSettings) -> None:

@@ -86,7 +86,8 @@ class Fielding(Clusterer):
     that leaves takes its report with it: at once the centre of its cluster is the mean of the others, which
     is no shift from the previous centre; a cluster that all have left keeps its centre and its model.
 
-    State: the present centres (k, D), those of the last global clustering, and that of the trigger.
+    It needs whole rounds if its trigger does. State: the present centres (k, D), those of the last global
+    clustering, and that of the trigger.
 
     Source: Fielding, algorithms 1 to 3; algorithm 4 by `partition`, `trigger` and `average`.
 
@@ -126,6 +127,7 @@ class Fielding(Clusterer):
         self._centers: Floats | None = None
         self._last_global: Floats | None = None
         self._trigger = settings.trigger.build()
+        self.needs_whole_rounds = self._trigger.needs_whole_rounds
 
     def state(self) -> dict[str, Tree]:
         return {**super().state(), "_trigger": self._trigger.state()}

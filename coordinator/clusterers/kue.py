@@ -38,8 +38,10 @@ class Kue(Clusterer):
     """All clients train all models; their predictions are averaged with their kappas as weights.
 
     The worst model and those no better than chance (kappa 0 or below) abstain; if all abstain, all count
-    equally. With each new data step the worst model is replaced. State: the data step; kappas (M,), measured
-    after every aggregation on the newest arrivals of the clients that trained, 0 until then.
+    equally. With each new data step the worst model is replaced. It needs whole rounds: kappas are those of
+    one server step alone, and would be of the few clients that happen to share a buffer. State: the data
+    step; kappas (M,), measured after every aggregation on the newest arrivals of the clients that trained, 0
+    until then.
 
     Source: Cano and Krawczyk 2020, in the form that FedDrift (AISTATS 2023) compares with.
 
@@ -55,6 +57,7 @@ class Kue(Clusterer):
 
     Settings = KueSettings
     settings: KueSettings
+    needs_whole_rounds = True
     state_fields = ("_step", "_kappas")
     serves_several: ClassVar[bool] = True
 

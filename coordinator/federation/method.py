@@ -106,13 +106,21 @@ class Parts:
 
 @dataclass(frozen=True)
 class RoundSettings:
-    """The settings of rounds, local training and evaluation that all methods of an experiment share."""
+    """The settings of rounds, local training and evaluation that all methods of an experiment share.
+
+    With `seconds_per_round`, `rounds` counts nominal rounds of that many virtual seconds: data steps and the
+    end of the run follow virtual time, and the number of rounds depends on seed and arm. With
+    `evaluate_every_s`, clients are evaluated in the first round that closes at or after each multiple of that
+    many virtual seconds, and in the last one, instead of every `evaluate_every` rounds.
+    """
 
     rounds: int
     local_steps: int
     batch_size: int
     learning_rate: float
+    seconds_per_round: float | None = None
     evaluate_every: int = 1
+    evaluate_every_s: float | None = None
     evaluate_clients: int | None = None
     log_client_accuracy: bool = False
     log_visits: bool = False

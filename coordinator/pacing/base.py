@@ -62,10 +62,15 @@ class Pacing(Part):
     time, in virtual seconds, at which `full` and `absorbs` are evaluated once more although no visit ends;
     None: there is no such time. A visit that returns at exactly that instant has returned before it.
 
+    `whole_rounds`: whether each round has one dispatch and one server step, which hands over all its visits.
+    Beside a pacing of which this is False, parts that need whole rounds (`Part.needs_whole_rounds`) are
+    refused.
+
     This version has one dispatch and one server step per round: a pacing that wants another is refused with
     a RunError that names it.
     """
 
+    whole_rounds: ClassVar[bool] = True
     cancels: ClassVar[bool] = True
     deadline_s: float | None = None
 
@@ -98,6 +103,16 @@ class Pacing(Part):
         """
         super().__init__(settings)
         self.cohort = cohort
+
+    @property
+    def buffer(self) -> int | None:
+        """Updates that a server step of all lanes absorbs; None where a round is one step."""
+        return None
+
+    @property
+    def concurrency(self) -> int | None:
+        """The most visits that are out, or back and not absorbed; None where a round is one dispatch."""
+        return None
 
     def quota(self, sizes: Ints) -> Ints:
         """The number of visits that each lane is to have absorbed by its server step.

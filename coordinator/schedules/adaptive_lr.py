@@ -55,7 +55,8 @@ class AdaptiveLearningRate(Schedule):
 
     where x^_t = x_t / (1 - b^t) is the bias-corrected average. Before the first aggregation, and for a new
     model, the rate is rate_0. Every data step (or round) observed counts as an aggregation, even of a model
-    that no client trained in it. State: the averages of each existing model, by its id.
+    that no client trained in it. It needs whole rounds: it observes models at each dispatch, of which another
+    pacing has any number between two aggregations. State: the averages of each existing model, by its id.
 
     A model with one parameter, which is 2 after the first and after the second aggregation. The first ratio
     is 1 by definition; then variance^ falls from 4 to 4/3, so that ratio^_2 = 5/9.
@@ -76,6 +77,7 @@ class AdaptiveLearningRate(Schedule):
 
     Settings = AdaptiveLearningRateSettings
     settings: AdaptiveLearningRateSettings
+    needs_whole_rounds = True
     state_fields = ("_averages", "_step")
     sets = frozenset({"learning_rate"})
 

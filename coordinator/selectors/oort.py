@@ -33,6 +33,9 @@ class Oort(Selector):
     a utility of 0, below the scale, is high if the others are all but equal. Its blacklist, off by default,
     is left out.
 
+    It needs whole rounds: the bonus, the pacer and the mean utility that an abandoned visit gets are all of
+    the round of the last selection, while another pacing hands visits of several selections over together.
+
     State: the number of selections, the share explored, the pacer's percentile and windows, the clients last
     exploited, and by client the utility (NaN: not registered), duration and last round (0: never tried).
 
@@ -58,6 +61,7 @@ class Oort(Selector):
 
     Settings = OortSettings
     settings: OortSettings
+    needs_whole_rounds = True
     state_fields = (
         *("_round", "_exploration", "_percentile", "_preferred_s", "_visit_samples", "_exploited"),
         *("_gain", "_window", "_window_before", "_utility", "_duration_s", "_last_round"),

@@ -40,7 +40,8 @@ class Learned(ReclusteringTrigger):
     Each threshold is in force for `explore_events` drift events, in an order drawn anew for each exploration;
     then the best one for `keep_events`. An event begins at an opening with drift, and ends at the first one
     after two rounds or more. Its reward is the fall of the participants' mean `loss_before` from the first to
-    the last: how much training repaired. Rounds whose mean is not finite do not count.
+    the last: how much training repaired. Rounds whose mean is not finite do not count. It needs whole rounds:
+    the mean over the few visits of a buffer is no measure of what training repaired.
 
     State: how many drift events there were, the order and the sums of rewards of this exploration, the row of
     the threshold in force, and the mean losses of the first and the last round of the present event.
@@ -58,6 +59,7 @@ class Learned(ReclusteringTrigger):
 
     Settings = LearnedSettings
     settings: LearnedSettings
+    needs_whole_rounds = True
     state_fields = ("_events", "_order", "_rewards", "_row", "_losses")
 
     def __init__(self, settings: LearnedSettings) -> None:

@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
+from coordinator.aggregators import AGGREGATORS
 from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
+from coordinator.clusterers import CLUSTERERS
+from coordinator.pacing import CohortSize, Pacing
+from coordinator.pacing.fixed import Fixed, FixedSettings
+from coordinator.schedules import SCHEDULES
+from coordinator.selectors import SELECTORS
 from coordinator.view import Part, RunFacts
 from emulator.errors import ConfigurationError
 from experiments import unfit
@@ -88,3 +94,111 @@ def test_an_adaptation_that_does_not_fit_its_arm_or_memory_is_refused(
     monkeypatch.setattr(unfit, "available_bytes", lambda: 40_000)
     with pytest.raises(ConfigurationError, match=f"^arm 'only': {problem}"):
         unfit.refuse_unfit_arms(experiment, ["only"], world)
+
+
+class Pieces(Fixed):
+    """Of a round with several server steps: only what is refused before a run looks at it."""
+
+    whole_rounds = False
+    buffer, concurrency = 10, 13
+
+
+def beside_pieces(monkeypatch: pytest.MonkeyPatch, pacing: type[Pacing] = Pieces, **arm: Any) -> None:
+    """Check an arm with these parts, of 12 clients, beside a pacing whose rounds are not whole."""
+    experiment = small(trace={"clients": 12}, arm=[{"name": "only", **arm}])
+    world = build_world(experiment, 0, locator(None, None))
+
+    def parts(*of: Any) -> Any:
+        built = build_parts(*of)
+        return replace(built, pacing=pacing(FixedSettings(duration_s=60), CohortSize(10, 1.3)))
+
+    monkeypatch.setattr(unfit, "build_parts", parts)
+    unfit.refuse_unfit_arms(experiment, ["only"], world)
+
+
+@pytest.mark.parametrize(
+    ("arm", "part"),
+    [
+        ({"selector": "oort"}, "Oort"),
+        ({"clusterer": "cfl"}, "Cfl"),
+        ({"clusterer": {"kind": "auxo", "split_rounds": [1], "min_participants": 2}}, "Auxo"),
+        ({"clusterer": "feddrift", "memory": "claimed"}, "FedDrift"),
+        ({"clusterer": "feddrift_c", "memory": "claimed"}, "FedDriftC"),
+        ({"clusterer": "feddrift_eager", "memory": "claimed"}, "FedDriftEager"),
+        ({"clusterer": {"kind": "aue", "weigh": "updates"}, "memory": "claimed"}, "Aue"),
+        ({"clusterer": {"kind": "fielding", "trigger": "learned"}}, "Fielding"),
+        ({"schedules": "adaptive_lr"}, "AdaptiveLearningRate"),
+        ({"adaptation": "alone"}, "Alone"),
+    ],
+)
+def test_a_part_that_needs_whole_rounds_is_refused_beside_a_pacing_without_them(
+    monkeypatch: pytest.MonkeyPatch, arm: dict[str, Any], part: str
+) -> None:
+    problem = (
+        rf"^arm 'only': {part}: needs rounds of one dispatch and one server step each, unlike those of "
+        r"pacing = 'sync'; choices beside it: 'fixed', 'sync'$"  # of a configuration that says sync
+    )
+    with pytest.raises(ConfigurationError, match=problem):
+        beside_pieces(monkeypatch, **arm)
+
+
+@pytest.mark.parametrize(
+    "arm",
+    [
+        {"clusterer": "fielding", "aggregator": "fedyogi", "selector": "distance"},
+        {"clusterer": "ifca", "selector": "power_of_choice", "aggregator": "qfedavg"},
+        {"clusterer": "aue", "memory": "claimed", "aggregator": "median"},
+        {"clusterer": "driftsurf", "memory": "claimed", "aggregator": "trimmed_mean"},
+        {"clusterer": {"kind": "flexcfl", "num_groups": 2}, "adaptation": "tuned"},
+        {"clusterer": "hypcluster", "aggregator": {"kind": "krum", "byzantine": 0.3}},
+    ],
+)
+def test_parts_that_count_neither_rounds_nor_steps_have_any_pacing(
+    monkeypatch: pytest.MonkeyPatch, arm: dict[str, Any]
+) -> None:
+    beside_pieces(monkeypatch, **arm)
+
+
+def test_parts_that_need_whole_rounds_say_why() -> None:
+    for registry in (AGGREGATORS, CLUSTERERS, SCHEDULES, SELECTORS):
+        for name, part in registry:
+            texts = [text for base in part.__mro__ if (text := base.__dict__.get("__doc__"))]
+            says = any("needs whole rounds" in " ".join(text.split()) for text in texts)
+            assert says or not part.needs_whole_rounds, f"{name} does not say why it needs whole rounds"
+
+
+def test_krum_is_refused_where_a_step_has_too_few_updates_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of 10 updates 4 may be false: 2 x 4 + 3 = 11.
+    problem = (
+        r"^arm 'only': aggregator\.byzantine = 0\.4: of the 10 updates of a server step 4 may be false, "
+        r"which takes at least 11 updates; raise pacing\.buffer, or lower byzantine$"
+    )
+    with pytest.raises(ConfigurationError, match=problem):
+        beside_pieces(monkeypatch, aggregator={"kind": "krum", "byzantine": 0.4})
+
+
+def test_visits_out_at_once_whose_models_do_not_fit_into_memory_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Many(Pieces):
+        concurrency = 5000
+
+    problem = (
+        r"^arm 'only': pacing\.concurrency = 5000: to keep [\d,]+ numbers for each of the visits takes "
+        r"[\d.]+ GiB of memory, and 0\.0 GiB are free; lower it, or take a smaller model$"
+    )
+    monkeypatch.setattr(unfit, "available_bytes", lambda: 4_000_000)
+    beside_pieces(monkeypatch)
+    with pytest.raises(ConfigurationError, match=problem):
+        beside_pieces(monkeypatch, Many)
+
+
+def test_a_run_is_checked_with_the_participants_and_the_buffer_of_its_pacing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Choosy(Pieces):
+        def check_run(self, run: RunFacts) -> None:
+            raise ConfigurationError(f"{run.participants} participants, a buffer of {run.buffer}")
+
+    with pytest.raises(ConfigurationError, match=r"10 participants, a buffer of 10$"):
+        beside_pieces(monkeypatch, Choosy)
