@@ -10,6 +10,7 @@ AGGREGATORS: Registry[type[Aggregator]] = Registry(
         "fedadagrad": "coordinator.aggregators.fedadagrad:FedAdagrad",
         "fedadam": "coordinator.aggregators.fedadam:FedAdam",
         "fedavg": "coordinator.aggregators.fedavg:FedAvg",
+        "fedbuff": "coordinator.aggregators.fedbuff:FedBuff",
         "fedyogi": "coordinator.aggregators.fedyogi:FedYogi",
         "krum": "coordinator.aggregators.krum:Krum",
         "median": "coordinator.aggregators.median:Median",

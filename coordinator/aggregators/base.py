@@ -20,7 +20,7 @@ class Aggregator(Part):
         Args:
             model: (n,) bank id of each task's model.
             num_samples: (n,) training samples of each task.
-            view: the facts of this moment.
+            view: the facts of this moment; `view.staleness` is that of each task.
 
         Returns:
             (M, n) the argument of the one `updates.weighted_sum` that `aggregate` calls if all updates are

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -54,25 +55,34 @@ class FedAvg(Aggregator):
 
 
 def means(updates: Updates, view: View, weighting: Literal["samples", "uniform"]) -> Floats:
-    """(M, P) the mean of each model's updates, by `mean_weights`; 0 for a model without any.
+    """(M, P) the mean of each model's updates, by `mean_weights`; 0 for a model without any."""
+    return sums(updates, view, lambda some, ids: mean_weights(some.model, some.num_samples, ids, weighting))
+
+
+def sums(updates: Updates, view: View, weights: Callable[[Updates, Ints], Floats]) -> Floats:
+    """(M, P) the weighted sum of each model's updates; 0 for a model without any.
 
     Of many models some at a time, with the updates of these alone: there is no array of all models and all
     updates, and the sums are the same.
+
+    Args:
+        updates: the n updates.
+        view: that of `aggregate`.
+        weights: some of the updates, and the ids of some of the models -> their weights, (models, updates).
     """
     ids, (first, last) = view.model_ids, (0, MODELS_AT_ONCE)
     if len(ids) <= MODELS_AT_ONCE:
-        return updates.weighted_sum(mean_weights(updates.model, updates.num_samples, ids, weighting))
-    sums = np.zeros_like(view.models, dtype=np.float64)
+        return updates.weighted_sum(weights(updates, ids))
+    total = np.zeros_like(view.models, dtype=np.float64)
     row = np.argsort(ids, kind="stable")[np.searchsorted(np.sort(ids), updates.model)]  # of each update
     order = np.argsort(row, kind="stable")
     while first < len(ids):
         begin, end = np.searchsorted(row[order], (first, last))
         if begin < end:
             some = updates.take(np.sort(order[begin:end]))
-            weights = mean_weights(some.model, some.num_samples, ids[first:last], weighting)
-            sums[first:last] = some.weighted_sum(weights)
+            total[first:last] = some.weighted_sum(weights(some, ids[first:last]))
         first, last = last, last + MODELS_AT_ONCE
-    return sums
+    return total
 
 
 def mean_weights(

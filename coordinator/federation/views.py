@@ -85,6 +85,7 @@ class Views:
         rebased: bool = False,
         joined: Ints = NO_IDS,
         left: Ints = NO_IDS,
+        staleness: Ints = NO_IDS,
     ) -> View:
         """The view of `part` now; the keyword arguments are the facts that only some calls see."""
         return View(
@@ -120,6 +121,7 @@ class Views:
             rebased=rebased,
             joined=joined,
             left=left,
+            staleness=staleness,
         )
 
     def _expected_s(self, ids: Ints, assignment: Assignment | None) -> Floats:

@@ -35,7 +35,8 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
     * What it keeps for each model follows the models: when these are copied or reordered, a copy makes the
       step that the model would have made.
     * In which groups the updates were trained changes the models by rounding only.
-    * If `weights` returns weights, `aggregate` calls `weighted_sum` once, with these.
+    * If `weights` returns weights, `aggregate` calls `weighted_sum` once, with these, also of stale updates.
+    * Stale updates make finite models, and leave models without updates as they are.
     * It reads no metrics of the updates but `loss` and those it `needs`.
     * It reads the true concepts only if it declares `oracle = True`.
 
@@ -60,6 +61,7 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
             "without updates all models must stay as they are"
         )
     _check_few_clients(make, updates, view)
+    _check_stale(make, updates, view)
     _check_copies(make, view)
     for group in ([0, 1, 1], [0, 1, 2]):
         together, apart = make(), make()
@@ -80,6 +82,18 @@ def _check_few_clients(make: Callable[[], Aggregator], updates: ArrayUpdates, vi
             for _ in range(2):
                 models = aggregator.step(replace(alike, delta=delta), view)
                 assert np.isfinite(models).all(), f"models are not finite after {len(rows)} equal updates"
+
+
+def _check_stale(make: Callable[[], Aggregator], updates: ArrayUpdates, view: View) -> None:
+    """Check that updates that are all fresh, all stale, or some of each, make finite models."""
+    fresh = _WatchedAggregator(make()).step(updates, view)
+    for late in ([0, 0, 0], [0, 3, 1], [7, 7, 7], [10**9, 0, 2]):
+        aggregators = _WatchedAggregator(make()), _WatchedAggregator(resumed(make))
+        stale = replace(updates, late=np.array(late))
+        models, again = (aggregator.step(stale, view) for aggregator in aggregators)
+        assert np.isfinite(models).all(), f"models are not finite after updates of staleness {late}"
+        assert same(models, again), "equal updates, some of which are stale, get different models"
+        assert any(late) or same(models, fresh), "updates of staleness 0 are not as those that say nothing"
 
 
 def _check_copies(make: Callable[[], Aggregator], view: View) -> None:
@@ -157,7 +171,8 @@ class _WatchedAggregator(Aggregator):
 
     def step(self, updates: ArrayUpdates, view: View) -> Floats32:
         """Ask for the weights, then for the models, as the federation does."""
-        self.weights(updates.model, updates.num_samples, view)
+        known = view if updates.late is None else replace(view, staleness=updates.late)
+        self.weights(updates.model, updates.num_samples, known)
         return self.aggregate(updates, view)
 
     def aggregate(self, updates: Updates, view: View) -> Floats32:

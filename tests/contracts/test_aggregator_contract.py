@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from coordinator.aggregators.fedadam import FedAdam, FedAdamSettings
 from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
+from coordinator.aggregators.fedbuff import FedBuff, FedBuffSettings
 from emulator.errors import RunError
 from experiments import contracts
 
@@ -84,3 +87,24 @@ def test_aggregators_that_divide_by_the_size_of_updates_are_refused():
 
     with pytest.raises(AssertionError, match="models are not finite after 1 equal updates"):
         contracts.check_aggregator(lambda: Divided(FedAvgSettings()))
+
+
+def test_aggregators_whose_declared_weights_ignore_staleness_are_refused():
+    class Careless(FedBuff):
+        def weights(self, model, num_samples, view):
+            return super().weights(model, num_samples, replace(view, staleness=0 * model))
+
+    with pytest.raises(AssertionError, match="having declared"):
+        contracts.check_aggregator(lambda: Careless(FedBuffSettings()))
+
+
+def test_aggregators_that_divide_by_nothing_but_stale_updates_are_refused():
+    class Fresh(FedBuff):
+        def aggregate(self, updates, view):
+            models = super().aggregate(updates, view)
+            moved = np.isin(view.model_ids, updates.model[updates.num_samples > 0])[:, None]
+            lost = len(updates) > 0 and updates.staleness.min() > 0
+            return np.where(moved & lost, np.float32(np.inf), models)
+
+    with pytest.raises(AssertionError, match=r"not finite after updates of staleness \[7, 7, 7\]"):
+        contracts.check_aggregator(lambda: Fresh(FedBuffSettings()))

@@ -25,6 +25,7 @@ VARIANTS = {
         ("tuned", {"learning_rate": 0.0}),
     ],
     "aggregators": [
+        ("fedbuff", {"divide_by": "sum", "cut_off": 2, "weighting": "samples"}),
         ("fedadagrad", {"beta1": 0.5, "initial_v": 0.0}),
         ("fedadam", {"moments": "averaged"}),
         ("fedavg", {"weighting": "uniform"}),

@@ -1,0 +1,102 @@
+"""FedBuff: a mean of the updates in which stale ones count for less."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from coordinator.aggregators.base import Aggregator
+from coordinator.aggregators.fedavg import sums
+from coordinator.view import View
+from emulator.arrays import Floats, Floats32, Ints
+from emulator.messages import Updates
+from emulator.numbers import CountOrZero, Number, PositiveFactor
+from emulator.plugins import Settings
+
+
+class FedBuffSettings(Settings):
+    """The coordinator's rate, and what staleness takes from the weight of an update."""
+
+    rate: PositiveFactor = Field(
+        1.0, description="of the coordinator: factor of the mean update", examples=[0.5]
+    )
+    exponent: Annotated[float, Number(ge=0, le=100)] = Field(
+        0.5,
+        description="an update of staleness s has the discount (1 + s)^-exponent; 0: that of a fresh one",
+    )
+    cut_off: CountOrZero | None = Field(
+        None,
+        description="an update of more staleness counts for nothing; without it, none does",
+        examples=[5],
+    )
+    divide_by: Literal["number", "sum"] = Field(
+        "number",
+        description="the sum of discounted updates is divided by the sum of their shares, so that stale ones "
+        "shorten the step (the paper), or of their discounted shares (FedScale)",
+        examples=["sum"],
+    )
+    weighting: Literal["samples", "uniform"] = Field(
+        "uniform", description="shares: by the samples a client holds, or equal (the paper, FedScale)"
+    )
+
+
+class FedBuff(Aggregator):
+    """The mean of the updates, model by model, of which stale ones have a discount.
+
+    model += rate sum_c p_c d_c update_c / Z over the updates of the model, with the shares p_c = 1, or n_c by
+    `weighting`; the discounts d_c = (1 + s_c)^-exponent, or 0 if the staleness s_c is above `cut_off`; and
+    Z = sum_c p_c, or sum_c p_c d_c by `divide_by`. If all are 0, the model stays as it is.
+
+    The staleness of an update is the number of server steps of its lane between its dispatch and the step
+    that absorbs it. Where rounds are whole it is 0, and the step is that of `fedavg` times the rate.
+
+    Source: Nguyen, Malik, Zhan, Yousefpour, Rabbat, Malek and Huba, "Federated Learning with Buffered
+    Asynchronous Aggregation", AISTATS 2022, algorithm 1, with the discount 1 / sqrt(1 + s) of its
+    experiments: there Z is the number of updates in the buffer. FedScale divides by the sum of the discounts,
+    and discards updates of a staleness above 5: `divide_by = "sum"`, `cut_off = 5`.
+
+    Updates of staleness 0 and 3 have the discounts 1 and 1/2; over 2 or over 3/2:
+
+    >>> from types import SimpleNamespace
+    >>> view = SimpleNamespace(model_ids=np.array([4]), staleness=np.array([0, 3]))
+    >>> model, num_samples = np.array([4, 4]), np.array([1, 3])
+    >>> FedBuff(FedBuffSettings()).weights(model, num_samples, view)
+    array([[0.5 , 0.25]])
+    >>> (3 * FedBuff(FedBuffSettings(divide_by="sum")).weights(model, num_samples, view)).round(6)
+    array([[2., 1.]])
+    >>> FedBuff(FedBuffSettings(cut_off=2)).weights(model, num_samples, view)
+    array([[0.5, 0. ]])
+    """
+
+    Settings = FedBuffSettings
+    settings: FedBuffSettings
+
+    def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats:
+        stale = view.staleness if len(view.staleness) > 0 else np.zeros_like(model)
+        return self._weights(model, num_samples, stale, view.model_ids)
+
+    def aggregate(self, updates: Updates, view: View) -> Floats32:
+        def weights(some: Updates, ids: Ints) -> Floats:
+            return self._weights(some.model, some.num_samples, some.staleness, ids)
+
+        return (view.models + sums(updates, view, weights)).astype(np.float32)
+
+    def _weights(self, model: Ints, num_samples: Ints, staleness: Ints, ids: Ints) -> Floats:
+        """(M, n) the weight of each of n updates in the step of its model, of those with these ids (M,)."""
+        settings = self.settings
+        share = num_samples if settings.weighting == "samples" else np.ones(len(model))
+        shares = np.where(model == ids[:, None], share, 0.0)
+        discounted: Floats = shares * self._discounts(staleness)
+        whole = shares if settings.divide_by == "number" else discounted
+        return settings.rate * discounted / np.maximum(whole.sum(axis=1, keepdims=True), 1e-300)
+
+    def _discounts(self, staleness: Ints) -> Floats:
+        """(n,) the discount of each staleness (n,)."""
+        most = np.inf if self.settings.cut_off is None else self.settings.cut_off
+        distinct, which = np.unique(staleness, return_inverse=True)
+        # One by one: numpy's power of an array may differ in the last bit from one processor to another.
+        powers = [(1 + s) ** -self.settings.exponent if s <= most else 0.0 for s in distinct.tolist()]
+        discounts: Floats = np.array(powers, dtype=np.float64)[which]
+        return discounts
