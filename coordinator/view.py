@@ -209,8 +209,8 @@ class View:
     # former, `on_joined`; at the first call of `on_data`, too.
     joined: Ints = field(default_factory=lambda: NO_IDS)
     left: Ints = field(default_factory=lambda: NO_IDS)
-    # (n,) server steps from the dispatch of each task to this one, in `Aggregator.weights`; empty in all other
-    # calls, and if all are 0.
+    # (n,) server steps from the dispatch of each task to this one, in `Aggregator.weights`; empty in all
+    # other calls, and if all are 0.
     staleness: Ints = field(default_factory=lambda: NO_IDS)
 
     @property

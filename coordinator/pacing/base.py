@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 from abc import abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -27,7 +28,7 @@ class CohortSize:
     """
 
     participants: int
-    over_commit: float = 1.0  # factor, at least 1
+    over_commit: float | Fraction = 1.0  # factor, at least 1; a fraction is exact
     rounding: Literal["up", "down"] = "up"  # of a lane's over-committed quota; down as FedScale does
 
     def over_committed(self, quota: int) -> int:
@@ -41,7 +42,7 @@ class CohortSize:
         """
         if self.rounding == "down":
             return int(self.over_commit * quota)
-        factor = exact(self.over_commit)
+        factor = self.over_commit if isinstance(self.over_commit, Fraction) else exact(self.over_commit)
         return -(-factor.numerator * quota // factor.denominator)
 
 

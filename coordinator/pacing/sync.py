@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
@@ -9,7 +10,8 @@ from pydantic import Field
 
 from coordinator.pacing.base import CohortSize, Pacing
 from emulator.arrays import Bools, Floats, Ints
-from emulator.numbers import Duration
+from emulator.errors import ConfigurationError
+from emulator.numbers import Count, Duration
 from emulator.plugins import Settings
 
 
@@ -29,6 +31,12 @@ class SyncSettings(Settings):
     deadline_s: Duration | None = Field(
         None, description="virtual seconds after dispatch; without it, a round waits for its quota"
     )
+    participants: Count | None = Field(
+        None,
+        description="visits that a round absorbs, if other than round.participants; sent out are as many as "
+        "without it, by round.participants and round.over_commit",
+        examples=[7],
+    )
 
 
 class Sync(Pacing):
@@ -41,6 +49,10 @@ class Sync(Pacing):
 
     With `share = "equal"` each of K lanes with clients has a quota of M / K, as Fielding has it. The paper
     does not say what becomes of a remainder, nor of a lane with fewer clients than that: see `quota`.
+
+    With `participants` the quotas are of that number, and lanes are over-committed by the quotient of the
+    visits that would be sent out from one lane without it and that number: of 13 visits 7 are absorbed, and
+    of a lane's n visits are sent out 13/7 n, rounded.
 
     Source: ours, after FedScale's over-committed rounds; equal quotas are of Fielding, algorithm 1.
 
@@ -58,7 +70,7 @@ class Sync(Pacing):
     settings: SyncSettings
 
     def __init__(self, settings: SyncSettings, cohort: CohortSize) -> None:
-        super().__init__(settings, cohort)
+        super().__init__(settings, _absorbing(settings.participants, cohort))
         self.deadline_s = settings.deadline_s
 
     def quota(self, sizes: Ints) -> Ints:
@@ -108,3 +120,19 @@ class Sync(Pacing):
 
     def closes(self, absorbed: int, elapsed_s: float) -> bool:
         return True
+
+
+def _absorbing(participants: int | None, cohort: CohortSize) -> CohortSize:
+    """The cohort of the visits that `cohort` sends out from one lane, of which so many are to be absorbed.
+
+    Raises ConfigurationError if they are more than are sent out.
+    """
+    if participants is None or participants == cohort.participants:
+        return cohort
+    sent = cohort.over_committed(cohort.participants)
+    if participants > sent:
+        raise ConfigurationError(
+            f"pacing.participants = {participants}: must be at most {sent}, the visits that "
+            f"round.participants = {cohort.participants} and round.over_commit send out"
+        )
+    return CohortSize(participants, Fraction(sent, participants), cohort.rounding)

@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -6,12 +8,13 @@ from hypothesis import strategies as st
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncSettings
 from emulator.arrays import Ints
+from emulator.errors import ConfigurationError
 from emulator.proportions import largest_remainder
 from experiments.contracts import check_pacing
 from tests.fakes import ints
 
 
-def sync(participants: int = 10, over_commit: float = 1.3, **settings) -> Sync:
+def sync(participants: int = 10, /, over_commit: float = 1.3, **settings) -> Sync:
     return Sync(SyncSettings(**settings), CohortSize(participants, over_commit))
 
 
@@ -106,6 +109,53 @@ def test_the_one_server_step_comes_when_nothing_is_out_and_closes_the_round():
     assert sync().absorbs(quota, ints(0, 1), back, np.array([9.0])).tolist() == [False]
     assert sync().absorbs(quota, ints(0, 0), back, np.array([9.0])).tolist() == [True]
     assert sync(10).closes(absorbed=0, elapsed_s=9.0)
+
+
+def test_a_round_may_absorb_other_participants_of_the_same_visits():
+    fewer, sizes, none = sync(10, participants=7), ints(50), ints(0)
+    quota = fewer.quota(sizes)
+    assert quota.tolist() == [7]
+    assert fewer.opens(quota, sizes, none, none).tolist() == [13]
+    assert sync(10).opens(ints(10), sizes, none, none).tolist() == [13]
+    assert full(fewer, quota, ints(6)) == [False]
+    assert full(fewer, quota, ints(7)) == [True]
+    assert sync(10, participants=12).opens(ints(12), sizes, ints(0), ints(0)).tolist() == [13]
+
+
+def test_lanes_share_the_other_participants_and_send_out_in_proportion():
+    fewer, sizes = sync(10, participants=7), ints(50, 30, 20)
+    quota = fewer.quota(sizes)
+    assert quota.tolist() == sync(7).quota(sizes).tolist() == [4, 2, 1]
+    # 13 / 7 of 4, 2 and 1 are 7.4, 3.7 and 1.9.
+    assert fewer.opens(quota, sizes, 0 * sizes, 0 * sizes).tolist() == [8, 4, 2]
+
+
+@pytest.mark.parametrize(("rounding", "opened"), [("up", [13, 8, 6, 2]), ("down", [13, 7, 5, 1])])
+def test_what_is_sent_out_of_a_lane_is_counted_in_exact_fractions(rounding, opened):
+    cohort = Sync(SyncSettings(participants=7), CohortSize(10, 1.3, rounding)).cohort
+    assert cohort == CohortSize(7, Fraction(13, 7), rounding)
+    assert [cohort.over_committed(quota) for quota in (7, 4, 3, 1)] == opened
+
+
+def test_participants_of_the_round_itself_change_nothing():
+    assert sync(9, 1.25, participants=9).cohort == CohortSize(9, 1.25)
+    assert sync(9, 1.25).cohort == CohortSize(9, 1.25)
+
+
+def test_more_participants_than_are_sent_out_are_refused():
+    assert sync(10, participants=13).cohort.over_committed(13) == 13
+    problem = (
+        r"^pacing\.participants = 14: must be at most 13, the visits that round\.participants = 10 and "
+        r"round\.over_commit send out$"
+    )
+    with pytest.raises(ConfigurationError, match=problem):
+        sync(10, participants=14)
+    with pytest.raises(ValueError, match="greater than or equal to 1"):
+        SyncSettings(participants=0)
+
+
+def test_pacings_of_other_participants_keep_the_contract():
+    check_pacing(lambda cohort: Sync(SyncSettings(participants=7, close="pooled"), cohort))
 
 
 def test_no_lanes_at_all_are_no_error():
