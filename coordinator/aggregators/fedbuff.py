@@ -88,9 +88,10 @@ class FedBuff(Aggregator):
         settings = self.settings
         share = num_samples if settings.weighting == "samples" else np.ones(len(model))
         shares = np.where(model == ids[:, None], share, 0.0)
-        discounted: Floats = shares * self._discounts(staleness)
+        discounted = shares * self._discounts(staleness)
         whole = shares if settings.divide_by == "number" else discounted
-        return settings.rate * discounted / np.maximum(whole.sum(axis=1, keepdims=True), 1e-300)
+        weights: Floats = settings.rate * discounted / np.maximum(whole.sum(axis=1, keepdims=True), 1e-300)
+        return weights
 
     def _discounts(self, staleness: Ints) -> Floats:
         """(n,) the discount of each staleness (n,)."""
