@@ -30,7 +30,8 @@ class ClaimedSettings(Settings):
 class Claimed(Memory):
     """Each model trains on the samples claimed for it; a model without members does not train.
 
-    A batch never mixes samples of several steps. State: for each data step in the window, in order, (N, M)
+    A batch never mixes samples of several steps. What arrived at data steps in which no round was opened is
+    claimed with the arrivals of the next one. State: for each data step in the window, in order, (N, M)
     which rows of the bank each client's arrivals of that step are claimed for.
 
     Client 0 moves from model 0 to model 1 at step 1. It now trains both, each on the one sample that arrived
@@ -70,12 +71,17 @@ class Claimed(Memory):
             self._claims[step] = new
 
     def claim(self, view: View) -> None:
-        """Claim the arrivals of the present step for the present members, replacing claims of this step."""
+        """Claim the arrivals of the present step for the present members, replacing claims of this step.
+
+        And those of the steps before it that had no opening of their own.
+        """
         members = view.members
         claims = np.zeros((len(members), len(view.model_ids)), dtype=bool)
         client, column = np.nonzero(members >= 0)
         claims[client, members[client, column]] = True
-        self._claims[view.step] = claims
+        newest = max(self._claims, default=view.step)
+        for step in range(min(newest + 1, view.step), view.step + 1):
+            self._claims[step] = claims
         if self.settings.window is not None:
             oldest = view.step - self.settings.window + 1
             self._claims = {step: claims for step, claims in self._claims.items() if step >= oldest}

@@ -123,3 +123,16 @@ def test_claims_whose_samples_all_expired_train_nothing():
 def test_without_claims_no_client_trains():
     memory = Claimed(ClaimedSettings())
     assert trained(memory, ints(0, 1), view_of([0, 1], step=0)) == []
+
+
+def test_what_arrived_at_steps_without_a_round_is_claimed_with_the_next_arrivals():
+    # Two data steps have passed between two openings: client 1 moved at the second of these.
+    memory, _ = claimed_over([[0, 0]])
+    view = view_of([0, 1], step=2)
+    memory.claim(view)
+    memory.claim(view)
+    assert trained(memory, ints(0, 1), view) == [(0, 0, [0, 2, 4]), (1, 0, [100]), (1, 1, [102, 104])]
+    recent = Claimed(ClaimedSettings(window=2))
+    for step in (0, 3):
+        recent.claim(view_of([0, 1], step=step))
+    assert trained(recent, ints(0), view_of([0, 1], step=3)) == [(0, 0, [4, 6])]
