@@ -32,6 +32,7 @@ from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import ConfigurationError
 from emulator.latency import TIME_MODELS
 from emulator.ports import Availability, Executor
+from emulator.proportions import exact
 from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
@@ -169,7 +170,9 @@ def build_emulation(
         local_steps=arm.training.local_steps,
         batch_size=arm.training.batch_size,
         learning_rate=arm.training.learning_rate,
+        seconds_per_round=experiment.round.seconds_per_round,
         evaluate_every=experiment.round.evaluate_every,
+        evaluate_every_s=experiment.round.evaluate_every_s,
         min_online=experiment.round.min_online,
         max_wait_days=experiment.round.max_wait_days,
         evaluate_clients=experiment.round.evaluate_clients,
@@ -412,11 +415,15 @@ def refuse_unfit_rounds(experiment: Experiment, trace: Holders, streams: RandomS
 def refuse_steps_without_data(experiment: Experiment, trace: Holders, streams: RandomStreams) -> None:
     """ConfigurationError if at a data step of the run nobody can train, or be evaluated where that is due.
 
-    A sample of clients that is scored is drawn from `streams`.
+    Where rounds or evaluations follow virtual time, any data step may be one that is evaluated. A sample of
+    clients that is scored is drawn from `streams`.
     """
-    rounds, every = experiment.round.rounds, experiment.round.evaluate_every
+    settings = experiment.round
+    rounds, every = settings.rounds, settings.evaluate_every
+    if settings.seconds_per_round is not None or settings.evaluate_every_s is not None:
+        every = 1
     everyone = np.arange(trace.num_clients)
-    scored = scored_clients(trace.num_clients, experiment.round.evaluate_clients, streams)
+    scored = scored_clients(trace.num_clients, settings.evaluate_clients, streams)
     number = np.arange(rounds)
     evaluated = np.unique(
         number[((number + 1) % every == 0) | (number + 1 == rounds)] // trace.rounds_per_step
@@ -441,17 +448,43 @@ def refuse_steps_without_data(experiment: Experiment, trace: Holders, streams: R
             more = f"raise round.evaluate_clients = {len(scored)}"
             way_out = more if step == 0 else f"{way_out}, or {more}"
         raise ConfigurationError(
-            f"round.rounds = {rounds}: at data step {step}, which round {first} begins, {lacking}; {way_out}"
+            f"round.rounds = {rounds}: at data step {step}, which {settings.counted} {first} begins, "
+            f"{lacking}; {way_out}"
         )
 
 
 def refuse_steps_without_evaluation(experiment: Experiment, trace: Holders) -> None:
-    """ConfigurationError if the trace knows its concepts, but not every data step ends with an evaluation."""
-    every = experiment.round.evaluate_every
-    if trace.concepts is not None and trace.rounds_per_step % every != 0:
+    """ConfigurationError if the trace knows its concepts, but not every data step ends with an evaluation.
+
+    With `round.seconds_per_round` the last round of a data step is the first that closes at or after the
+    instant of the next one: it is evaluated if all rounds are, or if evaluations are due at these instants.
+    """
+    if trace.concepts is None:
+        return
+    each, settings = trace.rounds_per_step, experiment.round
+    every, every_s, round_s = settings.evaluate_every, settings.evaluate_every_s, settings.seconds_per_round
+    scored = "so that every data step is scored at its end"
+    if round_s is None and every_s is not None:
         raise ConfigurationError(
-            f"round.evaluate_every = {every}: must divide trace.rounds_per_step = {trace.rounds_per_step}, "
-            f"so that every data step is scored at its end"
+            f"round.evaluate_every_s = {every_s:g}: data steps follow rounds, so evaluations must, too, "
+            f"{scored}: set round.evaluate_every, or round.seconds_per_round"
+        )
+    if round_s is None and each % every != 0:
+        raise ConfigurationError(
+            f"round.evaluate_every = {every}: must divide trace.rounds_per_step = {each}, {scored}"
+        )
+    if round_s is None or (every_s is None and every == 1):
+        return
+    step_s = each * exact(round_s)
+    if every_s is None:
+        raise ConfigurationError(
+            f"round.evaluate_every = {every}: data steps follow virtual time, so it must be 1, or "
+            f"round.evaluate_every_s be given that divides their {float(step_s):g} s, {scored}"
+        )
+    if step_s % exact(every_s) != 0:
+        raise ConfigurationError(
+            f"round.evaluate_every_s = {every_s:g}: must divide the {float(step_s):g} s of a data step, "
+            f"trace.rounds_per_step x round.seconds_per_round, {scored}"
         )
 
 

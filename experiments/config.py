@@ -154,7 +154,13 @@ def _with_valid_model(chosen: Chosen[Representation], info: ValidationInfo) -> C
 class Round(Settings):
     """Rounds: their number and size, how long they wait for clients, and when they are evaluated."""
 
-    rounds: Count = Field(description="rounds of a run")
+    rounds: Count = Field(description="rounds of a run; with seconds_per_round, nominal ones")
+    seconds_per_round: Duration | None = Field(
+        None,
+        description="virtual seconds of a nominal round: a run ends after round.rounds of these, and data "
+        "steps and events take effect in the first round that opens at or after their instant; how many "
+        "rounds close by then depends on the arm. Without it, all arms have the same number of rounds",
+    )
     participants: Count = Field(description="visits that a round absorbs, over all lanes")
     over_commit: Annotated[float, Number(ge=1, le=1e6)] = Field(
         1.3, description="visits that are opened, as a multiple of the participants of a lane"
@@ -169,6 +175,11 @@ class Round(Settings):
         "model: as online)",
     )
     evaluate_every: Count = Field(1, description="rounds between evaluations; the last is always evaluated")
+    evaluate_every_s: Duration | None = Field(
+        None,
+        description="virtual seconds between evaluations, instead of rounds: the first round that closes at "
+        "or after each multiple is evaluated, and the last one",
+    )
     evaluate_clients: Count | None = Field(
         None,
         description="clients that are scored, a fixed random sample; all, if omitted or not fewer",
@@ -192,6 +203,34 @@ class Round(Settings):
         description="in which representation of what clients hold the logged distances between them are "
         "measured, by its own distance (Euclidean squared), free of charge; not at the present models",
     )
+
+    @model_validator(mode="after")
+    def _evaluates_by_rounds_or_by_time(self) -> Round:
+        if self.evaluate_every_s is not None and "evaluate_every" in self.model_fields_set:
+            raise ValueError(
+                f"evaluate_every = {self.evaluate_every} beside evaluate_every_s = "
+                f"{self.evaluate_every_s:g}: evaluations follow rounds or virtual time; give one of them"
+            )
+        return self
+
+    @property
+    def counted(self) -> str:
+        """What `rounds` counts, in messages."""
+        return "round" if self.seconds_per_round is None else "nominal round"
+
+    def reached(self, closed: int, now_s: float) -> int:
+        """How many of `rounds` are done, after a run has `closed` so many, and at virtual time `now_s`.
+
+        >>> run = Round(rounds=200, participants=10, seconds_per_round=300)
+        >>> run.reached(316, 30_000.0), run.reached(700, 60_000.0)
+        (100, 200)
+        >>> Round(rounds=200, participants=10).reached(100, 30_000.0)
+        100
+        """
+        if self.seconds_per_round is None:
+            return closed
+        is_over = now_s >= self.rounds * self.seconds_per_round
+        return self.rounds if is_over else min(int(now_s // self.seconds_per_round), self.rounds - 1)
 
     @field_validator("client_distance")
     @classmethod
@@ -478,10 +517,13 @@ class Experiment(Settings):
     def resolved(self) -> dict[str, Any]:
         """The configuration as a TOML table with every default.
 
-        Settings that are None are left out, and so is `baseline` where it is false.
+        Settings that are None are left out, and so are `baseline` where it is false, and the rounds between
+        evaluations where these follow virtual time.
         """
         without_nulls = _without_nulls(self.model_dump(mode="json", by_alias=True))
         assert isinstance(without_nulls, dict)
+        if self.round.evaluate_every_s is not None:
+            del without_nulls["round"]["evaluate_every"]
         for arm in without_nulls["arm"]:
             if not arm["baseline"]:
                 del arm["baseline"]

@@ -25,7 +25,10 @@ from traces.holders import Holders
 from traces.sources import TraceContext, TraceSource
 from traces.trace import Trace
 
-CHECKED_OF_ROUNDS = ("rounds", "evaluate_every", "evaluate_clients", "participants", "min_online")
+CHECKED_OF_ROUNDS = (
+    *("rounds", "seconds_per_round", "evaluate_every", "evaluate_every_s", "evaluate_clients"),
+    *("participants", "min_online"),
+)
 """The settings of rounds that decide whether a seed is refused."""
 
 MOST_IDS = 10
@@ -103,9 +106,9 @@ def _refuse_steps_without_online(experiment: Experiment, holders: Holders, never
     for step in range(-(-rounds // each)):
         if not holders.anybody_holds(ever, ("train",), step):
             raise ConfigurationError(
-                f"round.rounds = {rounds}: at data step {step}, which round {step * each} begins, all "
-                f"clients that hold a training sample are never online, by devices.availability "
-                f"({_listed(never)})"
+                f"round.rounds = {rounds}: at data step {step}, which {experiment.round.counted} "
+                f"{step * each} begins, all clients that hold a training sample are never online, by "
+                f"devices.availability ({_listed(never)})"
             )
 
 

@@ -60,7 +60,7 @@ def print_checks(
         {
             **name,
             **{key: str(facts[key]).count(",") + 1 for key in ("arms", "seeds")},
-            **{key: facts[key] for key in COLUMNS},
+            **{key: facts.get(key, "") for key in COLUMNS},
         }
         for name, facts in zip(names, checks, strict=True)
     ]
@@ -111,11 +111,18 @@ def check_facts(experiment: Experiment, world: World) -> Facts:
         **{f"availability: {name}": count for name, count in world.availability.facts.items()},
         **_faults(experiment, world),
         "online at the start": int(world.availability.online(clients, 0.0).sum()),
-        "client updates in all": experiment.round.participants
-        * experiment.round.rounds
-        * len(experiment.arm)
-        * len(experiment.seeds),
+        **_updates(experiment),
     }
+
+
+def _updates(experiment: Experiment) -> Facts:
+    """The fact `client updates in all`; where rounds follow virtual time it is not known."""
+    from experiments.build import build_parts
+
+    if experiment.round.seconds_per_round is not None:
+        return {"virtual seconds of a run": experiment.round.rounds * experiment.round.seconds_per_round}
+    participants = [build_parts(experiment, arm).pacing.cohort.participants for arm in experiment.arm]
+    return {"client updates in all": sum(participants) * experiment.round.rounds * len(experiment.seeds)}
 
 
 def _labels_seen(names: Sequence[str]) -> Facts:

@@ -27,7 +27,11 @@ from experiments.unfit_seeds import CHECKED_OF_ROUNDS, refuse_unfit_seeds
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run of a command, (arm, seed) of an experiment, finished or not; `rounds` is its length."""
+    """One run of a command, (arm, seed) of an experiment, finished or not; `rounds` is its length.
+
+    With `round.seconds_per_round` these are nominal rounds, as are those of `Reached`: how many rounds it
+    will have closed by its end is not known.
+    """
 
     experiment: str
     arm: str

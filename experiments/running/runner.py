@@ -30,7 +30,7 @@ from experiments.build import (
     build_world,
     run_header,
 )
-from experiments.config import Experiment
+from experiments.config import Experiment, Round
 from experiments.reference import build_measuring, build_reference
 from experiments.running.attempt import Attempt, Tally
 from experiments.running.leftovers import delete_leftovers
@@ -305,7 +305,7 @@ def _run_to_end(
         ),
         fleet=world.fleet,
         log_visits=plan.experiment.round.log_visits,
-        observer=_observer(run, progress, tracking),
+        observer=_observer(run, plan.experiment.round, progress, tracking),
         halved=lambda: executor.halved_groups,
         lost=lost,
         other_ranks=lambda: Spent() if ranks is None else ranks.others,
@@ -316,7 +316,8 @@ def _run_to_end(
     try:
         with _reporting_left(run, progress), attempt, tracking:
             if attempt.stored is not None:
-                progress.resumed(run, attempt.stored)
+                now_s = attempt.emulation.clock.now_s
+                progress.resumed(run, plan.experiment.round.reached(attempt.stored, now_s))
             tracking.begin(is_resumed=attempt.stored is not None)
             if ranks is not None:
                 state = None if attempt.stored is None else attempt.emulation.state()
@@ -340,7 +341,7 @@ def _run_to_end(
     _note_faults(attempt, run, progress)
 
 
-def _observer(run: PlannedRun, progress: Progress, tracking: LiveTracking) -> Observer:
+def _observer(run: PlannedRun, rounds: Round, progress: Progress, tracking: LiveTracking) -> Observer:
     """An observer that reports each round of `run` to `progress` and to its trackers."""
     accuracy: float | None = None
 
@@ -348,7 +349,8 @@ def _observer(run: PlannedRun, progress: Progress, tracking: LiveTracking) -> Ob
         nonlocal accuracy
         if record.accuracy is not None:
             accuracy = record.accuracy
-        progress.round_done(run, Reached(record.round + 1, record.closed_s, accuracy))
+        reached = rounds.reached(record.round + 1, record.closed_s)
+        progress.round_done(run, Reached(reached, record.closed_s, accuracy))
         tracking.round_done(record)
 
     return report

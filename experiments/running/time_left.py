@@ -82,13 +82,17 @@ class TimeLeft:
         work.since_s = self._clock()
 
     def round_done(self, run: PlannedRun, rounds: int) -> None:
-        """Take note that the run has done `rounds` rounds in all, one or more since the last call."""
+        """Take note that the run has done `rounds` rounds in all.
+
+        These may be as many as at the last call, if they are nominal ones; the wall time since then is later
+        counted with that of the next round.
+        """
         work, now_s = self._works[run], self._clock()
         work.stored_before = work.stored_before or 0
         if rounds > work.done:
             self._add(run, rounds - work.done, now_s - work.since_s)
+            work.since_s = now_s
         self._set(run, rounds, earlier=work.earlier)
-        work.since_s = now_s
 
     def done(self, run: PlannedRun) -> None:
         """Take note that all rounds of the run are done."""

@@ -20,7 +20,7 @@ from emulator.errors import ConfigurationError, InputError, RunError
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.runner import FailedRunsError
 from tests.experiments.shipping import ship
-from tests.experiments.small import SMALL, write_small
+from tests.experiments.small import SMALL, small_table, write_small
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -236,6 +236,16 @@ def test_check_has_the_facts_of_the_command() -> None:
     assert "client updates in all  60" in repr(checked)
     assert "<th>clients</th><td>12</td>" in checked._repr_html_()
     assert not Path("runs").exists()
+
+
+def test_check_counts_the_participants_of_each_pacing_and_knows_no_rounds_of_virtual_time():
+    fewer = {"name": "fewer", "pacing": {"kind": "sync", "participants": 2}}
+    table = small_table(arm=[{"name": "global"}, fewer], round={"rounds": 4, "participants": 3})
+    assert driftscale.check(table).facts[0]["client updates in all"] == 4 * (3 + 2)
+    table["round"]["seconds_per_round"] = 60
+    (facts,) = driftscale.check(table).facts
+    assert facts["virtual seconds of a run"] == 240
+    assert "client updates in all" not in facts
 
 
 def test_compare_takes_results_and_paths() -> None:

@@ -27,11 +27,11 @@ from experiments.build import (
     resolve_model_factor,
     run_header,
 )
-from experiments.config import Experiment
+from experiments.config import Experiment, parse_experiment
 from experiments.locating import locator
 from experiments.stopwatch import Stopwatch
 from tests.executor.fakes import wave
-from tests.experiments.small import DEVICES, drifting, small, write_idx_folder
+from tests.experiments.small import DEVICES, DRIFTING, drifting, small, write_idx_folder
 from tests.traces.tiny import Row, trace_of
 from traces.arrivals import TestOn
 from traces.onsets import of_steps
@@ -545,3 +545,54 @@ def test_doubling_the_seconds_per_sample_of_a_table_doubles_every_compute_time(t
         work = Work.of(12, download_bytes=1e4, upload_bytes=1e4, trained_samples=8)
         compute_s.append(DriftscaleLatency(fleet, 1.5).phases(np.arange(12), work).compute_s)
     np.testing.assert_array_equal(2 * compute_s[0], compute_s[1])
+
+
+@pytest.mark.parametrize(
+    ("timing", "problem"),
+    [
+        (
+            {"evaluate_every_s": 60},
+            r"round\.evaluate_every_s = 60: data steps follow rounds, so evaluations must, too, .* set "
+            r"round\.evaluate_every, or round\.seconds_per_round$",
+        ),
+        (
+            {"seconds_per_round": 30, "evaluate_every": 2},
+            r"round\.evaluate_every = 2: data steps follow virtual time, so it must be 1, or "
+            r"round\.evaluate_every_s be given that divides their 60 s, so that every data step is scored",
+        ),
+        (
+            {"seconds_per_round": 30, "evaluate_every_s": 40},
+            r"round\.evaluate_every_s = 40: must divide the 60 s of a data step, trace\.rounds_per_step x "
+            r"round\.seconds_per_round, so that every data step is scored at its end$",
+        ),
+    ],
+)
+def test_by_virtual_time_too_every_data_step_with_concepts_is_scored_at_its_end(
+    timing: dict[str, Any], problem: str
+) -> None:
+    def checked(rounds: dict[str, Any]) -> World:
+        table = {**DRIFTING, "round": {"rounds": 4, "participants": 3, **rounds}}
+        return world(parse_experiment(table, "drifting"))
+
+    for fit in ({"seconds_per_round": 30}, {"seconds_per_round": 0.3, "evaluate_every_s": 0.1}):
+        checked(fit)
+    with pytest.raises(ConfigurationError, match=problem):
+        checked(timing)
+
+
+@pytest.mark.parametrize("timing", [{"seconds_per_round": 60}, {"evaluate_every_s": 60}])
+def test_by_virtual_time_any_data_step_may_be_evaluated(timing: dict[str, Any]) -> None:
+    gap = built(rows_at(range(4), [0, 2, 3]), evaluate_every=6)  # rounds 5 and 7 are in steps 2 and 3
+    timed = small(round={"rounds": 8, "participants": 1, **timing})
+    problem = r"at data step 1, which (nominal )?round 2 begins, no client holds both a training and a test"
+    with pytest.raises(ConfigurationError, match=problem):
+        refuse_unfit_rounds(timed, gap, RandomStreams(0))
+
+
+def test_the_settings_of_time_reach_the_rounds() -> None:
+    timed = small(round={"rounds": 4, "participants": 3, "seconds_per_round": 60, "evaluate_every_s": 120})
+    shared, arm = world(timed), timed.arm[0]
+    executor = build_executor(timed, arm, shared)
+    emulation = build_emulation(timed, arm, shared, executor, NoLog(), (), Stopwatch())
+    settings = emulation.coordinator.federation.settings
+    assert (settings.seconds_per_round, settings.evaluate_every_s) == (60, 120)

@@ -11,7 +11,7 @@ import tomli_w
 import experiments
 from coordinator.clusterers import CLUSTERERS
 from emulator.errors import ConfigurationError
-from experiments.config import Experiment, parse_experiment
+from experiments.config import Experiment, Round, parse_experiment
 from experiments.reading import load_experiment
 from experiments.results.reading.deciding import run_identities
 from tests.experiments.small import MINIMAL, merged, small, small_table
@@ -316,8 +316,9 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"round": {"partcipants": 3}},
             "x.toml: round: unknown key 'partcipants'; choices: client_distance, evaluate_clients, "
-            "evaluate_every, hear, log_client_accuracy, log_visits, max_wait_days, min_online, "
-            "nonfinite_updates, over_commit, participants, rounds; did you mean 'participants'?",
+            "evaluate_every, evaluate_every_s, hear, log_client_accuracy, log_visits, max_wait_days, "
+            "min_online, nonfinite_updates, over_commit, participants, rounds, seconds_per_round; did you "
+            "mean 'participants'?",
         ),
         (
             {"trace": {"source": "digitz"}},
@@ -587,3 +588,30 @@ def test_parts_that_no_arm_uses_are_checked_too() -> None:
 def test_an_arm_cannot_take_the_name_of_a_file_of_the_run_directory(name: str) -> None:
     with pytest.raises(ConfigurationError, match="arm"):
         small(arm=[{"name": name}])
+
+
+def test_evaluations_follow_rounds_or_virtual_time() -> None:
+    by_time = small(round={"rounds": 4, "participants": 3, "evaluate_every_s": 600})
+    assert by_time.round.evaluate_every_s == 600
+    again = parse_experiment(by_time.resolved(), "again")
+    assert again == by_time
+    assert again.resolved() == by_time.resolved()
+    problem = r"round: evaluate_every = 2 beside evaluate_every_s = 600: evaluations follow rounds or virtual"
+    with pytest.raises(ConfigurationError, match=problem):
+        small(round={"rounds": 4, "participants": 3, "evaluate_every": 2, "evaluate_every_s": 600})
+
+
+@pytest.mark.parametrize("key", ["seconds_per_round", "evaluate_every_s"])
+def test_no_time_passes_between_what_is_every_0_seconds(key: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"round\.{key} = 0: input should be greater than 0"):
+        small(round={"rounds": 4, "participants": 3, key: 0})
+
+
+@pytest.mark.parametrize(
+    ("closed", "now_s", "reached"),
+    [(0, 0, 0), (5, 599, 1), (5, 600, 2), (316, 1199.9, 3), (317, 1200, 4), (318, 1201, 4)],
+)
+def test_of_nominal_rounds_as_many_are_done_as_have_passed(closed: int, now_s: float, reached: int) -> None:
+    timed = Round(rounds=4, participants=3, seconds_per_round=300)
+    assert timed.reached(closed, now_s) == reached
+    assert Round(rounds=400, participants=3).reached(closed, now_s) == closed

@@ -432,7 +432,12 @@ CHECK: Mapping[str, Column] = {
         absent="without that fault",
     ),
     "online at the start": Column("clients that are online at virtual time 0", "clients"),
-    "client updates in all": Column("participants x rounds x arms x seeds", "updates"),
+    "client updates in all": Column(
+        "participants x rounds x arms x seeds", "updates", absent="with `round.seconds_per_round`"
+    ),
+    "virtual seconds of a run": Column(
+        "`round.rounds` x `round.seconds_per_round`", "s", absent="without `round.seconds_per_round`"
+    ),
     "warnings": Column("what it warns of, such as seeds without clients online", absent="without warnings"),
 }
 """The columns of `Check.frame`, and the facts of `driftscale check --format json`."""

@@ -180,3 +180,13 @@ def test_a_lost_run_that_an_earlier_command_began_counts_only_what_is_done_here(
     assert left.fraction == 0.0
     left.done(run)
     assert (left.fraction, left.seconds) == (1.0, 0.0)
+
+
+def test_the_time_of_rounds_within_a_nominal_round_counts_with_it(clock):
+    (run, _) = runs("a")
+    left = TimeLeft([run], {}, clock=clock)
+    left.begun(run)
+    for rounds in (0, 0, 1, 1, 2):
+        clock.now_s += 1.0
+        left.round_done(run, rounds)
+    assert left.seconds == pytest.approx((10 - 2) * 2.5)
