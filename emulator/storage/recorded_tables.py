@@ -6,7 +6,7 @@ read, and its columns must be ours.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,17 @@ VISITS = pa.schema(
         *_columns("download_bytes", "upload_bytes", "payload_bytes", kind=pa.float64()),
     ]
 )
-"""`visits.parquet`: a row per visit, by visit id. `device` is a row of the profile's table, or null."""
+"""`visits.parquet`: a row per visit. `device` is a row of the profile's table, or null.
+
+Rows are in the order in which server steps handed them over: by round and, where a round has one dispatch and
+one server step, by visit id.
+"""
+
+OF_STEPS = _columns("dispatch", "staleness", kind=pa.int64())
+"""The columns after those, of all visits of a run whose rounds may have several server steps."""
+
+VISITS_OF_STEPS = pa.schema([*VISITS, *OF_STEPS])
+"""`visits.parquet` of such a run."""
 
 CLIENTS = pa.schema(
     [
@@ -91,8 +101,8 @@ def write_clients(path: Path, devices: Mapping[str, Floats], rows: Ints | None) 
 
 
 def read_visits(path: Path) -> pa.Table:
-    """The table in a `visits.parquet`, with the columns `VISITS`; DataFileError if it is damaged."""
-    table = _read(path, VISITS, MOST_VISITS)
+    """The table in a `visits.parquet`: `VISITS` or `VISITS_OF_STEPS`; DataFileError if it is damaged."""
+    table = _read(path, (VISITS, VISITS_OF_STEPS), MOST_VISITS)
     outcomes = pc.unique(pc.cast(table.column("outcome"), pa.string())).to_pylist() if len(table) else []
     if not set(outcomes) <= set(OUTCOMES):
         raise DataFileError(path, f"damaged: an outcome must be one of {', '.join(OUTCOMES)}")
@@ -101,23 +111,25 @@ def read_visits(path: Path) -> pa.Table:
 
 def read_clients(path: Path) -> pa.Table:
     """The table in a `clients.parquet`, with the columns `CLIENTS`; DataFileError if it is damaged."""
-    table = _read(path, CLIENTS, MOST_CLIENTS)
+    table = _read(path, (CLIENTS,), MOST_CLIENTS)
     clients = table.column("client").to_numpy()
     if not np.array_equal(clients, np.arange(len(clients))):
         raise DataFileError(path, "damaged: its clients are not 0, 1, 2, ...")
     return table
 
 
-def _read(path: Path, schema: pa.Schema, most_rows: int) -> pa.Table:
-    """The table of a file with exactly the columns of `schema`, of which only `device` may have nulls."""
+def _read(path: Path, schemas: Sequence[pa.Schema], most_rows: int) -> pa.Table:
+    """The table of a file with exactly the columns of a schema, of which only `device` may have nulls."""
     if not is_file(path):
         raise DataFileError(path, "is not a regular file")
     if path.stat().st_size > MOST_BYTES:
         raise DataFileError(path, f"has more than {MOST_BYTES:,} bytes")
     with damage_in_one_line(path), pq.ParquetFile(path, pre_buffer=False) as file:
         facts = file.metadata
-        if not _plain(file.schema_arrow).equals(_plain(schema)):
-            raise DataFileError(path, f"must have the columns {', '.join(schema.names)}, of their types")
+        found = _plain(file.schema_arrow)
+        schema = next((schema for schema in schemas if found.equals(_plain(schema))), None)
+        if schema is None:
+            raise DataFileError(path, f"must have the columns {_names(schemas)}, of their types")
         groups = [facts.row_group(group) for group in range(facts.num_row_groups)]
         values = max(
             sum(group.column(column).num_values for group in groups) for column in range(facts.num_columns)
@@ -139,6 +151,13 @@ def _read(path: Path, schema: pa.Schema, most_rows: int) -> pa.Table:
         if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column), min_count=0).as_py():
             raise DataFileError(path, f"damaged: column {name!r} has a number that is not finite")
     return table
+
+
+def _names(schemas: Sequence[pa.Schema]) -> str:
+    """The columns of the first schema, and those that the last one has after them."""
+    first, last = schemas[0].names, schemas[-1].names
+    more = last[len(first) :]
+    return ", ".join(first) + (f", with or without {' and '.join(more)}" if more else "")
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

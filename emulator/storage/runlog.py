@@ -36,11 +36,18 @@ from emulator.storage.state_tree import Tree
 
 UNMEASURED = "in rounds that were not evaluated"
 UNCLUSTERED = "in rounds without a global clustering"
+WHOLE_ROUNDS = "if each round has one dispatch and one server step"
 
 
 @dataclass(frozen=True, eq=False)
 class RoundRecord:
     """One round. Times are absolute virtual seconds; byte counts are totals since the start of the run.
+
+    A round has one dispatch and one server step, unless it has `steps`. Then `participants` are the clients of
+    the visits that its steps handed over, in the order of the steps, and of clients within a step: a client
+    is in it once for each visit, as in the lists of outcomes. In the last round of a run that ends at an
+    instant, they are also those of the visits that were abandoned there; that round may have no dispatch of
+    its own, and no participant.
 
     Arrays have a value for each of the N clients, or for each of the header's n scored clients; those read
     from a log may have a narrower dtype than declared.
@@ -57,14 +64,24 @@ class RoundRecord:
     dispatched_s: Annotated[
         float,
         Logged(
-            "when its participants were sent their models", "virtual seconds", in_order=True, tracked=False
+            "when its participants were sent their models, at its first dispatch",
+            "virtual seconds",
+            in_order=True,
+            tracked=False,
         ),
     ]
     closed_s: Annotated[
         float,
         Logged("when it closed", "virtual seconds", in_order=True, tracked=False),
     ]
-    participants: Annotated[list[int], Logged("clients that were selected, of all lanes", "clients")]
+    participants: Annotated[
+        list[int],
+        Logged(
+            "clients that were selected, of all lanes; where `steps` is there, the client of each visit that "
+            "these handed over",
+            "clients",
+        ),
+    ]
     completed: Annotated[
         list[int], Logged("participants whose update arrived in time", "clients", in_a_line="kept")
     ]
@@ -310,6 +327,44 @@ class RoundRecord:
             tracked=False,
         ),
     ] = 0
+    steps: Annotated[
+        int | None,
+        Logged("server steps of the round", "steps", WHOLE_ROUNDS, since=9, least=0, omitted=True),
+    ] = None
+    staleness: Annotated[
+        float | None,
+        Logged(
+            "mean over the updates absorbed in the round of the server steps that their lane made between "
+            "their dispatch and their absorption",
+            "server steps",
+            f"{WHOLE_ROUNDS}, and if no update was absorbed",
+            since=9,
+            least=0,
+            omitted=True,
+        ),
+    ] = None
+    largest_staleness: Annotated[
+        int | None,
+        Logged(
+            "the largest staleness of these updates",
+            "server steps",
+            f"{WHOLE_ROUNDS}, and if no update was absorbed",
+            since=9,
+            least=0,
+            omitted=True,
+        ),
+    ] = None
+    in_flight: Annotated[
+        int | None,
+        Logged(
+            "visits that were out when the round closed, or had come back and were not yet absorbed",
+            "visits",
+            WHOLE_ROUNDS,
+            since=9,
+            least=0,
+            omitted=True,
+        ),
+    ] = None
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal; arrays entry by entry, NaN equal to NaN."""

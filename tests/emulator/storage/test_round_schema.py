@@ -25,6 +25,8 @@ def test_the_kinds_of_a_line_are_the_types_of_the_fields() -> None:
         "accuracy_omitting_drift": "float | None",
         **dict.fromkeys(("scored_clients", "drift_cells", "holding"), "int | None"),
         **dict.fromkeys(("kmeans_clients", "silhouette_clients"), "int | None"),
+        **dict.fromkeys(("steps", "largest_staleness", "in_flight"), "int | None"),
+        "staleness": "float | None",
         "trigger": "Trigger | PairwiseTrigger | None",  # as it has always been named in an error
         "silhouettes": "dict[int, float | None] | None",
     }
@@ -55,11 +57,13 @@ def test_lines_need_the_fields_of_the_first_version_alone() -> None:
         "holding": 6,
         "client_label": 7,
         **dict.fromkeys(("adaptation_samples", "adaptation_s", "nonfinite_copies"), 8),
+        **dict.fromkeys(("steps", "staleness", "largest_staleness", "in_flight"), 9),
     }
     assert SCHEMA.needed == SCHEMA.known - set(since)
     omitted = ("holding", "client_label", "adaptation_samples", "adaptation_s")
     nones = tuple((name, None) for name in omitted)
-    assert SCHEMA.omitted == (("nonfinite_reports", 0), *nones, ("nonfinite_copies", 0))
+    of_steps = tuple((name, None) for name in ("steps", "staleness", "largest_staleness", "in_flight"))
+    assert SCHEMA.omitted == (("nonfinite_reports", 0), *nones, ("nonfinite_copies", 0), *of_steps)
 
 
 @dataclass(frozen=True, eq=False)

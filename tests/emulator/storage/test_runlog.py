@@ -79,6 +79,34 @@ def test_how_many_clients_hold_data_is_written_where_it_is_not_all_of_them(tmp_p
     assert [record.holding for record in read_log(path)[1]] == [None, 2]
 
 
+def test_a_round_of_several_steps_has_a_client_once_for_each_visit(tmp_path: Path) -> None:
+    steps = replace(
+        RECORD,
+        participants=[1, 7, 1, 5],
+        completed=[1, 7, 1],
+        dropped=[5],
+        steps=2,
+        staleness=2 / 3,
+        largest_staleness=1,
+        in_flight=3,
+    )
+    ended = {"participants": [], "completed": [], "dropped": [], "train_loss": None}
+    last = replace(RECORD, round=4, dispatched_s=20.0, closed_s=20.0, steps=0, in_flight=0, **ended)
+    path = written_to(tmp_path / "log.jsonl", steps, last)
+    lines = path.read_bytes().splitlines()
+    assert lines[1].endswith(b'"steps":2,"staleness":0.6666666666666666,"largest_staleness":1,"in_flight":3}')
+    assert lines[2].endswith(b'"steps":0,"in_flight":0}')
+    assert read_log(path) == (HEADER, [steps, last])
+    assert (steps.abandoned, last.abandoned) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["steps", "staleness", "largest_staleness", "in_flight"])
+def test_what_is_counted_by_steps_is_not_below_0(name: str, tmp_path: Path) -> None:
+    path = written_to(tmp_path / "log.jsonl", replace(RECORD, **{name: -1}))
+    with pytest.raises(DataFileError, match=f"{name} = -1 must be at least 0"):
+        read_log(path)
+
+
 def test_a_log_without_rounds_is_its_header(tmp_path: Path) -> None:
     assert read_log(written_to(tmp_path / "log.jsonl")) == (HEADER, [])
 

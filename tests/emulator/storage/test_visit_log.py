@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,14 @@ import pytest
 from emulator.errors import DataFileError
 from emulator.messages import Outcome, VisitRows
 from emulator.storage import visit_log
-from emulator.storage.recorded_tables import CLIENTS, VISITS, read_clients, read_visits, write_clients
+from emulator.storage.recorded_tables import (
+    CLIENTS,
+    VISITS,
+    VISITS_OF_STEPS,
+    read_clients,
+    read_visits,
+    write_clients,
+)
 from emulator.storage.visit_log import VisitLog, write_visits
 
 
@@ -47,10 +55,21 @@ ROUNDS = [
 ]
 
 
-def written(folder: Path, devices: list[int] | None = None) -> Path:
+STEPS = [
+    replace(
+        visits,
+        visit=visits.visit[::-1],
+        dispatch=np.arange(len(visits.visit)),
+        staleness=np.arange(len(visits.visit)) + number,
+    )
+    for number, visits in enumerate(ROUNDS)
+]
+
+
+def written(folder: Path, devices: list[int] | None = None, rounds: list[VisitRows] = ROUNDS) -> Path:
     folder.mkdir(exist_ok=True)
     with VisitLog(folder / "visits.arrow") as log:
-        for visits in ROUNDS:
+        for visits in rounds:
             log.append(visits)
     table = None if devices is None else np.array(devices)
     write_visits(folder / "visits.arrow", folder / "visits.parquet", table)
@@ -72,6 +91,30 @@ def test_without_a_table_of_devices_their_rows_are_missing(tmp_path: Path) -> No
     assert read_visits(written(tmp_path))["device"].null_count == 5
 
 
+def test_visits_of_steps_have_a_dispatch_and_a_staleness_in_the_order_of_the_steps(tmp_path: Path) -> None:
+    table = read_visits(written(tmp_path, rounds=STEPS))
+    assert table.schema.equals(VISITS_OF_STEPS)
+    assert table["visit"].to_pylist() == [1, 0, 4, 3, 2]
+    assert table["dispatch"].to_pylist() == [0, 1, 0, 1, 2]
+    assert table["staleness"].to_pylist() == [0, 1, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["dispatch", "staleness"])
+@pytest.mark.parametrize("first", [ROUNDS[0], STEPS[0]])
+def test_all_visits_of_a_run_have_both_or_none_has(name: str, first: VisitRows, tmp_path: Path) -> None:
+    path = tmp_path / "visits.arrow"
+    one_missing, other = replace(STEPS[1], **{name: None}), (STEPS if first is ROUNDS[0] else ROUNDS)[1]
+    with VisitLog(path) as log:
+        log.append(first)
+        content, state = path.read_bytes(), log.state()
+        for visits in (one_missing, other):
+            with pytest.raises(ValueError, match="have a dispatch and a staleness, or none has"):
+                log.append(visits)
+    with VisitLog(path, state) as log, pytest.raises(ValueError, match="a staleness, or none has"):
+        log.append(other)
+    assert path.read_bytes() == content
+
+
 @pytest.mark.parametrize("at_once", [1, 2, 3, 4, 5])
 def test_groups_of_rows_change_nothing(at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = read_visits(written(tmp_path / "whole"))
@@ -81,6 +124,15 @@ def test_groups_of_rows_change_nothing(at_once: int, tmp_path: Path, monkeypatch
     assert pq.ParquetFile(path).num_row_groups == -(-5 // at_once)
 
 
+def test_batches_are_combined_while_they_wait_for_a_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = [rows(0, visit, [Outcome.COMPLETED]) for visit in range(10)]
+    whole = read_visits(written(tmp_path / "whole", rounds=steps))
+    monkeypatch.setattr(visit_log, "BATCHES_AT_ONCE", 3)
+    assert read_visits(written(tmp_path / "parts", rounds=steps)).equals(whole)
+
+
 def test_a_run_without_a_visit_has_an_empty_table(tmp_path: Path) -> None:
     with VisitLog(tmp_path / "visits.arrow"):
         pass
@@ -88,15 +140,22 @@ def test_a_run_without_a_visit_has_an_empty_table(tmp_path: Path) -> None:
     assert len(read_visits(tmp_path / "visits.parquet")) == 0
 
 
-def test_a_resumed_log_is_cut_to_its_length_and_appended_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rounds", [ROUNDS, STEPS])
+def test_a_resumed_log_is_cut_to_its_length_and_appended_to(rounds: list[VisitRows], tmp_path: Path) -> None:
     path = tmp_path / "visits.arrow"
+    once = (written(tmp_path / "once", rounds=rounds).parent / "visits.arrow").read_bytes()
     with VisitLog(path) as log:
-        log.append(ROUNDS[0])
+        before = log.state()
+        log.append(rounds[0])
         state = log.state()
-        log.append(ROUNDS[0])
+        log.append(rounds[0])
     with VisitLog(path, state) as log:
-        log.append(ROUNDS[1])
-    assert path.read_bytes() == (written(tmp_path / "once").parent / "visits.arrow").read_bytes()
+        log.append(rounds[1])
+    assert path.read_bytes() == once
+    with VisitLog(path, before) as log:
+        for visits in rounds:
+            log.append(visits)
+    assert path.read_bytes() == once
 
 
 def test_a_damaged_log_is_refused(tmp_path: Path) -> None:
