@@ -34,11 +34,12 @@ from experiments.results.pages.short_table import short_folder_tables, short_tab
 from experiments.results.reading.json_files import Finished
 from experiments.results.reading.not_recorded import LOG_VISITS, NotRecordedError
 from experiments.results.reading.run_directory import RunDirectory
+from experiments.results.statistics.absorbed import has_steps
 from experiments.results.tables import all_tables
 from experiments.results.tables.chosen_rounds import TimelineRound
 from experiments.results.tables.notes import short_notes
 from experiments.results.tables.report import Report
-from experiments.results.tables.round_lengths import read_columns
+from experiments.results.tables.round_lengths import OF_STEPS, read_columns
 from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import TextTable
 
@@ -303,11 +304,14 @@ class Results:
 
         Raises:
             NotRecordedError: The run did not log its visits (round.log_visits = true).
-            InputError: No such run is finished, or it has no such round.
+            InputError: No such run is finished, it has no such round, or its rounds may have several server
+                steps.
         """
         run = self._one.run(arm, seed)
         if not 0 <= round < len(run.records):
             raise self._cannot(f"no round {round}; {arm}, seed {seed} has rounds 0 to {len(run.records) - 1}")
+        if has_steps(run.records):
+            raise self._cannot(f"no timeline of arm {arm!r}: {OF_STEPS}")
         visits = read_columns(self._one.directory, arm, seed)
         if visits is None:
             raise NotRecordedError(str(self.path), "visits", LOG_VISITS)

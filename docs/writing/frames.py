@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from docs.writing.markdown import code, heading, page, prose, table
-from emulator.storage.recorded_tables import CLIENTS, VISITS
+from emulator.storage.recorded_tables import CLIENTS, OF_STEPS, VISITS
 from experiments.results.frames.columns import (
     CHECK,
     COMPARISON,
@@ -98,10 +98,12 @@ def _missing(column: Column) -> str:
 
 
 def _files() -> str:
+    more = " and ".join(code(field.name) for field in OF_STEPS)
+    of_visits = f"{_names(VISITS.names)}; {more} if some round may have several server steps"
     rows = [
         ("`rounds.parquet`", "[`rounds`](#rounds), of all finished runs", "all of the frame"),
         ("`<arm>/seed-<seed>/clients.parquet`", "[`clients`](#clients)", _names(CLIENTS.names)),
-        ("`<arm>/seed-<seed>/visits.parquet`", "[`visits`](#visits)", _names(VISITS.names)),
+        ("`<arm>/seed-<seed>/visits.parquet`", "[`visits`](#visits)", of_visits),
     ]
     return table(("file", "frame", "columns"), rows)
 

@@ -43,11 +43,11 @@ WHOLE_ROUNDS = "if each round has one dispatch and one server step"
 class RoundRecord:
     """One round. Times are absolute virtual seconds; byte counts are totals since the start of the run.
 
-    A round has one dispatch and one server step, unless it has `steps`. Then `participants` are the clients of
-    the visits that its steps handed over, in the order of the steps, and of clients within a step: a client
-    is in it once for each visit, as in the lists of outcomes. In the last round of a run that ends at an
-    instant, they are also those of the visits that were abandoned there; that round may have no dispatch of
-    its own, and no participant.
+    A round has one dispatch and one server step, unless it has `steps`. Then `participants` are the clients
+    of the visits that its steps handed over, in the order of the steps, and of clients within a step: a
+    client is in it once for each visit, as in the lists of outcomes. In the last round of a run that ends at
+    an instant, they are also those of the visits that were abandoned there; that round may have no dispatch
+    of its own, and no participant.
 
     Arrays have a value for each of the N clients, or for each of the header's n scored clients; those read
     from a log may have a narrower dtype than declared.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from emulator.storage.runlog import RoundRecord
@@ -22,7 +23,7 @@ from experiments.results.drawing.style import (
 from experiments.results.figures.figure import Figure
 from experiments.results.reading.header_truth import clients_of, known_onsets
 from experiments.results.reading.run_directory import FinishedRun
-from experiments.results.statistics.horizon import Horizon
+from experiments.results.statistics.horizon import Horizon, number_of
 from experiments.results.statistics.scales import time_unit
 from experiments.results.tables.notes import come_and_go_note
 from experiments.results.tables.report import Report
@@ -78,7 +79,7 @@ def _events(arms: Sequence[Arm], horizon: Horizon) -> list[Span]:
     runs = [run for arm in arms for run in arm.runs]
     openings_s: dict[int, list[float]] = {}
     for run in runs:
-        for step, time_s in mass_events_s(run, horizon.event_rounds).items():
+        for step, time_s in mass_events_s(run, horizon.event_rounds, horizon.seconds_per_round).items():
             openings_s.setdefault(step, []).append(time_s)
     of_logs = [(min(times_s), max(times_s)) for _, times_s in sorted(openings_s.items())]
     return [
@@ -87,11 +88,14 @@ def _events(arms: Sequence[Arm], horizon: Horizon) -> list[Span]:
     ]
 
 
-def mass_events_s(run: FinishedRun, configured: Sequence[int] = ()) -> dict[int, float]:
+def mass_events_s(
+    run: FinishedRun, configured: Sequence[int] = (), seconds_per_round: float | None = None
+) -> dict[int, float]:
     """When the first round of each data step opened at which half of the clients or more have an onset.
 
     By data step, without those that the run did not reach, and those that begin with one of the rounds
-    `configured` or are the first after it.
+    `configured` or are the first after it. A step that no round has, as several took effect at once, begins
+    with the next one. Rounds are counted as `horizon.number_of` does.
     """
     known, num_clients = known_onsets(run.header), clients_of(run.header)
     if known is None or num_clients is None:
@@ -99,12 +103,15 @@ def mass_events_s(run: FinishedRun, configured: Sequence[int] = ()) -> dict[int,
     first: dict[int, RoundRecord] = {}
     for record in run.records:
         first.setdefault(record.step, record)
+    reached = sorted(first)
+    begins = [number_of(first[step], seconds_per_round) for step in reached]
     found = {}
     for step in known.mass_events(num_clients):
-        if step in first:
-            before = first[step - 1].round if step - 1 in first else -1
-            if not any(before < round_ <= first[step].round for round_ in configured):
-                found[step] = first[step].opened_s
+        place = bisect_left(reached, step)
+        if place < len(reached):
+            before = begins[place - 1] if place else -1
+            if not any(before < round_ <= begins[place] for round_ in configured):
+                found[step] = first[reached[place]].opened_s
     return found
 
 

@@ -13,6 +13,7 @@ from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import MAX_POINTS, blank_figure
 from experiments.results.figures.figure import Figure
 from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.statistics.absorbed import arms_of_steps
 from experiments.results.statistics.scales import time_unit
 from experiments.results.tables.report import Report
 
@@ -44,6 +45,14 @@ def _durations(runs: Sequence[FinishedRun]) -> Floats:
     return np.array([record.closed_s - record.opened_s for run in runs for record in run.records])
 
 
+def _of_steps(report: Report) -> str:
+    """A sentence on the arms whose rounds may have several server steps; empty if there are none."""
+    arms = arms_of_steps(report.summary.compared)
+    return (
+        f" Rounds of {', '.join(arms)} may have several server steps, and wait for no cohort." if arms else ""
+    )
+
+
 def _plots(report: Report) -> list[Plot]:
     return [
         Plot(
@@ -51,7 +60,8 @@ def _plots(report: Report) -> list[Plot]:
             "How long rounds took",
             "Durations of rounds in virtual time, over all rounds and seeds. A round lasts from its opening "
             "to the new models, including the wait for reports and for the slowest participant that "
-            "completed. The box is the middle half with the median, the dashed line is the mean.",
+            "completed. The box is the middle half with the median, the dashed line is the mean."
+            f"{_of_steps(report)}",
             durations_figure(report.arms),
         ),
     ]

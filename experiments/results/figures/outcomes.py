@@ -52,8 +52,8 @@ def _plots(report: Report) -> list[Plot]:
             "outcomes",
             "What became of the participants",
             "Completed: the update was absorbed. Abandoned: the visit was still out when enough others had "
-            "arrived, or at the deadline. Dropped out: the client went offline or crashed before its visit "
-            "was complete.",
+            "arrived, at the deadline, at the end of the run, or when its model ceased to exist. Dropped "
+            "out: the client went offline or crashed before its visit was complete.",
             outcomes_figure(report.arms),
         ),
     ]

@@ -266,7 +266,8 @@ def _short(values: Any) -> list[float]:
 
 
 def _plots(report: Report) -> list[Plot]:
-    rounds, num_arms = report.once(waits).rounds, len(report.arms)
+    found = report.once(waits)
+    rounds, num_arms = found.rounds, len(report.arms) - len(found.left_out)
     if not rounds:
         return []
     seed = f"seed {rounds[0].seed}" if len({item.seed for item in rounds}) == 1 else "each arm's own"
@@ -278,8 +279,8 @@ def _plots(report: Report) -> list[Plot]:
         f"round of {seed}: the slowest, the median, and others spread evenly"
         f"{'; the list chooses the arm' if num_arms > 1 else ''}. Of a round with more than "
         f"{MOST_SLOWEST + MOST_OTHERS} visits, the {MOST_SLOWEST} that ended last are drawn, and "
-        f"{MOST_OTHERS} evenly spread over the others."
-    )
+        f"{MOST_OTHERS} evenly spread over the others. {found.omission}"
+    ).rstrip()
     title = "Who is slow: the visits of a round"
     text = f"{title}. {timeline_text(rounds)}"
     return [Plot("timeline", title, caption, timeline_figure(rounds), text)]

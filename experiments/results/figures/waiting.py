@@ -15,6 +15,7 @@ from experiments.results.reading.not_recorded import LOG_VISITS
 from experiments.results.statistics.scales import time_unit
 from experiments.results.tables.report import Report
 from experiments.results.tables.round_lengths import (
+    OF_STEPS,
     ArmWaiting,
     are_unrecorded,
     lengths_sentence,
@@ -96,9 +97,12 @@ def _waiting_caption(arms: Sequence[ArmWaiting]) -> str:
 
 
 def _plots(report: Report) -> list[Plot]:
-    arms = report.once(waits).by_arm
+    found = report.once(waits)
+    if not found.by_arm:
+        return []
     title = "What closed rounds were waiting for"
-    return [Plot("waiting", title, _waiting_caption(arms), waiting_figure(arms))]
+    caption = f"{_waiting_caption(found.by_arm)} {found.omission}".rstrip()
+    return [Plot("waiting", title, caption, waiting_figure(found.by_arm))]
 
 
-FIGURE = Figure("why", _plots)
+FIGURE = Figure("why", _plots, f"of all arms, {OF_STEPS}")

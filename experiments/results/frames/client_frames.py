@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from emulator.arrays import NO_IDS, Floats, Ints
 from emulator.errors import InputError
+from emulator.storage.recorded_tables import OF_STEPS
 from emulator.storage.runlog import RoundRecord
 from experiments.results.frames.typed_columns import known_ints, typed_frame
 from experiments.results.reading.clusters_in_force import clusters_in_force
@@ -51,11 +52,11 @@ def clients_frame(run: FinishedRun, horizon: Horizon, devices: pa.Table | None) 
 
 
 def visits_frame(visits: pa.Table) -> pd.DataFrame:
-    """A row per visit of a run, with the columns of `visits.parquet` (recorded_tables.py).
+    """A row per visit of a run, with the columns of `visits.parquet` (recorded_tables.py), in its order.
 
     `outcome` is a category, `models` are lists of labels, `device` is missing without a table of devices.
     """
-    return typed_frame(visits, ["device"])
+    return typed_frame(visits, ["device", *(field.name for field in OF_STEPS)])
 
 
 def _num_clients(run: FinishedRun, members: Ints | None, devices: pa.Table | None) -> int:

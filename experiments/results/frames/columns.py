@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from emulator.storage.round_schema import RoundField
-from emulator.storage.runlog import SCHEMA
+from emulator.storage.runlog import SCHEMA, WHOLE_ROUNDS
 
 SECONDS, WALL, BYTES, POINTS, SHARE = (
     "virtual seconds",
@@ -24,6 +24,8 @@ SECONDS, WALL, BYTES, POINTS, SHARE = (
 """Units that many columns have."""
 
 IS_REFERENCE = "for the reference arm"
+NO_UPDATE = "if no update was absorbed"
+NO_DISPATCH = "if all runs are such"
 UNLOGGED = "without round.log_client_accuracy"
 NO_EVENT = "unless every run has a mass event before the horizon"
 NO_BASELINE = "without baselines"
@@ -102,6 +104,15 @@ FIGURES: Mapping[str, Column] = {
         "share; 1 is the oracle's accuracy",
         f"for baselines and that oracle, without an oracle, {NO_BASELINE}, and unless the gap is above 0",
     ),
+    "absorbed_updates": Column("updates that server steps absorbed, those of completed visits", "updates"),
+    "server_steps": Column("server steps; one a round, unless the log says how many", "server steps"),
+    "mean_staleness": Column(
+        "server steps that a lane made between the dispatch of an update and its absorption, averaged over "
+        "updates; 0 if each round has one dispatch and one server step",
+        "server steps",
+        NO_UPDATE,
+    ),
+    "largest_staleness": Column("the largest of these numbers", "server steps", NO_UPDATE),
     "rounds": Column("rounds that closed by the horizon", "rounds"),
     "global_reclusterings": Column("rounds that clustered all clients anew", "rounds"),
     "mean_client_distance": Column(
@@ -136,7 +147,9 @@ FIGURES: Mapping[str, Column] = {
         "if the arm has no adaptation",
     ),
     "waiting_for_responses_s": Column(
-        "time between the end of a round and the dispatch of the next one, when no visit is out", SECONDS
+        "time between the end of a round and the dispatch of the next one, when no visit is out",
+        SECONDS,
+        "if rounds may have several server steps, as visits are out then",
     ),
     "clusters": Column("clusters that exist at the horizon, also empty ones", "clusters"),
     "moves": Column("how often a client moved to another cluster one by one", "moves"),
@@ -377,6 +390,15 @@ _VISITS: Mapping[str, Column] = {
     "download_bytes": Column("bytes downloaded until it ended, with packets sent again", BYTES),
     "upload_bytes": Column("bytes uploaded until it ended, with packets sent again", BYTES),
     "payload_bytes": Column("both together, without packets sent again", BYTES),
+    "dispatch": Column(
+        "number of the dispatch that it began with, from 0", missing=WHOLE_ROUNDS, absent=NO_DISPATCH
+    ),
+    "staleness": Column(
+        "server steps that its lane made between its dispatch and the step that handed it over",
+        "server steps",
+        WHOLE_ROUNDS,
+        NO_DISPATCH,
+    ),
 }
 
 COMPARISON: Mapping[str, Column] = {

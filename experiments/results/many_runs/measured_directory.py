@@ -23,7 +23,12 @@ from experiments.results.reading.json_files import Timing
 from experiments.results.reading.run_directory import FinishedRun, RunDirectory
 from experiments.results.statistics.comparisons import MeasuredRun
 from experiments.results.statistics.drift_accuracy import drift_accuracies
-from experiments.results.statistics.horizon import Horizon, event_rounds
+from experiments.results.statistics.horizon import (
+    Horizon,
+    event_rounds,
+    events_s,
+    seconds_per_round,
+)
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve, accuracy_curve, smooth
 from experiments.results.tables import all_tables
 
@@ -57,10 +62,17 @@ class PlayedRun:
     reduced: Mapping[Callable[[FinishedRun], Any], Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, run: FinishedRun, window: int, event_rounds: Collection[int] = ()) -> PlayedRun:
+    def of(
+        cls,
+        run: FinishedRun,
+        window: int,
+        event_rounds: Collection[int] = (),
+        seconds_per_round: float | None = None,
+    ) -> PlayedRun:
         """The reduced run.
 
-        Its accuracy is smoothed over `window` evaluations; mass events are in the rounds `event_rounds`.
+        Its accuracy is smoothed over `window` evaluations; mass events are in the rounds `event_rounds`,
+        nominal ones if `seconds_per_round`, their virtual seconds, is given.
         """
         records = run.records
         sent = [record.download_bytes + record.upload_bytes + record.control_bytes for record in records]
@@ -71,7 +83,7 @@ class PlayedRun:
             np.array([record.closed_s for record in records], dtype=np.float64),
             np.array(sent, dtype=np.float64),
             np.array([record.step for record in records], dtype=np.int64),
-            tuple(record.opened_s for record in records if record.round in event_rounds),
+            tuple(events_s(records, event_rounds, seconds_per_round)),
             drift_accuracies(records),
             run.offline_clients_heard,
             reduced(run),
@@ -126,19 +138,26 @@ class RunReader:
         self._runs: dict[tuple[object, ...], PlayedRun] = {}
 
     def read(
-        self, directory: RunDirectory, arm: str, seed: int, window: int, event_rounds: Collection[int]
+        self,
+        directory: RunDirectory,
+        arm: str,
+        seed: int,
+        window: int,
+        event_rounds: Collection[int],
+        seconds_per_round: float | None = None,
     ) -> PlayedRun:
         """The run, reduced as by `PlayedRun.of`; InputError if one of its files is damaged."""
+        how = (window, event_rounds, seconds_per_round)
         try:
             with open_file(directory.log_path(arm, seed)) as file:
                 digest = hashlib.sha256()
                 while part := file.read(2**20):
                     digest.update(part)
         except OSError:  # `read_run` states what is wrong
-            return PlayedRun.of(directory.read_run(arm, seed), window, event_rounds)
-        key = (digest.digest(), arm, seed, window, *event_rounds)
+            return PlayedRun.of(directory.read_run(arm, seed), *how)
+        key = (digest.digest(), arm, seed, window, seconds_per_round, *event_rounds)
         if key not in self._runs:
-            self._runs[key] = PlayedRun.of(directory.read_run(arm, seed), window, event_rounds)
+            self._runs[key] = PlayedRun.of(directory.read_run(arm, seed), *how)
         return self._runs[key]
 
 
@@ -178,10 +197,8 @@ class MeasuredDirectory:
         sweep = None if manifest is None else manifest.sweep
         order = [arm["name"] for arm in experiment["arm"]]
         with naming(name):
-            window, events = experiment["report"]["window"], event_rounds(experiment)
-            played = [
-                reader.read(directory, arm, seed, window, events) for arm, seed in directory.finished_pairs()
-            ]
+            how = (experiment["report"]["window"], event_rounds(experiment), seconds_per_round(experiment))
+            played = [reader.read(directory, arm, seed, *how) for arm, seed in directory.finished_pairs()]
         return cls(
             name=name,
             experiment=experiment,

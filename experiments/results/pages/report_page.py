@@ -41,6 +41,7 @@ from experiments.results.tables.notes import (
     horizon_note,
 )
 from experiments.results.tables.report import Report
+from experiments.results.tables.round_lengths import OF_STEPS
 from experiments.results.tables.summary import Summary, summarise_directory, write_summary
 from experiments.results.tables.table import NotedTable, QuestionId, Shown
 
@@ -112,7 +113,9 @@ def page_sections(report: Report) -> dict[tuple[str, bool], list[PageSection]]:
     found["for-whom", False]["clients"] = PageSection(
         "Accuracy of clients", "for-whom-tables", HOW_TO_LOG_CLIENTS
     )
-    found["why", False]["rounds"] = PageSection("Rounds, and what they waited for", "why-tables")
+    found["why", False]["rounds"] = PageSection(
+        "Rounds, and what they waited for", "why-tables", f"Not shown: of all arms, {OF_STEPS}."
+    )
     for table in all_tables():
         place, shown = table.place, table.shown_on_page(report)
         if place is not None and shown is not None:

@@ -10,6 +10,7 @@ from experiments.results.reading.header_truth import clients_of, known_onsets, o
 from experiments.results.reading.json_files import Command
 from experiments.results.reading.recorded import written
 from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.statistics.horizon import seconds_per_round
 
 LEAD = (
     ("trace", "source", "trace"),
@@ -30,6 +31,8 @@ def lead(experiment: Mapping[str, Any]) -> str:
         if value is not None:
             written_value = value.get("kind", "?") if isinstance(value, Mapping) else value
             is_count = isinstance(value, int) and not isinstance(value, bool)
+            if (section, key) == ("round", "rounds") and seconds_per_round(experiment) is not None:
+                noun = "nominal rounds"
             facts.append(f"{value:,} {noun}" if is_count else f"{written_value} {noun}")
     for noun, items in (("arm", experiment["arm"]), ("seed", experiment["seeds"])):
         facts.append(f"{len(items)} {noun}{'s' if len(items) > 1 else ''}")

@@ -7,7 +7,8 @@ affect its figures.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,9 @@ MOST_STEP_SPREAD = 0.1
 FEWEST_INTERVALS = 50
 """Evaluations further apart than the horizon divided by this cause a warning: they make times coarse."""
 
+MOST_ROUNDS = 2**53
+"""Largest number of a nominal round; that of a damaged log may be beyond whole numbers."""
+
 GAP_TOLERANCE = 1e-3
 """By what share of that they may exceed it: a report delays a round of fixed duration by milliseconds."""
 
@@ -43,6 +47,7 @@ class Horizon:
     event_rounds: tuple[int, ...]  # rounds of the mass events in the trace, ascending
     steps: dict[str, float]  # by arm, data steps reached by the horizon: median over seeds
     widest_gap_s: float  # longest time between consecutive evaluations of a run up to the horizon
+    seconds_per_round: float | None = None  # round.seconds_per_round, if it is set
 
     def event_s(self, run: FinishedRun) -> float | None:
         """When the round of the first mass event opened in this run, in virtual seconds.
@@ -53,7 +58,7 @@ class Horizon:
 
     def events_s(self, run: FinishedRun) -> list[float]:
         """When the rounds of mass events opened in this run, ascending, also after the horizon."""
-        return [record.opened_s for record in run.records if record.round in self.event_rounds]
+        return events_s(run.records, self.event_rounds, self.seconds_per_round)
 
     def records(self, run: FinishedRun) -> list[RoundRecord]:
         """The rounds of this run that closed by the horizon."""
@@ -104,8 +109,11 @@ class Horizon:
     def as_json(self) -> dict[str, object]:
         """The entry `horizon` of `summary.json`."""
         set_by = None if self.set_by is None else {"arm": self.set_by[0], "seed": self.set_by[1]}
+        facts = dict(vars(self))
+        if self.seconds_per_round is None:
+            del facts["seconds_per_round"]
         return {
-            **vars(self),
+            **facts,
             "set_by": set_by,
             "event_rounds": list(self.event_rounds),
             "warnings": self.warnings(),
@@ -119,6 +127,7 @@ def common_horizon(
     asked_s: float | None = None,
     event_rounds: Sequence[int] = (),
     is_static: bool = False,
+    seconds_per_round: float | None = None,
 ) -> Horizon:
     """The stretch of time over which `runs` are compared.
 
@@ -128,6 +137,7 @@ def common_horizon(
         asked_s: `report.horizon_s`, if it is set.
         event_rounds: The rounds of mass events, ascending.
         is_static: Whether no data arrive after the first data step, which all later ones then repeat.
+        seconds_per_round: Virtual seconds of a nominal round; None if rounds are server rounds.
     """
     ends = [float(curve.times_s[-1]) for curve in curves]
     first = int(np.argmin(ends))
@@ -148,7 +158,46 @@ def common_horizon(
         event_rounds=tuple(event_rounds),
         steps={arm: float(np.median(reached)) for arm, reached in steps.items()},
         widest_gap_s=max(_widest_gap_s(curve, horizon_s) for curve in curves),
+        seconds_per_round=seconds_per_round,
     )
+
+
+def number_of(record: RoundRecord, seconds_per_round: float | None) -> int:
+    """The number of a round as a configuration counts them, from 0: that of the nominal round it opened in.
+
+    Nominal rounds are of `round.seconds_per_round` virtual seconds; without it, they are the server rounds.
+    """
+    if seconds_per_round is None:
+        return record.round
+    return int(min(record.opened_s // seconds_per_round, MOST_ROUNDS))
+
+
+def events_s(
+    records: Sequence[RoundRecord], event_rounds: Collection[int], seconds_per_round: float | None = None
+) -> list[float]:
+    """When the mass events in these rounds of the configuration took effect, in virtual seconds, ascending.
+
+    That is the opening of the round or, in nominal rounds of `seconds_per_round`, the first opening in it or
+    after it. Events that the records do not reach are left out.
+    """
+    if seconds_per_round is None:
+        return [record.opened_s for record in records if record.round in event_rounds]
+    opened_s = [record.opened_s for record in records]
+    numbers = np.array([number_of(record, seconds_per_round) for record in records], dtype=np.int64)
+    first = np.searchsorted(numbers, sorted(event_rounds))
+    return [opened_s[index] for index in first.tolist() if index < len(opened_s)]
+
+
+def seconds_per_round(experiment: Mapping[str, Any]) -> float | None:
+    """The `round.seconds_per_round` of a configuration; None without it, and if it is no positive number.
+
+    >>> seconds_per_round({"round": {"seconds_per_round": 300}}), seconds_per_round({"round": {}})
+    (300.0, None)
+    """
+    settings = experiment.get("round")
+    found = settings.get("seconds_per_round") if isinstance(settings, Mapping) else None
+    is_number = type(found) in (int, float) and 0 < found < math.inf
+    return float(found) if is_number else None
 
 
 def event_rounds(experiment: Mapping[str, Any]) -> list[int]:

@@ -20,8 +20,9 @@ NO_DEVICE = -1
 
 @dataclass(frozen=True)
 class VisitColumns:
-    """The visits of a run, in columns (n,) sorted by round and then by visit.
+    """The visits of a run, in columns (n,) sorted by round.
 
+    Where a round has one dispatch and one server step, those of a round are sorted by visit.
     Durations of phases are as planned at dispatch, in virtual seconds; `end_s` is when the visit ended.
     """
 

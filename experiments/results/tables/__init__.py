@@ -17,6 +17,7 @@ NAMES = (
     "targets",
     "round_lengths",
     "closers",
+    "updates_by_speed",
     "costs",
     "cluster_changes",
     "honest",

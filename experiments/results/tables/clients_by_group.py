@@ -87,7 +87,7 @@ def groupings(report: Report) -> list[Grouping]:
 
 def _by_quarter(report: Report, id_: str, what: str, columns: Sequence[str], note: str) -> Grouping:
     """Quarters of the fleet by the sum of these columns of a client's device, per sample or per byte."""
-    by_seed = _quarters_by_seed(report, columns)
+    by_seed = quarters_by_seed(report, columns)
     if not by_seed:
         return Grouping(id_, what, [], {}, NOT_RECORDED)
     if all(groups.max(initial=0) == 0 for groups in by_seed.values()):
@@ -113,7 +113,7 @@ def _in_quarters(arm: Arm, seed: int, scored: ClientAccuracy, fleet: Ints) -> Gr
     return group_means(scored.accuracy, fleet[scored.clients], len(QUARTERS))
 
 
-def _quarters_by_seed(report: Report, columns: Sequence[str]) -> dict[int, Ints]:
+def quarters_by_seed(report: Report, columns: Sequence[str]) -> dict[int, Ints]:
     """By seed, the quarter of each client of the fleet, by the sum of its seconds per sample or per byte.
 
     Arms of a seed share the fleet: the first arm with a table of clients gives it. Seeds without one are left

@@ -58,8 +58,11 @@ def closers_table(rows: Sequence[tuple[str, Closer]]) -> TextTable:
 
 
 def _on_page(report: Report) -> Shown | None:
-    rows = report.once(waits).closed_most
-    return Shown([NotedTable("Who closed rounds", closers_table(rows), [NOTE])]) if rows else None
+    found = report.once(waits)
+    if not found.closed_most:
+        return None
+    notes = [NOTE, *filter(None, [found.omission])]
+    return Shown([NotedTable("Who closed rounds", closers_table(found.closed_most), notes)])
 
 
 TABLE = Table(title="Who closed rounds", place=Place("why", group="rounds"), on_page=_on_page)

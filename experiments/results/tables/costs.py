@@ -19,7 +19,7 @@ Amounts of data are in bytes, times in virtual seconds. Quantities that need mor
   clients; None without an adaptation.
 * `waiting_for_responses_s` is the time from the end of a round to the dispatch of the next one, in which no
   visit is out: the coordinator waits for reports, for responses to client requests, and until enough clients
-  are online.
+  are online. None where rounds may have several server steps, as visits are out meanwhile.
 * `reclustering_rounds` is a list of rounds for each seed.
 """
 
@@ -36,6 +36,7 @@ from emulator.messages import BYTES_PER_PARAMETER
 from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.clusters_in_force import num_clients
 from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.statistics.absorbed import has_steps
 from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
 from experiments.results.statistics.intervals import Estimate, amount_estimate
 from experiments.results.statistics.scales import bytes_scale, count_scale, index_scale, time_scale
@@ -66,7 +67,8 @@ NOTE = (
     "training, in models, per completed visit; packets that were sent again and uploads that were cut "
     "short count too, so that it is an upper bound where there were any. Waiting for responses is the "
     "virtual time in which no visit was out: rounds waited for reports, for responses to requests, and "
-    f"until enough clients were online. {TRAINED_SAMPLES}"
+    "until enough clients were online; n/a where rounds may have several server steps, as visits are out "
+    f"meanwhile. {TRAINED_SAMPLES}"
 )
 
 RECLUSTERINGS = Column("global_reclusterings", "global re-clusterings", count_scale)
@@ -181,11 +183,13 @@ def _models_trained_per_client(run: MeasuredRun) -> float | None:
     return run.records[-1].upload_bytes / (BYTES_PER_PARAMETER * num_parameters) / completed
 
 
-def _waiting_s(run: MeasuredRun) -> float:
+def _waiting_s(run: MeasuredRun) -> float | None:
     """The virtual seconds from the end of each round to the dispatch of the next one, when no visit is out.
 
-    The first round counts from its opening.
+    The first round counts from its opening. None if visits may be out then.
     """
+    if has_steps(run.records):
+        return None
     ends = [record.closed_s for record in run.records]
     starts = [record.opened_s for record in run.records[:1]] + ends
     return math.fsum(record.dispatched_s - end for record, end in zip(run.records, starts, strict=False))

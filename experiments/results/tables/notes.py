@@ -44,13 +44,14 @@ def as_warning(text: str) -> str:
 def horizon_note(summary: Summary) -> str:
     """A note on the time over which arms are compared: its end, what set it, and the data steps reached."""
     horizon = summary.horizon
+    arrive = "round" if horizon.seconds_per_round is None else "virtual time"
     set_by = horizon.ended_first() or "report.horizon_s"
     steps = ", ".join(f"{arm} {reached:g}" for arm, reached in horizon.steps.items())
     if len(set(horizon.steps.values())) == 1 and len(horizon.steps) > 1:
         steps = f"{next(iter(horizon.steps.values())):g} in every arm"
     return (
         f"Compared up to {_time(horizon.horizon_s)} of virtual time ({set_by}), mean accuracy from "
-        f"{_time(horizon.start_s)} on, where every run has been evaluated. Data arrive by round; steps "
+        f"{_time(horizon.start_s)} on, where every run has been evaluated. Data arrive by {arrive}; steps "
         f"reached by the horizon: {steps}.{_seeds(summary)}"
     )
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from emulator.errors import naming
 from experiments.results.reading.run_directory import RunDirectory
+from experiments.results.statistics.absorbed import arms_of_steps
 from experiments.results.statistics.closers import Closer, closers, most_often
 from experiments.results.statistics.scales import time_scale
 from experiments.results.statistics.visit_columns import VisitColumns
@@ -29,6 +30,10 @@ NOTE = (
     "Means over seeds, of the rounds that closed by the horizon; percentages are shares of their "
     "length, from the opening to the end."
 )
+
+
+OF_STEPS = "their rounds have several server steps, and wait for no cohort"
+"""Why nothing is said on what the rounds of an arm waited for."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +72,19 @@ class ArmWaiting:
 class Waits:
     """The time of rounds by arm, the clients of each arm that closed most rounds, and rounds to be shown.
 
-    The latter are of the first run of each arm; there are none of runs without recorded visits.
+    The latter are of the first run of each arm; there are none of runs without recorded visits. The arms in
+    `left_out` are in none of these: their rounds may have several server steps, and so wait for no cohort.
     """
 
     by_arm: list[ArmWaiting]
     closed_most: list[tuple[str, Closer]]
     rounds: list[TimelineRound]
+    left_out: list[str]
+
+    @property
+    def omission(self) -> str:
+        """A sentence on the arms that are left out; empty if there are none."""
+        return f"Left out: {', '.join(self.left_out)}; {OF_STEPS}." if self.left_out else ""
 
 
 def waits(report: Report) -> Waits:
@@ -86,8 +98,12 @@ def waits(report: Report) -> Waits:
     closed_most: list[tuple[str, Closer]] = []
     rounds: list[TimelineRound] = []
     fixed = fixed_durations(report.experiment)
-    most = max(2, MOST_CLOSERS // max(1, len(report.arms)))
+    left_out = arms_of_steps(report.summary.compared)
+    most = max(2, MOST_CLOSERS // max(1, len(report.arms) - len(left_out)))
+    most = max(2, MOST_CLOSERS // max(1, len(report.arms) - len(left_out)))
     for arm in report.summary.compared:
+        if arm.arm in left_out:
+            continue
         waited: list[Waiting] = []
         found: list[Closer] = []
         for run in arm.measured:
@@ -101,11 +117,11 @@ def waits(report: Report) -> Waits:
             if visits is not None and run is arm.measured[0]:
                 rounds += [
                     TimelineRound(arm.arm, seed, record, visits.of_round(record.round), reason)
-                    for record, reason in chosen_rounds(run.records, len(report.arms))
+                    for record, reason in chosen_rounds(run.records, len(report.arms) - len(left_out))
                 ]
         by_arm.append(ArmWaiting.of_runs(arm.arm, waited))
         closed_most += [(arm.arm, closer) for closer in most_often(found, most)]
-    return Waits(by_arm, closed_most, rounds)
+    return Waits(by_arm, closed_most, rounds, left_out)
 
 
 def read_columns(directory: RunDirectory, arm: str, seed: int) -> VisitColumns | None:
@@ -198,10 +214,13 @@ def are_unrecorded(arms: Sequence[ArmWaiting]) -> bool:
     return any(arm.seconds[VISITS] > 0 for arm in arms)
 
 
-def _on_page(report: Report) -> Shown:
-    arms = report.once(waits).by_arm
-    table = NotedTable("Lengths of rounds", lengths_table(arms), [NOTE])
-    return Shown([table], lead=lengths_sentence(arms))
+def _on_page(report: Report) -> Shown | None:
+    found = report.once(waits)
+    if not found.by_arm:
+        return None
+    notes = [NOTE, *filter(None, [found.omission])]
+    table = NotedTable("Lengths of rounds", lengths_table(found.by_arm), notes)
+    return Shown([table], lead=lengths_sentence(found.by_arm))
 
 
 TABLE = Table(title="Lengths of rounds", place=Place("why", group="rounds"), on_page=_on_page)

@@ -3,7 +3,8 @@
     version, name, reference_arm, window
     horizon        the stretch of virtual time that counts: `start_s`, `horizon_s`, `asked_s`
                    (report.horizon_s), `set_by` {arm, seed} (the run that ended first; null if the horizon is
-                   `asked_s`), `longest_s`, `event_rounds`, `steps` by arm, `widest_gap_s`, `warnings`
+                   `asked_s`), `longest_s`, `event_rounds`, `steps` by arm, `widest_gap_s`,
+                   `seconds_per_round` (if it is set), `warnings`
     arms.<arm>     seeds (their number), seed_ids (in the order of every `per_seed`), and the quantities of
                    all tables, in their order, each {mean, ci95, per_seed};
                    `reclustering_rounds` is a list of rounds for each seed
@@ -47,7 +48,13 @@ from experiments.results.reading.json_files import Finished
 from experiments.results.reading.recorded import Target, recorded_targets
 from experiments.results.reading.run_directory import FinishedRun, RunDirectory
 from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun, comparisons
-from experiments.results.statistics.horizon import Horizon, common_horizon, event_rounds, is_static
+from experiments.results.statistics.horizon import (
+    Horizon,
+    common_horizon,
+    event_rounds,
+    is_static,
+    seconds_per_round,
+)
 from experiments.results.statistics.marked_seeds import (
     MarkedSeed,
     marked_by_drift,
@@ -151,6 +158,7 @@ def summarise(
     horizon_s: float | None = None,
     event_rounds: Sequence[int] = (),
     is_static: bool = False,
+    seconds_per_round: float | None = None,
     configured: Mapping[str, ConfiguredArm] | None = None,
     headline: str | None = None,
 ) -> Summary:
@@ -167,6 +175,7 @@ def summarise(
             ends first, stands for that end.
         event_rounds: Rounds of the mass events, ascending.
         is_static: Whether no data arrive after the first data step.
+        seconds_per_round: Virtual seconds of a nominal round; None if rounds are server rounds.
         configured: The configured arms by name, as far as they are known.
         headline: The arm of the report's headline, if it is on one.
 
@@ -180,7 +189,14 @@ def summarise(
     if not runs:
         raise InputError(f"{name}: there is no finished run to summarise")
     curves = [accuracy_curve(run, window) for run in runs]
-    horizon = common_horizon(runs, curves, asked_s=horizon_s, event_rounds=event_rounds, is_static=is_static)
+    horizon = common_horizon(
+        runs,
+        curves,
+        asked_s=horizon_s,
+        event_rounds=event_rounds,
+        is_static=is_static,
+        seconds_per_round=seconds_per_round,
+    )
     measured = [MeasuredRun.of(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
     compared = Compared(
         comparisons(measured, reference_arm, configured), horizon, configured=configured or {}
@@ -248,6 +264,7 @@ def summarise_directory(directory: RunDirectory, runs: Sequence[FinishedRun]) ->
         horizon_s=report.get("horizon_s"),
         event_rounds=event_rounds(experiment),
         is_static=is_static(experiment),
+        seconds_per_round=seconds_per_round(experiment),
         configured=configured_arms(experiment),
         headline=headline_arm(experiment),
     )

@@ -13,7 +13,7 @@ import pytest
 
 from emulator.errors import InputError
 from emulator.messages import NamedNumbers, PairwiseTrigger, Trigger
-from emulator.storage.recorded_tables import CLIENTS, VISITS
+from emulator.storage.recorded_tables import CLIENTS, VISITS, VISITS_OF_STEPS
 from experiments.results.frames.frame_files import as_csv, as_parquet
 from experiments.results.frames.result_frames import FRAMES, NotRecordedError, ResultFrames
 from experiments.results.frames.rounds_table import rounds_table
@@ -246,6 +246,21 @@ def test_visits_have_the_columns_of_their_file(tmp_path):
     assert visits.device.dtype == "Int64"
     assert visits.outcome.dtype == "category"
     assert [list(models) for models in visits.models] == [[0, 2], [0, 2]]
+
+
+def test_of_visits_of_steps_the_dispatch_and_the_staleness_are_whole_numbers_beside_others(tmp_path):
+    directory = written(tmp_path, ("global", "buffered"), (4,))
+    pq.write_table(pa.table(A_VISIT, VISITS), directory.visits_path("global", 4))
+    of_steps = pa.table({**A_VISIT, "dispatch": [7], "staleness": [2]}, VISITS_OF_STEPS)
+    pq.write_table(of_steps, directory.visits_path("buffered", 4))
+
+    frames = ResultFrames.read(tmp_path)
+
+    assert list(frames.visits.columns) == ["arm", "seed", *VISITS_OF_STEPS.names]
+    for name, value in (("dispatch", 7), ("staleness", 2)):
+        assert frames.visits[name].dtype == "Int64"
+        assert frames.visits[name].to_list() == [pd.NA, value]
+    assert frames.columns("visits").set_index("column").meaning["dispatch"].startswith("number of the disp")
 
 
 def test_triggers_have_what_was_compared_with_which_limit(tmp_path):

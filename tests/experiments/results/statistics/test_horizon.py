@@ -1,6 +1,12 @@
 import pytest
 
-from experiments.results.statistics.horizon import common_horizon, event_rounds, is_static
+from experiments.results.many_runs.measured_directory import PlayedRun
+from experiments.results.statistics.horizon import (
+    common_horizon,
+    event_rounds,
+    is_static,
+    seconds_per_round,
+)
 from experiments.results.statistics.time_to_accuracy import accuracy_curve
 from tests.experiments.synthetic_runs import a_record, a_run
 
@@ -29,6 +35,23 @@ def test_the_horizon_is_where_the_first_run_was_evaluated_for_the_last_time():
     assert horizon.horizon_s == 900.0
     assert horizon.set_by == ("slow", 3)
     assert horizon.ended_first() == "slow, seed 3, ended there"
+
+
+def test_an_event_of_a_nominal_round_took_effect_at_the_first_opening_at_or_after_its_instant():
+    runs = [rounds_of("global", 30), rounds_of("slow", 12, 25.0)]
+    horizon = a_horizon(runs, event_rounds=[3, 8, 40], seconds_per_round=20.0)
+    assert [horizon.events_s(run) for run in runs] == [[60.0, 160.0], [75.0, 175.0]]
+    assert [horizon.event_s(run) for run in runs] == [60.0, 75.0]
+    played = PlayedRun.of(runs[1], 1, [3, 8, 40], 20.0)
+    assert played.events_s == (75.0, 175.0)
+    assert horizon.as_json()["seconds_per_round"] == 20.0
+    assert "seconds_per_round" not in a_horizon(runs).as_json()
+
+
+@pytest.mark.parametrize("value", [None, "300", True, 0, -1.0, float("inf"), float("nan")])
+def test_seconds_of_a_nominal_round_that_are_no_positive_number_are_none(value):
+    assert seconds_per_round({"round": {"seconds_per_round": value}}) is None
+    assert seconds_per_round({"round": value}) is seconds_per_round({}) is None
 
 
 def test_a_horizon_that_is_asked_for_is_kept_where_every_run_gets_there():

@@ -15,6 +15,7 @@ ACCURACY = [
     "adjusted_rand_index",
 ]
 BASELINES = ["gain_over_best_pp", "gain_of_clusters_pp", "gap_closed"]
+UPDATES = ["absorbed_updates", "server_steps", "mean_staleness", "largest_staleness"]
 COSTS = [
     *("rounds", "global_reclusterings", "mean_client_distance", "final_client_distance"),
     *("download_bytes", "upload_bytes"),
@@ -69,7 +70,7 @@ def test_the_schema_is_exactly_the_promised_one(two_arms):
     assert list(summary["arms"]) == ["global", "fielding"]
     for arm in summary["arms"].values():
         assert list(arm) == [
-            *("seeds", "seed_ids", *ACCURACY, *BASELINES, *COSTS, "reclustering_rounds"),
+            *("seeds", "seed_ids", *ACCURACY, *BASELINES, *UPDATES, *COSTS, "reclustering_rounds"),
             *(*CHANGES[:2], "accuracy_lost_difference_pp", *CHANGES[2:]),
             *(*HONEST, "honest_gain_pp"),
             *(*CLIENTS, *BESIDE_REFERENCE),

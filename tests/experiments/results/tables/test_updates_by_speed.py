@@ -1,0 +1,195 @@
+"""Updates by speed and staleness, and a report of runs whose rounds are not whole, by made-up runs.
+
+40 clients in 4 speeds, of 10 each, the fastest first. Arm `sync` has rounds of 10 s with an update of each
+of the first 30 clients; arm `buffered` has rounds of another number and length in each seed.
+"""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import driftscale
+from emulator.errors import InputError
+from emulator.storage.recorded_tables import write_clients
+from experiments.results.many_runs.measured_directory import MeasuredDirectory
+from experiments.results.pages.report_page import page_sections, plots, write_results
+from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.statistics.absorbed import absorbed, absorbed_by_client
+from experiments.results.tables.report import Report
+from experiments.results.tables.summary import summarise_directory
+from tests.experiments.synthetic_runs import TIMING, a_directory, a_record, store
+
+CLIENTS = 40
+SPEED = np.arange(CLIENTS) // 10
+EVERYONE = np.zeros(CLIENTS, dtype=np.int64)
+LEFT_OUT = "Left out: buffered; their rounds have several server steps, and wait for no cohort."
+
+
+def a_sync_run(seed, rounds=6):
+    records = [
+        a_record(
+            number,
+            participants=list(range(32)),
+            completed=list(range(30)),
+            dropped=[30, 31],
+            members=EVERYONE if number == 0 else None,
+        )
+        for number in range(rounds)
+    ]
+    return FinishedRun("sync", seed, {"num_clients": CLIENTS}, records, TIMING)
+
+
+def a_buffered_run(seed):
+    """Rounds of 15 s and, in the first seed, of 12 s, with the client 0 twice; the last one is empty."""
+    length_s = 15.0 if seed else 12.0
+    count = int(60 / length_s)
+    records = [
+        a_record(
+            number,
+            step=0,
+            opened_s=length_s * number,
+            dispatched_s=length_s * number,
+            closed_s=length_s * (number + 1),
+            participants=[39, 0, 0, 5],
+            completed=[39, 0, 0],
+            dropped=[5],
+            members=EVERYONE if number == 0 else None,
+            steps=2,
+            staleness=1.0 + number % 2,
+            largest_staleness=2 + number,
+            in_flight=3,
+        )
+        for number in range(count)
+    ]
+    ended = {"participants": [], "completed": [], "dropped": [], "train_loss": None, "steps": 0}
+    at_the_end = {"opened_s": 60.0, "dispatched_s": 60.0, "closed_s": 60.0}
+    unknown = {"staleness": None, "largest_staleness": None, "in_flight": 0, "members": None}
+    records.append(replace(records[-1], round=count, accuracy=0.75, **at_the_end, **ended, **unknown))
+    return FinishedRun("buffered", seed, {"num_clients": CLIENTS}, records, TIMING)
+
+
+def a_folder(path, runs, **settings):
+    arms = list(dict.fromkeys(run.arm for run in runs))
+    directory = a_directory(path, arms, sorted({run.seed for run in runs}), **settings)
+    for run in runs:
+        store(directory, run)
+        ones = np.ones(CLIENTS)
+        columns = {"download_bytes_per_s": ones, "upload_bytes_per_s": ones, "latency_s": ones}
+        write_clients(
+            directory.clients_path(run.arm, run.seed), {"seconds_per_sample": 1.0 + SPEED, **columns}, None
+        )
+    return directory
+
+
+@pytest.fixture
+def both(tmp_path):
+    """The directory of both arms, with two seeds."""
+    return a_folder(tmp_path, [make(seed) for make in (a_sync_run, a_buffered_run) for seed in (0, 1)])
+
+
+def a_report(directory):
+    runs = directory.finished_runs()
+    return Report(directory, runs, summarise_directory(directory, runs))
+
+
+def sections(directory):
+    return {section.title: section for section in page_sections(a_report(directory))["why", False]}
+
+
+def figures_of(directory):
+    return {plot.id: plot for plot in plots(a_report(directory))["why"]}
+
+
+def test_updates_are_those_of_completed_visits_and_those_of_one_step_are_not_stale():
+    found = absorbed(a_buffered_run(0))
+    assert found.updates.tolist() == [3] * 5 + [0]
+    assert found.steps.tolist() == [2] * 5 + [0]
+    assert (found.mean_staleness, found.largest_staleness) == (7 / 5, 6.0)
+    assert (found.until(24.0).mean_staleness, found.until(24.0).largest_staleness) == (1.5, 3.0)
+    assert found.until(1.0).mean_staleness is found.until(1.0).largest_staleness is None
+    assert absorbed_by_client(a_buffered_run(0).records[:2]).tolist() == [39, 0, 0] * 2
+    whole = absorbed(a_sync_run(0))
+    assert (whole.steps.sum(), whole.updates.sum(), whole.mean_staleness) == (6, 180, 0.0)
+
+
+def test_arms_of_both_kinds_are_beside_each_other_by_quarter_and_staleness(both):
+    [found] = sections(both)["Updates by speed and staleness"].tables
+    assert found.table.headings == [
+        *("updates", "server steps", "mean staleness", "largest"),
+        *(f"{name} (n 10)" for name in ("fastest quarter", "second quarter")),
+        *(f"{name} (n 10)" for name in ("third quarter", "slowest quarter")),
+    ]
+    assert {arm: [cell.figure for cell in cells] for arm, cells in found.table.rows} == {
+        "sync": ["180", "6.0", "0.00", "0.0", "33.3 %", "33.3 %", "33.3 %", "0.0 %"],
+        "buffered": ["14", "9.0", "1.45", "5.5", "66.7 %", "0.0 %", "0.0 %", "33.3 %"],
+    }
+
+
+def test_without_rounds_of_several_steps_there_is_no_such_table(tmp_path):
+    directory = a_folder(tmp_path, [a_sync_run(0)])
+    assert list(sections(directory)) == ["Rounds, and what they waited for"]
+    assert "mean_staleness" in json.dumps(summarise_directory(directory, directory.finished_runs()).as_json())
+
+
+def test_without_devices_or_with_one_speed_the_table_has_no_quarters(tmp_path, both):
+    for arm in both.arms():
+        for seed in both.seeds():
+            both.clients_path(arm, seed).unlink()
+    found = sections(both)["Updates by speed and staleness"]
+    assert len(found.tables[0].table.headings) == 4
+    assert found.remarks[0].startswith("Shares by device speed: not recorded")
+
+
+def test_an_update_of_a_client_that_the_fleet_does_not_have_is_refused(tmp_path):
+    run = a_buffered_run(0)
+    run.records[0] = replace(run.records[0], completed=[40])
+    with pytest.raises(InputError, match="has 40 clients, and the log has an update of client 40"):
+        sections(a_folder(tmp_path, [run]))
+
+
+def test_what_rounds_waited_for_leaves_out_the_arms_whose_rounds_wait_for_no_cohort(both):
+    waited, drawn = sections(both)["Rounds, and what they waited for"], figures_of(both)
+    assert [arm for table in waited.tables for arm, _ in table.table.rows] == ["sync"]
+    assert waited.tables[0].notes[-1] == LEFT_OUT
+    assert drawn["waiting"].caption.endswith(LEFT_OUT)
+    assert "Rounds of buffered may have several server steps" in drawn["durations"].caption
+    costs = {row.arm: row["waiting_for_responses_s"] for row in a_report(both).summary.rows}
+    assert (costs["sync"].mean, costs["buffered"].mean) == (6.0, None)
+
+
+def test_of_such_arms_alone_nothing_is_said_on_what_rounds_waited_for(tmp_path):
+    directory = a_folder(tmp_path, [a_buffered_run(0)])
+    waited = sections(directory)["Rounds, and what they waited for"]
+    assert (waited.tables, waited.lead) == ([], "")
+    assert waited.remarks == [
+        "Not shown: of all arms, their rounds have several server steps, and wait for no cohort."
+    ]
+    assert not {"waiting", "timeline"} & figures_of(directory).keys()
+    results = driftscale.load(tmp_path)
+    with pytest.raises(InputError, match="cannot be drawn: of all arms, their rounds have several server"):
+        results.plot_waiting()
+    with pytest.raises(InputError, match="no timeline of arm 'buffered': their rounds have several server"):
+        results.plot_timeline("buffered", 0, 0)
+
+
+def test_runs_of_different_numbers_of_rounds_are_reported_loaded_and_compared(both, tmp_path_factory):
+    write_results(both)
+    page = both.report_path.read_text()
+    assert "Updates by speed and staleness" in page
+    rounds = pq.read_table(both.rounds_path)
+    assert rounds["steps"].to_pylist() == [None] * 12 + [2] * 5 + [0] + [2] * 4 + [0]
+    assert rounds["staleness"].to_pylist()[12:15] == [1.0, 2.0, 1.0]
+    summary = json.loads(both.summary_path.read_text())["arms"]["buffered"]
+    assert summary["absorbed_updates"]["per_seed"] == [15.0, 12.0]
+    assert summary["rounds"]["per_seed"] == [6.0, 5.0]
+    results = driftscale.load(both.path)
+    assert results.rounds.in_flight.dtype == "Int64"
+    assert results.clients_of("buffered", 0).participations.tolist()[0] == 10
+    assert MeasuredDirectory.read(both, "both").runs[-1].closed_s.tolist() == [15.0, 30.0, 45.0, 60.0, 60.0]
+    other = a_folder(tmp_path_factory.mktemp("other"), [a_sync_run(seed, rounds=8) for seed in (0, 1)])
+    compared = driftscale.compare(both.path, other.path)
+    assert list(compared.frame.arm) == ["sync", "buffered"]  # up to 60 s the arm sync is the same in both
+    assert "mean staleness" in repr(compared)
