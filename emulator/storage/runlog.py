@@ -77,8 +77,8 @@ class RoundRecord:
     participants: Annotated[
         list[int],
         Logged(
-            "clients that were selected, of all lanes; where `steps` is there, the client of each visit that "
-            "these handed over",
+            "clients that were selected, of all lanes; where `steps` is there, those of the visits that "
+            "these handed over, once for each",
             "clients",
         ),
     ]

@@ -507,14 +507,14 @@ VISIT_COLUMNS = ("round", "visit", "client", "device", "lane", "models", "end_s"
 
 
 def visit_seeds() -> tuple[bytes, ...]:
-    """Tables of visits: one with devices, one without, and an empty one."""
+    """Tables of visits: one with devices, one without, one of server steps, and an empty one."""
     import tempfile
 
     from emulator.storage.visit_log import VisitLog, write_visits
-    from tests.emulator.storage.test_visit_log import ROUNDS
+    from tests.emulator.storage.test_visit_log import ROUNDS, STEPS
 
     tables = []
-    for devices, rounds in (([40, 41, 42], ROUNDS), (None, ROUNDS), (None, [])):
+    for devices, rounds in (([40, 41, 42], ROUNDS), (None, ROUNDS), (None, STEPS), (None, [])):
         with tempfile.TemporaryDirectory() as folder:
             stream, path = Path(folder) / "visits.arrow", Path(folder) / "visits.parquet"
             with VisitLog(stream) as log:

@@ -49,10 +49,11 @@ class Absorbed:
         """The same of the rounds that closed by the horizon."""
         count = int(np.searchsorted(self.closed_s, horizon_s, side="right"))
         return Absorbed(
-            *(
-                column[:count]
-                for column in (self.closed_s, self.steps, self.updates, self.staleness, self.largest)
-            )
+            self.closed_s[:count],
+            self.steps[:count],
+            self.updates[:count],
+            self.staleness[:count],
+            self.largest[:count],
         )
 
     @property

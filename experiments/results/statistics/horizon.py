@@ -7,7 +7,6 @@ affect its figures.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from emulator.storage.runlog import RoundRecord
+from experiments.results.reading.recorded import LONGEST_S
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.statistics.scales import time_scale
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
@@ -196,8 +196,9 @@ def seconds_per_round(experiment: Mapping[str, Any]) -> float | None:
     """
     settings = experiment.get("round")
     found = settings.get("seconds_per_round") if isinstance(settings, Mapping) else None
-    is_number = type(found) in (int, float) and 0 < found < math.inf
-    return float(found) if is_number else None
+    if not isinstance(found, int | float) or isinstance(found, bool) or not 0 < found < LONGEST_S:
+        return None
+    return float(found)
 
 
 def event_rounds(experiment: Mapping[str, Any]) -> list[int]:
