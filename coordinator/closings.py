@@ -32,17 +32,14 @@ class Batch:
     out: Ints
     back: Ints
 
-    def __len__(self) -> int:
-        return len(self.lane)
-
 
 def closed_together(batch: Batch, full: Flags) -> Ints:
     """(lanes,) the index of the end at which all lanes are full, by a rule over sums; n: at none of them."""
-    left = batch.out.sum() - np.arange(1, len(batch) + 1)
+    left = batch.out.sum() - np.arange(1, batch.lane.size + 1)
     arrived = batch.back.sum() + batch.arrives.cumsum()
     flags = full(batch.quota.sum()[None], left[:, None], arrived[:, None], batch.elapsed_s[:, None])[:, 0]
     first = int(flags.argmax())
-    closes: Ints = np.full(len(batch.out), len(batch))
+    closes: Ints = np.full(batch.out.size, batch.lane.size)
     if flags[first]:
         closes[batch.out > 0] = first
     return closes
@@ -53,7 +50,7 @@ def closed_alone(batch: Batch, full: Flags) -> Ints:
 
     A lane's numbers change at its own ends only. It may be full at the first end of all, though another's.
     """
-    count, num_lanes = len(batch), len(batch.out)
+    count, num_lanes = batch.lane.size, batch.out.size
     closes: Ints = np.full(num_lanes, count)
     by_lane = np.arange(count) if num_lanes == 1 else batch.lane.argsort(kind="stable")
     lane, arrived = batch.lane[by_lane], batch.arrives[by_lane].cumsum()
@@ -78,7 +75,7 @@ def sums_after(batch: Batch, closes: Ints, counted: Bools) -> tuple[Ints, Ints]:
 
     `counted` (n,) are the ends that are not of visits abandoned before.
     """
-    count = len(batch)
+    count = batch.lane.size
     closing = (closes < count).nonzero()[0]
     ended = np.bincount(batch.lane[counted], minlength=len(closes))[closing]
     abandoned = np.bincount(closes[closing], weights=batch.out[closing] - ended, minlength=count)

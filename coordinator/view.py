@@ -16,6 +16,7 @@ import numpy as np
 from coordinator.assignment import Assignment
 from coordinator.distances import DistanceName
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
+from emulator.errors import ConfigurationError
 from emulator.messages import AnyTrigger, Metric, SampleRanges, Scores, TaskMetric, Updates
 from emulator.plugins import Configured
 from emulator.ports import Segment
@@ -28,9 +29,27 @@ class RunFacts:
     """What is known of a run before it begins."""
 
     num_clients: int
-    rounds: int  # with `round.seconds_per_round` nominal ones, of that many virtual seconds
+    rounds: int | None  # None with `round.seconds_per_round`: how many there will be is not known
     participants: int  # wanted in each round, over all lanes
     buffer: int | None = None  # updates that a server step of all lanes absorbs; None if a round is one step
+
+    def refuse_late_round(self, key: str, round_: int) -> None:
+        """Reject a setting that names a round which the run may not have.
+
+        Args:
+            key: the key of the setting.
+            round_: the round that it names, from 0.
+
+        Raises:
+            ConfigurationError: there is no such round, or it is not known whether there will be.
+        """
+        if self.rounds is None and round_ > 0:
+            raise ConfigurationError(
+                f"{key} = {round_}: with round.seconds_per_round it is not known how many rounds there will "
+                f"be; must be 0, or leave out round.seconds_per_round"
+            )
+        if self.rounds is not None and round_ >= self.rounds:
+            raise ConfigurationError(f"{key} = {round_}: must be below round.rounds = {self.rounds}")
 
 
 class Part(Configured, Stateful, ABC):
@@ -209,6 +228,9 @@ class View:
     # former, `on_joined`; at the first call of `on_data`, too.
     joined: Ints = field(default_factory=lambda: NO_IDS)
     left: Ints = field(default_factory=lambda: NO_IDS)
+    # The number, in the run, of this dispatch or server step, for `rng`; None: that of the round, as at its
+    # opening.
+    moment: int | None = None
     # (n,) server steps from the dispatch of each task to this one, in `Aggregator.weights`; empty in all
     # other calls, and if all are 0.
     staleness: Ints = field(default_factory=lambda: NO_IDS)
@@ -247,17 +269,22 @@ class View:
         assert self.assignment is not None
         return self.assignment.members
 
+    @property
+    def _number(self) -> int:
+        """The number of this moment, which keys its random streams."""
+        return self.round if self.moment is None else self.moment
+
     def rng(self, purpose: str, *key: int) -> np.random.Generator:
-        """A random stream keyed by the purpose, the round and `key`.
+        """A random stream keyed by the purpose, the moment and `key`.
 
         Args:
-            purpose: the name of the stream; two draws with the same purpose, round and key are equal.
+            purpose: the name of the stream; two draws with the same purpose, moment and key are equal.
             key: further integers, such as a client id.
 
         Returns:
             A generator at the start of that stream.
         """
-        return self.streams.generator(purpose, self.round, *key)
+        return self.streams.generator(purpose, self._number, *key)
 
     def rngs(self, purpose: str, key: Ints) -> Iterator[np.random.Generator]:
         """The streams `rng(purpose, k)` for each k of `key`, faster than by n calls of `rng`.
@@ -269,4 +296,4 @@ class View:
         Returns:
             An iterator over n generators, each of which is valid until the iterator advances.
         """
-        return generators(self.streams.keys(purpose, self.round, key))
+        return generators(self.streams.keys(purpose, self._number, key))

@@ -98,8 +98,8 @@ class Emulation:
         for time_s, event in reaction.events:
             self.queue.push(time_s, event)
         self.in_flight.push(reaction.visits)
-        if reaction.ended is not None:
-            self._log.append_visits(reaction.ended)
+        for ended in reaction.ended:
+            self._log.append_visits(ended)
         if reaction.record is not None:
             self._log.append(reaction.record)
             for observe in self._observers:

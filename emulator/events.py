@@ -27,10 +27,17 @@ class RoundDeadline(Event):
 
 
 @dataclass(frozen=True)
+class RunEnds(Event):
+    """The virtual time of the run is over: what is in flight is abandoned, and the last round closes."""
+
+    priority: ClassVar[int] = 1
+
+
+@dataclass(frozen=True)
 class RoundOpened(Event):
     """`round` opens: the trace advances, clients report, the clusterer decides."""
 
-    priority: ClassVar[int] = 1
+    priority: ClassVar[int] = 2
     round: int
 
 
@@ -38,7 +45,7 @@ class RoundOpened(Event):
 class DispatchDue(Event):
     """The reports of `round`, and the responses to the clusterer, have arrived: participants are selected."""
 
-    priority: ClassVar[int] = 2
+    priority: ClassVar[int] = 3
     round: int
 
 
@@ -46,11 +53,18 @@ class DispatchDue(Event):
 class CohortDue(Event):
     """The responses to the selector's requests have arrived: the visits of `round`'s cohort begin."""
 
-    priority: ClassVar[int] = 3
+    priority: ClassVar[int] = 4
     round: int
 
 
+@dataclass(frozen=True)
+class RefillDue(Event):
+    """Slots are free and may be filled: the visits that end at this instant have ended, or a client comes."""
+
+    priority: ClassVar[int] = 5
+
+
 EVENTS: Mapping[str, type[Event]] = {
-    kind.__name__: kind for kind in (RoundDeadline, RoundOpened, DispatchDue, CohortDue)
+    kind.__name__: kind for kind in (RoundDeadline, RunEnds, RoundOpened, DispatchDue, CohortDue, RefillDue)
 }
 """Event classes by name, to restore the events of a stored queue."""

@@ -79,29 +79,34 @@ class InFlight:
         self._done = 0  # rows of `_soon` already popped
         self._later: list[VisitEnds] = []
         self._border_s = -np.inf
+        self._number = 0  # of all visits
         self.push(ends)
 
     def __len__(self) -> int:
-        return len(self._soon) - self._done + sum(map(len, self._later))
+        return self._number
 
     def push(self, ends: VisitEnds) -> None:
         """Add visits, in any order; ValueError unless all times are finite."""
-        if len(ends) == 0:
+        number = ends.time_s.size
+        if number == 0:
             return
         if not np.isfinite(ends.time_s).all():
             raise ValueError(f"time_s of visits in flight must be finite, and one is {ends.time_s.max()}")
-        if len(self) + len(ends) <= SORTED_AT_ONCE:
+        self._number += number
+        if self._number <= SORTED_AT_ONCE:
             # So few are sorted together, whenever the next one is asked for.
-            self._later += [self._soon.part(self._done), ends] if self._done < len(self._soon) else [ends]
+            self._later += (
+                [self._soon.part(self._done), ends] if self._done < self._soon.time_s.size else [ends]
+            )
             self._soon, self._done, self._border_s = NO_ENDS, 0, -np.inf
             return
         soon = ends.time_s < self._border_s
-        number = np.count_nonzero(soon)
+        number = int(np.count_nonzero(soon))
         if number > 0:
-            early = ends if number == len(soon) else ends.take(soon.nonzero()[0])
+            early = ends if number == soon.size else ends.take(soon.nonzero()[0])
             left = self._soon.part(self._done)
             self._soon, self._done = VisitEnds.joined([left, early]).in_order(), 0
-        if number < len(soon):
+        if number < soon.size:
             self._later.append(ends if number == 0 else ends.take((~soon).nonzero()[0]))
 
     def first(self, until_s: float, most: int | None = None) -> VisitEnds:
@@ -118,9 +123,10 @@ class InFlight:
 
     def pop(self, count: int) -> None:
         """Remove the first `count` visits, which `first` has returned; IndexError if fewer are sorted."""
-        if not 0 <= count <= len(self._soon) - self._done:
+        if not 0 <= count <= self._soon.time_s.size - self._done:
             raise IndexError(f"{count} visits cannot be popped: only those that `first` returned can")
         self._done += count
+        self._number -= count
 
     def state(self) -> Tree:
         """All visits in flight, in order."""
@@ -133,11 +139,11 @@ class InFlight:
 
     def _sort_next(self) -> None:
         """Sort the next visits, if all sorted ones have been popped."""
-        if not self._later or self._done < len(self._soon):
+        if not self._later or self._done < self._soon.time_s.size:
             return
         later = VisitEnds.joined(self._later)
-        count = max(SORTED_AT_ONCE, len(later) // 8)
-        if count >= len(later):
+        count = max(SORTED_AT_ONCE, later.time_s.size // 8)
+        if count >= later.time_s.size:
             self._soon, self._done, self._later = later.in_order(), 0, []
             self._border_s = float(np.nextafter(self._soon.time_s[-1], np.inf))
             return

@@ -381,13 +381,13 @@ class Reaction:
     """What the coordinator returns to the main loop.
 
     `events` are to be scheduled, each at an absolute virtual time; `visits` have been sent out; `record`, if
-    there is one, is to be logged, and so are the visits of its round in `ended`.
+    there is one, is to be logged, and so are the visits in `ended`, before it.
     """
 
     events: Sequence[tuple[float, Event]] = ()
     visits: VisitEnds = NO_ENDS
     record: RoundRecord | None = None
-    ended: VisitRows | None = None
+    ended: Sequence[VisitRows] = ()
 
 
 class Coordinator(Protocol):

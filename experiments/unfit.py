@@ -71,7 +71,7 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             _refuse_oversize_concurrency(parts, arm, executors[trained])
             run = RunFacts(
                 world.trace.num_clients,
-                experiment.round.rounds,
+                experiment.round.rounds if experiment.round.seconds_per_round is None else None,
                 parts.pacing.cohort.participants,
                 parts.pacing.buffer,
             )

@@ -53,6 +53,7 @@ from emulator.messages import (
     TrainTasks,
     Trigger,
     Updates,
+    VisitRows,
 )
 from emulator.plugins import NoSettings
 from emulator.ports import Meter, SampleStream, Segment, Split, unmeasured
@@ -321,11 +322,13 @@ def fresh(members: Sequence[int], num_parameters: int = 1) -> Assignment:
 
 @dataclass
 class MemoryLog:
-    """A log that keeps its records in a list."""
+    """A log that keeps its records in a list, and the visits of each server step in another."""
 
     records: list[RoundRecord] = field(default_factory=list)
+    visits: list[VisitRows] = field(default_factory=list)
 
-    def append_visits(self, rows: object) -> None: ...
+    def append_visits(self, rows: VisitRows) -> None:
+        self.visits.append(rows)
 
     def append(self, record: RoundRecord) -> None:
         self.records.append(record)
@@ -358,9 +361,12 @@ class Population:
     adaptation: Adaptation = field(default_factory=lambda: NoAdaptation(NOTHING))
     reference: Reference | None = None
     rounds: int = 1
+    seconds_per_round: float | None = None
     local_steps: int = 1
     batch_size: int = 1
     evaluate_every: int = 1
+    evaluate_every_s: float | None = None
+    log_visits: bool = False
     min_online: int = 1
     max_wait_days: float = 30.0
     nonfinite_updates: Literal["drop", "stop"] = "drop"
@@ -393,7 +399,10 @@ class Population:
                 local_steps=self.local_steps,
                 batch_size=self.batch_size,
                 learning_rate=0.1,
+                seconds_per_round=self.seconds_per_round,
                 evaluate_every=self.evaluate_every,
+                evaluate_every_s=self.evaluate_every_s,
+                log_visits=self.log_visits,
                 min_online=self.min_online,
                 max_wait_days=self.max_wait_days,
                 nonfinite_updates=self.nonfinite_updates,
@@ -417,16 +426,17 @@ class Population:
         coordinator = self.coordinator()
         memory = MemoryLog()
         Emulation(coordinator, log or memory).run()
-        return Played(memory.records, coordinator, self.executor)
+        return Played(memory.records, coordinator, self.executor, memory.visits)
 
 
 @dataclass(frozen=True)
 class Played:
-    """The records of a run, and its coordinator and executor at the end."""
+    """The records of a run, its coordinator and executor at the end, and its visits if they are logged."""
 
     records: list[RoundRecord]
     coordinator: Coordinator
     executor: FakeExecutor
+    visits: list[VisitRows] = field(default_factory=list)
 
     @property
     def models(self) -> list[list[float]]:

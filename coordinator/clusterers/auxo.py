@@ -100,9 +100,8 @@ class Auxo(Clusterer):
 
     def check_run(self, run: RunFacts) -> None:
         named, most = self.settings.split_rounds, run.participants
-        if not isinstance(named, str) and max(named) >= run.rounds:
-            rule = f"must be below round.rounds = {run.rounds}"
-            raise ConfigurationError(f"clusterer.split_rounds = {max(named)}: {rule}")
+        if not isinstance(named, str):
+            run.refuse_late_round("clusterer.split_rounds", max(named))
         for key in ("min_participants", *(["min_expected"] if isinstance(named, str) else [])):
             if (value := getattr(self.settings, key)) > most:
                 rule = f"must not be above round.participants = {most}, or no cluster is ever split"

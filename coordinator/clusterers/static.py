@@ -11,7 +11,6 @@ from coordinator.clusterers.partition import PartitionSettings, nearest, partiti
 from coordinator.distances import comparable
 from coordinator.view import RunFacts, View
 from emulator.arrays import Floats
-from emulator.errors import ConfigurationError
 from emulator.numbers import CountOrZero
 
 
@@ -77,9 +76,7 @@ class Static(Clusterer):
         return self.settings.at_round
 
     def check_run(self, run: RunFacts) -> None:
-        if self.settings.at_round >= run.rounds:
-            rule = f"must be below round.rounds = {run.rounds}"
-            raise ConfigurationError(f"clusterer.at_round = {self.settings.at_round}: {rule}")
+        run.refuse_late_round("clusterer.at_round", self.settings.at_round)
 
     def on_data(self, view: View) -> Assignment | None:
         if self._clustered:

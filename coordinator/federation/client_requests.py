@@ -224,6 +224,9 @@ class ClientRequests(Stateful):
     def _holders_of(self, model: int) -> Bools:
         content = (int(self._bank.ids[model]), int(self._bank.versions[model]))
         if content not in self._holders:
+            present = set(zip(self._bank.ids.tolist(), self._bank.versions.tolist(), strict=True))
+            for other in self._holders.keys() - present:  # no request will be about these any more
+                del self._holders[other]
             self._holders[content] = np.zeros(self._num_clients, dtype=bool)
         return self._holders[content]
 

@@ -1,4 +1,4 @@
-"""The participants of a round: the tasks and costs of each visit, frozen at dispatch, and its outcome.
+"""The visits of a dispatch: the tasks and costs of each, frozen at dispatch, and what became of them.
 
 `coordinator.visits` tracks which visits are still out; the two tables are joined by visit id.
 """
@@ -17,7 +17,7 @@ from emulator.messages import COMPLETED, DROPPED, EndedVisits, TrainTasks, Visit
 
 @dataclass(frozen=True)
 class Picked:
-    """Participants of a round that have been selected, but not dispatched yet."""
+    """Participants that have been selected, but not dispatched yet."""
 
     clients: Ints  # (n,) ids, ascending
     lanes: Ints  # (n,) the lane of each
@@ -35,22 +35,33 @@ class SentOut:
 
 @dataclass(frozen=True)
 class Cohort:
-    """The visits of a round, by ascending client, with the tasks that were frozen at dispatch.
+    """Visits with the tasks that were frozen at dispatch, by ascending client, then visit.
 
-    Columns are (visits,). Task i starts from row `start[i]` of `models`, which must not be changed.
+    They are those of one dispatch, or those of several that a server step takes out of the flight. Columns
+    are (visits,). Task i starts from row `start[i]` of `models`, which must not be changed; in the table of
+    tasks, all of one visit are together, in the order of the visits.
     """
 
-    first_visit: int  # id of the first visit
+    visit: Ints
     clients: Ints
-    start_s: float  # instant of dispatch
+    dispatch: Ints  # the number of the dispatch
+    start_s: Floats  # instant of dispatch
     requests_s: Floats  # virtual seconds that each client spends on requests before it starts to work
     crash_s: Floats  # instant at which each device crashes, or inf
-    payload: Work  # without packet loss
-    work: Work  # what crosses the wire, with resent packets
+    payload: Work | None  # `work` without packets that are sent again; None: no link loses any
+    work: Work  # what crosses the wire
     phases: Phases
     tasks: TrainTasks
-    models: Floats32  # (M, P)
+    models: Floats32  # (K, P)
     start: Ints  # (tasks,)
+    version: Ints  # (tasks,) of the model that each starts from
+    label: Ints  # (tasks,) of that model
+    row: Ints  # (tasks,) of the bank now: the model that continues it, -1 = none
+    bound: Bools  # (tasks,) whether the client's data have not changed since dispatch
+
+    def __len__(self) -> int:
+        """The number of visits."""
+        return len(self.visit)
 
     @property
     def due_s(self) -> Floats:
@@ -66,10 +77,7 @@ class Cohort:
         due_s = self.due_s
         gone_s = np.minimum(drop_out_s, self.crash_s)
         return VisitEnds(
-            time_s=np.minimum(due_s, gone_s),
-            client=self.clients,
-            visit=self.first_visit + np.arange(len(self.clients)),
-            dropped=gone_s < due_s,
+            time_s=np.minimum(due_s, gone_s), client=self.clients, visit=self.visit, dropped=gone_s < due_s
         )
 
     def crashed(self, ended: EndedVisits) -> Ints:
@@ -87,25 +95,30 @@ class Cohort:
         They are counted until each visit ended; a completed visit counts in full.
         """
         down, up = self._moved(self.work, ended)
-        # `payload` and `work` are the same object unless links lose packets.
-        arrived = (down, up) if self.payload is self.work else self._moved(self.payload, ended)
+        arrived = (down, up) if self.payload is None else self._moved(self.payload, ended)
         return down, up, arrived[0] + arrived[1]
 
     def logged(
-        self, round_: int, ended: EndedVisits, down: Floats, up: Floats, payload: Floats, labels: Ints
+        self,
+        round_: int,
+        ended: EndedVisits,
+        down: Floats,
+        up: Floats,
+        payload: Floats,
+        *,
+        whole_rounds: bool = True,
     ) -> VisitRows:
         """The ended visits for the log, with the bytes of `moved_bytes`.
 
-        `labels` (M,) are the labels of the models that the visits started from.
+        Their dispatch and their staleness are left out if both follow from the round.
         """
-        models = np.bincount(self.tasks.visit - self.first_visit, minlength=len(self.clients))
         return VisitRows(
             round=round_,
             visit=ended.visit,
             client=ended.client,
             lane=ended.lane,
-            num_models=models,
-            models=labels[self.start],
+            num_models=self._num_tasks(),
+            models=self.label,
             dispatched_s=ended.start_s,
             requests_s=self.requests_s,
             download_s=self.phases.download_s,
@@ -117,6 +130,8 @@ class Cohort:
             download_bytes=down,
             upload_bytes=up,
             payload_bytes=payload,
+            dispatch=None if whole_rounds else self.dispatch,
+            staleness=None if whole_rounds else ended.staleness,
         )
 
     def _moved(self, work: Work, ended: EndedVisits) -> tuple[Floats, Floats]:
@@ -125,7 +140,25 @@ class Cohort:
         # A completed visit does not rely on the elapsed time, whose rounding could cut its upload short.
         return np.where(completed, work.download_bytes, down), np.where(completed, work.upload_bytes, up)
 
-    def completed_tasks(self, ended: EndedVisits) -> tuple[TrainTasks, Ints]:
-        """The tasks of completed visits, and the row (n,) of `models` that each starts from."""
-        completed = ended.outcome[self.tasks.visit - self.first_visit] == COMPLETED
-        return self.tasks.take(completed.nonzero()[0]), self.start[completed]
+    def _num_tasks(self) -> Ints:
+        """(visits,) the number of tasks of each visit."""
+        return np.bincount(self.visit_of_task, minlength=len(self))
+
+    @property
+    def visit_of_task(self) -> Ints:
+        """(tasks,) the row of each task's visit."""
+        visits, of_tasks = self.visit, self.tasks.visit
+        if visits is of_tasks:  # one each, as in most runs
+            return np.arange(len(visits))
+        order = visits.argsort()
+        rows: Ints = order[visits.searchsorted(of_tasks, sorter=order)]
+        return rows
+
+    def absorbable(self, ended: EndedVisits) -> tuple[Ints, Ints]:
+        """The rows (n,) of the tasks of completed visits whose model exists, or one that continues it.
+
+        Also returns the row (n,) of each one's visit.
+        """
+        visits = self.visit_of_task
+        rows = ((ended.outcome[visits] == COMPLETED) & (self.row >= 0)).nonzero()[0]
+        return rows, visits[rows]

@@ -20,34 +20,38 @@ Rounds in which nothing was trained do not count, and do not interrupt the seque
 class Divergence(Stateful):
     """Checks updates, models and losses for non-finite numbers; `other_hints` extends the hint in errors.
 
-    State: how many of the last rounds in which anything was trained had no finite update.
+    State: how many of the last rounds in which anything was trained had no finite update, and whether in this
+    round anything was trained, and any of it usable.
     """
 
-    state_fields = ("_fruitless",)
+    state_fields = ("_fruitless", "_trained", "_usable")
 
     def __init__(self, settings: RoundSettings, other_hints: str = "") -> None:
         self.settings = settings
         self.hint = f"a lower training.learning_rate than {settings.learning_rate:g}{other_hints} may help"
         self._fruitless = 0
+        self._trained = self._usable = False
 
-    def usable(self, round_: int, updates: Updates) -> tuple[Updates, list[int]]:
-        """The usable updates, finite with a finite loss, and the clients (ids, ascending) of the others.
+    def usable(self, round_: int, updates: Updates) -> tuple[Bools, list[int]]:
+        """(n,) which updates are usable, finite with a finite loss, and the other clients' ids, ascending.
 
-        Raises RunError at the first update that is not usable if `round.nonfinite_updates` is "stop", and
-        otherwise after FRUITLESS_ROUNDS consecutive rounds without a usable update.
+        Raises RunError at the first update that is not usable if `round.nonfinite_updates` is "stop".
         """
         trained = updates.num_samples > 0
         finite = updates.finite & (~trained | np.isfinite(updates.metrics["loss"]))
-        self._fruitless = 0 if finite[trained].any() else self._fruitless + 1
-        if finite.all():
-            return updates, []
-        rejected = self._left_out(round_, updates, finite)
+        self._trained, self._usable = True, self._usable or bool(finite[trained].any())
+        return finite, [] if finite.all() else self._left_out(round_, updates, finite)
+
+    def round_closes(self, round_: int) -> None:
+        """Raise RunError if this is the last of FRUITLESS_ROUNDS rounds in a row without a usable update."""
+        if self._trained:
+            self._fruitless = 0 if self._usable else self._fruitless + 1
+        self._trained = self._usable = False
         if self._fruitless == FRUITLESS_ROUNDS:
             raise RunError(
                 f"round {round_}: training diverged, in {FRUITLESS_ROUNDS} rounds in a row no update was "
                 f"finite; {self.hint}"
             )
-        return updates.take(np.flatnonzero(finite)), rejected
 
     def requested(self, round_: int, updates: Updates) -> Updates:
         """The finite ones of the updates that a part has requested, which are of no server step.

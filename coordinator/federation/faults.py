@@ -1,6 +1,6 @@
 """Fault injection: crashes, packet loss, corruption and byzantine clients, drawn from the run's seed.
 
-The byzantine clients and their misreports are drawn once. Crashes are keyed by the round and the client,
+The byzantine clients and their misreports are drawn once. Crashes are keyed by the dispatch and the client,
 packet loss also by the exchange, corruption also by the model: so the faults of a client do not depend on the
 other participants. Nothing in this module has state.
 """
@@ -8,7 +8,7 @@ other participants. Nothing in this module has state.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -35,11 +35,10 @@ class ByzantineClients:
 
 @dataclass(frozen=True)
 class VisitFaults:
-    """The faults in the visits of a round."""
+    """The faults in the visits of a dispatch, but for the tampering with their updates."""
 
     work: Work  # (visits,) what crosses the wire until everything has arrived
     crashes_at: Floats  # (visits,) share of its busy time at which a client's device crashes, or inf
-    tampering: Mapping[str, Floats]  # (tasks,) changes to each update, as in `emulator.messages.TrainTasks`
 
     def crash_s(self, start_s: float, busy_s: Floats) -> Floats:
         """(visits,) instants of crashes, or inf; clients are busy for `busy_s` (visits,) from `start_s`."""
@@ -66,16 +65,13 @@ class Faults:
 
     # -- visits ---------------------------------------------------------------------------------------------
 
-    def visits(self, number: int, clients: Ints, payload: Work, task: Ints, model: Ints) -> VisitFaults:
-        """The faults in the visits of `clients` (visits,) in round `number`.
+    def visits(self, dispatch: int, clients: Ints, payload: Work) -> VisitFaults:
+        """The faults in the visits of `clients` (visits,) that begin with the dispatch of that number.
 
-        `payload` (visits,) is what they transfer without packet loss; `task` and `model` (n,) are the client
-        and the model id of each of the visits' tasks.
+        `payload` (visits,) is what they transfer without packet loss.
         """
         return VisitFaults(
-            work=self.sent(payload, clients, number, 0),
-            crashes_at=self._crashes_at(number, clients),
-            tampering=self.tampering(number, task, model),
+            work=self.sent(payload, clients, dispatch, 0), crashes_at=self._crashes_at(dispatch, clients)
         )
 
     def _crashes_at(self, number: int, clients: Ints) -> Floats:
@@ -85,11 +81,11 @@ class Faults:
         chance, share = uniforms(self._streams.keys("crash", number, clients)).T
         return np.where(chance < self.settings.crash, share, np.inf)
 
-    def tampering(self, number: int, client: Ints, model: Ints) -> dict[str, Floats]:
-        """The columns (n,) of `TrainTasks.tampering` for the tasks of round `number`, by name.
+    def tampering(self, number: int | Ints, client: Ints, model: Ints) -> dict[str, Floats]:
+        """The columns (n,) of `TrainTasks.tampering` for n tasks, by name; those without effect are left out.
 
-        `client` and `model` (n,) are the client and the model id of each task. Columns without effect are
-        left out.
+        `number`, (n,) or the same for all, is that of the dispatch, `client` and `model` (n,) are the client
+        and the model id of each task.
         """
         columns: dict[str, Floats] = {}
         changes = (("scale", 1.0, -1.0), ("noise", 0.0, 1.0)) if self.byzantine else ()

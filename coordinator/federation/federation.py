@@ -1,17 +1,18 @@
 """The procedures of a round: open it, select and dispatch participants, aggregate updates, close it.
 
 `open_round` (the trace advances and the clusterer decides), `select` and `dispatch` (participants are sent
-out), `aggregate` (their updates make new models), `close_round` (measure and record). The federation holds
-the assignment in force and what the parts see; the round number and every instant are arguments. All its
-decisions are those of its parts. Visits that are abandoned or dropped cost no real compute: tasks are frozen
-at dispatch, nothing later can change their outcome, and so they are trained in `aggregate`, when it is known
-which visits completed.
+out), `aggregate` (a server step: updates make new models), `close_round` (measure and record). The federation
+holds the assignment in force and what the parts see; the numbers of the round, of the dispatch and of the
+server step, and every instant, are arguments. All its decisions are those of its parts. Visits that are
+abandoned or dropped cost no real compute: tasks are frozen at dispatch, nothing later can change their
+outcome, and so they are trained in `aggregate`, when it is known which visits completed.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,7 @@ from coordinator.federation.client_requests import ClientRequests
 from coordinator.federation.cohort import Cohort, Picked, SentOut
 from coordinator.federation.divergence import Divergence
 from coordinator.federation.faults import Faults, no_faults
+from coordinator.federation.flight import Flight
 from coordinator.federation.hearing.client_data import ClientData, Reference
 from coordinator.federation.hearing.hearing import Hearing
 from coordinator.federation.lanes import Lanes
@@ -51,8 +53,6 @@ from emulator.latency import LatencyModel
 from emulator.ledger import Ledger
 from emulator.messages import (
     BYTES_PER_PARAMETER,
-    COMPLETED,
-    DROPPED,
     EndedVisits,
     InferencePlan,
     Metric,
@@ -67,6 +67,14 @@ from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree, as_tree, from_tree
 
 SECONDS_PER_DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Followed:
+    """Visits in flight after models were replaced, by ascending id, and the lane of each; -1: abandoned."""
+
+    visit: Ints
+    lane: Ints
 
 
 class Federation:
@@ -180,7 +188,12 @@ class Federation:
         self._progress = RoundProgress()
         self._num_holding = 0  # clients that hold data at the present data step
         self._picked: Picked | None = None  # selected, until the selector's requests are served
-        self._cohort: Cohort | None = None  # dispatched, until aggregated
+        self._flight = Flight()  # dispatched, until aggregated
+        self._followed: Followed | None = None  # since `followed` was called
+        self._trace_round = 0  # of the trace's timetable
+        self._answered_s = 0.0  # when the last response to the requests of the round's server steps arrives
+        self._stepped_s: float | None = None  # of the last server step, unless requests were made since
+        self._evaluated_s = 0.0  # when the clients were last evaluated
         self._stored = StoredParts(
             {
                 "bank": self.bank,
@@ -213,21 +226,32 @@ class Federation:
             "progress": as_tree(self._progress),
             "assignment": None if assignment is None else as_tree(assignment),
             "picked": None if self._picked is None else as_tree(self._picked),
-            "cohort": None if self._cohort is None else as_tree(self._cohort),
+            "flight": self._flight.state(),
+            "trace_round": self._trace_round,
+            "answered_s": self._answered_s,
+            "stepped_s": self._stepped_s,
+            "evaluated_s": self._evaluated_s,
             "parts": self._stored.state(),
         }
 
-    def restore(self, state: Mapping[str, Tree], round_: int) -> None:
-        """Resume from `state`; `round_` is the round that was opened last."""
+    def restore(self, state: Mapping[str, Tree]) -> None:
+        """Resume from `state`."""
         self._progress = from_tree(RoundProgress, state["progress"])
+        self._trace_round, self._answered_s = state["trace_round"], state["answered_s"]
+        self._stepped_s, self._evaluated_s = state["stepped_s"], state["evaluated_s"]
         if state["assignment"] is not None:
             self._membership.assignment = from_tree(Assignment, state["assignment"])
             # The state of a stream follows from its round.
-            self._stream.advance_to_round(round_)
+            self._stream.advance_to_round(self._trace_round)
             self._num_holding = int(np.count_nonzero(self._stream.holding))
         self._picked = None if state["picked"] is None else from_tree(Picked, state["picked"])
-        self._cohort = None if state["cohort"] is None else from_tree(Cohort, state["cohort"])
+        self._flight.restore(state["flight"])
         self._stored.restore(state["parts"])
+
+    @property
+    def num_clients(self) -> int:
+        """N, the number of clients."""
+        return self._stream.num_clients
 
     # -- open a round: data arrived ------------------------------------------------------------------------
 
@@ -237,6 +261,7 @@ class Federation:
         Returns the instant of the slowest response. That clients register takes no virtual time.
         """
         self._requests.open_moment(now_s)
+        self._stepped_s = None
         # Step 1: clients that checked in since the last opening report the data that they held then; after
         # that, the trace advances to the round's data step.
         hearing, adapting = self._hearing, self._adapting
@@ -244,12 +269,15 @@ class Federation:
         before = None if adapting is None else adapting.before_opening(round_, now_s)
         step, registering = self._stream.step, self._membership.assignment is None
         held_before = self._stream.holding
-        changed = self._stream.advance_to_round(round_)
+        self._trace_round = self.settings.trace_round(round_, now_s)
+        changed = self._stream.advance_to_round(self._trace_round)
         holding = self._stream.holding
         if self._stream.step != step:
             self._num_holding = int(np.count_nonzero(holding))
             self._membership.data_changed(holding)
         self._solver_state.data_changed(changed)
+        if self._executor.state:
+            self._flight.data_changed(changed)
         joined, left = (NO_IDS, NO_IDS) if registering else _turnover(held_before, holding)
         self._progress.members_changed |= len(joined) + len(left) > 0
         if len(changed) > 0:
@@ -270,7 +298,7 @@ class Federation:
         # Step 3: the clusterer places the clients that joined, and decides which models exist and who belongs
         # to which.
         clusterer, representation = self.parts.clusterer, self.parts.representation
-        news = {
+        news: dict[str, Any] = {
             "drift": heard.drift,
             "changed": heard.changed,
             "rebased": heard.reported > 0 and representation.at_present_models,
@@ -293,22 +321,41 @@ class Federation:
         """(lanes,) the number of clients in each lane that have something to train."""
         return self._lanes(round_).sizes
 
-    def select(self, round_: int, quota: Ints, wanted: Ints, now_s: float) -> float | None:
-        """Select `wanted` (lanes,) participants from the lanes that have a `quota` (lanes,).
+    def refuse_empty_lanes(self, round_: int) -> None:
+        """Raise RunError if no lane has a client that has something to train."""
+        self._trainable(round_, self.lane_sizes(round_))
 
+    def num_idle(self, round_: int, busy: Bools) -> Ints:
+        """(lanes,) the number of clients in each lane that have something to train, and are not busy (N,)."""
+        lanes = self._lanes(round_)
+        idle: Ints = np.bincount(lanes.lane_of_client[~busy] + 1, minlength=len(lanes.sizes) + 1)[1:]
+        return idle
+
+    def select(
+        self, round_: int, dispatch: int, wanted: Ints, now_s: float, busy: Bools | None = None
+    ) -> float | None:
+        """Select `wanted` (lanes,) participants, for the dispatch of that number.
+
+        While visits are in flight, `busy` (N,) are their clients: then whoever is idle and online will do.
         Returns the instant at which they can be dispatched, after the slowest response to the selector's
         requests; None if too few clients are online. Raises RunError if no client can be selected, or if the
         selector's choice is not valid.
         """
-        # Step 1: candidates are the clients of these lanes that have something to train and are online.
-        trainable = self._trainable(round_, quota)
-        candidates = Candidates(trainable, lambda ids: self._availability.online(ids, now_s))
-        if not candidates.holds(self._needed(trainable)):
+        # Step 1: candidates are the idle clients of these lanes that have something to train and are online.
+        trainable = self._trainable(round_, wanted)
+
+        def available(ids: Ints) -> Bools:
+            online = self._availability.online(ids, now_s)
+            return online if busy is None else online & ~busy[ids]
+
+        candidates = Candidates(trainable, available)
+        if not candidates.holds(1 if busy is not None else self._needed(trainable)):
             return None
         # Step 2: the selector chooses participants among them.
         self._requests.open_moment(now_s)
+        self._stepped_s = None
         selector = self.parts.selector
-        clients = selector.select(candidates, wanted, self._view(selector, round_))
+        clients = selector.select(candidates, wanted, self._view(selector, round_, dispatch))
         if len(clients) == 0:
             raise RunError(f"round {round_}: the selector chose none of the clients online")
         lanes = self._lanes(round_).lane_of_client[clients]
@@ -319,18 +366,25 @@ class Federation:
         self._picked = Picked(clients, lanes, now_s)
         return now_s + self._requests.slowest_s
 
-    def enough_online_s(self, round_: int, quota: Ints, opened_s: float, now_s: float) -> float:
-        """The next instant at which enough clients could be online, after `select` returned None.
+    def enough_online_s(
+        self, round_: int, wanted: Ints, since_s: float | None, now_s: float, busy: Bools | None = None
+    ) -> float:
+        """The next instant at which enough clients could be online, after `select` returned None; inf: never.
 
-        Raises RunError if that is more than `round.max_wait_days` after `opened_s`.
+        Raises RunError if that is more than `round.max_wait_days` after `since_s`, when the wait began, and
+        the run does not end before; None: it is no wait, since visits are out.
         """
-        trainable = self._trainable(round_, quota)
+        trainable = self._trainable(round_, wanted)
         ids, needed = np.concatenate([NO_IDS, *trainable]), self._needed(trainable)
+        if busy is not None:
+            ids, needed = ids[~busy[ids]], 1
         online = int(self._availability.online(ids, now_s).sum())
         upcoming = np.sort(self._availability.next_online_s(ids, now_s))
         next_s = float(np.append(upcoming, math.inf)[min(needed - online - 1, len(upcoming))])
-        longest_days = self.settings.max_wait_days
-        if next_s - opened_s > longest_days * SECONDS_PER_DAY:
+        longest_days, ends_s = self.settings.max_wait_days, self.settings.ends_s
+        if ends_s is not None and next_s > ends_s:
+            return ends_s
+        if since_s is not None and next_s - since_s > longest_days * SECONDS_PER_DAY:
             when = "never again" if math.isinf(next_s) else f"not within {longest_days:g} virtual days"
             raise RunError(
                 f"round {round_}: {online} of {len(ids)} clients are online at {now_s:.0f} s, "
@@ -339,8 +393,19 @@ class Federation:
             )
         return next_s
 
-    def dispatch(self, round_: int, first_visit: int, now_s: float) -> SentOut:
+    def is_soon_online(self, round_: int, wanted: Ints, now_s: float, busy: Bools) -> bool:
+        """Whether an idle client of the lanes `wanted` is online, or will be before a run waits too long."""
+        ids = np.concatenate([NO_IDS, *self._trainable(round_, wanted)])
+        ids = ids[~busy[ids]]
+        if self._availability.online(ids, now_s).any():
+            return True
+        next_s = self._availability.next_online_s(ids, now_s).min(initial=math.inf)
+        return bool(next_s - now_s <= self.settings.max_wait_days * SECONDS_PER_DAY)
+
+    def dispatch(self, round_: int, dispatch: int, first_visit: int, now_s: float) -> SentOut:
         """Begin the visits of the selected participants, with ids from `first_visit` on.
+
+        The number of the `dispatch` is in the keys of their random streams and faults.
 
         A client that went offline since it was selected counts as offline from the beginning of its visit.
         """
@@ -349,134 +414,188 @@ class Federation:
         self._picked = None
         clients = picked.clients
         self._requests.open_moment(now_s)
+        self._stepped_s = None
         # Step 3: the clusterer may still move participants.
         clusterer = self.parts.clusterer
         with self._meter("cluster_s"):
-            assigned = clusterer.on_participants(self._view(clusterer, round_, participants=clients))
+            assigned = clusterer.on_participants(
+                self._view(clusterer, round_, dispatch, participants=clients)
+            )
+        lanes = picked.lanes
         if assigned is not None:
+            num_models = len(self.bank)
             self._apply(assigned)
-            self._claim(round_)
+            self._claim(round_, dispatch)
+            if len(self.bank) != num_models and not self.parts.pacing.whole_rounds:
+                lanes = np.maximum(self._membership.in_force.lane_of_client[clients], 0)
         # Step 4: their tasks are frozen: models, samples, settings, solver state and faults.
-        cohort = self._cohort = self._frozen(round_, clients, first_visit, now_s)
+        cohort = self._frozen(round_, dispatch, clients, first_visit, now_s)
+        self._flight.add(cohort)
         # Step 5: the latency model and the availability say when each visit ends.
         availability = self._availability
         offline_s = availability.next_offline_s(clients, now_s)
         if now_s > picked.at_s:
             offline_s = np.where(availability.online(clients, now_s), offline_s, now_s)
         drop_out_s = self._latency.drop_out_s(clients, now_s, cohort.due_s, offline_s, availability)
-        self._progress.dispatched_s, self._progress.participants = now_s, clients.tolist()
-        return SentOut(clients, picked.lanes, cohort.ends(drop_out_s))
+        if self._progress.dispatched_s is None:
+            self._progress.dispatched_s = now_s
+        return SentOut(clients, lanes, cohort.ends(drop_out_s))
 
-    def _frozen(self, round_: int, clients: Ints, first_visit: int, now_s: float) -> Cohort:
+    def _frozen(self, round_: int, dispatch: int, clients: Ints, first_visit: int, now_s: float) -> Cohort:
         """The cohort of `clients` (ascending): their frozen tasks, and the costs of their visits."""
         memory, schedules = self.parts.memory, self.parts.schedules
-        client, row, samples = memory.rows(clients, self._view(memory, round_, participants=clients))
-        visit = np.searchsorted(clients, client)  # the visit of each task, as a row of `clients`
+        view = self._view(memory, round_, dispatch, participants=clients)
+        client, row, samples = memory.rows(clients, view)
+        of_visit = visit = first_visit + np.arange(len(clients))
+        row_of_visit = np.searchsorted(clients, client)
+        if len(client) != len(clients) or (client != clients).any():
+            of_visit = visit[row_of_visit]  # of each task
         model = self.bank.ids[row]
-        views = [self._view(schedule, round_, participants=clients) for schedule in schedules]
+        views = [self._view(schedule, round_, dispatch, participants=clients) for schedule in schedules]
         settings = task_settings(self.settings, schedules, client, row, views)
         downloaded = self._requests.hold(client, row)
-        payload = visit_work(visit, settings, downloaded, len(clients), self._model_bytes)
-        faults = self._faults.visits(round_, clients, payload, client, model)
+        payload = visit_work(row_of_visit, settings, downloaded, len(clients), self._model_bytes)
+        faults = self._faults.visits(dispatch, clients, payload)
         requests_s, phases = self._requests.busy_s(clients), self._latency.phases(clients, faults.work)
         return Cohort(
-            first_visit=first_visit,
+            visit=visit,
             clients=clients,
-            start_s=now_s,
+            dispatch=visit * 0 + dispatch,
+            start_s=requests_s * 0 + now_s,
             requests_s=requests_s,
             crash_s=faults.crash_s(now_s, requests_s + phases.total_s),
-            payload=payload,
+            payload=None if faults.work is payload else payload,
             work=faults.work,
             phases=phases,
             tasks=TrainTasks(
                 client=client,
                 model=model,
-                visit=first_visit + visit,
+                visit=of_visit,
                 samples=samples,
                 settings=settings,
-                dispatch=np.zeros(len(client), dtype=np.int64) + round_,
-                step=np.zeros(len(client), dtype=np.int64) + self._stream.step,
+                dispatch=client * 0 + dispatch,
+                step=client * 0 + self._stream.step,
                 state=self._solver_state.read(client, model),
-                tampering=faults.tampering,
                 measure=self._measured,
             ),
             models=self.bank.parameters,
             start=row,
+            version=self.bank.versions[row],
+            label=self.bank.labels[row],
+            row=row,
+            bound=row >= 0,  # all are
         )
 
     # -- aggregate: updates came back --------------------------------------------------------------------
 
-    def aggregate(self, round_: int, ended: EndedVisits, now_s: float) -> VisitRows | None:
-        """Make one server step from the visits of the cohort, all of which have ended.
+    def aggregate(self, round_: int, step: int, ended: EndedVisits, now_s: float) -> VisitRows | None:
+        """Make the server step of that number from `ended` visits, those of them that completed.
 
         Returns these visits for the log, if they are logged.
         """
-        cohort, progress = self._cohort, self._progress
-        assert cohort is not None, "aggregate follows dispatch"
-        self._cohort = None
         self._requests.open_moment(now_s)
+        self._stepped_s = now_s
         # Step 1: the bytes that crossed the wire are charged, unless there is no federation to pay for.
-        down, up, payload = cohort.moved_bytes(ended)
-        if not self.parts.adaptation.federates:
-            down, up, payload = (np.zeros(len(ended.visit)) for _ in range(3))
-        self.ledger.charge_training(down, up, float(payload.sum()) / self._model_bytes)
-        logged: VisitRows | None = None
-        if self.settings.log_visits:
-            logged = cohort.logged(round_, ended, down, up, payload, self.bank.labels)
-        completed = ended.clients_with(COMPLETED)
-        self._hearing.round_closed(completed)
-        progress.completed = completed.tolist()
-        progress.dropped = ended.clients_with(DROPPED).tolist()
-        progress.crashed = cohort.crashed(ended).tolist()
+        cohort, logged = self._landed(round_, ended)
         # Step 2: the tasks of completed visits are trained, as one wave.
-        updates = self._trained(round_, cohort, ended) if self.parts.adaptation.federates else None
+        self._progress.steps += 1
+        updates, bound = None, None
+        if self.parts.adaptation.federates:
+            updates, bound = self._trained(round_, step, cohort, ended)
         news = {"participants": cohort.clients, "updates": updates}
         # Step 3: the aggregator makes the new models, which the bank publishes.
         if updates is not None:
-            self._publish(round_, updates, self._view(self.parts.aggregator, round_, **news))
+            self._publish(round_, updates, self._view(self.parts.aggregator, round_, step, **news))
+            self._solver_state.commit(updates, bound)
         # Step 4: the selector learns how the visits ended, and the clusterer sees the updates.
         self.parts.selector.feedback(ended, updates)
         if updates is not None:
             clusterer = self.parts.clusterer
             with self._meter("cluster_s"):
-                assigned = clusterer.on_updates(self._view(clusterer, round_, **news))
+                assigned = clusterer.on_updates(self._view(clusterer, round_, step, **news))
             self._apply(assigned)
+        self._answered_s = max(self._answered_s, now_s + self._requests.slowest_s)
         return logged
 
-    def _trained(self, round_: int, cohort: Cohort, ended: EndedVisits) -> Updates | None:
-        """The usable updates of the completed visits; None if no client has one."""
-        tasks, start = cohort.completed_tasks(ended)
+    def abandon(self, round_: int, ended: EndedVisits, now_s: float) -> VisitRows | None:
+        """Charge the visits that end with the run; returns them for the log, if they are logged."""
+        return self._landed(round_, ended)[1] if len(ended.visit) > 0 else None
+
+    def _landed(self, round_: int, ended: EndedVisits) -> tuple[Cohort, VisitRows | None]:
+        """Take `ended` visits out of the flight, charge and record them; also returns them for the log."""
+        cohort, whole = self._flight.take(ended.visit), self.parts.pacing.whole_rounds
+        down, up, payload = cohort.moved_bytes(ended)
+        if not self.parts.adaptation.federates:
+            down, up, payload = (np.zeros(len(ended.visit)) for _ in range(3))
+        self.ledger.charge_training(down, up, float(payload.sum()) / self._model_bytes)
+        self._progress.landed(ended, cohort.crashed(ended), whole_round=whole)
+        logged: VisitRows | None = None
+        if self.settings.log_visits:
+            logged = cohort.logged(round_, ended, down, up, payload, whole_rounds=whole)
+        return cohort, logged
+
+    def _trained(
+        self, round_: int, step: int, cohort: Cohort, ended: EndedVisits
+    ) -> tuple[Updates | None, Bools | None]:
+        """The usable updates of the completed visits, and (n,) which of them may commit the solver's state.
+
+        None if no client has one.
+        """
+        rows, visits = cohort.absorbable(ended)
+        tasks, start = cohort.tasks.take(rows), cohort.start[rows]
         num_samples = tasks.samples.counts()
         if not num_samples.any():
-            return None
+            return None, None
+        tampering = self._faults.tampering(tasks.dispatch, tasks.client, tasks.model)
+        tasks = replace(tasks, tampering=tampering) if tampering else tasks
+        model, staleness = self.bank.ids[cohort.row[rows]], ended.staleness[visits]
         aggregator, weights = self.parts.aggregator, None
         # An executor of one process does without: with many models they are many numbers.
         if not getattr(self._executor, "ignores_weights", False):
-            weights = aggregator.weights(tasks.model, num_samples, self._view(aggregator, round_))
+            view = self._view(aggregator, round_, step, staleness=staleness)
+            weights = aggregator.weights(model, num_samples, view)
         with self._meter("train_s"):
             trained = self._executor.train(tasks, cohort.models, start, weights)
-        updates, self._progress.rejected = self._divergence.usable(round_, trained)
-        return updates if (updates.num_samples > 0).any() else None
+        if not self.parts.pacing.whole_rounds:
+            trained = trained.absorbed(model, staleness)
+        usable, rejected = self._divergence.usable(round_, trained)
+        self._progress.rejected += rejected
+        bound = cohort.bound[rows] & (model == tasks.model)
+        if rejected:
+            kept = usable.nonzero()[0]
+            trained, bound = trained.take(kept), bound[kept]
+        return (trained, bound) if (trained.num_samples > 0).any() else (None, None)
 
     def _publish(self, round_: int, updates: Updates, view: View) -> None:
         """Make the models of the next version from `updates`, as the aggregator with this `view` decides."""
-        progress = self._progress
         with np.errstate(over="ignore", invalid="ignore"):  # `refuse` raises if a model is not finite
             models = self.parts.aggregator.aggregate(updates, view)
-            progress.train_loss = float(updates.metrics["loss"][updates.num_samples > 0].mean())
-        self._divergence.refuse(round_, models, progress.train_loss)
+            self._progress.trained(updates.metrics["loss"][updates.num_samples > 0])
+        self._divergence.refuse(round_, models, self._progress.train_loss or 0.0)
         updated = np.zeros(int(self.bank.ids.max()) + 1, dtype=bool)  # by id
         updated[updates.model] = True
         self.bank.publish(models, updated[self.bank.ids])
-        self._solver_state.commit(updates)
 
-    def close_round(self, round_: int, opened_s: float, now_s: float) -> tuple[RoundRecord, float]:
+    def close_round(
+        self,
+        round_: int,
+        opened_s: float,
+        now_s: float,
+        *,
+        in_flight: int | None = None,
+        is_last: bool = False,
+    ) -> tuple[RoundRecord, float]:
         """End the round; returns its record, and the instant at which the next round can open.
 
         That is when the last client has responded to the requests made since the updates were aggregated.
+        `in_flight` are the visits that go on, None if there are none between rounds.
         """
+        if self._stepped_s != now_s:  # other requests were made since the last server step
+            self._requests.open_moment(now_s)
+        self._divergence.round_closes(round_)
+        self._hearing.round_closed(np.array(sorted(set(self._progress.completed)), dtype=np.int64))
         # Step 5: the clients are evaluated, in rounds that are due for it, and the round is recorded.
-        measured, adaptation = self._measure(round_), NO_ADAPTATION
+        measured, adaptation = self._measure(round_, now_s, is_last), NO_ADAPTATION
         if self._adapting is not None:
             adaptation = self._adapting.round_closes(round_, partial(self._serving, round_))
         record = self._progress.record(
@@ -491,16 +610,27 @@ class Federation:
             ledger=self.ledger,
             num_holding=self._num_holding,
             num_clients=self._stream.num_clients,
+            in_flight=in_flight,
         )
         self._progress = RoundProgress()
         self._requests.close_round()
-        return record, now_s + self._requests.slowest_s
+        opens_s = max(self._answered_s, now_s + self._requests.slowest_s)
+        return record, opens_s
 
-    def _measure(self, round_: int) -> Measurement:
+    def _is_due(self, round_: int, now_s: float) -> bool:
+        """Whether a round that closes now, and is not the last one, is evaluated."""
+        settings = self.settings
+        if settings.evaluate_every_s is None:
+            return (round_ + 1) % settings.evaluate_every == 0
+        newest_s = now_s - math.fmod(now_s, settings.evaluate_every_s)  # the last multiple up to now
+        return newest_s > self._evaluated_s
+
+    def _measure(self, round_: int, now_s: float, is_last: bool) -> Measurement:
         """The evaluation of the clients; NOT_MEASURED if this round is not one that is evaluated."""
         settings = self.settings
-        if round_ + 1 < settings.rounds and (round_ + 1) % settings.evaluate_every != 0:
+        if not (is_last or self._is_due(round_, now_s)):
             return NOT_MEASURED
+        self._evaluated_s = now_s
         tested = self._stream.held(self.scored_clients, "test").counts() > 0
         if not (tested & self._stream.holding[self.scored_clients]).any():
             raise RunError(
@@ -539,25 +669,38 @@ class Federation:
         Clients that have `joined` at this opening do not count as moved.
         """
         if assignment is not None:
+            if len(self._flight) > 0 and assignment.changes_models:
+                visit, client, row = self._flight.follow(assignment.successor)
+                lane = row if assignment.lanes is None else np.maximum(assignment.lanes[client], 0)
+                self._followed = Followed(visit, np.where(row < 0, -1, lane))
             moved = self._membership.apply(assignment, self._stream.holding, joined)
+            if self._picked is not None and assignment.changes_models:
+                # By a server step of other visits, between selection and dispatch.
+                lanes = self._membership.in_force.lane_of_client[self._picked.clients]
+                self._picked = replace(self._picked, lanes=np.maximum(lanes, 0))
             self._progress.assigned(assignment, moved)
         elif self._membership.assignment is None:
             raise RunError("the clusterer returned no assignment from its first call")
 
-    def _claim(self, round_: int) -> None:
+    def followed(self) -> Followed | None:
+        """What became of the visits in flight as models were replaced, since the last call; None: nothing."""
+        followed, self._followed = self._followed, None
+        return followed
+
+    def _claim(self, round_: int, dispatch: int | None = None) -> None:
         """Let the memory claim the newest arrivals for the present members."""
-        self.parts.memory.claim(self._view(self.parts.memory, round_))
+        self.parts.memory.claim(self._view(self.parts.memory, round_, dispatch))
 
     def _lanes(self, round_: int) -> Lanes:
         memory = self.parts.memory
         return self._membership.lanes(lambda ids: memory.trains(ids, self._view(memory, round_)))
 
-    def _trainable(self, round_: int, quota: Ints) -> list[Ints]:
+    def _trainable(self, round_: int, wanted: Ints) -> list[Ints]:
         """For each lane the ids, ascending, of its clients that have something to train.
 
-        A lane without `quota` has none. Raises RunError if all lanes are empty.
+        A lane of which none is `wanted` (lanes,) has none. Raises RunError if all lanes are empty.
         """
-        ids_by_lane = zip(self._lanes(round_).ids, quota.tolist(), strict=True)
+        ids_by_lane = zip(self._lanes(round_).ids, wanted.tolist(), strict=True)
         trainable = [ids if count > 0 else NO_IDS for ids, count in ids_by_lane]
         if not any(map(len, trainable)):
             in_lanes = int((self._membership.in_force.lane_of_client >= 0).sum())
@@ -572,8 +715,11 @@ class Federation:
         """The number of clients that must be online: `min_online`, or all of these lanes if fewer."""
         return min(self.settings.min_online, sum(map(len, trainable)))
 
-    def _view(self, part: Part, round_: int, **news: Any) -> View:
-        """The view of `part` now; `news` are keyword arguments of `Views.view`."""
+    def _view(self, part: Part, round_: int, moment: int | None = None, **news: Any) -> View:
+        """The view of `part` now; `news` are keyword arguments of `Views.view`.
+
+        `moment` is the number of the dispatch or of the server step; None: of the round, as it is opened.
+        """
         assignment = self._membership.assignment
 
         def score(
@@ -595,7 +741,8 @@ class Federation:
             trained = self._requests.train(round_, self._stream.step, clients, start, steps, resolve)
             return self._divergence.requested(round_, trained)
 
-        return self._views.view(part, round_, assignment, score, train, self._progress.log_trigger, **news)
+        log_trigger = self._progress.log_trigger
+        return self._views.view(part, round_, assignment, score, train, log_trigger, moment=moment, **news)
 
 
 def _turnover(before: Bools, holding: Bools) -> tuple[Ints, Ints]:

@@ -129,3 +129,14 @@ class RoundSettings:
     nonfinite_updates: Literal["drop", "stop"] = "drop"
     hear: Hear = "online"
     client_distance: Representation = field(default_factory=lambda: Label(NoSettings()))
+
+    @property
+    def ends_s(self) -> float | None:
+        """The instant at which the run ends; None: with its last round."""
+        return None if self.seconds_per_round is None else self.rounds * self.seconds_per_round
+
+    def trace_round(self, round_: int, now_s: float) -> int:
+        """The round of the trace's timetable at `now_s`, as `round_` is opened."""
+        if self.seconds_per_round is None:
+            return round_
+        return min(int(now_s // self.seconds_per_round), self.rounds - 1)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from coordinator.assignment import Assignment, Fit
 from coordinator.federation.adapting import AdaptationFigures
 from coordinator.federation.hearing.hearing import Heard
 from coordinator.federation.measurement import Measurement
-from emulator.arrays import Ints
+from emulator.arrays import Floats, Ints
 from emulator.ledger import Ledger
-from emulator.messages import AnyTrigger
+from emulator.messages import COMPLETED, DROPPED, AnyTrigger, EndedVisits
 from emulator.storage.runlog import RoundRecord
 
 
@@ -26,19 +28,43 @@ class RoundProgress:
     fitted: Fit | None = None
     trigger: AnyTrigger | None = None
     members_changed: bool = False
-    dispatched_s: float = 0.0
+    dispatched_s: float | None = None
+    steps: int = 0
     participants: list[int] = field(default_factory=list)
     completed: list[int] = field(default_factory=list)
     dropped: list[int] = field(default_factory=list)
     rejected: list[int] = field(default_factory=list)
     crashed: list[int] = field(default_factory=list)
-    train_loss: float | None = None
+    train_loss: float | None = None  # mean of `losses`
+    losses: Floats | None = None  # (n,) training losses of the updates absorbed
+    staleness: int = 0  # of the visits absorbed, in all
+    largest_staleness: int | None = None
 
     def heard(self, heard: Heard) -> None:
         """Take note of the clients that were heard."""
         self.changed += heard.checked
         self.reported += heard.reported
         self.nonfinite_reports += heard.nonfinite
+
+    def trained(self, losses: Floats) -> None:
+        """Take note of the training losses (n,) of updates that a server step absorbs."""
+        self.losses = losses if self.losses is None else np.concatenate([self.losses, losses])
+        self.train_loss = float(self.losses.mean())
+
+    def landed(self, ended: EndedVisits, crashed: Ints, *, whole_round: bool = False) -> None:
+        """Take note of visits that are over, and of the clients (n,) among them whose device crashed.
+
+        They may be all of a `whole_round`: then none is stale.
+        """
+        self.participants += ended.client.tolist()
+        completed = ended.outcome == COMPLETED
+        self.completed += ended.client[completed].tolist()
+        self.dropped += ended.clients_with(DROPPED).tolist()
+        self.crashed += crashed.tolist()
+        staleness = ended.staleness[completed]
+        if len(staleness) > 0 and not whole_round:
+            self.staleness += int(staleness.sum())
+            self.largest_staleness = max(self.largest_staleness or 0, int(staleness.max()))
 
     def assigned(self, assignment: Assignment, moved: int | None) -> None:
         """Take note of an assignment that was applied.
@@ -73,17 +99,20 @@ class RoundProgress:
         ledger: Ledger,
         num_holding: int,
         num_clients: int,
+        in_flight: int | None,
     ) -> RoundRecord:
         """The record of the finished round.
 
         `members` (N,) are the cluster labels of all clients, or None if they did not change. Of `num_clients`
-        clients `num_holding` hold data.
+        clients `num_holding` hold data. `in_flight` is None where a round is one dispatch and one server
+        step: then steps and staleness say nothing.
         """
+        several = in_flight is not None
         return RoundRecord(
             round=round_,
             step=step,
             opened_s=opened_s,
-            dispatched_s=self.dispatched_s,
+            dispatched_s=closed_s if self.dispatched_s is None else self.dispatched_s,
             closed_s=closed_s,
             participants=self.participants,
             completed=self.completed,
@@ -108,4 +137,8 @@ class RoundProgress:
             trigger=self.trigger,
             silhouettes=None if self.fitted is None else dict(self.fitted.silhouettes),
             holding=None if num_holding == num_clients else num_holding,
+            steps=self.steps if several else None,
+            staleness=self.staleness / len(self.completed) if several and self.completed else None,
+            largest_staleness=self.largest_staleness if several else None,
+            in_flight=in_flight,
         )

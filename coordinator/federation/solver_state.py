@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from emulator.arrays import Floats32, Ints
+from emulator.arrays import Bools, Floats32, Ints
 from emulator.messages import StateSpec, Updates
 from emulator.storage.state_tree import Tree
 from emulator.storage.stateful import Stateful
@@ -57,13 +57,18 @@ class SolverState(Stateful):
         stored = [self._rows.get(model_id, {}).get(client_id) for client_id, model_id in pairs]
         return {name: _stacked(name, stored, width) for name, width in self._widths.items()}
 
-    def commit(self, updates: Updates) -> None:
-        """Store the solver state of the updates."""
+    def commit(self, updates: Updates, bound: Bools | None = None) -> None:
+        """Store the solver state of the n updates; of those alone that are `bound` (n,), if it is given.
+
+        An update is bound while what its state belongs to has not changed since its dispatch: the client's
+        data and the model.
+        """
         if not updates.state:
             return
-        for row, (client, model) in enumerate(
-            zip(updates.client.tolist(), updates.model.tolist(), strict=True)
-        ):
+        pairs = zip(updates.client.tolist(), updates.model.tolist(), strict=True)
+        for row, (client, model) in enumerate(pairs):
+            if bound is not None and not bound[row]:
+                continue
             # Copied: a view would keep the rows of the whole wave.
             slots = {name: updates.state[name][row].copy() for name in self._widths}
             self._rows.setdefault(model, {})[client] = slots

@@ -78,6 +78,7 @@ class Views:
         train: TrainRequest,
         log_trigger: Callable[[AnyTrigger], None],
         *,
+        moment: int | None = None,
         drift: Mapping[str, Bools] | None = None,
         changed: Ints = NO_IDS,
         participants: Ints = NO_IDS,
@@ -121,6 +122,7 @@ class Views:
             rebased=rebased,
             joined=joined,
             left=left,
+            moment=moment,
             staleness=staleness,
         )
 

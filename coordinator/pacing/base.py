@@ -1,4 +1,4 @@
-"""The protocol of pacings: when visits are opened and abandoned, and when a round closes.
+"""The protocol of pacings: when visits are opened and abandoned, and when server steps are made.
 
 A pacing is a set of pure rules over counts per lane.
 """
@@ -50,7 +50,11 @@ class Pacing(Part):
     """Base of pacings; built with its own frozen settings and the cohort's size.
 
     It holds no clock and keeps no counts: each method is a pure function of its arguments and the settings.
-    `full` and `absorbs` are evaluated for n instants at once, one per row.
+    `opens`, `full` and `absorbs` are evaluated for n instants at once, one per row.
+
+    A visit is out until it ends; it is back if it completed, until a server step of its lane absorbs it. When
+    visits end, the lanes that absorb then make their server step first; slots are filled once all visits that
+    end at that instant have ended. A round closes at the first server step after which `closes` says so.
 
     `full_sees` and `absorbs_sees` declare what these rules look at, so that with many lanes they are not
     evaluated for all lanes at all instants. "lanes", the default: at all lanes. "sums": only at the sums over
@@ -63,16 +67,13 @@ class Pacing(Part):
     time, in virtual seconds, at which `full` and `absorbs` are evaluated once more although no visit ends;
     None: there is no such time. A visit that returns at exactly that instant has returned before it.
 
-    `whole_rounds`: whether each round has one dispatch and one server step, which hands over all its visits.
-    Beside a pacing of which this is False, parts that need whole rounds (`Part.needs_whole_rounds`) are
-    refused.
-
-    This version has one dispatch and one server step per round: a pacing that wants another is refused with
-    a RunError that names it.
+    `whole_rounds`: each round has one dispatch and one server step, which takes all its visits. A pacing that
+    does otherwise declares False, and is refused beside parts that need whole rounds; one that declares True
+    and does otherwise ends the run with a RunError that names it.
     """
 
-    whole_rounds: ClassVar[bool] = True
     cancels: ClassVar[bool] = True
+    whole_rounds: ClassVar[bool] = True
     deadline_s: float | None = None
 
     @property
@@ -116,7 +117,7 @@ class Pacing(Part):
         return None
 
     def quota(self, sizes: Ints) -> Ints:
-        """The number of visits that each lane is to have absorbed by its server step.
+        """The number of visits that each lane is to have absorbed by its server step, or its slots.
 
         By default participants are shared over the lanes in proportion to their clients, by largest
         remainder, with at least one for each lane that has clients, as long as there are enough. A pacing
@@ -128,7 +129,11 @@ class Pacing(Part):
         Returns:
             (lanes,) numbers of visits.
         """
-        quota = largest_remainder(self.cohort.participants, sizes)
+        return self._shared(self.cohort.participants, sizes)
+
+    def _shared(self, number: int, sizes: Ints) -> Ints:
+        """(lanes,) `number` shared over lanes of `sizes` (lanes,) clients, as `quota` says."""
+        quota = largest_remainder(number, sizes)
         # A cluster without a quota would never be trained again: it takes one from the largest quota.
         empty = ((quota == 0) & (sizes > 0)).nonzero()[0].tolist()
         largest_first = [(-count, lane) for lane, count in enumerate(quota.tolist())] if empty else []
@@ -142,24 +147,24 @@ class Pacing(Part):
         return quota
 
     def opens(self, quota: Ints, sizes: Ints, out: Ints, back: Ints) -> Ints:
-        """The number of visits to open now in each lane.
+        """The number of visits to open in each lane.
 
         By default it is the over-committed quota if no visit is out or back, else 0.
 
         Args:
             quota: (lanes,) as returned by `quota`.
             sizes: (lanes,) clients in each lane that have something to train.
-            out: (lanes,) visits that are out.
-            back: (lanes,) visits that have returned since the last server step.
+            out: (n, lanes) visits that are out at each of n instants.
+            back: (n, lanes) visits that are back, and that no server step has absorbed.
 
         Returns:
-            (lanes,) numbers of visits.
+            (n, lanes) numbers of visits.
         """
-        if out.any() or back.any():
-            return np.zeros_like(quota)
         counts = quota.tolist()
         opened = {count: self.cohort.over_committed(count) for count in set(counts)}
-        return np.array([opened[count] for count in counts], dtype=np.int64)
+        wanted = np.array([opened[count] for count in counts], dtype=np.int64)
+        in_flight = out.any(axis=-1, keepdims=True) | back.any(axis=-1, keepdims=True)
+        return np.where(in_flight, 0, wanted)
 
     @abstractmethod
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
@@ -168,8 +173,8 @@ class Pacing(Part):
         Args:
             quota: (lanes,) as returned by `quota`.
             out: (n, lanes) visits that are out at each of n instants.
-            back: (n, lanes) visits that have returned since the last server step.
-            elapsed_s: (n, 1) virtual seconds since the visits were sent out.
+            back: (n, lanes) visits that are back, and that no server step has absorbed.
+            elapsed_s: (n, 1) virtual seconds since the first dispatch of the round.
 
         Returns:
             (n, lanes) bools; or (n, 1) where all lanes are alike.
@@ -177,28 +182,27 @@ class Pacing(Part):
 
     @abstractmethod
     def absorbs(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
-        """Whether the returned visits of each lane make a server step now.
+        """Whether each lane makes a server step now, of its visits that are back.
 
         Args:
             quota: (lanes,) as returned by `quota`.
             out: (n, lanes) visits that are out at each of n instants.
-            back: (n, lanes) visits that have returned since the last server step.
-            elapsed_s: (n, 1) virtual seconds since the visits were sent out.
+            back: (n, lanes) visits that are back, and that no server step has absorbed.
+            elapsed_s: (n, 1) virtual seconds since the first dispatch of the round.
 
         Returns:
-            (n, lanes) bools; or (n, 1) where all lanes are alike. In this version all lanes in which visits
-            were opened must agree.
+            (n, lanes) bools; or (n, 1) where all lanes are alike. It says nothing of a lane without visits.
         """
 
     def closes(self, absorbed: int, elapsed_s: float) -> bool:
         """Whether the round is over after a server step.
 
-        In this version a round has one step, and False ends the run with a RunError: a pacing that may make
-        its step with fewer than `participants` visits back, as after a drop-out, overrides this method.
+        A pacing of whole rounds that may make its step with fewer than `participants` visits back, as after a
+        drop-out, overrides this method: False would ask for a second step, and ends the run with a RunError.
 
         Args:
             absorbed: visits absorbed in this round.
-            elapsed_s: virtual seconds since the visits were sent out.
+            elapsed_s: virtual seconds since the first dispatch of the round.
 
         Returns:
             By default whether `participants` visits were absorbed.

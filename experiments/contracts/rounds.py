@@ -93,7 +93,7 @@ class Rounds:
             return
         self.select()
         sent_s = self._at(start_s + SLOT_S)
-        sent = federation.dispatch(self.round, self._visits, sent_s)
+        sent = federation.dispatch(self.round, self.round, self._visits, sent_s)
         self._visits += len(sent.clients)
         ends = sent.ends
         outcome = np.where(ends.dropped, Outcome.DROPPED, Outcome.COMPLETED).astype(np.int64)
@@ -104,7 +104,7 @@ class Rounds:
             np.zeros(len(ends), dtype=np.int64),
         )
         now_s = self._at(max(start_s + 2 * SLOT_S, float(ends.time_s.max())))
-        federation.aggregate(self.round, ended, now_s)
+        federation.aggregate(self.round, self.round, ended, now_s)
         federation.close_round(self.round, self._opened_s, now_s)
 
     def select(self) -> None:
@@ -116,12 +116,12 @@ class Rounds:
         for _ in range(2):
             sizes = federation.lane_sizes(self.round)
             quota = pacing.quota(sizes)
-            wanted = pacing.opens(quota, sizes, 0 * sizes, 0 * sizes)
-            departs_s = federation.select(self.round, quota, wanted, self._now_s)
+            wanted = pacing.opens(quota, sizes, 0 * sizes[None], 0 * sizes[None])[0]
+            departs_s = federation.select(self.round, self.round, wanted, self._now_s)
             if departs_s is not None:
                 self._at(departs_s)
                 return
-            self._at(federation.enough_online_s(self.round, quota, self._opened_s, self._now_s))
+            self._at(federation.enough_online_s(self.round, wanted, self._opened_s, self._now_s))
             federation.open_round(self.round, self._now_s)
         raise AssertionError("too few clients are online at the instant at which enough could be online")
 

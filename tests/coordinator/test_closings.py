@@ -14,7 +14,7 @@ from coordinator.federation import SentOut
 from coordinator.pacing import CohortSize, Pacing
 from coordinator.pacing.fixed import Fixed, FixedSettings
 from coordinator.pacing.sync import Sync, SyncSettings
-from coordinator.visits import Visits
+from coordinator.visits import Due, Visits
 from emulator.arrays import Bools, Floats, Ints
 from emulator.in_flight import NO_ENDS, VisitEnds
 from experiments.contracts.pacings import check_pacing
@@ -62,17 +62,25 @@ def played(
     pacing: Pacing, lanes: Ints, quota: Ints, ends: VisitEnds, most: int, *, is_reference: bool
 ) -> list[Any]:
     """What each batch of at most `most` ends returned, and the state after it; the deadline is the last."""
-    visits, happened, row, step_s = Visits(pacing, is_reference=is_reference), [], 0, None
+    visits, happened, row = Visits(pacing, len(lanes), is_reference=is_reference), [], 0
+    due: Due | None = None
     visits.plan(np.full(len(quota), 10), quota)
-    deadline_s = visits.open(SentOut(np.arange(len(lanes)), lanes, NO_ENDS), 100.0)
+    visits.open(SentOut(np.arange(len(lanes)), lanes, NO_ENDS), 100.0)
+    deadline_s = visits.begin_round(100.0)
+
+    def happens(count: int) -> None:
+        table = visits.state()["table"]
+        due_s, absorbing = (None, None) if due is None else (due.at_s, due.absorbing.tolist())
+        happened.append((count, due_s, absorbing, table["outcome"].tolist(), repr(table["end_s"].tolist())))
+
     stop = len(ends) if deadline_s is None else int(ends.time_s.searchsorted(deadline_s, side="right"))
-    while step_s is None and row < stop:
-        count, step_s = visits.end(ends.part(row, min(row + most, stop)))
+    while due is None and row < stop:
+        count, due = visits.end(ends.part(row, min(row + most, stop)))
         row += count
-        state = visits.state()
-        happened.append((count, step_s, state["_outcome"].tolist(), repr(state["_end_s"].tolist())))
-    if step_s is None and deadline_s is not None:
-        happened.append((visits.deadline_passed(deadline_s), visits.state()["_outcome"].tolist()))
+        happens(count)
+    if due is None and deadline_s is not None:
+        due = visits.deadline_passed(deadline_s)
+        happens(0)
     return happened
 
 
@@ -109,13 +117,16 @@ def test_ten_thousand_lanes_take_no_array_of_ends_and_lanes() -> None:
     """Which would have 1.3e8 cells, a gigabyte of counts."""
     lanes = np.arange(13_000) % 10_000
     ids = np.arange(len(lanes))
-    visits = Visits(Sync(SyncSettings(), CohortSize(10_000)))
+    visits = Visits(Sync(SyncSettings(), CohortSize(10_000)), num_clients=len(ids))
     quota = np.ones(10_000, dtype=np.int64)
     visits.plan(quota * 10, quota)
     visits.open(SentOut(ids, lanes, NO_ENDS), 0.0)
+    visits.begin_round(0.0)
     tracemalloc.start()
-    assert visits.end(VisitEnds(ids + 1.0, ids, ids, ids < 0)) == (10_000, 10_000.0)
+    count, due = visits.end(VisitEnds(ids + 1.0, ids, ids, ids < 0))
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak_bytes < 10e6
-    assert (visits.close(10_000.0).outcome[10_000:] == 2).all()
+    assert due is not None
+    assert (count, due.at_s) == (10_000, 10_000.0)
+    assert (visits.take(due.absorbing).outcome[10_000:] == 2).all()

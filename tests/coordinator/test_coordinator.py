@@ -316,7 +316,72 @@ def test_the_run_ends_with_its_last_round_and_schedules_nothing_after_it():
 def test_a_pacing_that_opens_no_visit_is_refused_by_name():
     class Idle(Sync):
         def opens(self, quota: Ints, sizes: Ints, out: Ints, back: Ints) -> Ints:
-            return ints(0)
+            return np.zeros_like(out)
 
     with pytest.raises(RunError, match="round 0: the pacing Idle opens no visit"):
         Population(FakeExecutor([1.0]), pacing=lambda cohort: Idle(SyncSettings(), cohort)).play()
+
+
+# -- pacings whose rounds are not one dispatch and one server step ---------------------------------------
+
+
+class Replacing(Sync):
+    """Sends out another visit for each that dropped out."""
+
+    def opens(self, quota: Ints, sizes: Ints, out: Ints, back: Ints) -> Ints:
+        return np.maximum(quota - out - back, 0)
+
+
+class TwoSteps(Sync):
+    """Closes a round when four visits were absorbed."""
+
+    def closes(self, absorbed: int, elapsed_s: float) -> bool:
+        return absorbed >= 4
+
+
+def two_clients(kind: type[Sync], *, whole_rounds: bool) -> Population:
+    """Client 1 drops out at 5 s, and is back at 6 s."""
+
+    class Declared(kind):
+        pass
+
+    Declared.whole_rounds, Declared.__name__ = whole_rounds, kind.__name__
+    return Population(
+        FakeExecutor([1.0, 1.0]),
+        availability=FakeAvailability({1: [(-INF, 5.0), (6.0, INF)]}),
+        pacing=lambda cohort: Declared(SyncSettings(), cohort),
+    )
+
+
+def test_a_pacing_that_would_replace_a_drop_out_is_refused_by_name_unless_it_says_so():
+    with pytest.raises(
+        RunError, match=r"^the pacing Replacing opens 1 more visits in the same round; .*decl"
+    ):
+        two_clients(Replacing, whole_rounds=True).play()
+    record = two_clients(Replacing, whole_rounds=False).play().records[0]
+    assert (record.participants, record.completed, record.dropped) == ([0, 1, 1], [0, 1], [1])
+    # Client 0 is back at 9 s, client 1 was sent out again as soon as it came.
+    assert (record.dispatched_s, record.closed_s, record.steps) == (0.0, 6.0 + VISIT_S, 1)
+
+
+def test_a_pacing_that_leaves_a_round_open_after_its_step_is_refused_by_name_unless_it_says_so():
+    with pytest.raises(RunError, match=r"^the pacing TwoSteps leaves the round open after its server step; "):
+        two_clients(TwoSteps, whole_rounds=True).play()
+    record = two_clients(TwoSteps, whole_rounds=False).play().records[0]
+    # Steps at 9 s, of client 0, and at 18 and 27 s, of both.
+    assert record.participants == [0, 1, 0, 1, 0, 1]
+    assert (record.completed, record.dropped) == ([0, 0, 1, 0, 1], [1])
+    assert (record.closed_s, record.steps, record.staleness) == (3 * VISIT_S, 3, 0.0)
+
+
+def test_a_drop_out_at_the_instant_at_which_the_round_closes_is_not_replaced():
+    # Slots are filled once all visits that end at an instant have ended, and then the round is over.
+    population = two_clients(Replacing, whole_rounds=True)
+    population.availability = FakeAvailability({1: [(-INF, 4.5)]})
+    for compute_s, is_last in ((2.5, True), (2.75, False)):
+        population.fleet = a_fleet(2, [compute_s, 1.0], [4.0, 1.0], [4.0, 1.0])  # and 1 s down, 1 s up
+        if is_last:
+            assert population.play().records[0].closed_s == 4.5
+        else:
+            with pytest.raises(RunError, match="opens 1 more visits"):
+                population.play()

@@ -25,7 +25,6 @@ from tests.fakes import (
     Population,
     a_fleet,
     fresh,
-    ints,
     one_hot,
 )
 
@@ -39,7 +38,7 @@ def population(num_clients: int = 4, **settings) -> Population:
 
 def crash_s(number: int, clients: int, crash: float, start_s: float = 0.0) -> list[float]:
     faults = Faults(FaultSettings(crash=crash), clients, RandomStreams(0))
-    visits = faults.visits(number, np.arange(clients), Work.of(clients), ints(), ints())
+    visits = faults.visits(number, np.arange(clients), Work.of(clients))
     return visits.crash_s(start_s, np.full(clients, 9.0)).tolist()
 
 

@@ -75,7 +75,8 @@ def test_taking_tasks_takes_every_column_of_them() -> None:
     assert taken.visit.tolist() == [12, 10]
     assert [taken.samples.rows(index).tolist() for index in range(2)] == [[5, 9, 10], [0, 1]]
     assert taken.settings["learning_rate"].tolist() == [0.3, 0.1]
-    assert taken.round == 6
+    assert taken.dispatch.tolist() == [7, 6]
+    assert taken.step.tolist() == [2, 1]
     assert taken.measure == {"loss_before"}
 
 

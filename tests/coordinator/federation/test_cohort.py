@@ -6,21 +6,22 @@ import numpy as np
 
 from coordinator.federation.cohort import Cohort
 from emulator.latency import Phases
-from emulator.messages import EndedVisits, Outcome, SampleRanges, TrainTasks, Work
+from emulator.messages import COMPLETED, DROPPED, EndedVisits, Outcome, SampleRanges, TrainTasks, Work
 from emulator.storage.state_tree import as_tree, from_bytes, from_tree, to_bytes
 from tests.fakes import INF, ints
 
 
 def a_cohort() -> Cohort:
-    """Visits 10, 11, 12 of clients 3, 5, 8, sent out at 100 s; client 5 trains two models.
+    """Visits 10, 11, 12 of clients 3, 5, 8, of dispatch 6, at 100 s; client 5 trains two models.
 
     Each takes 2 s down, 4 s of compute and 4 s up, for 8 bytes each way.
     """
     seconds = np.ones(3)
     return Cohort(
-        first_visit=10,
+        visit=ints(10, 11, 12),
         clients=ints(3, 5, 8),
-        start_s=100.0,
+        dispatch=ints(6, 6, 6),
+        start_s=100.0 * seconds,
         requests_s=np.zeros(3),
         crash_s=np.array([INF, 101.0, INF]),
         payload=Work.of(3, download_bytes=4, upload_bytes=4),
@@ -37,6 +38,10 @@ def a_cohort() -> Cohort:
         ),
         models=np.arange(7, dtype=np.float32)[:, None],
         start=ints(6, 1, 2, 0),
+        version=ints(3, 3, 3, 3),
+        label=ints(0, 7, 8, 7),
+        row=ints(0, 1, 2, 1),
+        bound=np.ones(4, dtype=bool),
     )
 
 
@@ -69,7 +74,7 @@ def test_the_bytes_of_a_visit_follow_the_time_it_had():
 
 def test_on_links_without_loss_the_payload_is_what_moves():
     cohort = a_cohort()
-    *_, payload = replace(cohort, payload=cohort.work).moved_bytes(THREE_ENDS)
+    *_, payload = replace(cohort, payload=None).moved_bytes(THREE_ENDS)
     assert payload.tolist() == [2 * (4 + 4), 2 * (2 + 0), 2 * (4 + 3)]
 
 
@@ -81,15 +86,50 @@ def test_a_client_that_dropped_out_at_the_instant_of_its_crash_has_crashed():
 
 def test_the_tasks_of_completed_visits_are_trained_and_no_others():
     cohort = a_cohort()
-    tasks, start = cohort.completed_tasks(
+    rows, visits = cohort.absorbable(
         ended((101.0, Outcome.DROPPED), (110.0, Outcome.COMPLETED), (110.0, Outcome.ABANDONED))
     )
+    tasks = cohort.tasks.take(rows)
+    assert visits.tolist() == [1, 1]
     assert tasks.client.tolist() == [5, 5]
     assert tasks.model.tolist() == [1, 2]
     assert tasks.settings["learning_rate"].tolist() == [2.0, 3.0]
     assert tasks.samples.rows(1).tolist() == [10, 11, 12, 13, 14]
     assert tasks.dispatch.tolist() == [6] * len(tasks)
-    assert cohort.models[start].tolist() == [[1], [2]]
+    assert cohort.models[cohort.start[rows]].tolist() == [[1], [2]]
+
+
+def test_a_task_whose_model_has_no_successor_is_not_absorbed_though_its_visit_is() -> None:
+    cohort = replace(a_cohort(), row=ints(0, 4, -1, -1))
+    all_ = ended(*[(110.0, Outcome.COMPLETED)] * 3)
+    assert cohort.tasks.model[cohort.absorbable(all_)[0]].tolist() == [0, 1]
+
+
+def test_tasks_find_their_visits_also_where_these_are_not_in_order_of_their_ids() -> None:
+    # By client: the visits of clients 3 and 8 began later than that of client 5.
+    cohort = a_cohort()
+    visit = ints(20, 11, 21)
+    mixed = replace(
+        cohort, visit=visit, tasks=replace(cohort.tasks, visit=ints(20, 11, 11, 21)), row=ints(0, 1, 2, 1)
+    )
+    assert cohort.visit_of_task.tolist() == mixed.visit_of_task.tolist() == [0, 1, 1, 2]
+    lost = replace(THREE_ENDS, visit=visit, outcome=ints(DROPPED, COMPLETED, COMPLETED))
+    assert [rows.tolist() for rows in mixed.absorbable(lost)] == [[1, 2, 3], [1, 1, 2]]
+
+
+def test_the_log_says_dispatch_and_staleness_only_where_they_do_not_follow_from_the_round() -> None:
+    cohort, late = a_cohort(), replace(THREE_ENDS, staleness=ints(0, 4, 2))
+    columns = cohort.moved_bytes(late)
+    whole, several = (cohort.logged(9, late, *columns, whole_rounds=whole) for whole in (True, False))
+    assert (whole.dispatch, whole.staleness) == (None, None)
+    assert several.dispatch is not None
+    assert several.staleness is not None
+    assert (several.dispatch.tolist(), several.staleness.tolist()) == ([6, 6, 6], [0, 4, 2])
+    for rows in (whole, several):
+        assert rows.round == 9
+        assert rows.num_models.tolist() == [1, 2, 1]
+        assert rows.models.tolist() == [0, 7, 8, 7]
+        assert rows.crashed.tolist() == [False, True, False]
 
 
 def test_a_cohort_is_stored_and_put_back():

@@ -30,25 +30,29 @@ def updates(*rows, samples=None, state=None):
     )
 
 
+def usable(watched, sent, round_=0):
+    """Which of the updates are usable, and the clients of the others."""
+    used, rejected = watched.usable(round_, sent)
+    return used.tolist(), rejected
+
+
 def test_finite_updates_are_all_used():
-    sent = updates((1.0, 0.5), (2.0, 0.5))
-    assert divergence().usable(0, sent) == (sent, [])
+    assert usable(divergence(), updates((1.0, 0.5), (2.0, 0.5))) == ([True, True], [])
 
 
 def test_a_client_with_one_bad_task_keeps_its_good_one():
-    used, rejected = divergence().usable(0, updates((math.nan, 0.5), (2.0, 0.5), (3.0, math.inf)))
-    assert rejected == [4, 7]
-    assert used.delta.tolist() == [[2.0]]
+    sent = updates((math.nan, 0.5), (2.0, 0.5), (3.0, math.inf))
+    assert usable(divergence(), sent) == ([False, True, False], [4, 7])
 
 
 def test_solver_state_must_be_finite_too():
-    used, rejected = divergence().usable(0, updates((1.0, 0.5), (2.0, 0.5), state=[0.0, math.inf]))
-    assert (len(used), rejected) == (1, [4])
+    sent = updates((1.0, 0.5), (2.0, 0.5), state=[0.0, math.inf])
+    assert usable(divergence(), sent) == ([True, False], [4])
 
 
 def test_an_update_without_samples_needs_no_finite_loss():
     sent = updates((0.0, math.nan), (2.0, 0.5), samples=[0, 3])
-    assert divergence().usable(0, sent) == (sent, [])
+    assert usable(divergence(), sent) == ([True, True], [])
 
 
 def test_they_stop_the_run_if_so_configured():
@@ -60,15 +64,49 @@ def test_they_stop_the_run_if_so_configured():
     )
 
 
+BAD, GOOD = updates((math.nan, 0.5)), updates((1.0, 0.5))
+
+
+def play(watched, *rounds):
+    """Rounds, each with the updates of its server steps."""
+    for number, steps in enumerate(rounds):
+        for sent in steps:
+            watched.usable(number, sent)
+        watched.round_closes(number)
+
+
 def test_too_many_fruitless_rounds_in_a_row_end_the_run_also_after_it_was_stored():
     watched = divergence()
-    bad, good = updates((math.nan, 0.5)), updates((1.0, 0.5))
-    for sent in [bad] * (FRUITLESS_ROUNDS - 1) + [good] + [bad] * (FRUITLESS_ROUNDS - 1):
-        watched.usable(0, sent)
+    play(watched, *[[BAD]] * (FRUITLESS_ROUNDS - 1), [GOOD], *[[BAD]] * (FRUITLESS_ROUNDS - 1))
     later = divergence()
     later.restore(watched.state())
-    with pytest.raises(RunError, match="in 10 rounds in a row no update was finite"):
-        later.usable(0, bad)
+    later.usable(7, BAD)
+    with pytest.raises(RunError, match=r"^round 7: .*in 10 rounds in a row no update was finite"):
+        later.round_closes(7)
+
+
+def test_a_round_of_several_steps_is_fruitless_only_if_all_of_them_are():
+    play(divergence(), *[[BAD, GOOD, BAD]] * (2 * FRUITLESS_ROUNDS))
+    with pytest.raises(RunError, match="training diverged"):
+        play(divergence(), *[[BAD] * 3] * FRUITLESS_ROUNDS)
+    # Rounds count, not steps.
+    play(divergence(), *[[BAD] * 100] * (FRUITLESS_ROUNDS - 1))
+
+
+def test_rounds_without_training_neither_count_nor_interrupt():
+    watched = divergence()
+    play(watched, *[[BAD], []] * (FRUITLESS_ROUNDS - 1))
+    with pytest.raises(RunError, match="training diverged"):
+        play(watched, [BAD])
+
+
+def test_what_a_round_has_come_to_is_stored_between_its_steps():
+    watched, later = divergence(), divergence()
+    play(watched, *[[BAD]] * (FRUITLESS_ROUNDS - 1))
+    watched.usable(9, GOOD)
+    later.restore(watched.state())
+    later.usable(9, BAD)
+    later.round_closes(9)
 
 
 @pytest.mark.parametrize("value", [math.nan, np.array([[0.0, math.inf]], dtype=np.float32)])

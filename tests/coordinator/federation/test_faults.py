@@ -1,5 +1,3 @@
-from collections.abc import Mapping
-
 import numpy as np
 import pytest
 
@@ -80,13 +78,8 @@ def test_a_table_alone_needs_no_list():
 
 
 def crash_s(population: Faults, number: int, clients: Ints, start_s: float, busy_s: Floats) -> Floats:
-    """The instant at which each of `clients` crashes in its visit of round `number`, or inf."""
-    return population.visits(number, clients, Work.of(len(clients)), ints(), ints()).crash_s(start_s, busy_s)
-
-
-def tampering(population: Faults, number: int, client: Ints, model: Ints) -> Mapping[str, Floats]:
-    """The tampering with the updates of these tasks in round `number`."""
-    return population.visits(number, ints(), Work.of(0), client, model).tampering
+    """The instant at which each of `clients` crashes in its visit of dispatch `number`, or inf."""
+    return population.visits(number, clients, Work.of(len(clients))).crash_s(start_s, busy_s)
 
 
 # -- crashes --------------------------------------------------------------------------------------------
@@ -107,7 +100,7 @@ def test_visits_crash_with_the_configured_probability_evenly_over_their_time():
     assert instants[crashed].std() == pytest.approx(10 / np.sqrt(12), abs=0.1)
 
 
-def test_crashes_depend_on_the_round_but_not_on_the_other_participants():
+def test_crashes_depend_on_the_dispatch_but_not_on_the_other_participants():
     population, busy_s = faults(crash=0.5), np.ones(50)
     whole = crash_s(population, 1, np.arange(50), 0.0, busy_s)
     assert crash_s(population, 1, np.arange(7, 12), 0.0, busy_s[:5]).tolist() == whole[7:12].tolist()
@@ -118,9 +111,9 @@ def test_crashes_depend_on_the_round_but_not_on_the_other_participants():
 
 
 def test_tasks_of_honest_clients_on_good_links_have_no_tampering():
-    assert tampering(faults(), 0, ints(0, 1), ints(0, 0)) == {}
+    assert faults().tampering(0, ints(0, 1), ints(0, 0)) == {}
     flipping = faults(byzantine=byzantine(0.5, kind="label_flip"))
-    assert tampering(flipping, 0, np.arange(100), np.zeros(100, dtype=np.int64)) == {}
+    assert flipping.tampering(0, np.arange(100), np.zeros(100, dtype=np.int64)) == {}
 
 
 def test_sign_flippers_scale_and_noisy_ones_add():
@@ -130,7 +123,7 @@ def test_sign_flippers_scale_and_noisy_ones_add():
         {"kind": "sign_flip", "share": 0.1},
     ]
     population = faults(10, byzantine=tables)
-    columns = tampering(population, 0, np.arange(10), np.zeros(10, dtype=np.int64))
+    columns = population.tampering(0, np.arange(10), np.zeros(10, dtype=np.int64))
     assert sorted(columns) == ["noise", "scale"]
     strong, noisy, weak = (group.clients for group in population.byzantine)
     scale, noise = np.ones(10), np.zeros(10)
@@ -142,21 +135,31 @@ def test_sign_flippers_scale_and_noisy_ones_add():
 def test_a_wave_without_byzantine_clients_has_no_tampering():
     population = faults(10, byzantine=byzantine(0.2))
     honest = np.setdiff1d(np.arange(10), population.byzantine[0].clients)
-    assert tampering(population, 0, honest, np.zeros(8, dtype=np.int64)) == {}
+    assert population.tampering(0, honest, np.zeros(8, dtype=np.int64)) == {}
 
 
 @pytest.mark.parametrize("corruption", ["nan", "bits"])
 def test_updates_are_corrupted_by_chance_task_by_task(corruption):
     population = faults(corrupt=0.25, corruption=corruption)
     client, model = np.repeat(np.arange(10_000), 2), np.tile(ints(0, 3), 10_000)
-    columns = tampering(population, 4, client, model)
+    columns = population.tampering(4, client, model)
     assert list(columns) == [corruption]
     hit = columns[corruption] == 1
     assert hit.mean() == pytest.approx(0.25, abs=0.01)
     both = hit.reshape(-1, 2).all(axis=1)
     assert both.mean() == pytest.approx(0.25**2, abs=0.01)  # the tasks of a client are independent
-    again = tampering(population, 4, client[50:60], model[50:60]).get(corruption, np.zeros(10))
+    again = population.tampering(4, client[50:60], model[50:60]).get(corruption, np.zeros(10))
     assert again.tolist() == columns[corruption][50:60].tolist()
+
+
+def test_tasks_of_several_dispatches_are_tampered_with_as_those_of_each_alone():
+    population = faults(corrupt=0.5)
+    client, model = np.arange(50), np.zeros(50, dtype=np.int64)
+    dispatch = np.where(client < 20, 3, 8)
+    alone = {number: population.tampering(number, client, model)["nan"] for number in (3, 8)}
+    assert alone[3].tolist() != alone[8].tolist()
+    together = population.tampering(dispatch, client, model)["nan"]
+    assert together.tolist() == [*alone[3][:20].tolist(), *alone[8][20:].tolist()]
 
 
 # -- reports --------------------------------------------------------------------------------------------

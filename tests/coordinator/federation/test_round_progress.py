@@ -1,9 +1,11 @@
+import numpy as np
 import pytest
 
 from coordinator.assignment import Fit
 from coordinator.federation.round_progress import RoundProgress
-from emulator.messages import NamedNumbers, Trigger
+from emulator.messages import ABANDONED, COMPLETED, DROPPED, EndedVisits, NamedNumbers, Trigger
 from emulator.storage.state_tree import as_tree, from_bytes, from_tree, to_bytes
+from tests.fakes import ints
 
 SILENT, LATER, FIRED, AGAIN = (
     Trigger(shift, 2.0, 0.25, 3, fired)
@@ -32,4 +34,30 @@ def test_of_several_triggers_in_a_round_that_waited_the_last_that_fired_is_logge
 @pytest.mark.parametrize("trigger", [FIRED, NamedNumbers({"spread": 0.5, "far": [1.0, 2.5]}, 2, True)])
 def test_what_a_round_has_come_to_is_stored_and_put_back(trigger):
     progress = RoundProgress(reclustered=True, fitted=Fit(20, 10, {2: 0.5, 3: None}), trigger=trigger)
-    assert from_tree(RoundProgress, from_bytes(to_bytes(as_tree(progress)))) == progress
+    progress.losses, progress.staleness, progress.largest_staleness = np.array([0.5, 0.25]), 7, 4
+    content = to_bytes(as_tree(progress))
+    assert to_bytes(as_tree(from_tree(RoundProgress, from_bytes(content)))) == content
+
+
+def landed(*rows):
+    """Rows (client, staleness, outcome) of ended visits, in one lane."""
+    client, staleness, outcome = (ints(*column) for column in zip(*rows, strict=True))
+    zeros = np.zeros(len(rows))
+    return EndedVisits(client + 100, client, client * 0, zeros, zeros, outcome, staleness)
+
+
+def test_participants_are_those_of_all_steps_and_staleness_is_that_of_the_absorbed():
+    progress = RoundProgress()
+    progress.landed(landed((3, 0, COMPLETED), (7, 9, ABANDONED)), crashed=ints())
+    assert (progress.staleness, progress.largest_staleness) == (0, 0)
+    progress.landed(landed((1, 2, COMPLETED), (3, 5, DROPPED), (4, 1, COMPLETED)), crashed=ints(3))
+    assert progress.participants == [3, 7, 1, 3, 4]
+    assert progress.completed == [3, 1, 4]
+    assert progress.dropped == progress.crashed == [3]
+    assert (progress.staleness, progress.largest_staleness) == (0 + 2 + 1, 2)
+
+
+def test_of_a_round_that_absorbed_nothing_no_staleness_is_known():
+    progress = RoundProgress()
+    progress.landed(landed((7, 9, ABANDONED)), crashed=ints())
+    assert progress.largest_staleness is None

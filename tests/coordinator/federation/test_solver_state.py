@@ -52,5 +52,24 @@ def test_state_is_read_as_a_copy() -> None:
     assert store.read(ints(3), ints(7))["adam.moment1"].tolist() == [[1, 2]]
 
 
+def test_of_several_updates_those_alone_that_are_bound_are_stored() -> None:
+    store = SolverState(SPECS, num_parameters=2)
+    both = ArrayUpdates(
+        ints(3, 4),
+        ints(7, 7),
+        ints(1, 1),
+        ints(1, 1),
+        np.zeros((2, 2), dtype=np.float32),
+        state={
+            "adam.moment1": np.array([[1, 2], [3, 4]], dtype=np.float32),
+            "adam.steps": np.array([[50], [60]], dtype=np.float32),
+        },
+    )
+    store.commit(both, np.array([False, True]))
+    assert store.read(ints(3, 4), ints(7, 7))["adam.steps"].tolist() == [[0], [60]]
+    store.commit(both)
+    assert store.read(ints(3, 4), ints(7, 7))["adam.steps"].tolist() == [[50], [60]]
+
+
 def test_a_solver_that_remembers_nothing_costs_nothing() -> None:
     assert SolverState({}, num_parameters=2).read(ints(0), ints(0)) == {}

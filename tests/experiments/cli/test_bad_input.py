@@ -52,7 +52,11 @@ def assert_names(message: str, *parts: str) -> None:
         ),
         (
             "parts.aggregator=mean",
-            ("small.toml", "parts.aggregator = 'mean'", "choices: fedadagrad, fedadam, fedavg, fedyogi"),
+            (
+                "small.toml",
+                "parts.aggregator = 'mean'",
+                "choices: fedadagrad, fedadam, fedavg, fedbuff, fedyogi",
+            ),
         ),
         ("devices.profile=smartphone", ("devices.profile", "'smartphone'", "datacenter, iot, smartphones")),
         ("trace.source=mnist2", ("small.toml", "trace", "'mnist2'", "choices: concepts, digits, file, idx")),

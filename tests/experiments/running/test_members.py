@@ -249,7 +249,9 @@ def test_more_than_ten_thousand_cells_are_refused_before_any_is_made(tmp_path: P
     assert refused(write_small(tmp_path), *sweep).startswith(
         "1,000,000,000 cells (1000 x 1000 x 1000), and a"
     )
-    assert refused(write_small(tmp_path), sweep[2], many=True).endswith("rounds")  # a key that does not exist
+    assert refused(write_small(tmp_path), sweep[2], many=True).endswith(
+        "seconds_per_round"
+    )  # a key that does not exist
 
 
 def test_the_configurations_of_a_folder_may_be_swept(tmp_path: Path) -> None:

@@ -1,0 +1,257 @@
+"""The flight: the visits that are out, or back and not absorbed, with the tasks that were frozen at dispatch.
+
+Knows tasks, models and costs by visit id; when a visit ends, and how, is known to `coordinator.visits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+
+import numpy as np
+
+from coordinator.federation.cohort import Cohort
+from emulator.arrays import NO_IDS, Floats32, Ints
+from emulator.latency import Phases
+from emulator.messages import SampleRanges, TaskMetric, TrainTasks, Work
+from emulator.storage.state_tree import Tree, as_tree, from_tree
+from emulator.table import Column, Table
+
+WORK = tuple(field.name for field in fields(Work))
+PHASES = tuple(field.name for field in fields(Phases))
+VISIT = ("visit", "clients", "dispatch", "start_s", "requests_s", "crash_s")
+"""Columns of a cohort's visits, besides those of `payload`, `work` and `phases`."""
+
+TASK = ("client", "model", "visit", "dispatch", "step")
+"""Columns of `TrainTasks`, besides its mappings and samples."""
+
+FROZEN = ("version", "label", "row", "bound")
+"""Columns of a cohort's tasks that are not the executor's."""
+
+
+class Flight:
+    """The visits in flight, in three tables: a row for each visit, each task, and each range of samples.
+
+    Models are kept once for each (id, version) that a task starts from.
+    """
+
+    def __init__(self) -> None:
+        # NOTE: for performance reasons: a cohort is kept as it is, by its first visit, until some of its
+        # visits are taken with or without others. In synchronous rounds, or with a buffer of 1, nothing is
+        # copied.
+        self._loose: dict[int, Cohort] = {}
+        self._num_loose = 0  # visits in `_loose`
+        self._visits = Table("visit")
+        self._tasks = Table("visit")
+        self._ranges = Table("task")
+        self._next_task = 0
+        # While each visit has one task, and each task one range, a row has the same number in all tables.
+        self._one_each = True
+        self._models: dict[tuple[int, int], Floats32] = {}  # (id, version) -> (P,)
+        self._starting: dict[tuple[int, int], int] = {}  # (id, version) -> tasks that start from it
+        self._loses_packets = False
+        self._bootstrap = False
+        self._measure: frozenset[TaskMetric] = frozenset()
+
+    def __len__(self) -> int:
+        """The number of visits in flight."""
+        return self._visits.count + self._num_loose
+
+    def state(self) -> dict[str, Tree]:
+        """The visits in flight, for a checkpoint; nothing is moved, as it may be stored by one rank alone."""
+        return {
+            "loose": [as_tree(cohort) for cohort in self._loose.values()],
+            "visits": self._visits.state(),
+            "tasks": self._tasks.state(),
+            "ranges": self._ranges.state(),
+            "next_task": self._next_task,
+            "one_each": self._one_each,
+            "models": [(*pair, self._starting[pair], model) for pair, model in self._models.items()],
+            "loses_packets": self._loses_packets,
+            "bootstrap": self._bootstrap,
+            "measure": tuple(sorted(self._measure)),
+        }
+
+    def restore(self, state: Mapping[str, Tree]) -> None:
+        """Resume from `state`, in a flight without visits."""
+        for cohort in (from_tree(Cohort, tree) for tree in state["loose"]):
+            self._loose[int(cohort.visit[0])] = cohort
+            self._num_loose += len(cohort)
+        for table in ("visits", "tasks", "ranges"):
+            getattr(self, f"_{table}").restore(state[table])
+        self._next_task, self._one_each = state["next_task"], state["one_each"]
+        for id_, version, count, model in state["models"]:
+            self._models[id_, version], self._starting[id_, version] = model, count
+        self._loses_packets, self._bootstrap = state["loses_packets"], state["bootstrap"]
+        self._measure = frozenset(state["measure"])
+
+    def add(self, cohort: Cohort) -> None:
+        """Add the visits of a dispatch, whose ids are above all earlier ones."""
+        shares = self._num_loose > 0 and len(cohort.models) > 1
+        self._loose[int(cohort.visit[0])] = cohort
+        self._num_loose += len(cohort.visit)
+        if shares:  # or each cohort would keep all models of its instant
+            self._to_tables()
+
+    def take(self, visit: Ints) -> Cohort:
+        """Remove visits, by their ids (n,), which are ordered by client, and return them in that order."""
+        cohort = self._whole(visit)
+        if cohort is not None:
+            del self._loose[int(cohort.visit[0])]
+            self._num_loose -= len(visit)
+            return cohort
+        if self._loose and visit.max(initial=-1) >= next(iter(self._loose)):  # all others are in the tables
+            self._to_tables()
+        rows = task_rows = range_rows = self._visits.find(visit)
+        of_visit = self._visits.take(rows)
+        if not self._one_each:
+            task_rows, _ = self._tasks.find_all(visit)
+        of_task, offsets = self._tasks.take(task_rows), np.arange(len(task_rows) + 1)
+        if not self._one_each:
+            range_rows, num_ranges = self._ranges.find_all(of_task["task"])
+            offsets[1:] = num_ranges.cumsum()
+        of_range = self._ranges.take(range_rows)
+        samples = SampleRanges(
+            offsets, of_range["first"], of_range["last"], of_range["weight"], self._bootstrap
+        )
+        models, start = self._starts(of_task["model"], of_task["version"])
+        for table, removed in (
+            (self._visits, rows),
+            (self._tasks, task_rows),
+            (self._ranges, range_rows),
+        ):
+            table.remove(removed)
+        loses = self._loses_packets
+        return Cohort(
+            **{name: of_visit[name] for name in VISIT},
+            payload=Work(*(of_visit[f"payload.{name}"] for name in WORK)) if loses else None,
+            work=Work(*(of_visit[f"work.{name}"] for name in WORK)),
+            phases=Phases(*(of_visit[name] for name in PHASES)),
+            tasks=TrainTasks(
+                client=of_task["client"],
+                model=of_task["model"],
+                visit=of_visit["visit"] if self._one_each else of_task["visit"],
+                samples=samples,
+                settings=_in_group("settings", of_task),
+                dispatch=of_task["dispatch"],
+                step=of_task["step"],
+                state=_in_group("state", of_task),
+                measure=self._measure,
+            ),
+            models=models,
+            start=start,
+            **{name: of_task[name] for name in FROZEN},
+        )
+
+    def _whole(self, visit: Ints) -> Cohort | None:
+        """The cohort that consists of these visits (n,), if it is kept as it is, and easily told to be."""
+        cohort: Cohort | None = None
+        if len(self._loose) == 1 and self._visits.count == 0:
+            (cohort,) = self._loose.values()
+        elif visit.size == 1:
+            cohort = self._loose.get(int(visit[0]))
+        return cohort if cohort is not None and len(cohort.visit) == len(visit) else None
+
+    def data_changed(self, clients: Ints) -> None:
+        """Take note that the data of `clients` (n,), ascending, changed: what their tasks are bound to."""
+        if len(self) == 0 or len(clients) == 0:
+            return
+        self._to_tables()
+        columns = self._tasks.columns
+        columns["bound"][np.isin(columns["client"], clients)] = False
+
+    def follow(self, successor: Ints) -> tuple[Ints, Ints, Ints]:
+        """Let all tasks follow their models: `successor` (M_old,) is the new row of each, -1 = none.
+
+        Returns the visits in flight, ids (n,) ascending, their clients (n,), and (n,) the row of the first
+        model of each that continues; -1: none does.
+        """
+        self._to_tables()
+        columns, rows = self._tasks.columns, self._tasks.rows
+        columns["row"][:] = np.append(successor, -1)[columns["row"]]
+        visit, row = columns["visit"][rows], columns["row"][rows]
+        # Sorted by visit, then by whether the task continues: the first of each visit does, if any does.
+        order = np.lexsort((np.arange(len(rows)), row < 0, visit))
+        visits, first = np.unique(visit[order], return_index=True)
+        return visits, columns["client"][rows][order][first], row[order][first]
+
+    def _to_tables(self) -> None:
+        """Append the cohorts that are kept as they are to the tables."""
+        cohorts = list(self._loose.values())
+        if not cohorts:
+            return
+        self._loose, self._num_loose = {}, 0
+        tasks, samples = [of.tasks for of in cohorts], [of.tasks.samples for of in cohorts]
+        self._measure, self._bootstrap = tasks[0].measure, samples[0].bootstrap
+        self._loses_packets = cohorts[0].payload is not None  # all cohorts of a run, or none
+        visits = {name: _joined([getattr(of, name) for of in cohorts]) for name in VISIT}
+        lost = [("payload", WORK)] if self._loses_packets else []
+        for kind, names in (("work", WORK), ("phases", PHASES), *lost):
+            parts = [getattr(of, kind) for of in cohorts]
+            begin = "" if kind == "phases" else f"{kind}."
+            visits |= {f"{begin}{name}": _joined([getattr(of, name) for of in parts]) for name in names}
+        self._visits.append(visits)
+        columns = {name: _joined([getattr(of, name) for of in tasks]) for name in TASK}
+        columns |= {name: _joined([getattr(of, name) for of in cohorts]) for name in FROZEN}
+        for kind in ("settings", "state"):
+            of_kind = [getattr(of, kind) for of in tasks]
+            columns |= {f"{kind}.{name}": _joined([of[name] for of in of_kind]) for name in of_kind[0]}
+        numbers = self._next_task + np.arange(len(columns["visit"]))
+        self._next_task += len(numbers)
+        self._tasks.append({"task": numbers, **columns})
+        ranges = {
+            name: _joined([getattr(of, name) for of in samples]) for name in ("first", "last", "weight")
+        }
+        counts = _joined([of.offsets[1:] - of.offsets[:-1] for of in samples])
+        self._ranges.append({"task": np.repeat(numbers, counts), **ranges})
+        self._one_each &= np.array_equal(visits["visit"], columns["visit"]) and bool((counts == 1).all())
+        for cohort in cohorts:
+            self._keep_models(cohort)
+
+    def _keep_models(self, cohort: Cohort) -> None:
+        model, version = cohort.tasks.model, cohort.version
+        first, inverse = _distinct(model, version)
+        counts = np.bincount(inverse).tolist()
+        for task, count in zip(first.tolist(), counts, strict=True):
+            pair = (int(model[task]), int(version[task]))
+            if pair not in self._models:
+                # A copy: a view would keep all models of that instant.
+                self._models[pair] = cohort.models[cohort.start[task]].copy()
+            self._starting[pair] = self._starting.get(pair, 0) + count
+
+    def _starts(self, model: Ints, version: Ints) -> tuple[Floats32, Ints]:
+        """The models (K, P) that tasks start from, and (n,) the row of each task's; they are taken now."""
+        if len(model) == 0:
+            return np.zeros((0, 0), dtype=np.float32), NO_IDS
+        first, inverse = _distinct(model, version)
+        pairs = list(zip(model[first].tolist(), version[first].tolist(), strict=True))
+        models = [self._models[pair] for pair in pairs]
+        for pair, count in zip(pairs, np.bincount(inverse).tolist(), strict=True):
+            self._starting[pair] -= count
+            if self._starting[pair] == 0:
+                del self._starting[pair], self._models[pair]
+        return np.stack(models), inverse
+
+
+def _joined(parts: Sequence[Column]) -> Column:
+    """The rows of all parts, in order."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _in_group(group: str, columns: Mapping[str, Column]) -> dict[str, Column]:
+    """The columns whose name begins with `group` and a dot, by the rest of their names."""
+    begin = f"{group}."
+    return {name.removeprefix(begin): column for name, column in columns.items() if name.startswith(begin)}
+
+
+def _distinct(model: Ints, version: Ints) -> tuple[Ints, Ints]:
+    """The first task (k,) of each distinct pair of model and version, and (n,) the pair of each task.
+
+    >>> _distinct(np.array([4, 7, 4, 4]), np.array([1, 1, 0, 1]))
+    (array([2, 0, 1]), array([1, 2, 0, 1]))
+    """
+    if (model == model[0]).all() and (version == version[0]).all():  # as with one model
+        return np.zeros(1, dtype=np.int64), np.zeros(len(model), dtype=np.int64)
+    pair = model * (int(version.max()) + 1) + version
+    _, first, inverse = np.unique(pair, return_index=True, return_inverse=True)
+    return first, inverse
