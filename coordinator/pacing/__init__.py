@@ -6,7 +6,11 @@ from emulator.plugins import Registry
 PACINGS: Registry[type[Pacing]] = Registry(
     "pacing",
     "driftscale.pacing",
-    {"fixed": "coordinator.pacing.fixed:Fixed", "sync": "coordinator.pacing.sync:Sync"},
+    {
+        "buffered": "coordinator.pacing.buffered:Buffered",
+        "fixed": "coordinator.pacing.fixed:Fixed",
+        "sync": "coordinator.pacing.sync:Sync",
+    },
     base="coordinator.pacing.base:Pacing",
 )
 
