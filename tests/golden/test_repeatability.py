@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from coordinator.clusterers.fielding import Fielding, FieldingSettings
+from coordinator.pacing.buffered import Buffered, BufferedSettings
 from coordinator.pacing.sync import SyncSettings
 from emulator.emulation import Emulation
 from emulator.events import Event
@@ -97,6 +98,21 @@ def test_this_run_has_everything_in_it(tmp_path):
 def test_events_of_one_instant_may_be_inserted_in_any_order(tmp_path, close, permutation):
     plain = logged(tmp_path / "plain.jsonl", a_population(close))
     assert logged(tmp_path / "other.jsonl", a_population(close), permutation) == plain
+
+
+@pytest.mark.parametrize("buffer", [1, 5])
+@pytest.mark.parametrize("permutation", range(2))
+def test_the_same_holds_of_visits_that_go_on_as_rounds_close(tmp_path, buffer, permutation):
+    def buffered():
+        population = a_population()
+        population.pacing = lambda cohort: Buffered(BufferedSettings(buffer=buffer), cohort)
+        return population
+
+    plain = logged(tmp_path / "plain.jsonl", buffered())
+    assert logged(tmp_path / "other.jsonl", buffered(), permutation) == plain
+    _, records = read_log(tmp_path / "plain.jsonl")
+    assert any(record.in_flight and (record.moved or record.reclustered) for record in records)
+    assert any(record.largest_staleness > 1 for record in records)
 
 
 def test_another_seed_is_another_run(tmp_path):

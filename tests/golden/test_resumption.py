@@ -6,6 +6,8 @@ import pytest
 
 from coordinator.clusterers.feddrift_eager import FedDriftEager
 from coordinator.memories.claimed import Claimed, ClaimedSettings
+from coordinator.pacing.buffered import Buffered, BufferedSettings
+from coordinator.population import FaultSettings
 from coordinator.schedules.adaptive_lr import AdaptiveLearningRate
 from emulator.emulation import Emulation
 from emulator.errors import DataFileError
@@ -33,11 +35,28 @@ def remembering():
     return population
 
 
+def buffered(**settings):
+    """Visits go on as rounds close and clients are clustered anew; solvers remember, and clients crash."""
+    population = remembering()
+    population.pacing = lambda cohort: Buffered(BufferedSettings(**settings), cohort)
+    population.rounds, population.faults = 5, FaultSettings(crash=0.1)
+    return population
+
+
+def buffered_by_seconds():
+    """The same, until a certain instant."""
+    population = buffered(buffer=3, refill=2)
+    population.rounds, population.seconds_per_round, population.evaluate_every_s = 4, 30.0, 45.0
+    return population
+
+
 POPULATIONS = {
     "lanes close on their own": a_population,
     "lanes close together": lambda: a_population("pooled"),
     "clients get requests": eager,
     "solvers remember": remembering,
+    "visits go on": lambda: buffered(buffer=5),
+    "visits go on until a certain instant": buffered_by_seconds,
 }
 
 

@@ -85,6 +85,29 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         PHONES,
         {"clusterer": {"kind": "fielding", "max_clusters": 3}, "pacing": {"kind": "sync", "deadline_s": 1.5}},
     ),
+    "buffered": (
+        merged(PHONES, {"round": {"rounds": 12}}),
+        {
+            "clusterer": {"kind": "fielding", "max_clusters": 3, "trigger": {"threshold": 0.05}},
+            "aggregator": "fedbuff",
+            "pacing": {"kind": "buffered", "buffer": 3},
+            "solver": [{"kind": "sgd", "momentum": 0.9}],
+        },
+    ),
+    "buffered-by-seconds": (
+        merged(
+            PHONES,
+            {
+                "devices": {"availability": "availability.csv"},
+                "round": {"rounds": 6, "seconds_per_round": 1.5, "evaluate_every_s": 2},
+                "faults": {"crash": 0.1, "loss": 0.1},
+            },
+        ),
+        {
+            "clusterer": {"kind": "fielding", "max_clusters": 3},
+            "pacing": {"kind": "buffered", "buffer": 1, "concurrency": 6, "refill": 2},
+        },
+    ),
     # clusterers
     "single": (PHONES, {}),
     "static": (PHONES, {"clusterer": {"kind": "static", "max_clusters": 3}}),
