@@ -207,7 +207,7 @@ SLOW: Mapping[str, Collection[str]] = {
     ),
     "tests/experiments/bench/probes/test_growth.py": ("test_a_short_run_tells_its_memory_after_every_round",),
     "tests/experiments/bench/test_clustering.py": (),
-    "tests/experiments/bench/test_completions.py": (
+    "tests/experiments/bench/asynchronous/test_completions.py": (
         "test_the_order_is_exact_where_visits_end_at_one_instant",
     ),
     "tests/experiments/bench/test_decoding.py": ("test_the_figures_are_ratios_of_one_process",),

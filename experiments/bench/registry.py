@@ -58,9 +58,14 @@ WORKLOADS: Mapping[str, Workload] = {
     "oort": Workload("selection by Oort over 1,000,000 devices", "rounds", "measure_oort"),
     "e2": Workload(
         "1,000,000 completions of asynchronous visits, 10,000 in flight",
-        "completions",
+        "asynchronous.completions",
         "measure_completions",
         ("simpy",),
+    ),
+    "buffered": Workload(
+        "server steps with 10,000 visits of 1,000,000 devices in flight, against synchronous rounds",
+        "asynchronous.buffered",
+        "measure_buffered",
     ),
     "k1": Workload(
         "exact global re-clustering of 5,078 clients x 100 labels, and their reassignment",

@@ -23,7 +23,7 @@ from coordinator.coordinator import Coordinator
 from coordinator.federation import Federation
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.memories.held import Held, HeldSettings
-from coordinator.pacing import CohortSize
+from coordinator.pacing import CohortSize, Pacing
 from coordinator.pacing.sync import Sync, SyncSettings
 from coordinator.selectors import Selector
 from coordinator.selectors.oort import Oort
@@ -34,6 +34,7 @@ from emulator.arrays import Ints
 from emulator.emulation import Emulation
 from emulator.messages import EndedVisits, TaskMetric, Updates, VisitRows
 from emulator.plugins import NoSettings
+from emulator.ports import Availability
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord, RunLog
 from experiments.bench.figures import Figure, Reference, Target, figure
@@ -126,11 +127,30 @@ def play(population: Population, sizes: RoundSizes, selector: Selector | None = 
     """
     stopwatch = Stopwatch()
     pacing = Sync(SyncSettings(), CohortSize(sizes.participants, sizes.over_commit))
+    timed = TimedSelector(selector or Random(NoSettings()), stopwatch)
+    coordinator = coordinated(population, sizes, pacing, population.availability, timed)
+    times = RoundTimes(stopwatch)
+    with tempfile.TemporaryDirectory() as folder, RecordLog(Path(folder) / "log.jsonl", {}) as log:
+        Emulation(coordinator, log, (times,)).run()
+    return times
+
+
+def coordinated(
+    population: Population,
+    sizes: RoundSizes,
+    pacing: Pacing,
+    availability: Availability,
+    selector: Selector | None = None,
+) -> Coordinator:
+    """A coordinator of `sizes.rounds` rounds plus two at that pace, of which the last is evaluated.
+
+    Without a `selector`, participants are drawn uniformly.
+    """
     federation = Federation(
         Parts(
             clusterer=Single(NoSettings()),
             detectors={},
-            selector=TimedSelector(selector or Random(NoSettings()), stopwatch),
+            selector=selector or Random(NoSettings()),
             memory=Held(HeldSettings()),
             aggregator=FedAvg(FedAvgSettings()),
             pacing=pacing,
@@ -143,15 +163,12 @@ def play(population: Population, sizes: RoundSizes, selector: Selector | None = 
             evaluate_every=sizes.rounds + 2,
         ),
         stream=StillStream(len(population)),
-        availability=population.availability,
+        availability=availability,
         latency=population.latency,
         executor=InstantExecutor(),
         streams=RandomStreams(SEED),
     )
-    times = RoundTimes(stopwatch)
-    with tempfile.TemporaryDirectory() as folder, RecordLog(Path(folder) / "log.jsonl", {}) as log:
-        Emulation(Coordinator(federation, pacing), log, (times,)).run()
-    return times
+    return Coordinator(federation, pacing)
 
 
 def half_tried(population: Population) -> Oort:

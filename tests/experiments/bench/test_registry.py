@@ -25,7 +25,9 @@ def test_the_chosen_come_in_the_order_in_which_they_run() -> None:
 
 
 def test_an_unknown_name_lists_the_choices() -> None:
-    with pytest.raises(UnknownNameError, match="choices: aggregators, changes, cohort-size, decoding"):
+    with pytest.raises(
+        UnknownNameError, match="choices: aggregators, buffered, changes, cohort-size, decoding"
+    ):
         chosen(["w1", "w3"])
 
 
