@@ -10,6 +10,7 @@ from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import blank_figure
 from experiments.results.figures.figure import Figure
 from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.statistics.absorbed import arms_of_steps
 from experiments.results.tables.report import Report
 
 OUTCOME_COLOURS = {"completed": "#009E73", "abandoned": "#B8C4CC", "dropped out": "#D55E00"}
@@ -46,14 +47,21 @@ def _per_round(runs: Sequence[FinishedRun]) -> dict[str, float]:
     return {outcome: total / len(records) for outcome, total in totals.items()}
 
 
+def _of_steps(report: Report) -> str:
+    """A sentence on what else abandons visits that go on from round to round; empty if there are none."""
+    if not arms_of_steps(report.summary.compared):
+        return ""
+    return " Visits in flight between rounds are abandoned as the run ends, or their model ceases to exist."
+
+
 def _plots(report: Report) -> list[Plot]:
     return [
         Plot(
             "outcomes",
             "What became of the participants",
             "Completed: the update was absorbed. Abandoned: the visit was still out when enough others had "
-            "arrived, at the deadline, at the end of the run, or when its model ceased to exist. Dropped "
-            "out: the client went offline or crashed before its visit was complete.",
+            "arrived, or at the deadline. Dropped out: the client went offline or crashed before its visit "
+            f"was complete.{_of_steps(report)}",
             outcomes_figure(report.arms),
         ),
     ]

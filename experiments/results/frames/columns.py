@@ -377,7 +377,10 @@ _VISITS: Mapping[str, Column] = {
     "visit": Column("number of the visit in its run, from 0"),
     "client": Column("id of the client"),
     "device": Column("row of its device in the profile's table", missing="without a table"),
-    "lane": Column("number of the lane that it was drawn from: a cluster with participants of its own"),
+    "lane": Column(
+        "number of the lane, a cluster with participants of its own, that it was drawn from, or that "
+        "continues that; -1: abandoned, as no model continues its own"
+    ),
     "models": Column("labels of the clusters whose models it trained, a list"),
     "dispatched_s": Column("when the client was sent its models", SECONDS),
     "requests_s": Column("what client requests that it had to answer first take, as planned", SECONDS),
@@ -385,7 +388,10 @@ _VISITS: Mapping[str, Column] = {
     "compute_s": Column("what local training takes, as planned at dispatch", SECONDS),
     "upload_s": Column("what the upload takes, as planned at dispatch", SECONDS),
     "end_s": Column("when the visit ended: completed, abandoned or dropped", SECONDS),
-    "outcome": Column("`completed`, `abandoned` (its lane closed first), or `dropped` (offline or crashed)"),
+    "outcome": Column(
+        "`completed`, `abandoned` (its lane closed first, or its model or the run ended), or `dropped` "
+        "(offline or crashed)"
+    ),
     "crashed": Column("whether its device crashed"),
     "download_bytes": Column("bytes downloaded until it ended, with packets sent again", BYTES),
     "upload_bytes": Column("bytes uploaded until it ended, with packets sent again", BYTES),

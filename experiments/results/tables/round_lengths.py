@@ -100,7 +100,6 @@ def waits(report: Report) -> Waits:
     fixed = fixed_durations(report.experiment)
     left_out = arms_of_steps(report.summary.compared)
     most = max(2, MOST_CLOSERS // max(1, len(report.arms) - len(left_out)))
-    most = max(2, MOST_CLOSERS // max(1, len(report.arms) - len(left_out)))
     for arm in report.summary.compared:
         if arm.arm in left_out:
             continue
