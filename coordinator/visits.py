@@ -172,8 +172,9 @@ class Visits:
         """Set the `quota` (lanes,), and the `sizes` (lanes,) of the lanes, in clients."""
         if sizes is self._sizes:
             return
+        if self._back.any() and not np.array_equal(quota, self._quota):
+            self._is_planned_anew = True
         self._sizes, self._quota = sizes, quota
-        self._is_planned_anew = bool(self._back.any())
         if len(self._out) != len(sizes):
             self._count()
 

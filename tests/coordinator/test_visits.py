@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from coordinator.federation import SentOut
 from coordinator.pacing import CohortSize, Pacing
+from coordinator.pacing.buffered import Buffered, BufferedSettings
 from coordinator.pacing.fixed import Fixed, FixedSettings
 from coordinator.pacing.sync import Sync, SyncSettings
 from coordinator.visits import VisitCounts, Visits
@@ -351,6 +352,18 @@ def test_visits_opened_are_completed_dropped_abandoned_or_out(data: st.DataObjec
         visits.take(due.absorbing)
         assert (visits.counts.waiting, visits.counts.out, visits.count) == (0, 0, 0)
         assert not visits.busy.any()
+
+
+def test_quotas_that_change_while_visits_are_back_are_looked_at_again_and_equal_ones_are_not():
+    """Else a run that is resumed, which plans its lanes anew, would do what one that goes on does not."""
+    visits = visits_of(ints(0, 1), ints(2, 2), Buffered(BufferedSettings(concurrency=4), CohortSize(4)))
+    assert end(visits, (101.0, 0, False)) == (1, 101.0)  # a slot is free
+    visits.plan(ints(10, 10), ints(2, 2))
+    assert not visits.is_planned_anew
+    visits.plan(ints(10, 10), ints(1, 3))
+    assert visits.is_planned_anew
+    assert visits.absorbing(101.0).tolist() == [True, False]
+    assert not visits.is_planned_anew
 
 
 def test_visits_are_stored_and_put_back():
