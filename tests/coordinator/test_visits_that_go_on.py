@@ -14,7 +14,7 @@ from coordinator.candidates import Candidates
 from coordinator.clusterers.single import Single
 from coordinator.pacing.buffered import Buffered, BufferedSettings
 from coordinator.pacing.fixed import Fixed, FixedSettings
-from coordinator.pacing.sync import SyncSettings
+from coordinator.pacing.sync import Sync, SyncSettings
 from coordinator.selectors.random import Random
 from coordinator.view import View
 from emulator.arrays import Ints
@@ -216,6 +216,41 @@ def test_models_may_be_replaced_by_a_step_between_selection_and_dispatch(
     assert sorted((rows.client.tolist(), rows.lane.tolist()) for rows in third) == [
         ([client], [int(second.members[client, 0])]) for client in (0, 2)
     ]
+
+
+SPLIT = replaced([[1, 0], [0, 1], [0, 1]], successor=[0, 1], members=[0, 1, 2])
+
+
+@pytest.mark.parametrize("pacing", [None, lambda cohort: Sync(SyncSettings(), cohort)])
+def test_there_may_be_more_models_from_the_selection_of_participants_on(pacing: Any) -> None:
+    class Splitting(FakeClusterer):
+        """Gives client 2 a model of its own as the participants of the second round are selected."""
+
+        def on_participants(self, view: View) -> Assignment | None:
+            return SPLIT if view.round == 1 and len(view.models) == 2 else None
+
+    population = three(MERGED, rounds=5)
+    population.clusterer = Splitting({0: fresh([0, 1, 1])})
+    population.pacing = pacing or population.pacing
+    played = population.play()
+    assert len(played.models) == 3
+    assert all(record.completed for record in played.records)
+
+
+def test_a_round_opens_as_soon_as_the_last_has_closed_whatever_lengthens_the_visits_that_begin_then() -> None:
+    class AsksParticipants(FakeClusterer):
+        def on_participants(self, view: View) -> Assignment | None:
+            view.score(view.participants, ints(0), "held")
+            return None
+
+    # Rounds close as participants are sent out, since steps were made while client 2 was asked.
+    population = clients_of(*(1, 3, 1), script={0: fresh([0, 0, 0])}, rounds=8, selector=Asking(NoSettings()))
+    population.clusterer = AsksParticipants({0: fresh([0, 0, 0])})
+    played = population.play()
+    records, sent_s = played.records, {rows.dispatched_s[0] for rows in played.visits}
+    assert any(record.closed_s in sent_s for record in records)
+    opened_s = [record.opened_s for record in records[1:]]
+    assert opened_s == [record.closed_s for record in records[:-1]]
 
 
 # -- data that change -------------------------------------------------------------------------------------
