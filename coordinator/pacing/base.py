@@ -113,7 +113,7 @@ class Pacing(Part):
 
     @property
     def concurrency(self) -> int | None:
-        """The most visits that are out, or back and not absorbed; None where a round is one dispatch."""
+        """The most visits that are out at once; None where a round is one dispatch."""
         return None
 
     def quota(self, sizes: Ints) -> Ints:

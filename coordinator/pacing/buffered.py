@@ -37,8 +37,9 @@ class Buffered(Pacing):
     """Keeps `concurrency` visits out, and makes a server step whenever `buffer` of them are back.
 
     A slot is free as soon as its visit has ended, and is filled at that instant by an idle client: one whose
-    last update was absorbed, or lost. Nothing is abandoned: the update of a slow client arrives, and the
-    steps that its lane has made meanwhile are its staleness (`Updates.staleness`). A round closes when
+    last update was absorbed, or lost. The update of a slow client arrives, and the steps that its
+    lane has made meanwhile are its staleness (`Updates.staleness`): a visit is abandoned only if its model
+    ceases to exist, or as the run ends. A round closes when
     `round.participants` updates were absorbed: with the default buffer and one lane it is one server step.
 
     Slots are shared over the lanes as a quota is, and a lane never has more of them than clients. Of K slots

@@ -31,6 +31,7 @@ def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
     * All rules are pure functions of their arguments; each row of counts is evaluated independently.
     * It does not write to its arguments.
     * `deadline_s` is None, or finite and above 0.
+    * A round closes once very many visits were absorbed, and very much time has passed.
     * What it declares of its rules (`Pacing.sees`) is so, and so is `whole_rounds`.
     * It never waits although no visit is out, and the story is the same whether the ends of visits are handed
       over together or one by one.
@@ -49,6 +50,7 @@ def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
         assert deadline_s is None or (np.isfinite(deadline_s) and deadline_s > 0), (
             f"deadline_s = {deadline_s}: must be finite and above 0, or None"
         )
+        assert pacing.closes(10**9, 1e12), "it never closes a round, however many visits were absorbed"
         quota, wanted = _opening(pacing, sizes)
         again = _opening(make(COHORT), sizes)
         assert same((quota, wanted), again), "two fresh pacings behave differently on equal counts"

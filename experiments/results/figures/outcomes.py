@@ -51,7 +51,9 @@ def _of_steps(report: Report) -> str:
     """A sentence on what else abandons visits that go on from round to round; empty if there are none."""
     if not arms_of_steps(report.summary.compared):
         return ""
-    return " Visits in flight between rounds are abandoned as the run ends, or their model ceases to exist."
+    return (
+        " A visit that outlasts its round is abandoned only if its model ceases to exist, or as the run ends."
+    )
 
 
 def _plots(report: Report) -> list[Plot]:

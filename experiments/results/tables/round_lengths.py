@@ -32,7 +32,7 @@ NOTE = (
 )
 
 
-OF_STEPS = "their rounds have several server steps, and wait for no cohort"
+OF_STEPS = "visits outlast rounds, which wait for no cohort"
 """Why nothing is said on what the rounds of an arm waited for."""
 
 

@@ -25,7 +25,7 @@ from tests.experiments.synthetic_runs import TIMING, a_directory, a_record, stor
 CLIENTS = 40
 SPEED = np.arange(CLIENTS) // 10
 EVERYONE = np.zeros(CLIENTS, dtype=np.int64)
-LEFT_OUT = "Left out: buffered; their rounds have several server steps, and wait for no cohort."
+LEFT_OUT = "Left out: buffered; visits outlast rounds, which wait for no cohort."
 
 
 def a_sync_run(seed, rounds=6):
@@ -164,14 +164,12 @@ def test_of_such_arms_alone_nothing_is_said_on_what_rounds_waited_for(tmp_path):
     directory = a_folder(tmp_path, [a_buffered_run(0)])
     waited = sections(directory)["Rounds, and what they waited for"]
     assert (waited.tables, waited.lead) == ([], "")
-    assert waited.remarks == [
-        "Not shown: of all arms, their rounds have several server steps, and wait for no cohort."
-    ]
+    assert waited.remarks == ["Not shown: of all arms, visits outlast rounds, which wait for no cohort."]
     assert not {"waiting", "timeline"} & figures_of(directory).keys()
     results = driftscale.load(tmp_path)
-    with pytest.raises(InputError, match="cannot be drawn: of all arms, their rounds have several server"):
+    with pytest.raises(InputError, match="cannot be drawn: of all arms, visits outlast rounds"):
         results.plot_waiting()
-    with pytest.raises(InputError, match="no timeline of arm 'buffered': their rounds have several server"):
+    with pytest.raises(InputError, match="no timeline of arm 'buffered': visits outlast rounds"):
         results.plot_timeline("buffered", 0, 0)
 
 
