@@ -41,7 +41,7 @@ class Table:
         return (~self._removed[: self._end]).nonzero()[0]
 
     def append(self, columns: Mapping[str, Column]) -> None:
-        """Add rows, of all columns, whose keys are not below those of the rows before."""
+        """Add rows, of all columns, in the order of their keys, which are above those of all rows before."""
         count = len(columns[self._key])
         if self.count == 0:
             self._end = 0

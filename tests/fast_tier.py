@@ -417,6 +417,9 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_the_page_shows_the_tables_and_plots",
         "test_without_logged_accuracies_the_page_names_the_option",
     ),
+    "tests/experiments/results/tables/test_updates_by_speed.py": (
+        "test_runs_of_different_numbers_of_rounds_are_reported_loaded_and_compared",
+    ),
     "tests/experiments/results/tables/test_faults.py": (
         "test_the_page_has_the_section_only_if_there_were_faults",
     ),

@@ -38,7 +38,9 @@ class Both:
         self.append([])
 
     def append(self, gaps: list[int]) -> None:
+        """Add rows whose keys are above all earlier ones, also of removed rows, and may be equal."""
         added = []
+        self.key += 1
         for gap in gaps:
             self.key, self.serial = self.key + gap, self.serial + 1
             added.append((self.key, float(self.serial), (self.serial + 0.5, -1.0)))
