@@ -20,6 +20,7 @@ from emulator.errors import RunError
 from emulator.in_flight import VisitEnds
 from emulator.messages import ABANDONED, COMPLETED, DROPPED, OUT, EndedVisits, Outcome
 from emulator.storage.state_tree import Tree
+from emulator.storage.stateful import Stateful
 from emulator.table import Table
 
 OUTCOMES = len(Outcome)
@@ -64,12 +65,17 @@ class Due:
     absorbing: Bools  # (lanes,) lanes that make a server step now
 
 
-class Visits:
+class Visits(Stateful):
     """The visits that no server step has taken yet, in columns, and the counts of the others by outcome.
 
     A server step takes the visits that it absorbs, and all that ended otherwise. Visit ids are unique in a
     run, so that the end of a visit that was abandoned earlier is recognised.
     """
+
+    state_fields = (
+        *("_table", "_opened", "_sent", "_taken", "_sizes", "_quota", "_is_planned_anew"),
+        *("_start_s", "_awaits_deadline"),
+    )
 
     def __init__(self, pacing: Pacing, num_clients: int, *, is_reference: bool = False) -> None:
         """Visits at the pace of `pacing`, whose declarations (`Pacing.sees`) the reference does not use."""
@@ -96,26 +102,12 @@ class Visits:
         self._busy: Bools = np.zeros(num_clients, dtype=bool)
 
     def state(self) -> dict[str, Tree]:
-        """The visits that are still here and the counts of the others, for a checkpoint."""
-        return {
-            "table": self._table.state(),
-            "opened": self._opened,
-            "sent": self._sent,
-            "taken": self._taken,
-            "sizes": self._sizes,
-            "quota": self._quota,
-            "is_planned_anew": self._is_planned_anew,
-            "start_s": self._start_s,
-            "awaits_deadline": self._awaits_deadline,
-        }
+        return {**super().state(), "_table": self._table.state()}
 
     def restore(self, state: Mapping[str, Tree]) -> None:
-        """Resume from `state`, in a table without visits."""
-        self._table.restore(state["table"])
-        self._opened, self._sent, self._taken = state["opened"], state["sent"], state["taken"]
-        self._sizes, self._quota = state["sizes"], state["quota"]
-        self._is_planned_anew = state["is_planned_anew"]
-        self._start_s, self._awaits_deadline = state["start_s"], state["awaits_deadline"]
+        """Resume from `state`, in a table without visits; counts by lane, and who is busy, follow from it."""
+        self._table.restore(state["_table"])
+        super().restore({**state, "_table": self._table})
         self._count()
         if self._table.count > 0:
             columns, outcome = self._table.columns, self._table.columns["outcome"]

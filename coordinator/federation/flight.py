@@ -15,6 +15,7 @@ from emulator.arrays import NO_IDS, Floats32, Ints
 from emulator.latency import Phases
 from emulator.messages import SampleRanges, TaskMetric, TrainTasks, Work
 from emulator.storage.state_tree import Tree, as_tree, from_tree
+from emulator.storage.stateful import Stateful
 from emulator.table import Column, Table
 
 WORK = tuple(field.name for field in fields(Work))
@@ -25,15 +26,22 @@ VISIT = ("visit", "clients", "dispatch", "start_s", "requests_s", "crash_s")
 TASK = ("client", "model", "visit", "dispatch", "step")
 """Columns of `TrainTasks`, besides its mappings and samples."""
 
+TABLES = ("_visits", "_tasks", "_ranges")
+
 FROZEN = ("version", "label", "row", "bound")
 """Columns of a cohort's tasks that are not the executor's."""
 
 
-class Flight:
+class Flight(Stateful):
     """The visits in flight, in three tables: a row for each visit, each task, and each range of samples.
 
     Models are kept once for each (id, version) that a task starts from.
     """
+
+    state_fields = (
+        *TABLES,
+        *("_loose", "_next_task", "_one_each", "_models", "_loses_packets", "_bootstrap", "_measure"),
+    )
 
     def __init__(self) -> None:
         # NOTE: for performance reasons: a cohort is kept as it is, by its first visit, until some of its
@@ -58,32 +66,31 @@ class Flight:
         return self._visits.count + self._num_loose
 
     def state(self) -> dict[str, Tree]:
-        """The visits in flight, for a checkpoint; nothing is moved, as it may be stored by one rank alone."""
+        """The visits in flight; nothing is moved, as the state may be stored by one rank alone."""
         return {
-            "loose": [as_tree(cohort) for cohort in self._loose.values()],
-            "visits": self._visits.state(),
-            "tasks": self._tasks.state(),
-            "ranges": self._ranges.state(),
-            "next_task": self._next_task,
-            "one_each": self._one_each,
-            "models": [(*pair, self._starting[pair], model) for pair, model in self._models.items()],
-            "loses_packets": self._loses_packets,
-            "bootstrap": self._bootstrap,
-            "measure": tuple(sorted(self._measure)),
+            **super().state(),
+            **{name: getattr(self, name).state() for name in TABLES},
+            "_loose": [as_tree(cohort) for cohort in self._loose.values()],
+            "_models": [(*pair, self._starting[pair], model) for pair, model in self._models.items()],
+            "_measure": tuple(sorted(self._measure)),
         }
 
     def restore(self, state: Mapping[str, Tree]) -> None:
         """Resume from `state`, in a flight without visits."""
-        for cohort in (from_tree(Cohort, tree) for tree in state["loose"]):
-            self._loose[int(cohort.visit[0])] = cohort
-            self._num_loose += len(cohort)
-        for table in ("visits", "tasks", "ranges"):
-            getattr(self, f"_{table}").restore(state[table])
-        self._next_task, self._one_each = state["next_task"], state["one_each"]
-        for id_, version, count, model in state["models"]:
-            self._models[id_, version], self._starting[id_, version] = model, count
-        self._loses_packets, self._bootstrap = state["loses_packets"], state["bootstrap"]
-        self._measure = frozenset(state["measure"])
+        for name in TABLES:
+            getattr(self, name).restore(state[name])
+        loose = [from_tree(Cohort, tree) for tree in state["_loose"]]
+        super().restore(
+            {
+                **state,
+                **{name: getattr(self, name) for name in TABLES},
+                "_loose": {int(cohort.visit[0]): cohort for cohort in loose},
+                "_models": {(id_, version): model for id_, version, _, model in state["_models"]},
+                "_measure": frozenset(state["_measure"]),
+            }
+        )
+        self._num_loose = sum(map(len, loose))
+        self._starting = {(id_, version): count for id_, version, count, _ in state["_models"]}
 
     def add(self, cohort: Cohort) -> None:
         """Add the visits of a dispatch, whose ids are above all earlier ones."""

@@ -69,7 +69,7 @@ def played(
     deadline_s = visits.begin_round(100.0)
 
     def happens(count: int) -> None:
-        table = visits.state()["table"]
+        table = visits.state()["_table"]
         due_s, absorbing = (None, None) if due is None else (due.at_s, due.absorbing.tolist())
         happened.append((count, due_s, absorbing, table["outcome"].tolist(), repr(table["end_s"].tolist())))
 

@@ -40,7 +40,7 @@ def sync(**settings: Any) -> Sync:
 def visits_of(lanes: Ints, quota: Ints, pacing: Pacing, first: int = 0) -> Visits:
     """Visits `first`, `first` + 1, ... of the clients of the same ids, sent out at 100 s."""
     visits = Visits(pacing, num_clients=100)
-    visits.restore({**visits.state(), "opened": first})
+    visits.restore({**visits.state(), "_opened": first})
     visits.plan(sizes=np.full(len(quota), 10), quota=quota)
     visits.open(SentOut(first + np.arange(len(lanes)), lanes, NO_ENDS), 100.0)
     visits.begin_round(100.0)
@@ -60,7 +60,7 @@ def ends(*rows: tuple[float, int, bool]) -> VisitEnds:
 
 def columns(visits: Visits) -> Mapping[str, Any]:
     """The columns of the visits that no server step has taken."""
-    table: Mapping[str, Any] = visits.state()["table"]
+    table: Mapping[str, Any] = visits.state()["_table"]
     return table
 
 

@@ -19,9 +19,8 @@ from tests.reliability.stops import Stopped, state_fields
 SUITE, SWEEP = 20, 250
 
 WITHOUT_EFFECT = {
-    ("Visits", "_handed_over"): "is read by those who count visits from outside, not by the run",
-    ("Visits", "_lane_sizes"): "serves only to refuse a pacing that opens visits twice",
-    ("Visits", "_opened_lanes"): "serves only to refuse a pacing that steps for some lanes",
+    ("Visits", "_taken"): "is read by those who count visits from outside, not by the run",
+    ("Visits", "_sent"): "decides only how many ends of visits are evaluated at once",
     ("FedDrift", "_given_up"): "stays empty: only FedDrift-C gives models up",
     ("Hearing", "_unheard"): "stays empty unless gradients overflow",
 }

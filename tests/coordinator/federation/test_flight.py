@@ -137,11 +137,11 @@ def visits_of(cohort: Cohort) -> list[Visit]:
 def kept_models(flight: Flight) -> list[tuple[int, int, int]]:
     """(id, version, tasks that start from it) of each model that is kept."""
     state: Any = flight.state()
-    starting = Counter({(id_, version): count for id_, version, count, _ in state["models"]})
-    for id_, version, _, model in state["models"]:
+    starting = Counter({(id_, version): count for id_, version, count, _ in state["_models"]})
+    for id_, version, _, model in state["_models"]:
         assert model.tolist() == [id_, version]
         assert model.base is None, "a view would keep all models of its time"
-    for cohort in state["loose"]:
+    for cohort in state["_loose"]:
         starting.update(zip(cohort["tasks"]["model"].tolist(), cohort["version"].tolist(), strict=True))
     return sorted((id_, version, count) for (id_, version), count in starting.items())
 
