@@ -188,7 +188,7 @@ class Federation:
         self._progress = RoundProgress()
         self._num_holding = 0  # clients that hold data at the present data step
         self._picked: Picked | None = None  # selected, until the selector's requests are served
-        self._flight = Flight()  # dispatched, until aggregated
+        self._flight = Flight(self._measured)  # dispatched, until aggregated
         self._followed: Followed | None = None  # since `followed` was called
         self._trace_round = 0  # of the trace's timetable
         self._answered_s = 0.0  # when the last response to the requests of the round's server steps arrives

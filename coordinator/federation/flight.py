@@ -40,10 +40,11 @@ class Flight(Stateful):
 
     state_fields = (
         *TABLES,
-        *("_loose", "_next_task", "_one_each", "_models", "_loses_packets", "_bootstrap", "_measure"),
+        *("_loose", "_models", "_bootstrap"),
     )
 
-    def __init__(self) -> None:
+    def __init__(self, measure: frozenset[TaskMetric] = frozenset()) -> None:
+        """A flight without visits, of tasks that `measure` these metrics."""
         # NOTE: for performance reasons: a cohort is kept as it is, by its first visit, until some of its
         # visits are taken with or without others. In synchronous rounds, or with a buffer of 1, nothing is
         # copied.
@@ -52,14 +53,12 @@ class Flight(Stateful):
         self._visits = Table("visit")
         self._tasks = Table("visit")
         self._ranges = Table("task")
-        self._next_task = 0
         # While each visit has one task, and each task one range, a row has the same number in all tables.
         self._one_each = True
         self._models: dict[tuple[int, int], Floats32] = {}  # (id, version) -> (P,)
         self._starting: dict[tuple[int, int], int] = {}  # (id, version) -> tasks that start from it
-        self._loses_packets = False
         self._bootstrap = False
-        self._measure: frozenset[TaskMetric] = frozenset()
+        self._measure = measure
 
     def __len__(self) -> int:
         """The number of visits in flight."""
@@ -72,7 +71,6 @@ class Flight(Stateful):
             **{name: getattr(self, name).state() for name in TABLES},
             "_loose": [as_tree(cohort) for cohort in self._loose.values()],
             "_models": [(*pair, self._starting[pair], model) for pair, model in self._models.items()],
-            "_measure": tuple(sorted(self._measure)),
         }
 
     def restore(self, state: Mapping[str, Tree]) -> None:
@@ -86,11 +84,14 @@ class Flight(Stateful):
                 **{name: getattr(self, name) for name in TABLES},
                 "_loose": {int(cohort.visit[0]): cohort for cohort in loose},
                 "_models": {(id_, version): model for id_, version, _, model in state["_models"]},
-                "_measure": frozenset(state["_measure"]),
             }
         )
         self._num_loose = sum(map(len, loose))
         self._starting = {(id_, version): count for id_, version, count, _ in state["_models"]}
+        visits, tasks, ranges = (getattr(self, name).columns for name in TABLES)
+        self._one_each = not visits or (
+            np.array_equal(visits["visit"], tasks["visit"]) and np.array_equal(tasks["task"], ranges["task"])
+        )
 
     def add(self, cohort: Cohort) -> None:
         """Add the visits of a dispatch, whose ids are above all earlier ones."""
@@ -128,7 +129,7 @@ class Flight(Stateful):
             (self._ranges, range_rows),
         ):
             table.remove(removed)
-        loses = self._loses_packets
+        loses = f"payload.{WORK[0]}" in of_visit
         return Cohort(
             **{name: of_visit[name] for name in VISIT},
             payload=Work(*(of_visit[f"payload.{name}"] for name in WORK)) if loses else None,
@@ -189,10 +190,10 @@ class Flight(Stateful):
             return
         self._loose, self._num_loose = {}, 0
         tasks, samples = [of.tasks for of in cohorts], [of.tasks.samples for of in cohorts]
-        self._measure, self._bootstrap = tasks[0].measure, samples[0].bootstrap
-        self._loses_packets = cohorts[0].payload is not None  # all cohorts of a run, or none
+        self._bootstrap = samples[0].bootstrap
         visits = {name: _joined([getattr(of, name) for of in cohorts]) for name in VISIT}
-        lost = [("payload", WORK)] if self._loses_packets else []
+        # All cohorts of a run have a payload of their own, or none has.
+        lost = [] if cohorts[0].payload is None else [("payload", WORK)]
         for kind, names in (("work", WORK), ("phases", PHASES), *lost):
             parts = [getattr(of, kind) for of in cohorts]
             begin = "" if kind == "phases" else f"{kind}."
@@ -203,8 +204,8 @@ class Flight(Stateful):
         for kind in ("settings", "state"):
             of_kind = [getattr(of, kind) for of in tasks]
             columns |= {f"{kind}.{name}": _joined([of[name] for of in of_kind]) for name in of_kind[0]}
-        numbers = self._next_task + np.arange(len(columns["visit"]))
-        self._next_task += len(numbers)
+        last = self._tasks.columns["task"][-1:] if self._tasks.columns else NO_IDS
+        numbers = last.sum() + 1 + np.arange(len(columns["visit"]))
         self._tasks.append({"task": numbers, **columns})
         ranges = {
             name: _joined([getattr(of, name) for of in samples]) for name in ("first", "last", "weight")

@@ -21,6 +21,8 @@ SUITE, SWEEP = 20, 250
 WITHOUT_EFFECT = {
     ("Visits", "_taken"): "is read by those who count visits from outside, not by the run",
     ("Visits", "_sent"): "decides only how many ends of visits are evaluated at once",
+    ("Visits", "_start_s"): "no pacing of ours looks at more of the time than whether a deadline has passed",
+    ("Visits", "_is_planned_anew"): "is true between events of one instant alone, as quotas change",
     ("FedDrift", "_given_up"): "stays empty: only FedDrift-C gives models up",
     ("Hearing", "_unheard"): "stays empty unless gradients overflow",
 }
