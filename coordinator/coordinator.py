@@ -182,7 +182,7 @@ class Coordinator:
             self._phase, self._waits_from_s = "selecting", None
             return Reaction([(departs_s, CohortDue(self._round))])
         if self._phase == "reporting" and busy is None:
-            again_s = federation.enough_online_s(self._round, wanted, self._opened_s, now_s)
+            again_s = federation.selectable.enough_online_s(self._round, wanted, self._opened_s, now_s)
             self._phase = "waiting"
             return Reaction([(again_s, RoundOpened(self._round))])
         if self._starved(wanted, now_s).any():
@@ -192,7 +192,7 @@ class Coordinator:
             self._waits_from_s = None
         elif self._waits_from_s is None:
             self._waits_from_s = now_s
-        next_s = federation.enough_online_s(self._round, wanted, self._waits_from_s, now_s, busy)
+        next_s = federation.selectable.enough_online_s(self._round, wanted, self._waits_from_s, now_s, busy)
         return self._go_on(now_s, refill_s=next_s)
 
     def _dispatch(self, now_s: float) -> Reaction:
@@ -312,11 +312,11 @@ class Coordinator:
         All their clients wait for a server step; or no visit is out, and nobody comes as long as a run waits.
         Their buffers are absorbed though they are not full.
         """
-        visits, federation = self._visits, self.federation
+        visits, selectable = self._visits, self.federation.selectable
         starved: Bools = (wanted > 0) & visits.all_back
         if starved.any():
-            idle = federation.num_idle(self._round, visits.busy)
-            waits = visits.is_out or federation.is_soon_online(self._round, wanted, now_s, visits.busy)
+            idle = selectable.num_idle(self._round, visits.busy)
+            waits = visits.is_out or selectable.is_soon_online(self._round, wanted, now_s, visits.busy)
             starved &= (idle == 0) | (not waits)
         return starved
 
@@ -326,7 +326,7 @@ class Coordinator:
         if visits.wanted().any() or visits.is_planned_anew:
             return self._refill_at(now_s)
         if not visits.in_flight and not visits.sizes.any():
-            self.federation.refuse_empty_lanes(self._round)
+            self.federation.selectable.refuse_empty_lanes(self._round)
         visits.refuse_waiting()
         return []
 
@@ -343,13 +343,13 @@ class Coordinator:
             return  # nothing is in flight; visits begin in the lanes that they were selected from
         followed = self.federation.followed()
         if followed is not None:
-            num_lanes = len(self.federation.lane_sizes(self._round))
+            num_lanes = len(self.federation.selectable.sizes(self._round))
             self._visits.follow(followed.visit, followed.lane, num_lanes, now_s)
         self._plan()
 
     def _plan(self) -> None:
         """Set the quota of each lane, if an assignment or a data step has changed their clients."""
-        sizes = self.federation.lane_sizes(self._round)
+        sizes = self.federation.selectable.sizes(self._round)
         if sizes is not self._visits.sizes:
             self._visits.plan(sizes, self._pacing.quota(sizes))
 

@@ -20,7 +20,6 @@ import numpy as np
 
 from coordinator.adaptations.none import NoAdaptation
 from coordinator.assignment import Assignment
-from coordinator.candidates import Candidates
 from coordinator.federation.adapting import NO_ADAPTATION, Adapting
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.client_requests import ClientRequests
@@ -30,7 +29,6 @@ from coordinator.federation.faults import Faults, no_faults
 from coordinator.federation.flight import Flight
 from coordinator.federation.hearing.client_data import ClientData, Reference
 from coordinator.federation.hearing.hearing import Hearing
-from coordinator.federation.lanes import Lanes
 from coordinator.federation.measurement import (
     NOT_MEASURED,
     ClientVectors,
@@ -39,9 +37,10 @@ from coordinator.federation.measurement import (
     measure,
     scored_clients,
 )
-from coordinator.federation.membership import Membership
+from coordinator.federation.membership import Lanes, Membership
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.federation.round_progress import RoundProgress
+from coordinator.federation.selectable import Selectable
 from coordinator.federation.solver_state import SolverState
 from coordinator.federation.stored_parts import StoredParts
 from coordinator.federation.tasks import task_settings, visit_work
@@ -65,8 +64,6 @@ from emulator.ports import Availability, Executor, Meter, SampleStream, unmeasur
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree, as_tree, from_tree
-
-SECONDS_PER_DAY = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -185,6 +182,9 @@ class Federation:
             )
         self._measured = parts.needs
         self._membership = Membership(self.bank, parts.all, self._solver_state)
+        self.selectable = Selectable(
+            self._lanes, self._membership, settings, stream=stream, availability=availability
+        )
         self._progress = RoundProgress()
         self._num_holding = 0  # clients that hold data at the present data step
         self._picked: Picked | None = None  # selected, until the selector's requests are served
@@ -317,20 +317,6 @@ class Federation:
 
     # -- dispatch: participants are selected and sent out --------------------------------------------------
 
-    def lane_sizes(self, round_: int) -> Ints:
-        """(lanes,) the number of clients in each lane that have something to train."""
-        return self._lanes(round_).sizes
-
-    def refuse_empty_lanes(self, round_: int) -> None:
-        """Raise RunError if no lane has a client that has something to train."""
-        self._trainable(round_, self.lane_sizes(round_))
-
-    def num_idle(self, round_: int, busy: Bools) -> Ints:
-        """(lanes,) the number of clients in each lane that have something to train, and are not busy (N,)."""
-        lanes = self._lanes(round_)
-        idle: Ints = np.bincount(lanes.lane_of_client[~busy] + 1, minlength=len(lanes.sizes) + 1)[1:]
-        return idle
-
     def select(
         self, round_: int, dispatch: int, wanted: Ints, now_s: float, busy: Bools | None = None
     ) -> float | None:
@@ -342,14 +328,8 @@ class Federation:
         selector's choice is not valid.
         """
         # Step 1: candidates are the idle clients of these lanes that have something to train and are online.
-        trainable = self._trainable(round_, wanted)
-
-        def available(ids: Ints) -> Bools:
-            online = self._availability.online(ids, now_s)
-            return online if busy is None else online & ~busy[ids]
-
-        candidates = Candidates(trainable, available)
-        if not candidates.holds(1 if busy is not None else self._needed(trainable)):
+        candidates = self.selectable.candidates(round_, wanted, now_s, busy)
+        if candidates is None:
             return None
         # Step 2: the selector chooses participants among them.
         self._requests.open_moment(now_s)
@@ -365,42 +345,6 @@ class Federation:
             )
         self._picked = Picked(clients, lanes, now_s)
         return now_s + self._requests.slowest_s
-
-    def enough_online_s(
-        self, round_: int, wanted: Ints, since_s: float | None, now_s: float, busy: Bools | None = None
-    ) -> float:
-        """The next instant at which enough clients could be online, after `select` returned None; inf: never.
-
-        Raises RunError if that is more than `round.max_wait_days` after `since_s`, when the wait began, and
-        the run does not end before; None: it is no wait, since visits are out.
-        """
-        trainable = self._trainable(round_, wanted)
-        ids, needed = np.concatenate([NO_IDS, *trainable]), self._needed(trainable)
-        if busy is not None:
-            ids, needed = ids[~busy[ids]], 1
-        online = int(self._availability.online(ids, now_s).sum())
-        upcoming = np.sort(self._availability.next_online_s(ids, now_s))
-        next_s = float(np.append(upcoming, math.inf)[min(needed - online - 1, len(upcoming))])
-        longest_days, ends_s = self.settings.max_wait_days, self.settings.ends_s
-        if ends_s is not None and next_s > ends_s:
-            return ends_s
-        if since_s is not None and next_s - since_s > longest_days * SECONDS_PER_DAY:
-            when = "never again" if math.isinf(next_s) else f"not within {longest_days:g} virtual days"
-            raise RunError(
-                f"round {round_}: {online} of {len(ids)} clients are online at {now_s:.0f} s, "
-                f"round.min_online = {self.settings.min_online} requires {needed}; "
-                f"{when} will that many be online at once"
-            )
-        return next_s
-
-    def is_soon_online(self, round_: int, wanted: Ints, now_s: float, busy: Bools) -> bool:
-        """Whether an idle client of the lanes `wanted` is online, or will be before a run waits too long."""
-        ids = np.concatenate([NO_IDS, *self._trainable(round_, wanted)])
-        ids = ids[~busy[ids]]
-        if self._availability.online(ids, now_s).any():
-            return True
-        next_s = self._availability.next_online_s(ids, now_s).min(initial=math.inf)
-        return bool(next_s - now_s <= self.settings.max_wait_days * SECONDS_PER_DAY)
 
     def dispatch(self, round_: int, dispatch: int, first_visit: int, now_s: float) -> SentOut:
         """Begin the visits of the selected participants, with ids from `first_visit` on.
@@ -694,26 +638,6 @@ class Federation:
     def _lanes(self, round_: int) -> Lanes:
         memory = self.parts.memory
         return self._membership.lanes(lambda ids: memory.trains(ids, self._view(memory, round_)))
-
-    def _trainable(self, round_: int, wanted: Ints) -> list[Ints]:
-        """For each lane the ids, ascending, of its clients that have something to train.
-
-        A lane of which none is `wanted` (lanes,) has none. Raises RunError if all lanes are empty.
-        """
-        ids_by_lane = zip(self._lanes(round_).ids, wanted.tolist(), strict=True)
-        trainable = [ids if count > 0 else NO_IDS for ids, count in ids_by_lane]
-        if not any(map(len, trainable)):
-            in_lanes = int((self._membership.in_force.lane_of_client >= 0).sum())
-            raise RunError(
-                f"round {round_}: nobody can be selected: of {self._stream.num_clients} clients "
-                f"{in_lanes} are in a lane, and none of these has samples to train on at data step "
-                f"{self._stream.step}; a trace must last as long as round.rounds = {self.settings.rounds}"
-            )
-        return trainable
-
-    def _needed(self, trainable: list[Ints]) -> int:
-        """The number of clients that must be online: `min_online`, or all of these lanes if fewer."""
-        return min(self.settings.min_online, sum(map(len, trainable)))
 
     def _view(self, part: Part, round_: int, moment: int | None = None, **news: Any) -> View:
         """The view of `part` now; `news` are keyword arguments of `Views.view`.

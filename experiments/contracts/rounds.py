@@ -89,7 +89,7 @@ class Rounds:
         Does nothing if no client has anything to train.
         """
         federation, start_s = self.federation, SLOTS * SLOT_S * self.round
-        if not federation.lane_sizes(self.round).any():
+        if not federation.selectable.sizes(self.round).any():
             return
         self.select()
         sent_s = self._at(start_s + SLOT_S)
@@ -114,14 +114,14 @@ class Rounds:
         """
         federation, pacing = self.federation, self.federation.parts.pacing
         for _ in range(2):
-            sizes = federation.lane_sizes(self.round)
+            sizes = federation.selectable.sizes(self.round)
             quota = pacing.quota(sizes)
             wanted = pacing.opens(quota, sizes, 0 * sizes[None], 0 * sizes[None])[0]
             departs_s = federation.select(self.round, self.round, wanted, self._now_s)
             if departs_s is not None:
                 self._at(departs_s)
                 return
-            self._at(federation.enough_online_s(self.round, wanted, self._opened_s, self._now_s))
+            self._at(federation.selectable.enough_online_s(self.round, wanted, self._opened_s, self._now_s))
             federation.open_round(self.round, self._now_s)
         raise AssertionError("too few clients are online at the instant at which enough could be online")
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.federation.lanes import Lanes
+from coordinator.federation.membership import Lanes
 from tests.fakes import ints
 
 
