@@ -140,11 +140,6 @@ class Visits(Stateful):
         return self._busy
 
     @property
-    def awaits_deadline(self) -> bool:
-        """Whether the pacing has a deadline in this round that has not passed."""
-        return self._awaits_deadline
-
-    @property
     def counts(self) -> VisitCounts:
         """The visits of the whole run up to now, by outcome."""
         here = np.zeros(OUTCOMES, dtype=np.int64)

@@ -378,8 +378,9 @@ def _refuse_empty(tally: Tally, experiment: Experiment) -> None:
             f"lower training.learning_rate{fewer} may help"
         )
     raise RunError(
-        f"{rounds}: every visit was dropped, as its client went offline or crashed, or abandoned; give "
-        f"clients more time (devices.availability, the pacing, faults.crash), or less to do"
+        f"{rounds}: every visit was dropped, as its client went offline or crashed, or abandoned, if only as "
+        f"the run ended; give clients more time (devices.availability, faults.crash) or less to do, or lower "
+        f"what the pacing waits for"
     )
 
 
