@@ -130,8 +130,9 @@ def _refuse_parts_of_whole_rounds(parts: Parts, arm: Arm) -> None:
     for part in parts.all:
         if part.needs_whole_rounds:
             whole = ", ".join(repr(name) for name in PACINGS.ours() if PACINGS.find(name).whole_rounds)
+            how = "" if type(part).needs_whole_rounds else " with these settings"
             raise ConfigurationError(
-                f"{part.name}: needs rounds of one dispatch and one server step each, unlike those of "
+                f"{part.name}{how}: needs rounds of one dispatch and one server step each, unlike those of "
                 f"pacing = {arm.pacing.kind!r}; choices beside it: {whole}"
             )
 
