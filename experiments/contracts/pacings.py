@@ -31,6 +31,7 @@ def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
     * All rules are pure functions of their arguments; each row of counts is evaluated independently.
     * It does not write to its arguments.
     * `deadline_s` is None, or finite and above 0.
+    * A lane that is full opens no further visits, if it cancels.
     * A round closes once very many visits were absorbed, and very much time has passed.
     * What it declares of its rules (`Pacing.sees`) is so, and so is `whole_rounds`.
     * It never waits although no visit is out, and the story is the same whether the ends of visits are handed
@@ -93,6 +94,12 @@ def _check_rows(pacing: Pacing, sizes: Ints, quota: Ints, wanted: Ints) -> None:
     for row in range(len(out)):
         one = pacing.opens(quota, sizes, out[row : row + 1], back[row : row + 1])
         assert same(one, counts[row : row + 1]), "opens: rows of counts must be independent"
+    if pacing.cancels:
+        back, out = np.minimum(quota, wanted)[None], np.zeros((1, len(quota)), dtype=np.int64)
+        full = np.broadcast_to(pacing.full(quota, out, back, elapsed_s[:1]), out.shape) & (back > 0)
+        assert not pacing.opens(quota, sizes, out, back)[full].any(), (
+            "it opens visits in a lane that is full, which would abandon them at once"
+        )
 
 
 def _check_story(make: Callable[[CohortSize], Pacing], sizes: Ints, seed: int) -> None:

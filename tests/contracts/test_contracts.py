@@ -452,6 +452,35 @@ def test_pacings_with_a_quota_for_an_empty_lane_are_refused():
         contracts.check_pacing(lambda cohort: Even(SyncSettings(), cohort))
 
 
+def test_pacings_that_open_visits_in_a_full_lane_are_refused():
+    class Replacing(Sync):
+        """Sends out others for those that dropped out."""
+
+        whole_rounds = False
+        counts_the_full = True
+
+        def opens(self, quota, sizes, out, back):
+            sent = [self.cohort.over_committed(int(count)) for count in quota]
+            missing = np.maximum(np.minimum(sent, sizes) - out - back, 0)
+            return missing if self.counts_the_full else np.where(back >= quota, 0, missing)
+
+    class Careful(Replacing):
+        counts_the_full = False
+
+    contracts.check_pacing(lambda cohort: Careful(SyncSettings(), cohort))
+    with pytest.raises(AssertionError, match="opens visits in a lane that is full"):
+        contracts.check_pacing(lambda cohort: Replacing(SyncSettings(), cohort))
+
+
+def test_pacings_that_never_close_a_round_are_refused():
+    class Endless(Sync):
+        def closes(self, absorbed, elapsed_s):
+            return False
+
+    with pytest.raises(AssertionError, match="never closes a round"):
+        contracts.check_pacing(lambda cohort: Endless(SyncSettings(), cohort))
+
+
 def test_availability_whose_next_change_is_now_is_refused():
     class Now(FakeAvailability):
         def next_online_s(self, ids, time_s):
