@@ -36,6 +36,7 @@ from emulator.storage.state_tree import Tree
 
 UNMEASURED = "in rounds that were not evaluated"
 UNCLUSTERED = "in rounds without a global clustering"
+IMPERSONAL = "if the solver makes no personal parameters"
 WHOLE_ROUNDS = "if each round has one dispatch and one server step"
 
 
@@ -362,6 +363,110 @@ class RoundRecord:
             WHOLE_ROUNDS,
             since=9,
             least=0,
+            omitted=True,
+        ),
+    ] = None
+
+    personal_accuracy: Annotated[
+        float | None,
+        Logged(
+            "mean over the scored clients of the accuracy of the parameters that each would use itself, made "
+            "by the solver of the model that serves it and of what the client remembers, however old; of a "
+            "client that remembers nothing, of the served model",
+            "share, 0 to 1",
+            f"{UNMEASURED}, and {IMPERSONAL}",
+            since=10,
+            least=0,
+            most=1,
+            omitted=True,
+        ),
+    ] = None
+    personal_accuracy_std: Annotated[
+        float | None,
+        Logged(
+            "standard deviation of these accuracies over clients",
+            "share, 0 to 1",
+            f"{UNMEASURED}, and {IMPERSONAL}",
+            since=10,
+            omitted=True,
+        ),
+    ] = None
+    trained_accuracy: Annotated[
+        float | None,
+        Logged(
+            "mean over the scored clients whose update the last server step of the round absorbed of the "
+            "accuracy of the parameters that each has just trained: its personal ones, if the solver makes "
+            "some, else those that it sent",
+            "share, 0 to 1",
+            f'{UNMEASURED}, if no such client has test samples, and without "trained" in round.accuracies',
+            since=10,
+            least=0,
+            most=1,
+            omitted=True,
+        ),
+    ] = None
+    pooled_accuracy: Annotated[
+        float | None,
+        Logged(
+            "share of correct predictions among all test samples of the scored clients, by what serves them",
+            "share, 0 to 1",
+            f'{UNMEASURED}, and without "pooled" in round.accuracies',
+            since=10,
+            least=0,
+            most=1,
+            omitted=True,
+        ),
+    ] = None
+    memory_age: Annotated[
+        float | None,
+        Logged(
+            "median over the scored clients that remember something of the rounds since each last wrote it",
+            "rounds",
+            f"{UNMEASURED}, if no scored client remembers anything, and {IMPERSONAL}",
+            since=10,
+            least=0,
+            omitted=True,
+        ),
+    ] = None
+    memory_age_90: Annotated[
+        float | None,
+        Logged(
+            "the age that 90 % of these clients do not exceed",
+            "rounds",
+            f"{UNMEASURED}, if no scored client remembers anything, and {IMPERSONAL}",
+            since=10,
+            least=0,
+            omitted=True,
+        ),
+    ] = None
+    without_memory: Annotated[
+        float | None,
+        Logged(
+            "share of the scored clients that remember nothing",
+            "share, 0 to 1",
+            f"{UNMEASURED}, and {IMPERSONAL}",
+            since=10,
+            least=0,
+            most=1,
+            omitted=True,
+        ),
+    ] = None
+    personal_accuracy_by_age: Annotated[
+        dict[int, float | None] | None,
+        Logged(
+            "mean personal accuracy of the scored clients by the age of what they remember, by the least "
+            "number of rounds of each band of ages; null for a band without clients",
+            missing=f"{UNMEASURED}, and {IMPERSONAL}",
+            since=10,
+            omitted=True,
+        ),
+    ] = None
+    clients_by_age: Annotated[
+        dict[int, float | None] | None,
+        Logged(
+            "the scored clients in each of these bands",
+            missing=f"{UNMEASURED}, and {IMPERSONAL}",
+            since=10,
             omitted=True,
         ),
     ] = None

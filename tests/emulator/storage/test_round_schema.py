@@ -10,26 +10,37 @@ from emulator.arrays import Floats
 from emulator.storage.round_schema import TRIGGER_KINDS, Logged, RoundSchema
 from emulator.storage.runlog import SCHEMA, RoundRecord
 
+PERSONAL = (
+    *("personal_accuracy", "personal_accuracy_std", "trained_accuracy", "pooled_accuracy"),
+    *("memory_age", "memory_age_90", "without_memory", "personal_accuracy_by_age", "clients_by_age"),
+)
+
 
 def test_the_kinds_of_a_line_are_the_types_of_the_fields() -> None:
-    assert {name: kind.name for name, kind in SCHEMA.kinds.items()} == {
-        **dict.fromkeys(("round", "step", "changed", "reported", "moved"), "int"),
-        **dict.fromkeys(("nonfinite_reports", "nonfinite_copies"), "int"),
-        **dict.fromkeys(("opened_s", "dispatched_s", "closed_s", "models_sent"), "float"),
-        **dict.fromkeys(("download_bytes", "upload_bytes", "control_bytes"), "float"),
-        **dict.fromkeys(("participants", "kept", "dropped", "clusters", "rejected", "crashed"), "list[int]"),
-        "reclustered": "bool",
-        **dict.fromkeys(("train_loss", "accuracy", "accuracy_std", "loss"), "float | None"),
-        **dict.fromkeys(("mean_client_distance", "unclustered_distance"), "float | None"),
-        **dict.fromkeys(("adaptation_samples", "adaptation_s"), "float | None"),
-        "accuracy_omitting_drift": "float | None",
-        **dict.fromkeys(("scored_clients", "drift_cells", "holding"), "int | None"),
-        **dict.fromkeys(("kmeans_clients", "silhouette_clients"), "int | None"),
-        **dict.fromkeys(("steps", "largest_staleness", "in_flight"), "int | None"),
-        "staleness": "float | None",
-        "trigger": "Trigger | PairwiseTrigger | None",  # as it has always been named in an error
-        "silhouettes": "dict[int, float | None] | None",
-    }
+    assert (
+        {name: kind.name for name, kind in SCHEMA.kinds.items()}
+        == {
+            **dict.fromkeys(("round", "step", "changed", "reported", "moved"), "int"),
+            **dict.fromkeys(("nonfinite_reports", "nonfinite_copies"), "int"),
+            **dict.fromkeys(("opened_s", "dispatched_s", "closed_s", "models_sent"), "float"),
+            **dict.fromkeys(("download_bytes", "upload_bytes", "control_bytes"), "float"),
+            **dict.fromkeys(
+                ("participants", "kept", "dropped", "clusters", "rejected", "crashed"), "list[int]"
+            ),
+            "reclustered": "bool",
+            **dict.fromkeys(("train_loss", "accuracy", "accuracy_std", "loss"), "float | None"),
+            **dict.fromkeys(("mean_client_distance", "unclustered_distance"), "float | None"),
+            **dict.fromkeys(("adaptation_samples", "adaptation_s"), "float | None"),
+            "accuracy_omitting_drift": "float | None",
+            **dict.fromkeys(("scored_clients", "drift_cells", "holding"), "int | None"),
+            **dict.fromkeys(("kmeans_clients", "silhouette_clients"), "int | None"),
+            **dict.fromkeys(("steps", "largest_staleness", "in_flight"), "int | None"),
+            "staleness": "float | None",
+            "trigger": "Trigger | PairwiseTrigger | None",  # as it has always been named in an error
+            **dict.fromkeys(PERSONAL[:-2], "float | None"),
+            **dict.fromkeys(("silhouettes", *PERSONAL[-2:]), "dict[int, float | None] | None"),
+        }
+    )
     assert SCHEMA.arrays == {
         **dict.fromkeys(("members", "serving", "client_label"), np.int64),
         "client_accuracy": np.float32,
@@ -58,11 +69,13 @@ def test_lines_need_the_fields_of_the_first_version_alone() -> None:
         "client_label": 7,
         **dict.fromkeys(("adaptation_samples", "adaptation_s", "nonfinite_copies"), 8),
         **dict.fromkeys(("steps", "staleness", "largest_staleness", "in_flight"), 9),
+        **dict.fromkeys(PERSONAL, 10),
     }
     assert SCHEMA.needed == SCHEMA.known - set(since)
     omitted = ("holding", "client_label", "adaptation_samples", "adaptation_s")
     nones = tuple((name, None) for name in omitted)
-    of_steps = tuple((name, None) for name in ("steps", "staleness", "largest_staleness", "in_flight"))
+    later = ("steps", "staleness", "largest_staleness", "in_flight", *PERSONAL)
+    of_steps = tuple((name, None) for name in later)
     assert SCHEMA.omitted == (("nonfinite_reports", 0), *nones, ("nonfinite_copies", 0), *of_steps)
 
 
