@@ -37,7 +37,7 @@ from coordinator.federation.measurement import (
     measure,
     scored_clients,
 )
-from coordinator.federation.membership import Lanes, Membership
+from coordinator.federation.membership import Membership
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.federation.round_progress import RoundProgress
 from coordinator.federation.selectable import Selectable
@@ -183,7 +183,7 @@ class Federation:
         self._measured = parts.needs
         self._membership = Membership(self.bank, parts.all, self._solver_state)
         self.selectable = Selectable(
-            self._lanes, self._membership, settings, stream=stream, availability=availability
+            self._membership, parts.memory, self._views, settings, stream=stream, availability=availability
         )
         self._progress = RoundProgress()
         self._num_holding = 0  # clients that hold data at the present data step
@@ -338,7 +338,7 @@ class Federation:
         clients = selector.select(candidates, wanted, self._view(selector, round_, dispatch))
         if len(clients) == 0:
             raise RunError(f"round {round_}: the selector chose none of the clients online")
-        lanes = self._lanes(round_).lane_of_client[clients]
+        lanes = self.selectable.lanes(round_).lane_of_client[clients]
         if (clients[1:] <= clients[:-1]).any() or lanes.min() < 0:
             raise RunError(
                 f"round {round_}: the selector {selector.name} must choose distinct candidates, ascending"
@@ -634,10 +634,6 @@ class Federation:
     def _claim(self, round_: int, dispatch: int | None = None) -> None:
         """Let the memory claim the newest arrivals for the present members."""
         self.parts.memory.claim(self._view(self.parts.memory, round_, dispatch))
-
-    def _lanes(self, round_: int) -> Lanes:
-        memory = self.parts.memory
-        return self._membership.lanes(lambda ids: memory.trains(ids, self._view(memory, round_)))
 
     def _view(self, part: Part, round_: int, moment: int | None = None, **news: Any) -> View:
         """The view of `part` now; `news` are keyword arguments of `Views.view`.

@@ -6,13 +6,14 @@ Knows lanes, presence and who is busy; must not know selectors, tasks or models.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
 from coordinator.candidates import Candidates
 from coordinator.federation.membership import Lanes, Membership
 from coordinator.federation.method import RoundSettings
+from coordinator.federation.views import Views
+from coordinator.memories import Memory
 from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.errors import RunError
 from emulator.ports import Availability, SampleStream
@@ -30,27 +31,37 @@ class Selectable:
 
     def __init__(
         self,
-        lanes: Callable[[int], Lanes],
         membership: Membership,
+        memory: Memory,
+        views: Views,
         settings: RoundSettings,
         *,
         stream: SampleStream,
         availability: Availability,
     ) -> None:
-        """`lanes` returns the lanes in force in a round, of the clients that have something to train."""
-        self._lanes = lanes
         self._membership = membership
+        self._memory = memory
+        self._views = views
         self._settings = settings
         self._stream = stream
         self._availability = availability
 
+    def lanes(self, round_: int) -> Lanes:
+        """The lanes in force, of the clients that have something to train."""
+        assignment = self._membership.assignment
+
+        def trains(ids: Ints) -> Bools:
+            return self._memory.trains(ids, self._views.of_memory(round_, assignment))
+
+        return self._membership.lanes(trains)
+
     def sizes(self, round_: int) -> Ints:
         """(lanes,) the number of clients in each lane that have something to train."""
-        return self._lanes(round_).sizes
+        return self.lanes(round_).sizes
 
     def num_idle(self, round_: int, busy: Bools) -> Ints:
         """(lanes,) the number of these clients in each lane that are not busy."""
-        lanes = self._lanes(round_)
+        lanes = self.lanes(round_)
         idle: Ints = np.bincount(lanes.lane_of_client[~busy] + 1, minlength=len(lanes.sizes) + 1)[1:]
         return idle
 
@@ -101,7 +112,7 @@ class Selectable:
 
         A lane of which none is wanted has none. Raises RunError if all lanes are empty.
         """
-        ids_by_lane = zip(self._lanes(round_).ids, wanted.tolist(), strict=True)
+        ids_by_lane = zip(self.lanes(round_).ids, wanted.tolist(), strict=True)
         trainable = [ids if count > 0 else NO_IDS for ids, count in ids_by_lane]
         if not any(map(len, trainable)):
             in_lanes = int((self._membership.in_force.lane_of_client >= 0).sum())

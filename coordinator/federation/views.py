@@ -56,12 +56,15 @@ class Views:
     ) -> SampleRanges:
         """The samples, a row for each of `clients`, that a request with `samples` is about."""
         if isinstance(samples, ClaimedBy):
-            refused = _not_in_a_request
-            view = self.view(self._memory, round_, assignment, refused, refused, refused)
-            return self._memory.samples(clients, samples.model, view)
+            return self._memory.samples(clients, samples.model, self.of_memory(round_, assignment))
         if samples == "held":
             return self._stream.held(clients, "train")
         return self._stream.arrived(clients, self._stream.step, self._stream.step)
+
+    def of_memory(self, round_: int, assignment: Assignment | None) -> View:
+        """The view of the memory, where it is asked who trains, or on what: it can request nothing."""
+        refused = _not_of_a_memory
+        return self.view(self._memory, round_, assignment, refused, refused, refused)
 
     def _claimed(self, round_: int, assignment: Assignment | None) -> Ints:
         """(M,) the number of samples that the memory holds for each model, over all clients."""
@@ -151,5 +154,7 @@ def _refuse_unless_oracle(part: Part, truth: str) -> None:
         )
 
 
-def _not_in_a_request(*arguments: object, **keywords: object) -> NoReturn:
-    raise AssertionError("Memory.samples must neither make client requests nor log a trigger")
+def _not_of_a_memory(*arguments: object, **keywords: object) -> NoReturn:
+    raise AssertionError(
+        "Memory.samples and Memory.trains must neither make client requests nor log a trigger"
+    )
