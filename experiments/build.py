@@ -17,9 +17,9 @@ import numpy as np
 
 from coordinator.coordinator import Coordinator
 from coordinator.federation import Federation
+from coordinator.federation.evaluation.measurement import measured_distance, scored_clients
 from coordinator.federation.faults import Faults
 from coordinator.federation.hearing.client_data import Reference
-from coordinator.federation.measurement import measured_distance, scored_clients
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.pacing import CohortSize
 from coordinator.representations import Representation

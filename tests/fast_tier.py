@@ -77,7 +77,9 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_every_permutation_of_a_report_is_as_likely",
         "test_extra_packets_are_negative_binomial",
     ),
-    "tests/coordinator/federation/test_mean_client_distance.py": ("test_it_equals_the_mean_over_all_pairs",),
+    "tests/coordinator/federation/evaluation/test_mean_client_distance.py": (
+        "test_it_equals_the_mean_over_all_pairs",
+    ),
     "tests/coordinator/federation/test_membership.py": ("test_lanes_equal_those_of_a_scan_for_each_lane",),
     "tests/coordinator/pacing/test_sync.py": (
         "test_lanes_without_a_quota_take_from_the_largest_one_after_another",

@@ -20,16 +20,12 @@ import numpy as np
 
 from coordinator.adaptations.none import NoAdaptation
 from coordinator.assignment import Assignment
-from coordinator.federation.adapting import NO_ADAPTATION, Adapting
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.client_requests import ClientRequests
 from coordinator.federation.cohort import Cohort, Picked, SentOut
 from coordinator.federation.divergence import Divergence
-from coordinator.federation.faults import Faults, no_faults
-from coordinator.federation.flight import Flight
-from coordinator.federation.hearing.client_data import ClientData, Reference
-from coordinator.federation.hearing.hearing import Hearing
-from coordinator.federation.measurement import (
+from coordinator.federation.evaluation.adapting import NO_ADAPTATION, Adapting
+from coordinator.federation.evaluation.measurement import (
     NOT_MEASURED,
     ClientVectors,
     Evaluate,
@@ -37,6 +33,10 @@ from coordinator.federation.measurement import (
     measure,
     scored_clients,
 )
+from coordinator.federation.faults import Faults, no_faults
+from coordinator.federation.flight import Flight
+from coordinator.federation.hearing.client_data import ClientData, Reference
+from coordinator.federation.hearing.hearing import Hearing
 from coordinator.federation.membership import Membership
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.federation.round_progress import RoundProgress

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from coordinator.assignment import Assignment, Fit
-from coordinator.federation.adapting import AdaptationFigures
+from coordinator.federation.evaluation.adapting import AdaptationFigures
+from coordinator.federation.evaluation.measurement import Measurement
 from coordinator.federation.hearing.hearing import Heard
-from coordinator.federation.measurement import Measurement
 from emulator.arrays import Floats, Ints
 from emulator.ledger import Ledger
 from emulator.messages import COMPLETED, DROPPED, AnyTrigger, EndedVisits

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from coordinator.adaptations import Adaptation, ClientView, Served
-from coordinator.federation.adapting import Adapting
 from coordinator.federation.bank import ModelBank
+from coordinator.federation.evaluation.adapting import Adapting
 from coordinator.federation.hearing import Reports
 from coordinator.federation.method import RoundSettings
 from emulator.arrays import Bools, Floats, Floats32, Ints

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from coordinator.federation.evaluation.measurement import scored_clients
 from coordinator.federation.hearing.client_data import Reference
-from coordinator.federation.measurement import scored_clients
 from coordinator.schedules.adaptive_lr import AdaptiveLearningRate
 from emulator.errors import ConfigurationError, DataFileError, EmulatorError
 from emulator.latency import DriftscaleLatency

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from coordinator.adaptations.prior import Prior, PriorSettings
-from coordinator.federation.adapting import mean_shares
+from coordinator.federation.evaluation.adapting import mean_shares
 from emulator.arrays import Floats
 from emulator.messages import InferencePlan, SampleRanges
 from tests.coordinator.adaptations.views import a_view, refused

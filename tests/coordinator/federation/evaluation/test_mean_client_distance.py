@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.distances import DISTANCES
-from coordinator.federation import measurement
-from coordinator.federation.measurement import mean_client_distance
+from coordinator.federation.evaluation import measurement
+from coordinator.federation.evaluation.measurement import mean_client_distance
 from tests.fakes import ints, one_hot
 
 

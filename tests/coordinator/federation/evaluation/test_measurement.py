@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.assignment import Assignment
 from coordinator.federation.bank import ModelBank
-from coordinator.federation.measurement import ClientVectors, Measurement, measure
+from coordinator.federation.evaluation.measurement import ClientVectors, Measurement, measure
 from coordinator.representations.base import LocalData
 from coordinator.representations.label import Label
 from emulator.arrays import Floats, Ints

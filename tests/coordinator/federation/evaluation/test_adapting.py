@@ -14,9 +14,9 @@ from coordinator.adaptations.none import NoAdaptation
 from coordinator.adaptations.prior import Prior, PriorSettings
 from coordinator.adaptations.relabelled import Relabelled
 from coordinator.adaptations.tuned import Tuned, TunedSettings
-from coordinator.federation import adapting
-from coordinator.federation.adapting import ADAPTED, ADAPTED_AFTER, Adapting
 from coordinator.federation.bank import ModelBank
+from coordinator.federation.evaluation import adapting
+from coordinator.federation.evaluation.adapting import ADAPTED, ADAPTED_AFTER, Adapting
 from coordinator.federation.hearing import Reference, Reports
 from coordinator.federation.method import RoundSettings
 from coordinator.population import Hear

@@ -1,0 +1,1 @@
+"""What is measured of a round, free of charge: how well clients are served, adapted, or by themselves."""
