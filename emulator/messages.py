@@ -200,22 +200,55 @@ class SampleRanges:
 
 @dataclass(frozen=True)
 class StateSpec:
-    """One named variable that a local rule keeps for a (client, model) pair between tasks.
+    """One named variable that a local rule keeps between tasks: a slot.
 
-    It starts at zero, and does so again after the client's data changed or the model was replaced. `shape` is
-    that of one pair: (P,) for "parameters", (1,) for "scalar".
+    `shape` is that of one row: (P,) for "parameters", (1,) for "scalar". `until` says whose row it is, and
+    when it ends: "data", that of a (client, model) pair, when the client's data change or the model is
+    replaced; "model", that of such a pair, when the model is replaced; "run", that of a client, whatever its
+    model, never. In every case a client that ceases to hold data loses its rows. A new row begins with
+    zeros, or, for `start` "received", with the parameters that the task starts from.
     """
 
     shape: Literal["parameters", "scalar"]
+    until: Literal["data", "model", "run"] = "data"
+    start: Literal["zeros", "received"] = "zeros"
+
+    def __post_init__(self) -> None:
+        if self.start == "received" and self.shape != "parameters":
+            raise ValueError(f"a slot of shape {self.shape!r} cannot begin with the received parameters")
 
     def width(self, num_parameters: int) -> int:
-        """The numbers of one pair, for models of `num_parameters` parameters."""
+        """The numbers of one row, for models of `num_parameters` parameters."""
         return num_parameters if self.shape == "parameters" else 1
 
 
-TaskMetric = Literal["loss_before", "loss_squared"]
+@dataclass(frozen=True)
+class SolverFacts:
+    """All that the coordinator knows of a solver, joined over its rules.
+
+    `state` has the slots by name, and `personal` names those of which the parameters that a client uses
+    itself are made; none if it uses the served model. `receives` names the arrays of its aggregator that are
+    sent along with each model, as large as it. Besides the update of each task `uploads` whole models are
+    sent up. Of a model `unsent` parameters stay with the client, and are sent neither way. Each step takes
+    `gradients` gradients of its batch.
+    """
+
+    state: Mapping[str, StateSpec] = field(default_factory=dict)
+    personal: frozenset[str] = frozenset()
+    receives: frozenset[str] = frozenset()
+    uploads: int = 0
+    unsent: int = 0
+    gradients: int = 1
+
+    def state_width(self, num_parameters: int) -> int:
+        """The numbers that all slots of a row have together."""
+        return sum(spec.width(num_parameters) for spec in self.state.values())
+
+
+TaskMetric = Literal["learning_rate", "loss_before", "loss_squared"]
 """A column of `Updates.metrics` that is computed only if asked for, NaN for a task without steps.
 
+`learning_rate`: the setting of the task, which a schedule may have decided.
 `loss_before`: the mean loss of the task's first batch, at the model as received. `loss_squared`: the mean of
 the squared losses of the samples of its last batch, taken before its step. Like `loss`, they are of the
 model's predictions alone: what a local rule adds, such as FedProx's pull, is not in them.
@@ -224,13 +257,19 @@ model's predictions alone: what a local rule adds, such as FedProx's pull, is no
 TASK_METRICS: tuple[TaskMetric, ...] = get_args(TaskMetric)
 
 
+FurtherAccuracy = Literal["trained", "pooled"]
+"""Accuracies that are measured on request: see `trained_accuracy` and `pooled_accuracy` of `RoundRecord`."""
+
+
 @dataclass(frozen=True)
 class TrainTasks:
     """Training tasks, frozen at dispatch and sorted by (client, model); columns of shape (n,).
 
     `model` is the bank's id of the model at dispatch, `visit` the id of the visit that the task is part of.
     `settings` holds `learning_rate`, `local_steps` and `batch_size`. `state` is the solver's state of each
-    pair, (n, P) or (n, 1) by its `StateSpec`. `dispatch`, the number of the dispatch, is in the key of the
+    task, (n, P) or (n, 1) by its `StateSpec`; a slot that is left out begins as its `start` says.
+    `broadcast` has, by name, an array (M, P) with a row for each of the models that tasks start from; one
+    that is left out is zero. `dispatch`, the number of the dispatch, is in the key of the
     batches' random streams; in tasks that are not of a dispatch it is the round. The data `step` is in those
     of bootstraps and of the cut of fixed batches.
 
@@ -251,6 +290,7 @@ class TrainTasks:
     state: Mapping[str, Floats32] = field(default_factory=dict)
     tampering: Mapping[str, Floats] = field(default_factory=dict)
     measure: frozenset[TaskMetric] = frozenset()
+    broadcast: Mapping[str, Floats32] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Number of tasks."""
@@ -269,6 +309,7 @@ class TrainTasks:
             {name: column[rows] for name, column in self.state.items()},
             {name: column[rows] for name, column in self.tampering.items()},
             self.measure,
+            self.broadcast,
         )
 
 
@@ -316,7 +357,7 @@ class Updates(Protocol):
 
     @property
     def state(self) -> Mapping[str, Floats32]:
-        """The solver's new state of each task's pair, with the columns of `TrainTasks.state`."""
+        """The solver's new state of each task, with a column (n, P) or (n, 1) for each slot."""
         ...
 
     @property

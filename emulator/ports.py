@@ -20,7 +20,7 @@ from emulator.messages import (
     Metric,
     SampleRanges,
     Scores,
-    StateSpec,
+    SolverFacts,
     TrainTasks,
     Updates,
     VisitRows,
@@ -267,8 +267,8 @@ class Executor(Protocol):
         ...
 
     @property
-    def state(self) -> Mapping[str, StateSpec]:
-        """The variables, by name, that the solver keeps for each (client, model) pair between tasks."""
+    def solver(self) -> SolverFacts:
+        """What the solver keeps between tasks, receives, sends and computes besides plain training."""
         ...
 
     @property
@@ -295,7 +295,8 @@ class Executor(Protocol):
         Args:
             tasks: n tasks.
             models: array of shape (M, P).
-            start: array of shape (n,), the row of `models` that each task starts from.
+            start: array of shape (n,), the row of `models`, and of `tasks.broadcast`, that each task starts
+                from.
             weights: array of shape (k, n), the weights that `Updates.weighted_sum` will be called with, if
                 they are known beforehand; never given to an executor with an attribute `ignores_weights` that
                 is true.
@@ -316,6 +317,18 @@ class Executor(Protocol):
 
         Returns:
             The scores of the m models on the n requests.
+        """
+        ...
+
+    def personal(self, received: Floats32, state: Mapping[str, Floats32]) -> Floats32:
+        """The parameters that clients use themselves, made of the models that serve them.
+
+        Args:
+            received: array of shape (n, P), the model of each client.
+            state: the rows of the slots `solver.personal`, (n, P) or (n, 1) each.
+
+        Returns:
+            Array of shape (n, P).
         """
         ...
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
+import torch
 
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
@@ -20,7 +21,7 @@ from emulator.messages import (
     Metric,
     SampleRanges,
     Scores,
-    StateSpec,
+    SolverFacts,
     TrainTasks,
 )
 from emulator.ports import SampleReader, Segment
@@ -85,7 +86,7 @@ class LocalExecutor:
             self._model = FlatModel(model, reader.sample_shape, reader.num_labels)
         self._threads = Threads(settings.threads)
         self._predictor = Predictor(reader, self._model, model.dense)
-        self._chain = build_chain(rules)
+        self._chain = build_chain(rules, self._model.layout)
         self.strategy = _strategy(settings, model)  # `auto` resolved, for the log
         self._strategy = _build(self.strategy, self._model, self._chain)
         self.chunk = 1 if self.strategy == "loop" else settings.chunk or _chunk(self.num_parameters)
@@ -97,9 +98,9 @@ class LocalExecutor:
         return self._model.layout
 
     @property
-    def state(self) -> Mapping[str, StateSpec]:
-        """The rules' state that each (client, model) pair keeps between its tasks, by key "rule.name"."""
-        return self._chain.state
+    def solver(self) -> SolverFacts:
+        """What the rules keep between tasks, receive, send and compute besides plain training."""
+        return self._chain.facts
 
     @property
     def num_parameters(self) -> int:
@@ -190,7 +191,8 @@ class LocalExecutor:
         Args:
             tasks: n tasks.
             models: Array of shape (M, P).
-            start: Array of shape (n,): the row of `models` that each task starts from.
+            start: Array of shape (n,): the row of `models`, and of `tasks.broadcast`, that each task starts
+                from.
             weights: Ignored, since all updates are in this process.
 
         Returns:
@@ -226,7 +228,7 @@ class LocalExecutor:
         metrics = {name: np.full(len(tasks), np.nan) for name in ("loss", *sorted(tasks.measure))}
         state = {
             name: np.zeros((len(tasks), slot.width(self.num_parameters)), dtype=np.float32)
-            for name, slot in self.state.items()
+            for name, slot in self.solver.state.items()
         }
 
         def train_group(members: Ints) -> None:
@@ -250,6 +252,20 @@ class LocalExecutor:
         self._threads.run(lambda members: self._out_of_memory.run(train_group, members), wanted)
         counts = tasks.samples.counts()
         return ArrayUpdates(tasks.client, tasks.model, counts, wave.steps, delta, metrics, state, group_of)
+
+    def personal(self, received: Floats32, state: Mapping[str, Floats32]) -> Floats32:
+        """The parameters that clients use themselves, made of the models that serve them.
+
+        Args:
+            received: Array of shape (n, P): the model of each client.
+            state: The rows of the slots `solver.personal`, (n, P) or (n, 1) each.
+
+        Returns:
+            Array of shape (n, P); parameters that training does not move are those received.
+        """
+        rows = {name: torch.from_numpy(column) for name, column in state.items()}
+        own = self._chain.personal(torch.from_numpy(received), rows, self._model.frozen)
+        return own.numpy()
 
     def score(
         self,
@@ -387,7 +403,15 @@ class LocalExecutor:
             return evaluation.evaluate(self._predictor, self._threads, models, plan, samples, slabs)
 
     def _wave(self, tasks: TrainTasks, models: Floats32, start: Ints) -> Wave:
-        return Wave(tasks, models, start, self._reader, self._streams, batches=self._batches)
+        return Wave(
+            tasks,
+            models,
+            start,
+            self._reader,
+            self._streams,
+            batches=self._batches,
+            receives=self.solver.receives,
+        )
 
 
 def _strategy(settings: ExecutorSettings, model: ModelSpec) -> StrategyName:

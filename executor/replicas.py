@@ -22,7 +22,7 @@ from emulator.messages import (
     Metric,
     SampleRanges,
     Scores,
-    StateSpec,
+    SolverFacts,
     TrainTasks,
 )
 from emulator.ports import Segment
@@ -55,8 +55,8 @@ class ReplicatedExecutor:
         return self._local.layout
 
     @property
-    def state(self) -> Mapping[str, StateSpec]:
-        return self._local.state
+    def solver(self) -> SolverFacts:
+        return self._local.solver
 
     @property
     def num_parameters(self) -> int:
@@ -64,6 +64,10 @@ class ReplicatedExecutor:
 
     def initial(self, number: int) -> Floats32:
         return self._local.initial(number)
+
+    def personal(self, received: Floats32, state: Mapping[str, Floats32]) -> Floats32:
+        """As `LocalExecutor.personal`; every rank computes all of it, which is a pass over its arguments."""
+        return self._local.personal(received, state)
 
     def train(
         self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None

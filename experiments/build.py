@@ -176,6 +176,7 @@ def build_emulation(
         min_online=experiment.round.min_online,
         max_wait_days=experiment.round.max_wait_days,
         evaluate_clients=experiment.round.evaluate_clients,
+        accuracies=frozenset(experiment.round.accuracies),
         log_client_accuracy=experiment.round.log_client_accuracy,
         log_visits=experiment.round.log_visits,
         nonfinite_updates=experiment.round.nonfinite_updates,

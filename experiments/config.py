@@ -35,6 +35,7 @@ from coordinator.schedules import SCHEDULES, Schedule
 from coordinator.selectors import SELECTORS, Selector
 from device_profiles import SUFFIXES as PROFILE_SUFFIXES
 from emulator.errors import ConfigurationError
+from emulator.messages import FurtherAccuracy
 from emulator.numbers import Count, Duration, LocalSteps, Number, PositiveFactor, PositiveShare, Seed
 from emulator.plugins import ChoiceOf, Chosen, Settings, alone_is_a_list
 from executor.models import MODELS
@@ -188,6 +189,12 @@ class Round(Settings):
         "drop",
         description="an update with NaN or infinity is left out, counted and logged, or it ends the run; so "
         "is a copy that an adaptation trains, whose client keeps the model that served it",
+    )
+    accuracies: list[FurtherAccuracy] = Field(
+        [],
+        description="further accuracies to measure at each evaluation: `trained`, of the participants with "
+        "what they have just trained; `pooled`, over the test samples of all clients in one pool",
+        examples=[["trained", "pooled"]],
     )
     log_client_accuracy: bool = Field(
         False,

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from coordinator.adaptations.none import NoAdaptation
+from coordinator.aggregators import AGGREGATORS
 from coordinator.clusterers.label_shift import LabelShiftSettings
 from coordinator.detectors import DETECTORS
 from coordinator.distances import DISTANCES, SHARES_ONLY
@@ -17,7 +19,7 @@ from coordinator.representations import Representation
 from coordinator.representations.base import ReferenceSettings
 from coordinator.view import RunFacts
 from emulator.errors import ConfigurationError, naming
-from emulator.messages import BYTES_PER_PARAMETER, TASK_METRICS
+from emulator.messages import BYTES_PER_PARAMETER, TASK_METRICS, SolverFacts
 from emulator.plugins import Settings
 from emulator.ports import Availability, unmeasured
 from executor.executor import LocalExecutor
@@ -69,6 +71,8 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             _refuse_oversize_models(experiment, parts, executors[trained], world.trace.num_clients)
             _refuse_parts_of_whole_rounds(parts, arm)
             _refuse_oversize_concurrency(parts, arm, executors[trained])
+            _refuse_solver(parts, arm, executors[trained].solver)
+            _refuse_oversize_memory(experiment, parts, executors[trained], world.trace.num_clients)
             run = RunFacts(
                 world.trace.num_clients,
                 experiment.round.rounds if experiment.round.seconds_per_round is None else None,
@@ -137,14 +141,65 @@ def _refuse_parts_of_whole_rounds(parts: Parts, arm: Arm) -> None:
             )
 
 
+def _refuse_solver(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
+    """ConfigurationError if the solver does not fit the aggregator, the adaptation or the clusterer."""
+    aggregator, kinds = parts.aggregator, ", ".join(rule.kind for rule in arm.solver)
+    missing, unread = solver.receives - aggregator.broadcasts, aggregator.broadcasts - solver.receives
+    if missing:
+        name = min(missing)
+        senders = [kind for kind in AGGREGATORS.ours() if name in AGGREGATORS.find(kind).broadcasts]
+        raise ConfigurationError(
+            f"solver [{kinds}]: reads {name!r}, which aggregator = {arm.aggregator.kind!r} does not send "
+            f"along with the models; aggregators that do: {', '.join(map(repr, senders)) or 'none of ours'}"
+        )
+    if unread:
+        raise ConfigurationError(
+            f"aggregator = {arm.aggregator.kind!r}: sends {min(unread)!r} along with the models, which no "
+            f"rule of the solver [{kinds}] reads; put the local rule that does into the solver"
+        )
+    if not parts.adaptation.federates and solver.receives:
+        raise ConfigurationError(
+            f"adaptation = {arm.adaptation.kind!r}: no models are federated, and the solver [{kinds}] reads "
+            f"what an aggregator sends along with them"
+        )
+    if solver.personal and not isinstance(parts.adaptation, NoAdaptation):
+        raise ConfigurationError(
+            f"adaptation = {arm.adaptation.kind!r}: the solver [{kinds}] makes personal parameters, and only "
+            f"one of the two can say what a client uses; set adaptation = 'none'"
+        )
+    if solver.personal and parts.clusterer.serves_several:
+        raise ConfigurationError(
+            f"solver [{kinds}]: makes personal parameters of the one model that serves a client, and "
+            f"clusterer = {arm.clusterer.kind!r} combines several"
+        )
+
+
+def _refuse_oversize_memory(
+    experiment: Experiment, parts: Parts, executor: LocalExecutor, num_clients: int
+) -> None:
+    """ConfigurationError if what the solver remembers of the clients that may train does not fit into memory.
+
+    With virtual time in place of rounds, all clients may.
+    """
+    width = executor.solver.state_width(executor.num_parameters)
+    clients, cohort = num_clients, parts.pacing.cohort
+    if experiment.round.seconds_per_round is None:
+        clients = min(clients, experiment.round.rounds * cohort.over_committed(cohort.participants))
+    needed, available = BYTES_PER_PARAMETER * clients * width, available_bytes()
+    if needed > available:
+        raise ConfigurationError(
+            f"solver: remembers {width:,} numbers of each of up to {clients:,} clients, for a model of "
+            f"{executor.num_parameters:,} parameters, which takes {needed / 2**30:.1f} GiB of memory, and "
+            f"{available / 2**30:.1f} GiB are free; take fewer clients or rounds, or a smaller model"
+        )
+
+
 def _refuse_oversize_concurrency(parts: Parts, arm: Arm, executor: LocalExecutor) -> None:
     """ConfigurationError if the results of all visits that may be out at once do not fit into memory."""
     concurrency = parts.pacing.concurrency
     if concurrency is None:
         return
-    numbers = executor.num_parameters + sum(
-        spec.width(executor.num_parameters) for spec in executor.state.values()
-    )
+    numbers = executor.num_parameters + executor.solver.state_width(executor.num_parameters)
     needed, available = BYTES_PER_PARAMETER * concurrency * numbers, available_bytes()
     if needed > available:
         raise ConfigurationError(
@@ -160,8 +215,7 @@ def _refuse_oversize_models(
     """ConfigurationError if the models that an adaptation keeps for scored clients do not fit into memory."""
     if not parts.adaptation.keeps_models:
         return
-    state = sum(spec.width(executor.num_parameters) for spec in executor.state.values())
-    numbers = executor.num_parameters + state
+    numbers = executor.num_parameters + executor.solver.state_width(executor.num_parameters)
     scored = min(num_clients, experiment.round.evaluate_clients or num_clients)
     needed, available = BYTES_PER_PARAMETER * KEPT_COPIES * scored * numbers, available_bytes()
     if needed > available:

@@ -49,7 +49,7 @@ from emulator.messages import (
     Metric,
     SampleRanges,
     Scores,
-    StateSpec,
+    SolverFacts,
     TrainTasks,
     Trigger,
     Updates,
@@ -95,7 +95,7 @@ class FakeExecutor:
         self.pull = pull
         self.embedding_size = 2
         self.layout = {"weight": Segment(0, num_parameters, (num_parameters,))}
-        self.state: Mapping[str, StateSpec] = {}
+        self.solver = SolverFacts()
         self.waves: list[TrainTasks] = []
         self.starts: list[Floats32] = []
         self.evaluated: list[tuple[Floats32, Ints]] = []
@@ -110,6 +110,10 @@ class FakeExecutor:
     def initial(self, number: int) -> Floats32:
         return np.full(self.num_parameters, number, dtype=np.float32)
 
+    def personal(self, received: Floats32, state: Mapping[str, Floats32]) -> Floats32:
+        """The first slot, if the solver makes personal parameters of some; else the served models."""
+        return state[min(state)] if state else received
+
     def train(
         self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
     ) -> ArrayUpdates:
@@ -121,6 +125,7 @@ class FakeExecutor:
         zeros = np.zeros(len(tasks))
         loss = np.abs(distance).mean(axis=1)
         metrics = {"loss": loss, "loss_before": loss, "loss_squared": np.square(distance).mean(axis=1)}
+        metrics["learning_rate"] = tasks.settings["learning_rate"]
         scale = tasks.tampering.get("scale", zeros + 1)
         scale = scale + np.where(tasks.tampering.get("nan", zeros), np.nan, 0)
         return ArrayUpdates(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
 
 from coordinator.view import Part, View
 from emulator.arrays import Floats, Floats32, Ints
@@ -10,7 +12,27 @@ from emulator.messages import Updates
 
 
 class Aggregator(Part):
-    """Base of aggregators; built with its own frozen settings."""
+    """Base of aggregators; built with its own frozen settings.
+
+    Attributes:
+        broadcasts: The names of the arrays that are sent to clients along with the models. Local rules read
+            them, and an aggregator can be only beside rules that read all of them.
+    """
+
+    broadcasts: ClassVar[frozenset[str]] = frozenset()
+
+    def broadcast(self, view: View) -> Mapping[str, Floats32]:
+        """What is sent along with each model, frozen at dispatch as the models are.
+
+        A row may change only with its model: in a server step with updates of it, or as models change.
+
+        Args:
+            view: the facts of this moment, a dispatch.
+
+        Returns:
+            For each of `broadcasts` an array of shape (M, P).
+        """
+        return {}
 
     def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats | None:
         """The weights that `aggregate` will use, if they are known before the tasks are trained.

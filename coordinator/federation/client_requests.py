@@ -12,7 +12,6 @@ import numpy as np
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.faults import Faults
 from coordinator.federation.method import RoundSettings
-from coordinator.federation.solver_state import SolverState
 from coordinator.view import ScoreResponse
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.latency import LatencyModel
@@ -60,7 +59,6 @@ class ClientRequests(Stateful):
         ledger: Ledger,
         streams: RandomStreams,
         faults: Faults,
-        solver_state: SolverState,
         settings: RoundSettings,
         meter: Meter = unmeasured,
     ) -> None:
@@ -72,7 +70,6 @@ class ClientRequests(Stateful):
         self._ledger = ledger
         self._streams = streams
         self._faults = faults
-        self._solver_state = solver_state
         self._settings = settings
         self._meter = meter
         self._num_requests = 0
@@ -173,7 +170,8 @@ class ClientRequests(Stateful):
         Updates that are not finite are among those returned.
         """
         responding, ranges = self._responding(clients, resolve)
-        # An id of its own: the batches, faults and solver state of the bank's models have no part in it.
+        # An id of its own: the batches and faults of the bank's models have no part in it. What the solver
+        # remembers, and what the aggregator broadcasts, are left out: it begins anew.
         model = np.full(len(responding), FIRST_REQUESTED + self._num_requests)
         self._num_requests += 1
         numbers = {
@@ -189,7 +187,6 @@ class ClientRequests(Stateful):
             settings={name: np.full(len(responding), number) for name, number in numbers.items()},
             dispatch=np.full(len(responding), round_),
             step=np.full(len(responding), step),
-            state=self._solver_state.read(responding, model),
             tampering=self._faults.tampering(round_, responding, model),
         )
         with self._meter("score_s"):

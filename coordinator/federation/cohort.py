@@ -38,8 +38,8 @@ class Cohort:
     """Visits with the tasks that were frozen at dispatch, by ascending client, then visit.
 
     They are those of one dispatch, or those of several that a server step takes out of the flight. Columns
-    are (visits,). Task i starts from row `start[i]` of `models`, which must not be changed; in the table of
-    tasks, all of one visit are together, in the order of the visits.
+    are (visits,). Task i starts from row `start[i]` of `models`, which must not be changed, and of the arrays
+    `tasks.broadcast`; in the table of tasks, all of one visit are together, in the order of the visits.
     """
 
     visit: Ints
@@ -58,6 +58,7 @@ class Cohort:
     label: Ints  # (tasks,) of that model
     row: Ints  # (tasks,) of the bank now: the model that continues it, -1 = none
     bound: Bools  # (tasks,) whether the client's data have not changed since dispatch
+    stayed: Bools  # (tasks,) whether the client has held data ever since
 
     def __len__(self) -> int:
         """The number of visits."""

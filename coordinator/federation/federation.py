@@ -33,6 +33,7 @@ from coordinator.federation.evaluation.measurement import (
     measure,
     scored_clients,
 )
+from coordinator.federation.evaluation.personal import IMPERSONAL, Personal, PersonalFigures
 from coordinator.federation.faults import Faults, no_faults
 from coordinator.federation.flight import Flight
 from coordinator.federation.hearing.client_data import ClientData, Reference
@@ -43,7 +44,7 @@ from coordinator.federation.round_progress import RoundProgress
 from coordinator.federation.selectable import Selectable
 from coordinator.federation.solver_state import SolverState
 from coordinator.federation.stored_parts import StoredParts
-from coordinator.federation.tasks import task_settings, visit_work
+from coordinator.federation.tasks import TaskCosts, task_settings, visit_work
 from coordinator.federation.views import Views
 from coordinator.view import Part, Samples, ScoreResponse, View
 from emulator.arrays import NO_IDS, Bools, Floats32, Ints
@@ -72,6 +73,19 @@ class Followed:
 
     visit: Ints
     lane: Ints
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Usable updates that a server step absorbs, and of each (n,) the row of `Cohort.models` it began with.
+
+    `bound` and `stayed` (n,) are those of `SolverState.commit`.
+    """
+
+    updates: Updates
+    start: Ints
+    bound: Bools
+    stayed: Bools
 
 
 class Federation:
@@ -104,7 +118,8 @@ class Federation:
         self._faults = faults or no_faults(stream.num_clients, streams)
         self.scored_clients = scored_clients(stream.num_clients, settings.evaluate_clients, streams)
         self._model_bytes = float(BYTES_PER_PARAMETER * executor.num_parameters)
-        self._solver_state = SolverState(executor.state, executor.num_parameters)
+        self._costs = TaskCosts.of(executor.solver, executor.num_parameters)
+        self._solver_state = SolverState(executor.solver.state, executor.num_parameters)
         self._requests = ClientRequests(
             stream.num_clients,
             bank=self.bank,
@@ -114,7 +129,6 @@ class Federation:
             ledger=self.ledger if parts.adaptation.federates else Ledger(),  # requests are for training
             streams=streams,
             faults=self._faults,
-            solver_state=self._solver_state,
             settings=settings,
             meter=meter,
         )
@@ -159,9 +173,11 @@ class Federation:
             streams=streams,
             settings=settings,
             latency=latency,
+            costs=self._costs,
         )
         corrupts = self._faults.settings.corrupt > 0
         self._divergence = Divergence(settings, " or fewer faults.corrupt" if corrupts else "")
+        self._personal = Personal(executor, self._solver_state, self.bank, stream)
         self._adapting: Adapting | None = None
         if not isinstance(parts.adaptation, NoAdaptation):
             labels: Hearing | None = None
@@ -275,10 +291,11 @@ class Federation:
         if self._stream.step != step:
             self._num_holding = int(np.count_nonzero(holding))
             self._membership.data_changed(holding)
-        self._solver_state.data_changed(changed)
-        if self._executor.state:
-            self._flight.data_changed(changed)
         joined, left = (NO_IDS, NO_IDS) if registering else _turnover(held_before, holding)
+        if self._executor.solver.state:
+            self._solver_state.data_changed(changed)
+            self._solver_state.clients_left(left)
+            self._flight.data_changed(changed, left)
         self._progress.members_changed |= len(joined) + len(left) > 0
         if len(changed) > 0:
             hearing.data_changed(changed, holding, left)
@@ -398,7 +415,7 @@ class Federation:
         views = [self._view(schedule, round_, dispatch, participants=clients) for schedule in schedules]
         settings = task_settings(self.settings, schedules, client, row, views)
         downloaded = self._requests.hold(client, row)
-        payload = visit_work(row_of_visit, settings, downloaded, len(clients), self._model_bytes)
+        payload = visit_work(row_of_visit, settings, downloaded, len(clients), self._costs)
         faults = self._faults.visits(dispatch, clients, payload)
         requests_s, phases = self._requests.busy_s(clients), self._latency.phases(clients, faults.work)
         return Cohort(
@@ -419,8 +436,9 @@ class Federation:
                 settings=settings,
                 dispatch=client * 0 + dispatch,
                 step=client * 0 + self._stream.step,
-                state=self._solver_state.read(client, model),
+                state=self._solver_state.read(client, model, lambda new: self.bank.parameters[row[new]]),
                 measure=self._measured,
+                broadcast=self._broadcast(round_, dispatch),
             ),
             models=self.bank.parameters,
             start=row,
@@ -428,7 +446,26 @@ class Federation:
             label=self.bank.labels[row],
             row=row,
             bound=row >= 0,  # all are
+            stayed=row >= 0,
         )
+
+    def _broadcast(self, round_: int, dispatch: int) -> dict[str, Floats32]:
+        """What the aggregator sends along with each model, by name (M, P).
+
+        Raises RunError if it is not what the aggregator declares.
+        """
+        aggregator = self.parts.aggregator
+        if not aggregator.broadcasts:
+            return {}
+        arrays = dict(aggregator.broadcast(self._view(aggregator, round_, dispatch)))
+        shape = self.bank.parameters.shape
+        if arrays.keys() != aggregator.broadcasts or any(array.shape != shape for array in arrays.values()):
+            returned = {name: np.shape(array) for name, array in arrays.items()}
+            raise RunError(
+                f"the aggregator {aggregator.name} broadcasts arrays of shapes {returned}; must be one of "
+                f"shape {shape} for each of {sorted(aggregator.broadcasts)}"
+            )
+        return arrays
 
     # -- aggregate: updates came back --------------------------------------------------------------------
 
@@ -443,14 +480,15 @@ class Federation:
         cohort, logged = self._landed(round_, ended)
         # Step 2: the tasks of completed visits are trained, as one wave.
         self._progress.steps += 1
-        updates, bound = None, None
-        if self.parts.adaptation.federates:
-            updates, bound = self._trained(round_, step, cohort, ended)
+        federates = self.parts.adaptation.federates
+        trained = self._trained(round_, step, cohort, ended) if federates else None
+        updates = None if trained is None else trained.updates
         news = {"participants": cohort.clients, "updates": updates}
         # Step 3: the aggregator makes the new models, which the bank publishes.
-        if updates is not None:
+        if trained is not None and updates is not None:
+            self._measure_trained(round_, trained, cohort.models, now_s)
             self._publish(round_, updates, self._view(self.parts.aggregator, round_, step, **news))
-            self._solver_state.commit(updates, bound)
+            self._solver_state.commit(updates, round_, trained.bound, trained.stayed)
         # Step 4: the selector learns how the visits ended, and the clusterer sees the updates.
         self.parts.selector.feedback(ended, updates)
         if updates is not None:
@@ -478,18 +516,13 @@ class Federation:
             logged = cohort.logged(round_, ended, down, up, payload, whole_rounds=whole)
         return cohort, logged
 
-    def _trained(
-        self, round_: int, step: int, cohort: Cohort, ended: EndedVisits
-    ) -> tuple[Updates | None, Bools | None]:
-        """The usable updates of the completed visits, and (n,) which of them may commit the solver's state.
-
-        None if no client has one.
-        """
+    def _trained(self, round_: int, step: int, cohort: Cohort, ended: EndedVisits) -> Trained | None:
+        """The usable updates of the completed visits; None if no client has one."""
         rows, visits = cohort.absorbable(ended)
         tasks, start = cohort.tasks.take(rows), cohort.start[rows]
         num_samples = tasks.samples.counts()
         if not num_samples.any():
-            return None, None
+            return None
         tampering = self._faults.tampering(tasks.dispatch, tasks.client, tasks.model)
         tasks = replace(tasks, tampering=tampering) if tampering else tasks
         model, staleness = self.bank.ids[cohort.row[rows]], ended.staleness[visits]
@@ -504,11 +537,12 @@ class Federation:
             trained = trained.absorbed(model, staleness)
         usable, rejected = self._divergence.usable(round_, trained)
         self._progress.rejected += rejected
-        bound = cohort.bound[rows] & (model == tasks.model)
+        same = model == tasks.model
+        bound, stayed = cohort.bound[rows] & same, cohort.stayed[rows] & same
         if rejected:
             kept = usable.nonzero()[0]
-            trained, bound = trained.take(kept), bound[kept]
-        return (trained, bound) if (trained.num_samples > 0).any() else (None, None)
+            trained, start, bound, stayed = trained.take(kept), start[kept], bound[kept], stayed[kept]
+        return Trained(trained, start, bound, stayed) if (trained.num_samples > 0).any() else None
 
     def _publish(self, round_: int, updates: Updates, view: View) -> None:
         """Make the models of the next version from `updates`, as the aggregator with this `view` decides."""
@@ -539,7 +573,8 @@ class Federation:
         self._divergence.round_closes(round_)
         self._hearing.round_closed(np.array(sorted(set(self._progress.completed)), dtype=np.int64))
         # Step 5: the clients are evaluated, in rounds that are due for it, and the round is recorded.
-        measured, adaptation = self._measure(round_, now_s, is_last), NO_ADAPTATION
+        measured, personal = self._measure(round_, now_s, is_last)
+        adaptation = NO_ADAPTATION
         if self._adapting is not None:
             adaptation = self._adapting.round_closes(round_, partial(self._serving, round_))
         record = self._progress.record(
@@ -550,6 +585,7 @@ class Federation:
             clusters=self.bank.labels,
             members=self._membership.labels() if self._progress.members_changed else None,
             measured=measured,
+            personal=personal,
             adaptation=adaptation,
             ledger=self.ledger,
             num_holding=self._num_holding,
@@ -569,11 +605,24 @@ class Federation:
         newest_s = now_s - math.fmod(now_s, settings.evaluate_every_s)  # the last multiple up to now
         return newest_s > self._evaluated_s
 
-    def _measure(self, round_: int, now_s: float, is_last: bool) -> Measurement:
+    def _measure_trained(self, round_: int, trained: Trained, models: Floats32, now_s: float) -> None:
+        """Measure the participants with what they have just trained, if the round may be evaluated."""
+        settings = self.settings
+        if "trained" not in settings.accuracies:
+            return
+        may_be_last = settings.seconds_per_round is not None or round_ + 1 == settings.rounds
+        if may_be_last or self._is_due(round_, now_s):
+            with self._meter("evaluate_s"):
+                self._progress.trained_accuracy = self._personal.trained_accuracy(
+                    trained.updates, models, trained.start, self.scored_clients
+                )
+
+    def _measure(self, round_: int, now_s: float, is_last: bool) -> tuple[Measurement, PersonalFigures]:
         """The evaluation of the clients; NOT_MEASURED if this round is not one that is evaluated."""
         settings = self.settings
         if not (is_last or self._is_due(round_, now_s)):
-            return NOT_MEASURED
+            self._progress.trained_accuracy = None
+            return NOT_MEASURED, IMPERSONAL
         self._evaluated_s = now_s
         tested = self._stream.held(self.scored_clients, "test").counts() > 0
         if not (tested & self._stream.holding[self.scored_clients]).any():
@@ -585,7 +634,7 @@ class Federation:
         evaluate: Evaluate | None = None
         if self._adapting is not None:
             evaluate = partial(self._adapting.evaluate, round_, plan)
-        measured = measure(
+        measured, evaluation = measure(
             self._executor,
             self.bank,
             plan,
@@ -594,10 +643,15 @@ class Federation:
             self.scored_clients,
             evaluate=evaluate,
             log_clients=settings.log_client_accuracy,
+            pooled="pooled" in settings.accuracies,
             meter=self._meter,
         )
         self._divergence.refuse(round_, measured.loss or 0.0)
-        return measured
+        if not self._personal.is_made:
+            return measured, IMPERSONAL
+        clients = self.scored_clients
+        with self._meter("evaluate_s"):
+            return measured, self._personal.figures(round_, plan.take(clients), clients, evaluation)
 
     def _serving(self, round_: int) -> InferencePlan:
         """Which models serve the clients that hold data."""

@@ -28,14 +28,14 @@ TASK = ("client", "model", "visit", "dispatch", "step")
 
 TABLES = ("_visits", "_tasks", "_ranges")
 
-FROZEN = ("version", "label", "row", "bound")
+FROZEN = ("version", "label", "row", "bound", "stayed")
 """Columns of a cohort's tasks that are not the executor's."""
 
 
 class Flight(Stateful):
     """The visits in flight, in three tables: a row for each visit, each task, and each range of samples.
 
-    Models are kept once for each (id, version) that a task starts from.
+    Models, and what is sent along with them, are kept once for each (id, version) that a task starts from.
     """
 
     state_fields = (
@@ -55,7 +55,8 @@ class Flight(Stateful):
         self._ranges = Table("task")
         # While each visit has one task, and each task one range, a row has the same number in all tables.
         self._one_each = True
-        self._models: dict[tuple[int, int], Floats32] = {}  # (id, version) -> (P,)
+        # (id, version) -> (P,) the model, and by name what is sent along with it
+        self._models: dict[tuple[int, int], tuple[Floats32, dict[str, Floats32]]] = {}
         self._starting: dict[tuple[int, int], int] = {}  # (id, version) -> tasks that start from it
         self._bootstrap = False
         self._measure = measure
@@ -70,7 +71,7 @@ class Flight(Stateful):
             **super().state(),
             **{name: getattr(self, name).state() for name in TABLES},
             "_loose": [as_tree(cohort) for cohort in self._loose.values()],
-            "_models": [(*pair, self._starting[pair], model) for pair, model in self._models.items()],
+            "_models": [(*pair, self._starting[pair], *content) for pair, content in self._models.items()],
         }
 
     def restore(self, state: Mapping[str, Tree]) -> None:
@@ -83,11 +84,11 @@ class Flight(Stateful):
                 **state,
                 **{name: getattr(self, name) for name in TABLES},
                 "_loose": {int(cohort.visit[0]): cohort for cohort in loose},
-                "_models": {(id_, version): model for id_, version, _, model in state["_models"]},
+                "_models": {(id_, version): tuple(content) for id_, version, _, *content in state["_models"]},
             }
         )
         self._num_loose = sum(map(len, loose))
-        self._starting = {(id_, version): count for id_, version, count, _ in state["_models"]}
+        self._starting = {(id_, version): count for id_, version, count, *_ in state["_models"]}
         visits, tasks, ranges = (getattr(self, name).columns for name in TABLES)
         self._one_each = not visits or (
             np.array_equal(visits["visit"], tasks["visit"]) and np.array_equal(tasks["task"], ranges["task"])
@@ -122,7 +123,7 @@ class Flight(Stateful):
         samples = SampleRanges(
             offsets, of_range["first"], of_range["last"], of_range["weight"], self._bootstrap
         )
-        models, start = self._starts(of_task["model"], of_task["version"])
+        models, broadcast, start = self._starts(of_task["model"], of_task["version"])
         for table, removed in (
             (self._visits, rows),
             (self._tasks, task_rows),
@@ -145,6 +146,7 @@ class Flight(Stateful):
                 step=of_task["step"],
                 state=_in_group("state", of_task),
                 measure=self._measure,
+                broadcast=broadcast,
             ),
             models=models,
             start=start,
@@ -160,13 +162,17 @@ class Flight(Stateful):
             cohort = self._loose.get(int(visit[0]))
         return cohort if cohort is not None and len(cohort.visit) == len(visit) else None
 
-    def data_changed(self, clients: Ints) -> None:
-        """Take note that the data of `clients` (n,), ascending, changed: what their tasks are bound to."""
+    def data_changed(self, clients: Ints, left: Ints = NO_IDS) -> None:
+        """Take note that the data of `clients` (n,), ascending, changed: what their tasks are bound to.
+
+        Those that have `left`, which are among them, hold none any more.
+        """
         if len(self) == 0 or len(clients) == 0:
             return
         self._to_tables()
         columns = self._tasks.columns
         columns["bound"][np.isin(columns["client"], clients)] = False
+        columns["stayed"][np.isin(columns["client"], left)] = False
 
     def follow(self, successor: Ints) -> tuple[Ints, Ints, Ints]:
         """Let all tasks follow their models: `successor` (M_old,) is the new row of each, -1 = none.
@@ -223,22 +229,28 @@ class Flight(Stateful):
         for task, count in zip(first.tolist(), counts, strict=True):
             pair = (int(model[task]), int(version[task]))
             if pair not in self._models:
-                # A copy: a view would keep all models of that instant.
-                self._models[pair] = cohort.models[cohort.start[task]].copy()
+                # Copies: a view would keep all models of that instant.
+                row, broadcast = cohort.start[task], cohort.tasks.broadcast
+                along = {name: array[row].copy() for name, array in broadcast.items()}
+                self._models[pair] = cohort.models[row].copy(), along
             self._starting[pair] = self._starting.get(pair, 0) + count
 
-    def _starts(self, model: Ints, version: Ints) -> tuple[Floats32, Ints]:
-        """The models (K, P) that tasks start from, and (n,) the row of each task's; they are taken now."""
+    def _starts(self, model: Ints, version: Ints) -> tuple[Floats32, dict[str, Floats32], Ints]:
+        """The models (K, P) that tasks start from, what is sent along with them, and (n,) each one's row.
+
+        They are taken now. What is sent along is, by name, (K, P).
+        """
         if len(model) == 0:
-            return np.zeros((0, 0), dtype=np.float32), NO_IDS
+            return np.zeros((0, 0), dtype=np.float32), {}, NO_IDS
         first, inverse = _distinct(model, version)
         pairs = list(zip(model[first].tolist(), version[first].tolist(), strict=True))
-        models = [self._models[pair] for pair in pairs]
+        models, broadcasts = zip(*(self._models[pair] for pair in pairs), strict=True)
         for pair, count in zip(pairs, np.bincount(inverse).tolist(), strict=True):
             self._starting[pair] -= count
             if self._starting[pair] == 0:
                 del self._starting[pair], self._models[pair]
-        return np.stack(models), inverse
+        along = {name: np.stack([of_model[name] for of_model in broadcasts]) for name in broadcasts[0]}
+        return np.stack(models), along, inverse
 
 
 def _joined(parts: Sequence[Column]) -> Column:

@@ -22,7 +22,7 @@ from coordinator.representations.label import Label
 from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
 from coordinator.view import Part
-from emulator.messages import TaskMetric
+from emulator.messages import FurtherAccuracy, TaskMetric
 from emulator.plugins import NoSettings
 
 
@@ -122,6 +122,7 @@ class RoundSettings:
     evaluate_every: int = 1
     evaluate_every_s: float | None = None
     evaluate_clients: int | None = None
+    accuracies: frozenset[FurtherAccuracy] = frozenset()
     log_client_accuracy: bool = False
     log_visits: bool = False
     min_online: int = 1

@@ -9,6 +9,7 @@ import numpy as np
 from coordinator.assignment import Assignment, Fit
 from coordinator.federation.evaluation.adapting import AdaptationFigures
 from coordinator.federation.evaluation.measurement import Measurement
+from coordinator.federation.evaluation.personal import PersonalFigures
 from coordinator.federation.hearing.hearing import Heard
 from emulator.arrays import Floats, Ints
 from emulator.ledger import Ledger
@@ -39,6 +40,7 @@ class RoundProgress:
     losses: Floats | None = None  # (n,) training losses of the updates absorbed
     staleness: int = 0  # of the visits absorbed, in all
     largest_staleness: int | None = None
+    trained_accuracy: float | None = None  # of the last server step
 
     def heard(self, heard: Heard) -> None:
         """Take note of the clients that were heard."""
@@ -95,6 +97,7 @@ class RoundProgress:
         clusters: Ints,
         members: Ints | None,
         measured: Measurement,
+        personal: PersonalFigures,
         adaptation: AdaptationFigures,
         ledger: Ledger,
         num_holding: int,
@@ -126,6 +129,8 @@ class RoundProgress:
             members=members,
             train_loss=self.train_loss,
             **vars(measured),
+            **vars(personal),
+            trained_accuracy=self.trained_accuracy,
             **vars(ledger),
             adaptation_samples=adaptation.samples,
             adaptation_s=adaptation.computing_s,

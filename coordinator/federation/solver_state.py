@@ -1,8 +1,9 @@
-"""Solver state of (client, model) pairs between tasks: read at dispatch, committed on return."""
+"""What solvers remember between tasks: read at dispatch, committed as updates are absorbed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
 
 import numpy as np
 
@@ -11,85 +12,238 @@ from emulator.messages import StateSpec, Updates
 from emulator.storage.state_tree import Tree
 from emulator.storage.stateful import Stateful
 
+Lifetime = Literal["data", "model", "run"]
+
+ANY_MODEL = -1
+"""The model id in the key of a row that is its client's, whatever the model."""
+
+GROWTH = 1.25
+"""By what factor the room for rows grows: arrays are extended in place, so that more would only be unused."""
+
 
 class SolverState(Stateful):
-    """Rows of solver state by (client, model id), only for pairs that have trained.
+    """Rows of the slots of local rules (`emulator.messages.StateSpec`), for those that have trained alone.
 
-    A slot is one named variable of a local rule, such as a moment of Adam (`emulator.messages.StateSpec`);
-    its row has `width` numbers: P, or 1 for a scalar. A visit that was abandoned or dropped changes nothing.
-    A pair's row is deleted when the client's data change, or when the model ceases to exist; a model that was
-    replaced has a new id, and so starts at zero.
+    Slots that live equally long are columns of one table, whose rows have the key (client, model id), or the
+    client alone. A visit that was abandoned or dropped changes nothing, and neither does a task without
+    steps. Rows end as the `until` of their slots says; a model that was replaced has a new id.
     """
 
-    state_fields = ("_rows",)
+    state_fields = ("_tables",)
 
     def __init__(self, specs: Mapping[str, StateSpec], num_parameters: int) -> None:
-        self._widths = {name: spec.width(num_parameters) for name, spec in specs.items()}
-        self._rows: dict[int, dict[int, Mapping[str, Floats32]]] = {}  # model id -> client -> rows
-
-    def state(self) -> dict[str, Tree]:
-        """The stored pairs: by model id, their clients (n,), and by slot their rows (n, width)."""
-        return {"models": {model: self._stored(model) for model in self._rows}}
-
-    def restore(self, state: Mapping[str, Tree]) -> None:
-        self._rows = {
-            model: {
-                client: {name: slots[name][row] for name in self._widths}
-                for row, client in enumerate(clients.tolist())
-            }
-            for model, (clients, slots) in state["models"].items()
+        self._specs = specs
+        lifetimes = sorted({spec.until for spec in specs.values()})
+        self._tables: dict[Lifetime, _Rows] = {
+            until: _Rows(
+                {name: spec.width(num_parameters) for name, spec in specs.items() if spec.until == until},
+                of_clients=until == "run",
+            )
+            for until in lifetimes
         }
 
-    def _stored(self, model: int) -> tuple[Ints, dict[str, Floats32]]:
-        rows = self._rows[model]
-        clients = np.fromiter(rows, dtype=np.int64, count=len(rows))
-        slots = {name: _stacked(name, list(rows.values()), width) for name, width in self._widths.items()}
-        return clients, slots
+    def __len__(self) -> int:
+        """The number of rows, of all lifetimes."""
+        return sum(map(len, self._tables.values()))
 
-    def read(self, client: Ints, model: Ints) -> dict[str, Floats32]:
-        """The solver state of n tasks, by slot (n, width); zero for a pair that has not trained.
+    def state(self) -> dict[str, Tree]:
+        """The rows of each lifetime: their keys, the rounds in which they were written, and the slots."""
+        return {"tables": {until: table.state() for until, table in self._tables.items()}}
 
-        `client` (n,) and `model` (n,), ids, are the pair of each task.
+    def restore(self, state: Mapping[str, Tree]) -> None:
+        """Resume from `state`, without rows so far."""
+        for until, table in self._tables.items():
+            table.restore(state["tables"][until])
+
+    def read(
+        self, client: Ints, model: Ints, received: Callable[[Ints], Floats32] | None = None
+    ) -> dict[str, Floats32]:
+        """The solver state that n tasks begin with, by slot (n, P) or (n, 1).
+
+        Args:
+            client: (n,) ids.
+            model: (n,) ids.
+            received: (k,) numbers of tasks -> (k, P) the parameters that they start from; needed only if a
+                slot begins with these.
         """
-        if not self._widths:
-            return {}
-        pairs = list(zip(client.tolist(), model.tolist(), strict=True))
-        stored = [self._rows.get(model_id, {}).get(client_id) for client_id, model_id in pairs]
-        return {name: _stacked(name, stored, width) for name, width in self._widths.items()}
+        found: dict[str, Floats32] = {}
+        for until, table in self._tables.items():
+            rows = table.find(client, model)
+            found |= table.take(rows)
+            new = (rows < 0).nonzero()[0]
+            for name, spec in self._specs.items():
+                if spec.until == until and spec.start == "received" and len(new) > 0:
+                    assert received is not None
+                    found[name][new] = received(new)
+        return {name: found[name] for name in self._specs}
 
-    def commit(self, updates: Updates, bound: Bools | None = None) -> None:
-        """Store the solver state of the n updates; of those alone that are `bound` (n,), if it is given.
+    def remembered(
+        self, names: Iterable[str], client: Ints, model: Ints
+    ) -> tuple[Ints, Ints, dict[str, Floats32]]:
+        """What n clients remember in some of the slots: which of them do, since when, and what.
 
-        An update is bound while what its state belongs to has not changed since its dispatch: the client's
-        data and the model.
+        Args:
+            names: Slots, at least one.
+            client: (n,) ids.
+            model: (n,) ids of the models that serve them.
+
+        Returns:
+            The numbers (k,) of the clients that have a row of each of these slots; the round (k,) in which it
+            was last written, of several the first; and by slot the rows (k, P) or (k, 1).
+        """
+        wanted = set(names)
+        has = np.ones(len(client), dtype=bool)
+        written = np.full(len(client), np.iinfo(np.int64).max)
+        tables = [table for table in self._tables.values() if wanted & table.names]
+        rows = [table.find(client, model) for table in tables]
+        for table, of_table in zip(tables, rows, strict=True):
+            has &= of_table >= 0
+            written = np.minimum(written, table.written(of_table))
+        clients = has.nonzero()[0]
+        found: dict[str, Floats32] = {}
+        for table, of_table in zip(tables, rows, strict=True):
+            found |= table.take(of_table[clients])
+        return clients, written[clients], {name: found[name] for name in sorted(wanted)}
+
+    def commit(
+        self, updates: Updates, round_: int = 0, bound: Bools | None = None, stayed: Bools | None = None
+    ) -> None:
+        """Store the solver state of the n updates that took a step.
+
+        Args:
+            updates: The updates; `model` are the ids of the models that they are absorbed into.
+            round_: The round at hand.
+            bound: (n,) whether both the client's data and the model are what they were at dispatch.
+            stayed: (n,) whether the client has held data ever since, and for slots that end with their
+                model, that is what it was; so that `bound` implies it. None: as `bound`.
         """
         if not updates.state:
             return
-        pairs = zip(updates.client.tolist(), updates.model.tolist(), strict=True)
-        for row, (client, model) in enumerate(pairs):
-            if bound is not None and not bound[row]:
-                continue
-            # Copied: a view would keep the rows of the whole wave.
-            slots = {name: updates.state[name][row].copy() for name in self._widths}
-            self._rows.setdefault(model, {})[client] = slots
+        took = updates.num_steps > 0
+        for until, table in self._tables.items():
+            keeps = bound if until == "data" else stayed
+            rows = (took if keeps is None else took & keeps).nonzero()[0]
+            table.put(updates.client[rows], updates.model[rows], round_, updates.state, rows)
 
     def models_changed(self, ids: Ints) -> None:
         """Take note of the ids of all models that exist now: delete the rows of the others."""
-        for model in self._rows.keys() - set(ids.tolist()):
-            del self._rows[model]
+        for table in self._tables.values():
+            table.keep_models(ids)
 
     def data_changed(self, clients: Ints) -> None:
-        """Take note that the data of these clients changed: delete their rows."""
-        for rows in self._rows.values():
-            known = np.fromiter(rows, dtype=np.int64, count=len(rows))
-            for client in known[np.isin(known, clients)].tolist():
-                del rows[client]
+        """Take note that the data of these clients changed: delete the rows that end with that."""
+        if "data" in self._tables:
+            self._tables["data"].forget(clients)
+
+    def clients_left(self, clients: Ints) -> None:
+        """Take note that these clients ceased to hold data: delete all their rows."""
+        for table in self._tables.values():
+            table.forget(clients)
 
 
-def _stacked(name: str, stored: list[Mapping[str, Floats32] | None], width: int) -> Floats32:
-    """(n, width) the rows of slot `name`, zero for pairs without stored state."""
-    rows = np.zeros((len(stored), width), dtype=np.float32)
-    for row, slots in zip(rows, stored, strict=True):
-        if slots is not None:
-            row[:] = slots[name]
-    return rows
+class _Rows:
+    """The rows of some slots, by (client, model id), or by client alone."""
+
+    def __init__(self, widths: Mapping[str, int], *, of_clients: bool) -> None:
+        self._of_clients = of_clients
+        self._row: dict[tuple[int, int], int] = {}  # (model id, client) -> row
+        self._free: list[int] = []
+        self._client: Ints = np.zeros(0, dtype=np.int64)  # (room,) -1 = the row is free
+        self._model: Ints = np.zeros(0, dtype=np.int64)
+        self._written: Ints = np.zeros(0, dtype=np.int64)
+        self._slots: dict[str, Floats32] = {
+            name: np.zeros((0, width), dtype=np.float32) for name, width in widths.items()
+        }
+
+    def __len__(self) -> int:
+        return len(self._row)
+
+    @property
+    def names(self) -> set[str]:
+        """The names of the slots."""
+        return set(self._slots)
+
+    def state(self) -> Tree:
+        rows = (self._client >= 0).nonzero()[0]
+        slots = {name: slot[rows] for name, slot in self._slots.items()}
+        return self._client[rows], self._model[rows], self._written[rows], slots
+
+    def restore(self, state: Tree) -> None:
+        client, model, written, slots = state
+        self._make_room(len(client))
+        rows = np.arange(len(client))
+        self._client[rows], self._model[rows], self._written[rows] = client, model, written
+        for name, slot in self._slots.items():
+            slot[rows] = slots[name]
+        self._row = dict(zip(self._keys(client, model), rows.tolist(), strict=True))
+        self._free = [row for row in self._free if row >= len(client)]
+
+    def find(self, client: Ints, model: Ints) -> Ints:
+        """(n,) the row of each (client, model id); -1: it has none."""
+        rows = [self._row.get(key, -1) for key in self._keys(client, model)]
+        return np.array(rows, dtype=np.int64)
+
+    def take(self, rows: Ints) -> dict[str, Floats32]:
+        """By slot (n, width), copies of these rows; zeros for -1."""
+        new = rows < 0
+        if not new.any():
+            return {name: slot[rows] for name, slot in self._slots.items()}
+        found = {}
+        for name, slot in self._slots.items():
+            found[name] = np.zeros((len(rows), slot.shape[1]), dtype=np.float32)
+            found[name][~new] = slot[rows[~new]]
+        return found
+
+    def written(self, rows: Ints) -> Ints:
+        """(n,) the round in which each row was last written; of -1 it has no meaning."""
+        return self._written[rows] if len(self._written) > 0 else np.zeros_like(rows)
+
+    def put(
+        self, client: Ints, model: Ints, round_: int, state: Mapping[str, Floats32], of_state: Ints
+    ) -> None:
+        """Write the rows of n (client, model id), made of the rows `of_state` (n,) of `state`."""
+        keys = self._keys(client, model)
+        new = [key for key in dict.fromkeys(keys) if key not in self._row]
+        if len(new) > len(self._free):
+            self._make_room(int(GROWTH * (len(self._row) + len(new))))
+        for key in new:
+            self._row[key] = self._free.pop()
+        rows = np.array([self._row[key] for key in keys], dtype=np.int64)
+        self._client[rows], self._written[rows] = client, round_
+        self._model[rows] = ANY_MODEL if self._of_clients else model
+        for name, slot in self._slots.items():
+            slot[rows] = state[name][of_state]
+
+    def forget(self, clients: Ints) -> None:
+        """Delete the rows of these clients."""
+        if self._row and len(clients) > 0:
+            self._delete(np.isin(self._client, clients))
+
+    def keep_models(self, ids: Ints) -> None:
+        """Delete the rows of all other models."""
+        if self._row and not self._of_clients:
+            self._delete((self._client >= 0) & ~np.isin(self._model, ids))
+
+    def _delete(self, which: Bools) -> None:
+        rows = which.nonzero()[0]
+        for key in self._keys(self._client[rows], self._model[rows]):
+            del self._row[key]
+        self._client[rows] = -1
+        self._free += rows.tolist()
+
+    def _keys(self, client: Ints, model: Ints) -> list[tuple[int, int]]:
+        models = [ANY_MODEL] * len(client) if self._of_clients else model.tolist()
+        return list(zip(models, client.tolist(), strict=True))
+
+    def _make_room(self, room: int) -> None:
+        """Make room for so many rows in all, if there is less."""
+        before = len(self._client)
+        if room <= before:
+            return
+        # NOTE: extended in place, which moves pages and copies nothing; no view of them is ever held.
+        for column in (self._client, self._model, self._written):
+            column.resize(room, refcheck=False)
+        for slot in self._slots.values():
+            slot.resize((room, slot.shape[1]), refcheck=False)
+        self._client[before:] = -1
+        self._free += range(room - 1, before - 1, -1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from coordinator.schedules import Schedule
 from coordinator.view import View
 from emulator.arrays import Bools, Floats, Ints
 from emulator.errors import RunError
-from emulator.messages import Work
+from emulator.messages import BYTES_PER_PARAMETER, SolverFacts, Work
 
 
 def task_settings(
@@ -42,22 +43,49 @@ def task_settings(
     return base | decided
 
 
+@dataclass(frozen=True)
+class TaskCosts:
+    """What a task costs by its solver: bytes, and how often it trains on a sample."""
+
+    model_bytes: float  # of a model as it is sent, without what stays with the client
+    broadcast_bytes: float  # sent along with each model
+    upload_bytes: float
+    gradients: int  # of each step
+
+    @classmethod
+    def of(cls, solver: SolverFacts, num_parameters: int) -> TaskCosts:
+        """The costs with this solver of a model of `num_parameters` parameters."""
+        sent = num_parameters - solver.unsent
+        along, besides = len(solver.receives) * num_parameters, solver.uploads * num_parameters
+        return cls(
+            model_bytes=float(BYTES_PER_PARAMETER * sent),
+            broadcast_bytes=float(BYTES_PER_PARAMETER * along),
+            upload_bytes=float(BYTES_PER_PARAMETER * (sent + besides)),
+            gradients=solver.gradients,
+        )
+
+
 def visit_work(
-    visit: Ints, settings: Mapping[str, Floats], downloaded: Bools, num_visits: int, model_bytes: float
+    visit: Ints, settings: Mapping[str, Floats], downloaded: Bools, num_visits: int, costs: TaskCosts
 ) -> Work:
     """The transfer and training of each visit, summed over its tasks.
 
     `visit` (n,) is the visit of each task, in [0, num_visits). `downloaded` (n,) marks the tasks whose model
-    the client holds already, and does not download again; every task uploads one model. The columns of the
-    result are of shape (num_visits,).
+    the client holds already, and does not download again. The columns of the result are of shape
+    (num_visits,).
     """
 
     def total(amount: Floats) -> Floats:
         return np.bincount(visit, weights=amount, minlength=num_visits).astype(np.float64)
 
+    numbers = total(np.ones(len(visit)))
+    downloads = costs.model_bytes * total((~downloaded).astype(np.float64))
+    if costs.broadcast_bytes > 0:
+        downloads += costs.broadcast_bytes * numbers
+    samples = total(settings["local_steps"] * settings["batch_size"])
     return Work(
-        download_bytes=model_bytes * total((~downloaded).astype(np.float64)),
-        upload_bytes=model_bytes * total(np.ones(len(visit))),
+        download_bytes=downloads,
+        upload_bytes=costs.upload_bytes * numbers,
         forward_samples=np.zeros(num_visits),
-        trained_samples=total(settings["local_steps"] * settings["batch_size"]),
+        trained_samples=samples if costs.gradients == 1 else costs.gradients * samples,
     )

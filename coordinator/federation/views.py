@@ -12,12 +12,13 @@ from coordinator.distances import DistanceName
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.hearing.reports import Reports
 from coordinator.federation.method import RoundSettings
+from coordinator.federation.tasks import TaskCosts
 from coordinator.memories import Memory
 from coordinator.view import ClaimedBy, Part, Samples, ScoreRequest, TrainRequest, View
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.errors import RunError
 from emulator.latency import LatencyModel
-from emulator.messages import BYTES_PER_PARAMETER, AnyTrigger, SampleRanges, Updates, Work
+from emulator.messages import AnyTrigger, SampleRanges, Updates, Work
 from emulator.ports import Executor, SampleStream
 from emulator.seeding import RandomStreams
 
@@ -37,6 +38,7 @@ class Views:
         streams: RandomStreams,
         settings: RoundSettings,
         latency: LatencyModel,
+        costs: TaskCosts,
     ) -> None:
         self._bank = bank
         self._memory = memory
@@ -47,6 +49,7 @@ class Views:
         self._streams = streams
         self._settings = settings
         self._latency = latency
+        self._costs = costs
         self._everyone = np.arange(stream.num_clients)
         self._num_labels = stream.num_labels
         self._layout = executor.layout
@@ -134,9 +137,11 @@ class Views:
         models = np.ones(len(ids))
         if assignment is not None and assignment.members.shape[1] > 1:
             models = np.maximum((assignment.members[ids] >= 0).sum(axis=1), 1).astype(np.float64)
-        moved = models * BYTES_PER_PARAMETER * self._bank.parameters.shape[1]
-        samples = models * self._settings.local_steps * self._settings.batch_size
-        return self._latency.phases(ids, Work(moved, moved, np.zeros(len(ids)), samples)).total_s
+        costs, settings = self._costs, self._settings
+        downloads = models * (costs.model_bytes + costs.broadcast_bytes)
+        samples = models * settings.local_steps * settings.batch_size * costs.gradients
+        work = Work(downloads, models * costs.upload_bytes, np.zeros(len(ids)), samples)
+        return self._latency.phases(ids, work).total_s
 
     def _concepts_for(self, part: Part) -> Ints | None:
         _refuse_unless_oracle(part, "concepts")

@@ -26,6 +26,9 @@ MOST_CLIENTS = 2**26
 MOST_PARAMETERS = 2**48
 """Most parameters of a model: a number that no model of ours comes near, and that a float holds exactly."""
 
+MOST_OF_A_TASK = 1_000
+"""Most models that a task sends up, and most gradients that one of its steps takes."""
+
 MOST_CONCEPTS = 2**16
 """Most cells of the table of concepts in a header; we write ten thousand at most."""
 
@@ -95,7 +98,7 @@ def either(*kinds: Kind) -> Kind:
 
 
 def by_number(kind: Kind) -> Kind:
-    """Objects whose keys are positive whole numbers, with values of this `kind`."""
+    """Objects whose keys are whole numbers from 0 on, with values of this `kind`."""
     return Kind(
         f"dict[int, {kind.name}]",
         frozenset(),
@@ -140,6 +143,15 @@ def refuse_wrong_header(header: Mapping[str, Any]) -> None:
         isinstance(measure, dict) and all(_is_name(measure.get(key)) for key in ("kind", "distance"))
     ):
         raise ValueError("client_distance must be an object with a kind and a distance")
+    solver = header.get("solver")
+    if solver is not None and not (
+        object_of("solver", {"uploads": NUMBER, "gradients": WHOLE}).fits(solver)
+        and 0 < solver["uploads"] <= MOST_OF_A_TASK
+        and 0 < solver["gradients"] <= MOST_OF_A_TASK
+    ):
+        raise ValueError(
+            f"solver must be an object with uploads and gradients, from 1 to {MOST_OF_A_TASK} or a part"
+        )
     _refuse_wrong_concepts(header)
     _refuse_wrong_onsets(header)
 
@@ -205,8 +217,8 @@ def scored_clients(header: Mapping[str, Any], clients: int | None) -> int | None
 
 
 def _is_whole_number(key: str) -> bool:
-    """Whether `key` is a positive whole number in the form in which we write it."""
-    return key.isascii() and key.isdecimal() and key[0] != "0" and len(key) <= MOST_DIGITS
+    """Whether `key` is a whole number from 0 on in the form in which we write it."""
+    return key == "0" or (key.isascii() and key.isdecimal() and key[0] != "0" and len(key) <= MOST_DIGITS)
 
 
 def _is_name(value: Any) -> bool:

@@ -7,8 +7,9 @@ or 50, which client a row belongs to, or how the gradient was computed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
 import torch
@@ -16,7 +17,8 @@ from torch import Tensor
 
 from emulator import plugins
 from emulator.errors import ConfigurationError
-from emulator.messages import StateSpec
+from emulator.messages import SolverFacts, StateSpec
+from emulator.ports import Segment
 
 
 @dataclass
@@ -31,7 +33,12 @@ class LocalRun:
             (n, ...). Rules must write into these tensors in place: after `keep_first` they are views of the
             tensors that also have the rows of finished tasks.
         frozen: Boolean tensor of shape (P,), True for parameters that no step moves; None if there are none.
+        broadcast: The rows of the arrays that the aggregator sent along with the tasks' models, by name;
+            tensors of shape (n, P).
+        steps: Tensor of shape (n, 1): how many steps each task does in all.
         step: The number of steps done.
+        still: Boolean tensor of shape (P,) or (n, P), True for parameters that the step at hand must not
+            move; rules set it in `correct`, and it holds until then.
     """
 
     received: Tensor
@@ -39,7 +46,10 @@ class LocalRun:
     settings: Mapping[str, Tensor]
     state: dict[str, Tensor] = field(default_factory=dict)
     frozen: Tensor | None = None
+    broadcast: Mapping[str, Tensor] = field(default_factory=dict)
+    steps: Tensor = field(default_factory=lambda: torch.zeros(0, 1))
     step: int = 0
+    still: Tensor | None = None
 
     def keep_first(self, active: int) -> None:
         """Continue with the first tasks only; the others have done all their steps.
@@ -53,6 +63,15 @@ class LocalRun:
         self.present = self.present[:active]
         self.settings = {name: column[:active] for name, column in self.settings.items()}
         self.state = {name: rows[:active] for name, rows in self.state.items()}
+        self.broadcast = {name: rows[:active] for name, rows in self.broadcast.items()}
+        self.steps = self.steps[:active]
+
+
+GradientAt = Callable[[Tensor], Tensor]
+"""(n, P) parameters -> (n, P) the gradient of the loss there, on the batch of the step at hand.
+
+The result may be overwritten, and holds until the next call.
+"""
 
 
 class LocalRule(plugins.Configured, ABC):
@@ -63,14 +82,42 @@ class LocalRule(plugins.Configured, ABC):
     """
 
     is_optimiser: ClassVar[bool] = False
+    receives: ClassVar[frozenset[str]] = frozenset()
+    """The arrays of the aggregator that it reads from `run.broadcast`: only an aggregator that broadcasts
+    them can be beside it. Each is sent to the clients along with the model, and charged."""
+    uploads: ClassVar[int] = 0
+    """The whole models that it has a task send up besides its update; they are charged."""
+    gradients: ClassVar[int] = 0
+    """The gradients that its `after_step` takes in each step, at most; they are charged like a step's own."""
 
     @property
     def state(self) -> Mapping[str, StateSpec]:
-        """The rule's state that outlasts a task, by its key in `run.state`; none by default.
+        """The rule's slots: its state that outlasts a task, by its key in `run.state`; none by default.
 
-        It is kept for each (client, model) pair, and the pair's next task begins with it; see `StateSpec`.
+        See `StateSpec` for whose a row is, and how long it is kept.
         """
         return {}
+
+    def check(self, layout: Mapping[str, Segment], optimiser: LocalRule) -> None:
+        """Reject a model or an optimiser that the rule cannot work with, before anything runs.
+
+        Args:
+            layout: Where each tensor of the model lies.
+            optimiser: The last rule of the chain.
+
+        Raises:
+            ConfigurationError: The rule cannot work with it.
+        """
+
+    def unsent(self, layout: Mapping[str, Segment]) -> Sequence[Segment]:
+        """The tensors of the model that stay with the client, and are sent neither way; none by default.
+
+        The rule must leave them as received, so that the update is zero there.
+
+        Args:
+            layout: Where each tensor of the model lies.
+        """
+        return ()
 
     @property
     def is_plain_descent(self) -> bool:
@@ -97,17 +144,69 @@ class LocalRule(plugins.Configured, ABC):
             Tensor of shape (n, P).
         """
 
+    def after_step(self, run: LocalRun, gradient_at: GradientAt) -> None:
+        """Use the batch of the step that was just done once more; does nothing by default.
+
+        A rule that overrides it declares how many `gradients` it takes.
+
+        Args:
+            run: The n tasks that took the step; its `present` parameters must not be changed.
+            gradient_at: The gradient of each task's loss elsewhere, on the same batch. It is zero for
+                parameters that are frozen.
+        """
+
+    def finish(self, run: LocalRun) -> None:
+        """Write what is remembered, once all tasks have done their steps; does nothing by default.
+
+        Args:
+            run: All tasks, also those without a step, with `steps` of each.
+        """
+
+    def personal(self, received: Tensor, state: Mapping[str, Tensor]) -> Tensor:
+        """The parameters that a client uses itself; a pure function. By default the served model.
+
+        A rule that overrides it gets rows of all its slots, and is applied only to clients that have some.
+
+        Args:
+            received: Tensor of shape (n, P): the model that serves each client, or what the rules before in
+                the chain made of it.
+            state: The rule's slots, (n, P) or (n, 1) each.
+
+        Returns:
+            Tensor of shape (n, P).
+        """
+        return received
+
+    @property
+    def is_personal(self) -> bool:
+        """Whether it overrides `personal`."""
+        return type(self).personal is not LocalRule.personal
+
 
 @dataclass(frozen=True)
 class Chain:
-    """Rules in their order, the optimiser last; `build_chain` makes one."""
+    """Rules in their order, the optimiser last; `build_chain` makes one for models of a `layout`."""
 
     rules: tuple[LocalRule, ...]
+    layout: Mapping[str, Segment] = field(default_factory=dict)
+
+    @cached_property
+    def facts(self) -> SolverFacts:
+        """All that the coordinator knows of the rules."""
+        kept = {segment for rule in self.rules for segment in rule.unsent(self.layout)}
+        return SolverFacts(
+            state={name: slot for rule in self.rules for name, slot in rule.state.items()},
+            personal=frozenset(name for rule in self.rules if rule.is_personal for name in rule.state),
+            receives=frozenset[str]().union(*(rule.receives for rule in self.rules)),
+            uploads=sum(rule.uploads for rule in self.rules),
+            unsent=sum(segment.last - segment.first for segment in kept),
+            gradients=1 + sum(rule.gradients for rule in self.rules),
+        )
 
     @property
-    def state(self) -> Mapping[str, StateSpec]:
-        """The state of all rules that a (client, model) pair keeps between its tasks, by key."""
-        return {name: slot for rule in self.rules for name, slot in rule.state.items()}
+    def looks_again(self) -> bool:
+        """Whether a rule uses the batch of a step once more."""
+        return self.facts.gradients > 1
 
     @property
     def is_plain_descent(self) -> bool:
@@ -119,17 +218,20 @@ class Chain:
 
         Args:
             start: Tensor of shape (n, P): the parameters that each task starts from; gives n and the dtype.
-            earlier: The state that earlier tasks of the same pairs left; some of the slots of `state`.
+            earlier: The state that earlier tasks left; some of the slots.
 
         Returns:
-            For each slot of `state` a tensor of shape (n, P) or (n, 1): a copy of `earlier`, else zeros.
+            For each slot a tensor of shape (n, P) or (n, 1): a copy of `earlier`, else of its start.
         """
-        assert earlier.keys() <= self.state.keys()
+        slots = self.facts.state
+        assert earlier.keys() <= slots.keys()
         return {
             name: earlier[name].clone()
             if name in earlier
+            else start.clone()
+            if slot.start == "received"
             else torch.zeros_like(start if slot.shape == "parameters" else start[:, :1])
-            for name, slot in self.state.items()
+            for name, slot in slots.items()
         }
 
     def begin(self, run: LocalRun) -> None:
@@ -141,38 +243,82 @@ class Chain:
         for rule in self.rules:
             rule.begin(run)
 
-    def step(self, run: LocalRun, gradient: Tensor) -> None:
+    def step(self, run: LocalRun, gradient: Tensor, gradient_at: GradientAt | None = None) -> None:
         """Do one local step: pass the gradient through all rules and subtract the result from the parameters.
 
         Args:
             run: The n tasks that take this step; `run.present` changes in place.
             gradient: Tensor of shape (n, P): the gradient of each task's loss. It is overwritten.
+            gradient_at: The gradient elsewhere, for a chain that `looks_again`.
         """
         if run.frozen is not None:
             gradient.masked_fill_(run.frozen, 0)
         for rule in self.rules:
             gradient = rule.correct(run, gradient)
-        if run.frozen is not None:  # again, since a rule may move them too, for example by weight decay
-            gradient.masked_fill_(run.frozen, 0)
+        for mask in (run.frozen, run.still):  # again, since a rule may move them too, as by weight decay
+            if mask is not None:
+                gradient.masked_fill_(mask, 0)
         run.present.sub_(gradient)
         run.step += 1
+        if gradient_at is not None:
+            frozen = run.frozen
+            elsewhere: GradientAt = gradient_at
+            if frozen is not None:
+                elsewhere = lambda parameters: gradient_at(parameters).masked_fill_(frozen, 0)  # noqa: E731
+            for rule in self.rules:
+                rule.after_step(run, elsewhere)
+
+    def finish(self, run: LocalRun) -> None:
+        """Let every rule write what is remembered.
+
+        Args:
+            run: All tasks, after their last step.
+        """
+        for rule in self.rules:
+            rule.finish(run)
+
+    def personal(self, received: Tensor, state: Mapping[str, Tensor], frozen: Tensor | None) -> Tensor:
+        """The parameters that clients use themselves.
+
+        Args:
+            received: Tensor of shape (n, P): the model that serves each client.
+            state: Rows of the slots `facts.personal`, (n, P) or (n, 1) each.
+            frozen: Boolean tensor of shape (P,), True for parameters that training does not move: these are
+                the served model's. None if there are none.
+
+        Returns:
+            Tensor of shape (n, P).
+        """
+        own = received
+        for rule in self.rules:
+            if rule.is_personal:
+                own = rule.personal(own, state)
+        return own if frozen is None else torch.where(frozen, received, own)
 
 
-def build_chain(rules: Sequence[LocalRule]) -> Chain:
+def build_chain(rules: Sequence[LocalRule], layout: Mapping[str, Segment] | None = None) -> Chain:
     """The chain of these rules.
 
     Args:
         rules: The rules in their order.
+        layout: Where each tensor of the models lies that it will train; None if no rule looks at it.
 
     Returns:
         The chain.
 
     Raises:
-        ConfigurationError: The last rule is not an optimiser, or another one is.
+        ConfigurationError: The last rule is not an optimiser, or another one is, or two keep a slot of the
+            same name, or one cannot work with this model or optimiser.
     """
     if [rule.is_optimiser for rule in rules] != [False] * (len(rules) - 1) + [True]:
         names = ", ".join(type(rule).__name__ for rule in rules)
         raise ConfigurationError(
             f"solver [{names}]: the last rule, and no other, must be an optimiser (adam, sgd)"
         )
-    return Chain(tuple(rules))
+    slots = [name for rule in rules for name in rule.state]
+    if len(slots) > len(set(slots)):
+        twice = next(name for name in slots if slots.count(name) > 1)
+        raise ConfigurationError(f"solver: two rules keep the slot {twice!r}; each must have its own name")
+    for rule in rules:
+        rule.check(layout or {}, rules[-1])
+    return Chain(tuple(rules), layout or {})

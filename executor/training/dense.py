@@ -7,7 +7,7 @@ of small models.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch import Tensor
 from emulator.arrays import Floats
 from emulator.messages import TaskMetric
 from executor.flat import FlatModel
-from executor.rules.base import Chain, LocalRun
+from executor.rules.base import Chain, GradientAt
 from executor.training.groups import TaskGroup, Trained
 from executor.training.layers import MASK, Layers
 from executor.training.measured import Measured
@@ -76,9 +76,11 @@ class DenseStrategy:
         trained = group.start.clone()
         state = self._chain.remembered(group.start, group.state)
         gradient = torch.zeros_like(trained)
+        elsewhere = torch.zeros_like(trained) if self._chain.looks_again else None
         loss = _CrossEntropy(group, self._model.num_labels, trained.new_ones(len(group), 1))
-        run = LocalRun(group.start, trained, group.settings, dict(state), self._model.frozen)
+        run = group.local_run(trained, state, self._model.frozen)
         self._chain.begin(run)
+        gradient_at: GradientAt | None = None
         active = -1
         for step, features in enumerate(group.vectors()):
             if features.shape[0] != active:
@@ -89,8 +91,21 @@ class DenseStrategy:
             inputs = layers.activations(features)
             slopes = layers.slopes(inputs, loss.slope(step, inputs.pop()))
             _write(gradients, inputs, slopes)
-            self._chain.step(run, gradient[:active])
+            if elsewhere is not None:
+                gradient_at = partial(self._gradient_at, elsewhere[:active], loss, step, features)
+            self._chain.step(run, gradient[:active], gradient_at)
+        self._chain.finish(group.local_run(trained, state, self._model.frozen))
         return Trained(trained, loss.means(), state, loss.measured())
+
+    def _gradient_at(
+        self, gradient: Tensor, loss: _CrossEntropy, step: int, features: Tensor, parameters: Tensor
+    ) -> Tensor:
+        """(n, P) the gradient of each task's loss in `step` at other `parameters`, written to `gradient`."""
+        layers = Layers.of(self._model, parameters)
+        inputs = layers.activations(features)
+        slopes = layers.slopes(inputs, loss.slope_elsewhere(step, inputs.pop()))
+        _write(Layers.of(self._model, gradient), inputs, slopes)
+        return gradient
 
 
 def _write(gradients: Layers, inputs: list[Tensor], slopes: list[Tensor]) -> None:
@@ -138,6 +153,11 @@ class _CrossEntropy:
         log_probabilities, targets, share = self._of_step[step]
         torch.log_softmax(logits, 1, out=log_probabilities)
         return torch.addcmul(targets, torch.exp(log_probabilities), share)
+
+    def slope_elsewhere(self, step: int, logits: Tensor) -> Tensor:
+        """The same for logits of other parameters, whose losses are not recorded."""
+        _, targets, share = self._of_step[step]
+        return torch.addcmul(targets, torch.softmax(logits, 1), share)
 
     @cached_property
     def _of_samples(self) -> Tensor:

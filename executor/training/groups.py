@@ -6,7 +6,7 @@ never on ranks or memory; a group that does not fit into memory may be trained i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Protocol
@@ -19,6 +19,7 @@ from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.messages import TaskMetric, TrainTasks
 from emulator.ports import SampleReader
 from emulator.seeding import RandomStreams
+from executor.rules.base import LocalRun
 from executor.settings import Batches
 from executor.training.batches import step_counts, task_batches
 
@@ -28,7 +29,8 @@ class TaskGroup:
     """n tasks of one batch size B in order of descending steps, so that the active ones are always a prefix.
 
     `tasks` (n,): their positions in the wave. `start` (n, P): initial parameters. `settings`: columns (n, 1).
-    `state`: the rules' state that earlier tasks of the same pairs left, if any, (n, P) or (n, 1) each.
+    `state`: the rules' state that earlier tasks left, if any, (n, P) or (n, 1) each. `broadcast`: what the
+    aggregator sent along with the tasks' models, (n, P) each.
     `steps` (n,). `active` (max steps,): how many tasks take each step. `features` (sum(active) * B,
     *sample_shape) and `labels` (sum(active) * B,): the batches, step by step and task by task within a step.
     `measure`: as in `TrainTasks`.
@@ -44,9 +46,15 @@ class TaskGroup:
     features: Tensor
     labels: Tensor
     measure: frozenset[TaskMetric] = frozenset()
+    broadcast: Mapping[str, Tensor] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.tasks)
+
+    def local_run(self, present: Tensor, state: Mapping[str, Tensor], frozen: Tensor | None) -> LocalRun:
+        """All tasks as rules see them, with the parameters (n, P) that they have at `present`."""
+        steps = torch.from_numpy(self.steps).to(self.start.dtype)[:, None]
+        return LocalRun(self.start, present, self.settings, dict(state), frozen, self.broadcast, steps)
 
     def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         """For each step, the batches of the tasks that take it: (active, B, *sample_shape), (active, B)."""
@@ -89,8 +97,8 @@ class Strategy(Protocol):
 class Wave:
     """n tasks to be trained at the same virtual time; task i starts from row `start[i]` of `models` (M, P).
 
-    `batches` states how their batches are drawn (`task_batches`). Tensors of its groups are of type `dtype`,
-    except the labels.
+    `batches` states how their batches are drawn (`task_batches`). `receives` names the arrays that rules read
+    beside the models. Tensors of its groups are of type `dtype`, except the labels.
     """
 
     def __init__(
@@ -102,6 +110,7 @@ class Wave:
         streams: RandomStreams,
         dtype: torch.dtype = torch.float32,
         batches: Batches = "reshuffled",
+        receives: Iterable[str] = (),
     ) -> None:
         self.steps = step_counts(tasks)  # (n,)
         self._tasks = tasks
@@ -111,6 +120,7 @@ class Wave:
         self._streams = streams
         self._dtype = dtype
         self._batches = batches
+        self._receives = sorted(receives)
 
     def cut(self, chunk: int) -> list[Ints]:
         """The tasks of each group, as positions in the wave; at most `chunk` per group.
@@ -141,7 +151,14 @@ class Wave:
             features=torch.from_numpy(self._reader.features(wanted)).to(self._dtype),
             labels=torch.from_numpy(self._reader.labels(wanted)),
             measure=tasks.measure,
+            broadcast={name: self._received(name, members) for name in self._receives},
         )
+
+    def _received(self, name: str, members: Ints) -> Tensor:
+        """(n, P) what was sent along with the models of the tasks; zeros if nothing was."""
+        if name not in self._tasks.broadcast:
+            return torch.zeros(len(members), self._models.shape[1], dtype=self._dtype)
+        return self._rows(self._tasks.broadcast[name], self._start[members])
 
     def _rows(self, column: Floats | Floats32, members: Ints) -> Tensor:
         return torch.from_numpy(column[members]).to(self._dtype)

@@ -15,12 +15,12 @@ from torch.nn import functional
 from torch.nn.utils import vector_to_parameters
 
 from executor.flat import FlatModel
-from executor.rules.base import Chain, LocalRun
+from executor.rules.base import Chain, GradientAt, LocalRun
 from executor.training.groups import TaskGroup, Trained
 from executor.training.measured import Measured
 
-Step = Callable[[Sequence[Tensor]], None]
-"""Applies the gradients of one batch: one tensor for each trainable parameter."""
+Step = Callable[[Sequence[Tensor], Tensor, Tensor], None]
+"""Applies the gradients of a batch, a tensor for each trainable parameter; then come features and labels."""
 
 
 class ReferenceLoop:
@@ -49,7 +49,10 @@ class ReferenceLoop:
         `measured`.
         """
         settings = {name: column[client, None] for name, column in group.settings.items()}
-        run = LocalRun(group.start[client, None], trained[None], settings, state, self._model.frozen)
+        broadcast = {name: rows[client, None] for name, rows in group.broadcast.items()}
+        steps = torch.full((1, 1), float(group.steps[client]), dtype=trained.dtype)
+        received, frozen = group.start[client, None], self._model.frozen
+        run = LocalRun(received, trained[None], settings, dict(state), frozen, broadcast, steps)
         # The parameters become views of `trained`: when the chain moves one, the module has moved.
         vector_to_parameters(trained, self._local.module.parameters())
         step = self._descent(run, trained) if self._chain.is_plain_descent else self._by_rules(run)
@@ -64,8 +67,9 @@ class ReferenceLoop:
                 of_samples = functional.cross_entropy(logits.detach(), labels[client], reduction="none")
                 measured.add(number, of_samples[None], client)
             gradients = torch.autograd.grad(loss, self._local.trainable)
-            step(gradients)
+            step(gradients, features[client], labels[client])
             total += loss.detach()
+        self._chain.finish(LocalRun(received, trained[None], settings, state, frozen, broadcast, steps))
         return total
 
     def _descent(self, run: LocalRun, trained: Tensor) -> Step:
@@ -76,7 +80,7 @@ class ReferenceLoop:
         """
         parts, rate = self._trainable(trained), run.settings["learning_rate"].item()
 
-        def step(gradients: Sequence[Tensor]) -> None:
+        def step(gradients: Sequence[Tensor], features: Tensor, labels: Tensor) -> None:
             for part, gradient in zip(parts, gradients, strict=True):
                 part.sub_(gradient, alpha=rate)
 
@@ -86,12 +90,31 @@ class ReferenceLoop:
         whole = torch.zeros_like(run.present)
         parts = self._trainable(whole[0])
 
-        def step(gradients: Sequence[Tensor]) -> None:
+        def step(gradients: Sequence[Tensor], features: Tensor, labels: Tensor) -> None:
             for part, gradient in zip(parts, gradients, strict=True):
                 part.copy_(gradient)
-            self._chain.step(run, whole)
+            looks_again = self._chain.looks_again
+            self._chain.step(run, whole, self._elsewhere(features, labels) if looks_again else None)
 
         return step
+
+    def _elsewhere(self, features: Tensor, labels: Tensor) -> GradientAt:
+        """The gradient of the loss on this batch, at other parameters (1, P)."""
+
+        def gradient_at(parameters: Tensor) -> Tensor:
+            named = {name: part.detach() for name, part in self._model.named(parameters[0]).items()}
+            wanted = [
+                named[name].requires_grad_() for name, part in self._model.layout.items() if part.trainable
+            ]
+            loss = functional.cross_entropy(self._model.logits(named, features), labels)
+            gradient = torch.zeros_like(parameters)
+            for part, found in zip(
+                self._trainable(gradient[0]), torch.autograd.grad(loss, wanted), strict=True
+            ):
+                part.copy_(found)
+            return gradient
+
+        return gradient_at
 
     def _trainable(self, flat: Tensor) -> list[Tensor]:
         """Views of `flat` (P,), one for each trainable parameter."""

@@ -6,13 +6,15 @@ tasks are sorted by descending steps, the arrays just get shorter.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch.func import vmap
 from torch.nn import functional
 
 from executor.flat import FlatModel
-from executor.rules.base import Chain, LocalRun
+from executor.rules.base import Chain, GradientAt
 from executor.training.groups import TaskGroup, Trained
 from executor.training.measured import Measured
 
@@ -28,31 +30,48 @@ class StackedStrategy:
         self._model = model
         self._chain = chain
         self._logits = vmap(model.logits)
+        self._trainable = [name for name, segment in model.layout.items() if segment.trainable]
 
     def train(self, group: TaskGroup) -> Trained:
         trained = group.start.clone()
         state = self._chain.remembered(group.start, group.state)
         gradient = torch.zeros_like(trained)
+        elsewhere = torch.zeros_like(trained) if self._chain.looks_again else None
         loss, measured = torch.zeros(len(group), dtype=torch.float64), Measured(group)
-        run = LocalRun(group.start, trained, group.settings, dict(state), self._model.frozen)
+        run = group.local_run(trained, state, self._model.frozen)
         self._chain.begin(run)
-        trainable = [name for name, segment in self._model.layout.items() if segment.trainable]
         for step, (features, labels) in enumerate(group.batches()):
             active = len(labels)
             run.keep_first(active)
-            named = {name: part.detach() for name, part in self._model.named(run.present).items()}
-            wanted = [named[name].requires_grad_() for name in trainable]
-            of_samples = self._losses(named, features, labels)
-            losses = of_samples.mean(dim=1)
-            gradients = torch.autograd.grad(losses.sum(), wanted)
-            # NOTE: copied into one buffer for all steps; concatenation took a quarter of a step's time.
-            parts = self._model.named(gradient[:active])
-            for name, of_parameter in zip(trainable, gradients, strict=True):
-                parts[name].copy_(of_parameter)
-            self._chain.step(run, gradient[:active])
-            loss[:active] += losses.detach()
+            of_samples = self._write_gradient(gradient[:active], run.present, features, labels)
+            gradient_at: GradientAt | None = None
+            if elsewhere is not None:
+                gradient_at = partial(self._gradient_at, elsewhere[:active], features, labels)
+            self._chain.step(run, gradient[:active], gradient_at)
+            loss[:active] += of_samples.mean(dim=1)
             measured.add(step, of_samples)
+        self._chain.finish(group.local_run(trained, state, self._model.frozen))
         return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state, measured.columns)
+
+    def _gradient_at(self, gradient: Tensor, features: Tensor, labels: Tensor, parameters: Tensor) -> Tensor:
+        self._write_gradient(gradient, parameters, features, labels)
+        return gradient
+
+    def _write_gradient(
+        self, gradient: Tensor, parameters: Tensor, features: Tensor, labels: Tensor
+    ) -> Tensor:
+        """Write the gradient (n, P) of each task's mean loss; returns the losses (n, B) of its samples.
+
+        NOTE: copied into one buffer for all steps; concatenation took a quarter of a step's time.
+        """
+        named = {name: part.detach() for name, part in self._model.named(parameters).items()}
+        wanted = [named[name].requires_grad_() for name in self._trainable]
+        of_samples = self._losses(named, features, labels)
+        gradients = torch.autograd.grad(of_samples.mean(dim=1).sum(), wanted)
+        parts = self._model.named(gradient)
+        for name, of_parameter in zip(self._trainable, gradients, strict=True):
+            parts[name].copy_(of_parameter)
+        return of_samples.detach()
 
     def _losses(self, named: dict[str, Tensor], features: Tensor, labels: Tensor) -> Tensor:
         """(n, B) the cross-entropy of each sample of each task's batch."""

@@ -17,7 +17,7 @@ from emulator.messages import (
     Metric,
     SampleRanges,
     Scores,
-    StateSpec,
+    SolverFacts,
     TrainTasks,
     Work,
 )
@@ -103,12 +103,15 @@ class InstantExecutor:
     num_parameters = 1
     embedding_size = 1
     layout: Mapping[str, Segment] = {"weight": Segment(0, 1, (1,))}
-    state: Mapping[str, StateSpec] = {}
+    solver = SolverFacts()
 
     def initial(self, number: int) -> Floats32:
         return np.zeros(1, dtype=np.float32)
 
     ignores_weights = True
+
+    def personal(self, received: Floats32, state: Mapping[str, Floats32]) -> Floats32:
+        return received
 
     def train(
         self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None

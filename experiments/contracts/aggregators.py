@@ -37,6 +37,7 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
     * In which groups the updates were trained changes the models by rounding only.
     * If `weights` returns weights, `aggregate` calls `weighted_sum` once, with these, also of stale updates.
     * Stale updates make finite models, and leave models without updates as they are.
+    * It broadcasts the arrays that it declares, a row for each model, which changes with that model alone.
     * It reads no metrics of the updates but `loss` and those it `needs`.
     * It reads the true concepts only if it declares `oracle = True`.
 
@@ -63,6 +64,7 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
     _check_few_clients(make, updates, view)
     _check_stale(make, updates, view)
     _check_copies(make, view)
+    _check_broadcast(make, updates, view)
     for group in ([0, 1, 1], [0, 1, 2]):
         together, apart = make(), make()
         for turn in range(2):
@@ -71,6 +73,27 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
             assert np.allclose(apart.aggregate(grouped, view), models, rtol=1e-5, atol=1e-6), (
                 "the groups in which updates were trained change the models"
             )
+
+
+def _check_broadcast(make: Callable[[], Aggregator], updates: ArrayUpdates, view: View) -> None:
+    """Check what is sent along with the models, before and after a step without updates of one of them."""
+    aggregator = make()
+    sent = [dict(aggregator.broadcast(view))]
+    aggregator.aggregate(updates, view)
+    sent.append(dict(aggregator.broadcast(view)))
+    for arrays in sent:
+        assert arrays.keys() == aggregator.broadcasts, (
+            f"it broadcasts {sorted(arrays)}; it declares {sorted(aggregator.broadcasts)}"
+        )
+        for name, array in arrays.items():
+            assert array.shape == view.models.shape, f"{name} must have a row for each model, of its size"
+            assert array.dtype == np.float32, f"{name} is {array.dtype}, not float32"
+            assert np.isfinite(array).all(), f"{name} must be finite"
+    without = ~np.isin(view.model_ids, updates.model)
+    for name, array in sent[0].items():
+        assert np.array_equal(array[without], sent[1][name][without]), (
+            f"{name} changes for a model without updates: it is frozen with the model's version"
+        )
 
 
 def _check_few_clients(make: Callable[[], Aggregator], updates: ArrayUpdates, view: View) -> None:
@@ -134,6 +157,7 @@ def _updates(models: Sequence[int], view: View, num_samples: Sequence[int]) -> A
         num_steps=np.full(count, 4),
         delta=delta,
         metrics={
+            "learning_rate": np.array([0.5, 0.5, 0.25, 0.5])[:count],
             "loss": np.array([0.5, 0.25, 1.0, 2.0])[:count],
             "loss_before": np.array([1.5, 0.5, 2.0, 0.75])[:count],
             "loss_squared": np.array([0.3, 0.1, 1.1, 4.2])[:count],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from math import prod
 from typing import get_args, get_type_hints
 
@@ -16,6 +17,7 @@ from torch.nn import functional
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
 from emulator.messages import TASK_METRICS, SampleRanges, StateSpec, TrainTasks
+from emulator.ports import Segment
 from emulator.seeding import RandomStreams
 from executor.flat import FlatModel
 from executor.flops import forward_flops
@@ -43,6 +45,9 @@ STREAMS = RandomStreams(9)
 WIDTH = 5
 STEPS = (3, 2, 1)
 """The local steps of each task on which a rule is checked."""
+
+LAYOUT = {"0.weight": Segment(0, 2, (2,)), "1.weight": Segment(2, WIDTH, (WIDTH - 2,))}
+"""The model of two layers on which a rule is checked."""
 
 MODELS_AGREE, RULES_AGREE = 1e-4, 1e-9
 """How much two strategies may differ, relative to the largest number.
@@ -104,7 +109,8 @@ def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num
         assert spec.stacks, "a dense model trains fastest in one batched step: stacks must be True"
         _check_layers(model, sample_shape)
     for rules in ([_sgd()], [FedProx(FedProx.Settings()), _sgd(momentum=0.9)]):
-        _check_strategies(model, sample_shape, spec.dense, build_chain(rules), torch.float32, MODELS_AGREE)
+        chain = build_chain(rules, model.layout)
+        _check_strategies(model, sample_shape, spec.dense, chain, torch.float32, MODELS_AGREE)
 
 
 @and_no_global_generator
@@ -113,11 +119,14 @@ def check_rule(make: Callable[[], LocalRule]) -> None:
     """Check a local rule on several tasks, together and alone, and on tasks that follow one another.
 
     * `correct` returns a finite number for each parameter, independently for each task, and writes only to
-      the gradient and to the rule's own state.
+      the gradient, to `still` and to the rule's own state.
     * That state has keys of the form "rule.name", is created in `begin` and written in place.
-    * The state that `state` declares starts at zero, and later tasks depend on nothing else.
+    * Later tasks depend on the slots that `state` declares, and on nothing else; tasks without a step leave
+      these as they are.
+    * `after_step` takes the `gradients` that the rule declares, and changes no present parameters.
+    * `personal` is pure, and finite; what is `unsent` is as received after `finish`.
     * If `is_plain_descent`, the rule is an optimiser and returns the gradient times the learning rate.
-    * All strategies train to the same parameters and metrics by it, up to rounding.
+    * All strategies train to the same parameters, state and metrics by it, up to rounding.
 
     Args:
         make: Makes a fresh rule.
@@ -125,31 +134,36 @@ def check_rule(make: Callable[[], LocalRule]) -> None:
     Raises:
         AssertionError: The rule breaks a rule of the contract, which the message names.
     """
-    rule = make()
-    assert isinstance(rule.is_optimiser, bool), f"is_optimiser = {rule.is_optimiser!r}: must be bool"
+    is_optimiser = make().is_optimiser
+    assert isinstance(is_optimiser, bool), f"is_optimiser = {is_optimiser!r}: must be bool"
+    rule = _checked(make)
     everyone = range(len(STEPS))
-    together = _corrections(rule, everyone, {})
-    assert torch.equal(_corrections(make(), everyone, {}), together), "equal tasks get different corrections"
+    together = _outcome(rule, everyone, {})
+    assert _same(_outcome(_checked(make), everyone, {}), together), "equal tasks get different corrections"
     for row in everyone:
-        alone = _corrections(make(), [row], {})
-        assert torch.equal(alone[0], together[row]), "a task's corrections depend on the other tasks"
+        alone = _outcome(_checked(make), [row], {})
+        assert _same(alone, [column[[row]] for column in together]), (
+            "a task's corrections depend on the other tasks"
+        )
     _check_remembered(make, together)
     if rule.is_plain_descent:
         assert rule.is_optimiser, "is_plain_descent = True: must be an optimiser"
-        plain = torch.zeros_like(together)
+        plain = torch.zeros_like(together[0])
         for row in everyone:
             for step in range(STEPS[row]):
                 plain[row, step] = _gradient(step)[row] * _settings([row])["learning_rate"]
-        assert torch.equal(together, plain), (
+        assert torch.equal(together[0], plain), (
             "it declares plain descent, but does not return the gradient times the learning rate"
         )
-    chain = build_chain([rule] if rule.is_optimiser else [rule, _sgd()])
     inner = {"kind": "mlp", "hidden": [5]}
     for spec in (
         Mlp(Mlp.Settings(hidden=(5,))),
         Masked(Masked.Settings.model_validate({"inner": inner})),
     ):
-        _check_strategies(FlatModel(spec, (6,), 4), (6,), True, chain, torch.float64, RULES_AGREE)
+        model = FlatModel(spec, (6,), 4)
+        rule = make()
+        chain = build_chain([rule] if rule.is_optimiser else [rule, _sgd()], model.layout)
+        _check_strategies(model, (6,), True, chain, torch.float64, RULES_AGREE)
 
 
 # -- models --------------------------------------------------------------------------------------------------
@@ -237,15 +251,38 @@ def _check_layers(model: FlatModel, shape: Shape) -> None:
 # -- rules ---------------------------------------------------------------------------------------------------
 
 
-def _corrections(rule: LocalRule, rows: Sequence[int], state: dict[str, Tensor]) -> Tensor:
-    """(n, steps, WIDTH) the results of `correct` for the tasks `rows`; 0 after a task's last step.
+def _checked(make: Callable[[], LocalRule]) -> LocalRule:
+    """A fresh rule, which has seen the model of two layers that it is checked on."""
+    rule = make()
+    build_chain([rule] if rule.is_optimiser else [rule, _sgd()], LAYOUT)
+    return rule
 
-    The rule is called as a strategy calls it. `state`, from earlier tasks, is updated in place.
+
+def _same(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> bool:
+    return all(torch.equal(column, other) for column, other in zip(ours, theirs, strict=True))
+
+
+def _outcome(rule: LocalRule, rows: Sequence[int], earlier: Mapping[str, Tensor]) -> list[Tensor]:
+    """What comes of the tasks `rows` (n of them), by a rule that is called as a strategy calls it.
+
+    That is (n, steps, WIDTH) the results of `correct`, 0 after a task's last step; the parameters in the end;
+    the declared slots; and the personal parameters. `earlier` are slots that earlier tasks left.
     """
     received = _numbers(seed=0)[list(rows)]
-    run = LocalRun(received.clone(), received.clone(), _settings(rows), dict(state))
+    broadcast = {name: _numbers(seed=20)[list(rows)] for name in rule.receives}
+    steps = torch.tensor([[float(STEPS[row])] for row in rows])
+    chain = build_chain([rule] if rule.is_optimiser else [rule, _sgd()], LAYOUT)
+    declared = chain.remembered(received, {name: earlier[name] for name in rule.state if name in earlier})
+    declared = {name: declared[name] for name in rule.state}
+
+    def whole(present: Tensor) -> LocalRun:
+        state = dict(declared)
+        return LocalRun(received.clone(), present, _settings(rows), state, None, dict(broadcast), steps)
+
+    all_present = received.clone()
+    run = whole(all_present)
     rule.begin(run)
-    _check_begun(rule, run, state)
+    _check_begun(rule, run, declared)
     corrections = torch.zeros(len(rows), max(STEPS), WIDTH)
     for step in range(max(STEPS[row] for row in rows)):
         active = [row for row in rows if STEPS[row] > step]
@@ -263,7 +300,35 @@ def _corrections(rule: LocalRule, rows: Sequence[int], state: dict[str, Tensor])
         corrections[: len(active), step] = corrected
         run.present.sub_(corrections[: len(active), step])
         run.step += 1
-    return corrections
+        _check_after_step(rule, run)
+    ended = whole(all_present)
+    rule.finish(ended)
+    assert torch.equal(ended.received, received), "finish must not change the received parameters"
+    for segment in rule.unsent(LAYOUT):
+        kept = slice(segment.first, segment.last)
+        assert torch.equal(all_present[:, kept], received[:, kept]), (
+            "what stays with the client must be as received after finish, so that its update is zero"
+        )
+    served = _numbers(seed=30)[list(rows)]
+    own = rule.personal(served.clone(), declared) if rule.is_personal else served
+    assert torch.isfinite(own).all(), "personal parameters must be finite"
+    assert torch.equal(own, rule.personal(served.clone(), declared)), "personal must be a pure function"
+    return [corrections, all_present, *(declared[name] for name in sorted(declared)), own]
+
+
+def _check_after_step(rule: LocalRule, run: LocalRun) -> None:
+    """Check that a rule takes the gradients that it declares after a step, and moves no present parameter."""
+    taken, present = 0, run.present.clone()
+
+    def gradient_at(parameters: Tensor) -> Tensor:
+        nonlocal taken
+        taken += 1
+        assert parameters.shape == present.shape, "the gradient is taken at (n, P) parameters"
+        return parameters.sin()
+
+    rule.after_step(run, gradient_at)
+    assert torch.equal(run.present, present), "after_step must not change the present parameters"
+    assert taken <= rule.gradients, f"after_step takes {taken} gradients; it declares {rule.gradients}"
 
 
 def _check_untouched(
@@ -292,28 +357,20 @@ def _check_begun(rule: LocalRule, run: LocalRun, state: Mapping[str, Tensor]) ->
     assert len(prefixes) <= 1, f"keys of its state name several rules: {sorted(prefixes)}"
     for key, slot in rule.state.items():
         assert slot.shape in shapes, f"state {key} is of shape {slot.shape!r}; choices: {shapes}"
-        assert key in run.state, f"state {key} is declared, but missing after begin"
-        width = WIDTH if slot.shape == "parameters" else 1
-        shape, declared = tuple(run.state[key].shape), (len(run.present), width)
-        assert shape == declared, (
-            f"state {key} has shape {shape}, but was declared as {slot.shape}: {declared}"
-        )
 
 
-def _check_remembered(make: Callable[[], LocalRule], first: Tensor) -> None:
-    """Check that the declared state starts at zero, and that a fresh rule can continue from it alone."""
+def _check_remembered(make: Callable[[], LocalRule], first: Sequence[Tensor]) -> None:
+    """Check that a fresh rule can continue from the declared slots alone, and that these matter."""
     everyone = range(len(STEPS))
-    rule = make()
-    declared = rule.state
-    state = build_chain([rule] if rule.is_optimiser else [rule, _sgd()]).remembered(_numbers(seed=0), {})
-    from_zero = _corrections(rule, everyone, state)
-    assert torch.equal(from_zero, first), "its declared state does not start at zero"
-    copies = {key: rows.clone() for key, rows in state.items()}
-    later = _corrections(rule, everyone, state)
-    afresh = _corrections(make(), everyone, copies)
-    assert torch.equal(later, afresh), "it remembers earlier tasks outside the state that it declares"
-    if declared:
-        assert not torch.equal(later, first), f"the declared state {sorted(declared)} changes nothing"
+    rule = _checked(make)
+    slots = sorted(rule.state)
+    _outcome(rule, everyone, {})
+    state = dict(zip(slots, first[2:], strict=False))
+    later = _outcome(rule, everyone, {name: rows.clone() for name, rows in state.items()})
+    afresh = _outcome(_checked(make), everyone, {name: rows.clone() for name, rows in state.items()})
+    assert _same(later, afresh), "it remembers earlier tasks outside the state that it declares"
+    if slots:
+        assert not _same(later, first), f"the declared state {slots} changes nothing"
 
 
 def _settings(rows: Sequence[int]) -> dict[str, Tensor]:
@@ -396,8 +453,11 @@ def _trained(kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: to
     starts = np.stack([model.initial(STREAMS, number) for number in everyone.tolist()])
     if "mask" in model.layout:
         starts[:, : prod(shape) : 3] = 0
+    along = dict.fromkeys(chain.facts.receives, 0.1 * starts[::-1])
     strategy: Strategy = kind(model, chain)
-    wave = Wave(tasks, starts, everyone, _Samples(shape, model.num_labels), STREAMS, dtype)
+    tasks = replace(tasks, broadcast=along)
+    reader = _Samples(shape, model.num_labels)
+    wave = Wave(tasks, starts, everyone, reader, STREAMS, dtype, receives=chain.facts.receives)
     columns: list[list[Floats]] = []
     position: list[Ints] = []
     with _named(f"training by {kind.__name__}"):

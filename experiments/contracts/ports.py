@@ -20,7 +20,7 @@ from emulator.messages import (
     Metric,
     SampleRanges,
     Scores,
-    StateSpec,
+    SolverFacts,
     TrainTasks,
 )
 from emulator.ports import Segment, Split
@@ -163,7 +163,7 @@ class ToyModels:
     """
 
     layout: Mapping[str, Segment] = LAYOUT
-    state: Mapping[str, StateSpec] = {}
+    solver = SolverFacts()
     num_parameters = NUM_PARAMETERS
     embedding_size = 2
 
@@ -172,6 +172,9 @@ class ToyModels:
 
     def initial(self, number: int) -> Floats32:
         return initial(number)
+
+    def personal(self, received: Floats32, state: Mapping[str, Floats32]) -> Floats32:
+        return received
 
     def train(
         self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
@@ -186,6 +189,7 @@ class ToyModels:
             delta[task, : weight.last] = 0.5 * (target - starts[task, : weight.last]) + offset
         moved = np.abs(delta).mean(axis=1, dtype=np.float64)
         metrics = {"loss": moved, "loss_before": 2 * moved, "loss_squared": np.square(moved)}
+        metrics["learning_rate"] = tasks.settings["learning_rate"]
         return ArrayUpdates(
             client=tasks.client,
             model=tasks.model,

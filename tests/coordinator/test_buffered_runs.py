@@ -23,7 +23,7 @@ from coordinator.population import FaultSettings
 from coordinator.view import View
 from emulator.emulation import Emulation
 from emulator.in_flight import InFlight, VisitEnds
-from emulator.messages import ABANDONED, COMPLETED, DROPPED, EndedVisits, StateSpec, VisitRows
+from emulator.messages import ABANDONED, COMPLETED, DROPPED, EndedVisits, SolverFacts, StateSpec, VisitRows
 from emulator.plugins import NoSettings
 from emulator.storage.state_tree import from_bytes, to_bytes
 from tests.fakes import (
@@ -163,7 +163,7 @@ class Drawn:
 
     def population(self, reference: Reference) -> Population:
         executor = FakeExecutor(np.linspace(0, 1, self.clients))
-        executor.state = {"times": StateSpec("scalar")}
+        executor.solver = SolverFacts({"times": StateSpec("scalar")})
         return Population(
             executor,
             stream=FakeStream(np.ones((len(self.touched), self.clients, 1)), touched=self.touched),

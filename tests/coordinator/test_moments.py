@@ -21,7 +21,7 @@ from coordinator.selectors.random import Random
 from coordinator.view import View
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.errors import RunError
-from emulator.messages import InferencePlan, SampleRanges, StateSpec, Updates
+from emulator.messages import InferencePlan, SampleRanges, SolverFacts, StateSpec, Updates
 from emulator.plugins import NoSettings
 from tests.fakes import FakeAvailability, FakeExecutor, FakeStream, Population, ints, one_hot
 
@@ -275,7 +275,7 @@ class Remembering(FakeExecutor):
 
     def __init__(self, targets: list[float]) -> None:
         super().__init__(targets)
-        self.state = {"count": StateSpec("scalar")}
+        self.solver = SolverFacts({"count": StateSpec("scalar")})
 
     def counts(self) -> list[list[float]]:
         """For each wave, the count that each task received."""

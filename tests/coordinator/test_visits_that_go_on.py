@@ -18,7 +18,7 @@ from coordinator.pacing.sync import Sync, SyncSettings
 from coordinator.selectors.random import Random
 from coordinator.view import View
 from emulator.arrays import Ints
-from emulator.messages import ABANDONED, COMPLETED, StateSpec
+from emulator.messages import ABANDONED, COMPLETED, SolverFacts, StateSpec
 from emulator.plugins import NoSettings
 from tests.fakes import (
     INF,
@@ -261,7 +261,7 @@ class Remembering(FakeExecutor):
 
     def __init__(self, targets: list[float]) -> None:
         super().__init__(targets)
-        self.state = {"count": StateSpec("scalar")}
+        self.solver = SolverFacts({"count": StateSpec("scalar")})
 
     def counts_of(self, client: int) -> list[float]:
         """The count that each task of a client received."""

@@ -278,7 +278,7 @@ def test_the_layout_names_every_tensor_in_the_order_of_the_vector() -> None:
 
 def test_solver_state_comes_back_in_the_order_of_the_tasks() -> None:
     trainer = executor(FakeReader(), rules=[rule("adam")], chunk=2)
-    assert list(trainer.state) == ["adam.moment1", "adam.moment2", "adam.steps"]
+    assert list(trainer.solver.state) == ["adam.moment1", "adam.moment2", "adam.steps"]
     start = starts_of(trainer, 3)
     first = trainer.train(UNEQUAL, *one_task_each(start))
     assert first.state["adam.steps"].tolist() == [[4], [1], [6]]
@@ -305,7 +305,7 @@ def test_a_task_without_samples_keeps_its_state() -> None:
 def test_a_solver_without_state_returns_none() -> None:
     for rules in (PROX, [rule("adam", keep="task")]):
         trainer = executor(FakeReader(), rules=rules)
-        assert trainer.state == {}
+        assert trainer.solver.state == {}
         assert trainer.train(UNEQUAL, *one_task_each(starts_of(trainer, 3))).state == {}
 
 

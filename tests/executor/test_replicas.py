@@ -92,7 +92,7 @@ def test_it_implements_the_port() -> None:
         assert port.num_parameters == local.num_parameters
         assert port.initial(3).tobytes() == local.initial(3).tobytes()
         assert (replicated.strategy, replicated.chunk) == (local.strategy, local.chunk)
-        assert (port.layout, port.state) == (local.layout, local.state)
+        assert (port.layout, port.solver) == (local.layout, local.solver)
         assert ranks.exchanges == 0
 
     no_error(by_ranks(2, "mlp-sgd", play))

@@ -11,7 +11,7 @@ from coordinator.population import FaultSettings
 from coordinator.schedules.adaptive_lr import AdaptiveLearningRate
 from emulator.emulation import Emulation
 from emulator.errors import DataFileError
-from emulator.messages import StateSpec
+from emulator.messages import SolverFacts, StateSpec
 from emulator.storage.runlog import RunLog
 from emulator.storage.state_tree import from_bytes, to_bytes
 from tests.golden.test_repeatability import a_population
@@ -31,7 +31,7 @@ def eager():
 def remembering():
     """A run whose solver counts the tasks of each pair."""
     population = a_population()
-    population.executor.state = {"times": StateSpec("scalar")}
+    population.executor.solver = SolverFacts({"times": StateSpec("scalar")})
     return population
 
 

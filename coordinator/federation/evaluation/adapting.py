@@ -227,10 +227,11 @@ class Adapting(Stateful):
             taken: Ints | None = None,
         ) -> Trained:
             rate = self._settings.learning_rate if learning_rate is None else learning_rate
-            state = self._no_state(len(clients)) if state is None else state
+            received = models[start]
+            state = self._no_state(received) if state is None else state
             tasks = self._tasks(clients, held, steps, rate, rounds - 1, step, state, taken)
             updates = executor.train(tasks, models, start)
-            return self._finite(rounds - 1, models[start], updates, state)
+            return self._finite(rounds - 1, received, updates, state)
 
         return ClientView(
             clients=clients,
@@ -252,11 +253,13 @@ class Adapting(Stateful):
             initial=executor.initial,
         )
 
-    def _no_state(self, num_clients: int) -> dict[str, Floats32]:
-        """The solver's state before any step: columns (num_clients, P) or (num_clients, 1)."""
+    def _no_state(self, received: Floats32) -> dict[str, Floats32]:
+        """The solver's state before any step, of clients that start from `received` (n, P): by slot."""
         return {
-            name: np.zeros((num_clients, spec.width(self._executor.num_parameters)), dtype=np.float32)
-            for name, spec in self._executor.state.items()
+            name: received.copy()
+            if spec.start == "received"
+            else np.zeros((len(received), spec.width(received.shape[1])), dtype=np.float32)
+            for name, spec in self._executor.solver.state.items()
         }
 
     def _tasks(

@@ -11,7 +11,7 @@ from coordinator.distances import DISTANCES, DistanceName
 from coordinator.federation.bank import ModelBank
 from coordinator.representations import Representation
 from coordinator.representations.base import LocalData
-from emulator.arrays import Floats, Floats32, Ints
+from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.errors import RunError
 from emulator.messages import Evaluation, InferencePlan, SampleRanges
 from emulator.ports import Executor, Meter, SampleStream, unmeasured
@@ -47,6 +47,7 @@ class Measurement:
     serving: Ints | None = None
     client_accuracy: Floats32 | None = None
     client_label: Ints | None = None
+    pooled_accuracy: float | None = None
 
 
 NOT_MEASURED = Measurement()
@@ -93,16 +94,19 @@ def measure(
     *,
     evaluate: Evaluate | None = None,
     log_clients: bool = False,
+    pooled: bool = False,
     meter: Meter = unmeasured,
-) -> Measurement:
+) -> tuple[Measurement, Evaluation]:
     """Evaluate `clients` on their test samples, of which at least one client must hold some.
+
+    Also returns the evaluation of each of them.
 
     The models of `plan` serve them; it must leave out the clients that hold no training samples. Distances
     are between the `vectors` of the others. A client is a drift cell if its test samples are of another
     concept than its newest training samples, which no method can know (FedDrift, section 5: "omitting drifts"
     averages over the other cells). `evaluate`: evaluates clients with more than the models of their plan.
     `log_clients`: include the accuracy of each of `clients`, and the label of which it holds most training
-    samples.
+    samples. `pooled`: include the accuracy over all their test samples in one pool.
     """
     samples = stream.held(clients, "test")
     plan_of_clients = plan.take(clients)
@@ -121,7 +125,7 @@ def measure(
     drifts = now[clients] != tested[clients] if now is not None and tested is not None else False
     drift = scored & drifts
     steady = scored & ~drift
-    return Measurement(
+    measurement = Measurement(
         accuracy=float(evaluation.accuracy[scored].mean()),
         accuracy_std=float(evaluation.accuracy[scored].std()),
         loss=float(evaluation.loss[scored].mean()),
@@ -135,7 +139,18 @@ def measure(
         serving=np.append(bank.labels, -1)[plan.first()] if known else None,
         client_accuracy=evaluation.accuracy.astype(np.float32) if log_clients else None,
         client_label=main_labels(stream.label_histograms(clients)) if log_clients else None,
+        pooled_accuracy=(
+            float(np.average(evaluation.accuracy[scored], weights=samples.counts()[scored]))
+            if pooled
+            else None
+        ),
     )
+    return measurement, evaluation
+
+
+def _pooled(evaluation: Evaluation, samples: SampleRanges, scored: Bools) -> float:
+    """The share of correct predictions among the test samples of all `scored` (n,)."""
+    return float(np.average(evaluation.accuracy[scored], weights=samples.counts()[scored]))
 
 
 def main_labels(histograms: Floats) -> Ints:

@@ -9,7 +9,6 @@ from coordinator.federation.bank import ModelBank
 from coordinator.federation.client_requests import ClientRequests
 from coordinator.federation.faults import no_faults
 from coordinator.federation.method import RoundSettings
-from coordinator.federation.solver_state import SolverState
 from coordinator.view import ScoreResponse
 from emulator.arrays import Ints
 from emulator.latency import DriftscaleLatency
@@ -40,7 +39,6 @@ class Requesting:
             ledger=self.ledger,
             streams=RandomStreams(0),
             faults=no_faults(3, RandomStreams(0)),
-            solver_state=SolverState({}, 1),
             settings=RoundSettings(rounds=1, local_steps=5, batch_size=2, learning_rate=0.1),
         )
         self.requests.open_moment(0.0)

@@ -42,6 +42,7 @@ def a_cohort() -> Cohort:
         label=ints(0, 7, 8, 7),
         row=ints(0, 1, 2, 1),
         bound=np.ones(4, dtype=bool),
+        stayed=np.ones(4, dtype=bool),
     )
 
 

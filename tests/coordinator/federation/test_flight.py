@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.federation.cohort import Cohort
-from coordinator.federation.flight import Flight
+from coordinator.federation.flight import FROZEN, Flight
 from emulator.latency import Phases
 from emulator.messages import SampleRanges, TrainTasks, Work
 from emulator.storage.state_tree import from_bytes, to_bytes
@@ -94,6 +94,7 @@ def a_cohort(
         label=row + 70,
         row=row,
         bound=row >= 0,
+        stayed=row >= 0,
     )
 
 
@@ -126,7 +127,7 @@ def visits_of(cohort: Cohort) -> list[Visit]:
                     for j in range(tasks.samples.offsets[task], tasks.samples.offsets[task + 1])
                 ],
                 "starts": cohort.models[cohort.start[task]].tolist(),
-                **{name: getattr(cohort, name)[task].item() for name in ("version", "label", "row", "bound")},
+                **{name: getattr(cohort, name)[task].item() for name in FROZEN},
             }
             for task in (cohort.visit_of_task == row).nonzero()[0]
         ]
@@ -137,8 +138,9 @@ def visits_of(cohort: Cohort) -> list[Visit]:
 def kept_models(flight: Flight) -> list[tuple[int, int, int]]:
     """(id, version, tasks that start from it) of each model that is kept."""
     state: Any = flight.state()
-    starting = Counter({(id_, version): count for id_, version, count, _ in state["_models"]})
-    for id_, version, _, model in state["_models"]:
+    starting = Counter({(id_, version): count for id_, version, count, *_ in state["_models"]})
+    for id_, version, _, model, along in state["_models"]:
+        assert along == {}
         assert model.tolist() == [id_, version]
         assert model.base is None, "a view would keep all models of its time"
     for cohort in state["_loose"]:
@@ -342,9 +344,11 @@ def test_what_is_taken_is_what_was_added(data: st.DataObject) -> None:
             flight = copied(flight)
         elif what == "data":
             changed = sorted(data.draw(st.sets(st.integers(0, 5))))
-            flight.data_changed(np.array(changed, dtype=np.int64))
+            left = changed[: data.draw(st.integers(0, len(changed)))]
+            flight.data_changed(*(np.array(ids, dtype=np.int64) for ids in (changed, left)))
             for task in (task for visit in there.values() for task in visit["tasks"]):
                 task["bound"] &= task["client"] not in changed
+                task["stayed"] &= task["client"] not in left
         elif what == "models" and there:
             # One to three models are left: old ones, or new.
             count = data.draw(st.integers(1, 3))

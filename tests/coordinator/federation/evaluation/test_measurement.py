@@ -36,7 +36,8 @@ def measured(
     plan = InferencePlan.alike(members[:, None])
     clients = np.arange(len(members)) if clients is None else clients
     vectors = ClientVectors(Label(NoSettings()), stream)  # type: ignore[arg-type]  # its histograms suffice
-    return measure(FakeExecutor(targets), bank, plan, stream, vectors, clients, log_clients=log_clients)
+    executor = FakeExecutor(targets)
+    return measure(executor, bank, plan, stream, vectors, clients, log_clients=log_clients)[0]
 
 
 def test_means_are_over_clients_with_test_samples_and_distances_over_all() -> None:
