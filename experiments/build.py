@@ -297,6 +297,11 @@ HEADER: Mapping[str, HeaderField] = {
         "model, if there is one",
         'if `round.client_distance` is not "label"',
     ),
+    "solver": HeaderField(
+        "what a solver does besides plain training: `uploads`, the models that a task sends up, or a part "
+        "of one; `gradients`, those that a step takes",
+        "if `uploads` or `gradients` is not 1",
+    ),
     "onsets": HeaderField(
         "who begins to receive data of another distribution, besides the clients whose concept changes: "
         "`steps`, the data steps at which some do, `counts`, how many at each, and `clients`, their ids",
@@ -360,8 +365,18 @@ def run_header(
         **heard,
         **trained,
         **measured,
+        **_solver_of(executor),
         **_onsets_of(world.trace, beside_concepts=bool(known)),
     }
+
+
+def _solver_of(executor: LocalExecutor | ReplicatedExecutor) -> dict[str, Any]:
+    """The field `solver` of a header; empty if a task sends up one model, and a step takes one gradient."""
+    solver, size = executor.solver, executor.num_parameters
+    uploads = 1 + solver.uploads - solver.unsent / size
+    if uploads == 1 and solver.gradients == 1:
+        return {}
+    return {"solver": {"uploads": uploads, "gradients": solver.gradients}}
 
 
 def _onsets_of(trace: Trace, *, beside_concepts: bool) -> dict[str, Any]:

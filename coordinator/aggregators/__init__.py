@@ -16,6 +16,7 @@ AGGREGATORS: Registry[type[Aggregator]] = Registry(
         "median": "coordinator.aggregators.median:Median",
         "norm_clip": "coordinator.aggregators.norm_clip:NormClip",
         "qfedavg": "coordinator.aggregators.qfedavg:QFedAvg",
+        "scaffold": "coordinator.aggregators.scaffold:Scaffold",
         "trimmed_mean": "coordinator.aggregators.trimmed_mean:TrimmedMean",
     },
     base="coordinator.aggregators.base:Aggregator",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from emulator.numbers import Factor, PositiveFactor, ShareBelowOne
+from emulator.numbers import Factor, PositiveFactor, Share, ShareBelowOne
 from emulator.plugins import Settings
 
 
@@ -39,3 +39,52 @@ class SgdSettings(Settings):
 
     momentum: ShareBelowOne = Field(0.0, description="share of the last step that is kept", examples=[0.9])
     weight_decay: Factor = Field(0.0, description="times the parameters, added to the gradient")
+
+
+class DittoSettings(Settings):
+    """Settings of `ditto`."""
+
+    pull: Factor = Field(
+        0.1,
+        description="lambda: how strongly a client's own model is pulled towards the one that it receives; "
+        "0: it trains alone",
+    )
+    learning_rate: Factor | None = Field(
+        None, description="of the own model; that of the task, if omitted", examples=[0.05]
+    )
+
+
+class ApflSettings(Settings):
+    """Settings of `apfl`."""
+
+    alpha: Share = Field(
+        0.5,
+        description="weight of a client's own model in the mixture that it uses: 1 is training alone, 0 is "
+        "the federated model",
+    )
+    adaptive: bool = Field(
+        False, description="each client moves its alpha along the gradient, and keeps it", examples=[True]
+    )
+
+
+class PersonalLayersSettings(Settings):
+    """Settings of `personal_layers`."""
+
+    keep: Literal["head", "body"] | Annotated[list[str], Field(min_length=1)] = Field(
+        "head",
+        description="what stays with the client: `head`, the last layer (FedPer), `body`, all before it "
+        "(LG-FedAvg), or a list of tensors",
+        examples=["body"],
+    )
+    alternate: bool = Field(
+        False,
+        description="train the head first, with the body at rest, then the body (FedRep)",
+        examples=[True],
+    )
+    head_steps: Share = Field(0.5, description="share of the steps that trains the head, with `alternate`")
+
+    @model_validator(mode="after")
+    def _alternates_layers(self) -> Self:
+        if self.alternate and isinstance(self.keep, list):
+            raise ValueError("alternate = true: needs keep = 'head' or 'body', not a list of tensors")
+        return self

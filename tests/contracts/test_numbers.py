@@ -102,7 +102,9 @@ OVER: dict[str, dict[str, Any]] = {
 # For each kind, a run with a part that is given as a table.
 RUNS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "adaptations": lambda part: with_parts({"adaptation": part}),
-    "aggregators": lambda part: with_parts({"aggregator": part}),
+    "aggregators": lambda part: with_parts(
+        {"aggregator": part, **({"solver": ["scaffold", "sgd"]} if part["kind"] == "scaffold" else {})}
+    ),
     "availabilities": lambda part: merged(STILL, {"devices": {"availability": part}}),
     "clusterers": lambda part: with_parts({"clusterer": part, "memory": "claimed"}),
     "concept sets": in_trace,
@@ -114,7 +116,10 @@ RUNS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "partitions": lambda part: {**STILL, "trace": {"source": "digits", "clients": 20, "partition": part}},
     "representations": lambda part: with_parts({"representation": part, "clusterer": "fielding"}),
     "rules": lambda part: with_parts(
-        {"solver": [part] if part["kind"] in ("adam", "sgd") else [part, "sgd"]}
+        {
+            "solver": [part] if part["kind"] in ("adam", "sgd") else [part, "sgd"],
+            "aggregator": "scaffold" if part["kind"] == "scaffold" else "fedavg",
+        }
     ),
     "schedules": lambda part: with_parts({"schedules": [part]}),
     "selectors": lambda part: with_parts({"selector": part}),

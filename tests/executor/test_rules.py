@@ -163,5 +163,5 @@ def test_settings_out_of_range_or_unknown_are_refused(kind: str, settings: dict[
 
 
 def test_an_unknown_rule_lists_the_choices() -> None:
-    with pytest.raises(UnknownNameError, match="unknown local rule 'prox'; choices: adam, fedprox, sgd"):
+    with pytest.raises(UnknownNameError, match="unknown local rule 'prox'; choices: adam, apfl, ditto"):
         RULES.find("prox")

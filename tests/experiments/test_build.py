@@ -287,7 +287,14 @@ def test_every_field_of_a_header_is_described_and_every_description_has_its_fiel
         devices={"availability": "diurnal"},
         faults={"byzantine": {"kind": "label_flip", "share": 0.25}},
         round={"evaluate_clients": 5, "hear": "everyone", "client_distance": embedding},
-        arm=[{"name": "fielding", "clusterer": "fielding", "representation": embedding}],
+        arm=[
+            {
+                "name": "fielding",
+                "clusterer": "fielding",
+                "representation": embedding,
+                "solver": ["ditto", "sgd"],
+            }
+        ],
     )
     [arm], shared = experiment.arm, world(experiment)
     executor = build_executor(experiment, arm, shared)

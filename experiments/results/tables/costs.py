@@ -6,13 +6,15 @@ Amounts of data are in bytes, times in virtual seconds. Quantities that need mor
 * `clusters` is the number of clusters at the horizon, empty ones included.
 * `mean_client_distance` is averaged over the rounds that measure it; `final_client_distance` is that of the
   last of these rounds.
-* `models_trained_per_client` is the number of models uploaded for training, per completed visit. It is exact
+* `models_trained_per_client` is the number of models trained and uploaded, per completed visit; what a solver
+  sends up besides, or keeps, is allowed for (`solver` of the header). It is exact
   if no packet is lost and every visit completes, and an upper bound otherwise: packets that are sent again
   count, and so do uploads that a drop-out or an abandonment cut short.
-* `trained_samples_per_client` is models uploaded for training x local steps x batch size of the arm, plus the
-  samples that an adaptation trained on, in whole samples, divided by the number of all clients. Packets that
-  were sent again count, and so do uploads that were cut short, as far as they came. Not counted are visits
-  that ended before their upload, although they may have trained, and what clients train on request (FlexCFL):
+* `trained_samples_per_client` is models uploaded for training x local steps x batch size of the arm x the
+  gradients that a step takes, plus the samples that an adaptation trained on, in whole samples, divided by
+  the number of all clients. Packets that were sent again count, and so do uploads that were cut short, as far
+  as they came. Not counted are visits that ended before their upload, although they may have trained, and
+  what clients train on request (FlexCFL):
   it is no bound of what was trained, in either direction. None if the log does not have the size of a model,
   or a schedule may set local steps or batch size.
 * `adaptation_s_per_client` is the time that a client computes for its adaptation, on average over all
@@ -54,8 +56,8 @@ from experiments.results.tables.table import (
 
 TRAINED_SAMPLES = (
     "Samples trained per client count models uploaded (also those cut short, or with packets sent again) x "
-    "local steps x batch size, and what adaptations train, over all clients; not visits that ended before "
-    "their upload, nor training on request."
+    "local steps x batch size x the gradients that a step takes, and what adaptations train, over all "
+    "clients; not visits that ended before their upload, nor training on request."
 )
 
 NOTE = (
@@ -97,7 +99,8 @@ class Trained:
 
     Attributes:
         closed_s: Virtual time at which the round closed, ascending.
-        models: Models uploaded for training; NaN if the size of a model was not logged.
+        models: Models trained and uploaded; NaN if the size of a model was not logged.
+        gradients: The gradients that a local step took: so often was a sample trained on.
         adaptation_samples: Samples that all clients together have trained on for an adaptation.
         num_clients: The number of clients; 0 if the log does not have it.
     """
@@ -106,17 +109,22 @@ class Trained:
     models: Floats
     adaptation_samples: Floats
     num_clients: int
+    gradients: int
 
 
 def trained(run: FinishedRun) -> Trained:
     """What the run has trained, from its log."""
     num_parameters: int | None = run.header.get("num_parameters")
-    model_bytes = math.nan if num_parameters is None else float(BYTES_PER_PARAMETER * num_parameters)
+    solver = run.header.get("solver", {"uploads": 1.0, "gradients": 1})
+    model_bytes = math.nan
+    if num_parameters is not None:
+        model_bytes = float(BYTES_PER_PARAMETER * num_parameters) * solver["uploads"]
     return Trained(
         np.array([record.closed_s for record in run.records], dtype=np.float64),
         np.array([record.upload_bytes for record in run.records], dtype=np.float64) / model_bytes,
         np.array([record.adaptation_samples or 0.0 for record in run.records], dtype=np.float64),
         num_clients(run),
+        solver["gradients"],
     )
 
 
@@ -137,7 +145,9 @@ def _samples_per_client(run: MeasuredRun, per_visit: float | None) -> float | No
     if not count:
         return 0.0
     models, adapted = found.models[count - 1], found.adaptation_samples[count - 1]
-    federated = 0.0 if models == 0 else math.nan if per_visit is None else models * per_visit
+    federated = (
+        0.0 if models == 0 else math.nan if per_visit is None else models * per_visit * found.gradients
+    )
     samples = float(federated + adapted)
     return round(samples) / found.num_clients if math.isfinite(samples) else None
 
@@ -177,10 +187,8 @@ def _models_trained_per_client(run: MeasuredRun) -> float | None:
     None if no visit completed, or if the header of the log does not have the number of parameters.
     """
     completed = sum(len(record.completed) for record in run.records)
-    num_parameters: int | None = run.run.header.get("num_parameters")
-    if not completed or num_parameters is None:
-        return None
-    return run.records[-1].upload_bytes / (BYTES_PER_PARAMETER * num_parameters) / completed
+    models = run.once(trained).models
+    return float(models[-1]) / completed if completed and math.isfinite(models[-1]) else None
 
 
 def _waiting_s(run: MeasuredRun) -> float | None:

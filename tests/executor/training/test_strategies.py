@@ -50,6 +50,10 @@ CHAINS = [
     [rule("adam")],
     [rule("adam", keep="task", beta1=0.5)],
     [rule("fedprox", mu=0.3), AMSGRAD],
+    [rule("scaffold"), rule("sgd", momentum=0.9)],
+    [rule("ditto", pull=0.3), rule("sgd")],
+    [rule("apfl", alpha=0.3, adaptive=True), rule("sgd", momentum=0.9)],
+    [rule("personal_layers", keep="body", alternate=True, head_steps=0.3), rule("sgd", weight_decay=0.01)],
 ]
 OF_LAYERS = CHAINS[-1]  # not of a model that has a single layer
 COMBINATIONS = [
