@@ -489,6 +489,13 @@ class RoundRecord:
 SCHEMA = RoundSchema.of(RoundRecord)
 """What follows from the fields above for the lines of a log."""
 
+BY_NUMBER = tuple(
+    item.line_name
+    for item in SCHEMA.fields
+    if item.kind is not None and item.kind.bare.startswith("dict[int,")
+)
+"""The fields with values by number. Numbers that are keys of a JSON object are texts."""
+
 LINES = json.JSONEncoder(allow_nan=False, separators=(",", ":"), default=packed)
 
 
@@ -646,8 +653,9 @@ def _record(line: dict[str, Any]) -> RoundRecord:
     """The record in a line that was checked and whose arrays are unpacked."""
     if line.get("trigger") is not None:
         line["trigger"] = TRIGGERS[frozenset(line["trigger"])](**line["trigger"])
-    if line.get("silhouettes") is not None:
-        line["silhouettes"] = {int(k): value for k, value in line["silhouettes"].items()}
+    for name in BY_NUMBER:
+        if line.get(name) is not None:
+            line[name] = {int(number): value for number, value in line[name].items()}
     line |= {name: line.pop(in_a_line) for name, in_a_line in SCHEMA.renamed.items()}
     return RoundRecord(**line)
 

@@ -171,6 +171,12 @@ def test_what_a_trigger_compared_is_written_by_name_and_read_back(tmp_path: Path
     assert fired != replace(fired, silhouettes={2: 0.5})
 
 
+def test_what_is_logged_by_number_is_read_back_by_number(tmp_path: Path) -> None:
+    by_age = {"personal_accuracy_by_age": {1: 0.5, 10: None}, "clients_by_age": {1: 3, 10: 0}}
+    aged = replace(RECORD, silhouettes={2: 1.0}, **by_age)
+    assert read_log(written_to(tmp_path / "log.jsonl", aged)) == (HEADER, [aged])
+
+
 def test_a_trigger_by_pairs_has_fields_of_its_own(tmp_path: Path) -> None:
     fired = replace(RECORD, trigger=PairwiseTrigger(0.75, 0.5, 3, True))
     alone = replace(RECORD, trigger=PairwiseTrigger(None, -0.1, 3, False))
