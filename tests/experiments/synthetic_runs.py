@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,14 @@ def a_run(arm: str, seed: int, accuracies: Sequence[float | None], **changes: An
     """A run of ten-second rounds, each evaluated at its end unless its accuracy is None."""
     records = [a_record(number, accuracy=value, **changes) for number, value in enumerate(accuracies)]
     return FinishedRun(arm, seed, {}, records, TIMING)
+
+
+def a_moving_run(seed: int, steps: list[int], rounds_per_step: int = 2, rounds: int = 6) -> FinishedRun:
+    """A run of ten-second rounds in which two of three clients have an onset at each of `steps`."""
+    run = a_run("global", seed, [0.5] * rounds)
+    records = [replace(record, step=record.round // rounds_per_step) for record in run.records]
+    onsets = {"steps": steps, "counts": [2] * len(steps), "clients": [[0, 2]] * len(steps)}
+    return replace(run, header={"num_clients": 3, "onsets": onsets}, records=records)
 
 
 CONCEPTS = [[0, 0], [0, 1], [1, 1]]

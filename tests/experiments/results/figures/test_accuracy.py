@@ -1,11 +1,9 @@
-from dataclasses import replace
-
 import pytest
 
 from experiments.results.drawing.style import MOST_EVENTS
-from experiments.results.figures.accuracy import accuracy_figure, mass_events_s
+from experiments.results.figures.accuracy import accuracy_figure
 from tests.experiments.results.drawn import a_summary, drawn_arms, traces
-from tests.experiments.synthetic_runs import a_run
+from tests.experiments.synthetic_runs import a_moving_run, a_run
 
 pytestmark = pytest.mark.usefixtures("figures_as_drawn")
 
@@ -40,39 +38,6 @@ def test_start_horizon_events_and_targets_are_marked():
 def test_one_seed_is_one_line():
     summary = a_summary([a_run("global", 0, [0.5])])
     assert len(traces(accuracy_figure(drawn_arms(summary), summary.horizon, []).validated(), "scatter")) == 1
-
-
-def a_moving_run(seed, steps, rounds_per_step=2, rounds=6):
-    """A run of ten-second rounds in which two of three clients have an onset at each of `steps`."""
-    run = a_run("global", seed, [0.5] * rounds)
-    records = [replace(record, step=record.round // rounds_per_step) for record in run.records]
-    onsets = {"steps": steps, "counts": [2] * len(steps), "clients": [[0, 2]] * len(steps)}
-    return replace(run, header={"num_clients": 3, "onsets": onsets}, records=records)
-
-
-def test_a_mass_event_opens_with_the_first_round_of_its_data_step():
-    assert mass_events_s(a_moving_run(0, [1, 2])) == {1: 20.0, 2: 40.0}
-    assert mass_events_s(a_moving_run(0, [1, 9])) == {1: 20.0}  # the run ends before data step 9
-    few = a_moving_run(0, [1])
-    few.header["num_clients"] = 5
-    assert mass_events_s(few) == {}
-    assert mass_events_s(a_run("global", 0, [0.5])) == {}
-
-
-def test_of_nominal_rounds_a_mass_event_is_at_the_first_opening_in_it_or_after_it():
-    run = a_moving_run(0, [1, 2])  # rounds of 10 s, two of them a data step
-    assert mass_events_s(run, [2], 10.0) == {2: 40.0}
-    assert mass_events_s(run, [1], 20.0) == {2: 40.0}
-    without_a_step = replace(run, records=[record for record in run.records if record.step != 1])
-    assert mass_events_s(without_a_step) == {1: 40.0, 2: 40.0}  # both took effect there
-
-
-CONFIGURED = [([1], [2]), ([2], [2]), ([3], [1]), ([0], [1, 2]), ([2, 4], [])]
-
-
-@pytest.mark.parametrize(("configured", "others"), CONFIGURED)
-def test_a_mass_event_of_the_configuration_is_no_other_one(configured, others):
-    assert list(mass_events_s(a_moving_run(0, [1, 2]), configured)) == others
 
 
 def test_mass_events_of_the_logs_are_marked_beside_those_of_the_configuration():
