@@ -12,7 +12,7 @@ from experiments.results.reading.configured_arms import ConfiguredArm
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.statistics.client_accuracy import ClientAccuracy, at_the_horizon
 from experiments.results.statistics.horizon import Horizon
-from experiments.results.statistics.time_to_accuracy import AccuracyCurve
+from experiments.results.statistics.time_to_accuracy import ACCURACIES, AccuracyCurve, curve_of
 
 T = TypeVar("T")
 
@@ -49,6 +49,12 @@ class MeasuredRun:
     def event_s(self) -> float | None:
         """When its first mass event opened; None without one before the horizon, and if it is not known."""
         return None if self.finished is None else self.horizon.event_s(self.finished)
+
+    @cached_property
+    def curves(self) -> dict[str, AccuracyCurve]:
+        """The curves of those of the `ACCURACIES` that it has, by name, all smoothed alike."""
+        found = {name: curve_of(self.run, name, self.curve.window) for name in ACCURACIES}
+        return {name: curve for name, curve in found.items() if curve is not None}
 
     @cached_property
     def records(self) -> list[RoundRecord]:

@@ -7,6 +7,7 @@ horizon counts.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,14 @@ from emulator.arrays import Floats
 from emulator.errors import InputError
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.statistics.medians import Bounds
+
+ACCURACIES: Mapping[str, str] = {
+    "accuracy": "accuracy",
+    "personal_accuracy": "personal accuracy",
+    "trained_accuracy": "accuracy just trained",
+    "pooled_accuracy": "pooled accuracy",
+}
+"""The accuracies of a round, by the fields of `RoundRecord`, and what tables call each."""
 
 
 def smooth(accuracy: Floats, window: int) -> Floats:
@@ -38,11 +47,13 @@ class AccuracyCurve:
     """The evaluations of a run in order of time: arrays of shape (n_evaluations,), with at least one entry.
 
     Between two evaluations, the accuracy is that of the earlier one; before the first, it is unknown.
+    `smoothed` is the mean of the last `window` evaluations.
     """
 
     times_s: Floats
     accuracy: Floats
     smoothed: Floats
+    window: int = 1
 
     def mean_accuracy(self, from_s: float, horizon_s: float) -> float | None:
         """The accuracy averaged over virtual time, from `from_s` to the horizon.
@@ -54,6 +65,15 @@ class AccuracyCurve:
             return None
         durations_s = self._durations_s(from_s, horizon_s)
         return math.fsum(durations_s * self.accuracy) / (horizon_s - from_s)
+
+    def area_below_s(self, level: float, from_s: float, until_s: float) -> float | None:
+        """The integral over these seconds of how far the accuracy is below `level`, a share times seconds.
+
+        Where it is above, it counts nothing. None if the first evaluation is later than `from_s`.
+        """
+        if self.times_s[0] > from_s:
+            return None
+        return math.fsum(self._durations_s(from_s, until_s) * np.maximum(level - self.accuracy, 0.0))
 
     def time_below_s(self, target: float, horizon_s: float, from_s: float = 0.0) -> float:
         """How long the accuracy is below `target`, in virtual seconds from `from_s` to the horizon.
@@ -112,10 +132,22 @@ def accuracy_curve(run: FinishedRun, window: int) -> AccuracyCurve:
 
     Raises InputError if no round was evaluated, or if the rounds in the log are not in order of closing.
     """
-    evaluated = [(record.closed_s, record.accuracy) for record in run.records if record.accuracy is not None]
-    if not evaluated:
+    found = curve_of(run, "accuracy", window)
+    if found is None:
         raise InputError(f"arm {run.arm!r}, seed {run.seed}: no round was evaluated")
+    return found
+
+
+def curve_of(run: FinishedRun, name: str, window: int) -> AccuracyCurve | None:
+    """The curve of one of the `ACCURACIES`, of the rounds that have it; None if no round has.
+
+    Raises InputError if the rounds in the log are not in order of closing.
+    """
+    measured = [(record.closed_s, getattr(record, name)) for record in run.records]
+    evaluated = [(closed_s, value) for closed_s, value in measured if value is not None]
+    if not evaluated:
+        return None
     times_s, accuracy = np.array(evaluated, dtype=np.float64).T
     if (np.diff(times_s) < 0).any():
         raise InputError(f"arm {run.arm!r}, seed {run.seed}: its log is damaged, rounds close out of order")
-    return AccuracyCurve(times_s, accuracy, smooth(accuracy, window))
+    return AccuracyCurve(times_s, accuracy, smooth(accuracy, window), window)

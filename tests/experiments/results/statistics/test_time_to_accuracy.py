@@ -5,8 +5,8 @@ import pytest
 
 from emulator.errors import InputError
 from experiments.results.statistics.medians import Bounds, exactly
-from experiments.results.statistics.time_to_accuracy import AccuracyCurve, accuracy_curve, smooth
-from tests.experiments.synthetic_runs import a_run
+from experiments.results.statistics.time_to_accuracy import AccuracyCurve, accuracy_curve, curve_of, smooth
+from tests.experiments.synthetic_runs import a_record, a_run
 
 NEVER = math.inf
 
@@ -48,12 +48,28 @@ def test_a_run_without_an_evaluation_is_named():
         accuracy_curve(a_run("global", 3, [None, None]), 5)
 
 
+def test_an_accuracy_that_few_rounds_have_is_a_curve_of_these_rounds():
+    run = a_run("global", 0, [0.5] * 3)
+    run.records[1] = a_record(1, trained_accuracy=0.25)
+    run.records[2] = a_record(2, trained_accuracy=0.75)
+    curve = curve_of(run, "trained_accuracy", 2)
+    assert (curve.times_s.tolist(), curve.accuracy.tolist()) == ([20.0, 30.0], [0.25, 0.75])
+    assert (curve.smoothed.tolist(), curve.window) == ([0.25, 0.5], 2)
+    assert curve_of(run, "pooled_accuracy", 2) is None
+
+
 # -- mean accuracy -----------------------------------------------------------------------------------------
 
 
 def test_mean_accuracy_is_an_integral_over_virtual_time():
     # 0.25 from 10 to 20 s, 0.5 to 30 s, 1.0 to the horizon at 35 s: (2.5 + 5 + 5) / 25.
     assert a_curve([0.25, 0.5, 1.0]).mean_accuracy(10.0, 35.0) == 0.5
+
+
+def test_the_area_below_a_level_counts_nothing_above_it():
+    # 0.25 from 15 to 20 s, 0.5 to 30 s, 1.0 to 35 s, below 0.75: 0.5 x 5 + 0.25 x 10.
+    assert a_curve([0.25, 0.5, 1.0]).area_below_s(0.75, 15.0, 35.0) == 5.0
+    assert a_curve([0.25, 0.5, 1.0]).area_below_s(0.75, 5.0, 35.0) is None
 
 
 def test_mean_accuracy_may_start_between_two_evaluations():
