@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from emulator.storage.round_schema import RoundField
-from emulator.storage.runlog import SCHEMA, WHOLE_ROUNDS
+from emulator.storage.runlog import IMPERSONAL, SCHEMA, WHOLE_ROUNDS
 
 SECONDS, WALL, BYTES, POINTS, SHARE = (
     "virtual seconds",
@@ -27,6 +27,7 @@ IS_REFERENCE = "for the reference arm"
 NO_UPDATE = "if no update was absorbed"
 NO_DISPATCH = "if all runs are such"
 UNLOGGED = "without round.log_client_accuracy"
+LATE = "if a run has it only after all runs have been evaluated"
 NO_EVENT = "unless every run has a mass event before the horizon"
 NO_BASELINE = "without baselines"
 NOTHING_COMPARED = "in rounds in which no trigger compared anything"
@@ -104,6 +105,50 @@ FIGURES: Mapping[str, Column] = {
         "share; 1 is the oracle's accuracy",
         f"for baselines and that oracle, without an oracle, {NO_BASELINE}, and unless the gap is above 0",
     ),
+    "mean_personal_accuracy": Column(
+        "personal accuracy, averaged over virtual time as `mean_accuracy` is",
+        SHARE,
+        f"{IMPERSONAL}, and {LATE}",
+    ),
+    "final_personal_accuracy": Column(
+        "personal accuracy at the horizon, the mean of the last `report.window` evaluations",
+        SHARE,
+        IMPERSONAL,
+    ),
+    "mean_trained_accuracy": Column(
+        "accuracy of the participants of a round with the parameters that they have just trained, averaged "
+        "over virtual time as `mean_accuracy` is",
+        SHARE,
+        f'without "trained" in round.accuracies, and {LATE}',
+    ),
+    "mean_pooled_accuracy": Column(
+        "accuracy over all test samples in one pool, averaged over virtual time as `mean_accuracy` is",
+        SHARE,
+        f'without "pooled" in round.accuracies, and {LATE}',
+    ),
+    "memory_age": Column(
+        "rounds since a scored client last wrote what it remembers: the median over those that remember "
+        "something, averaged over evaluations",
+        "rounds",
+        f"if no scored client remembers anything, and {IMPERSONAL}",
+    ),
+    "memory_age_90": Column(
+        "the age that 90 % of these clients do not exceed, averaged over evaluations",
+        "rounds",
+        f"if no scored client remembers anything, and {IMPERSONAL}",
+    ),
+    "without_memory": Column(
+        "share of the scored clients that remember nothing, averaged over evaluations", SHARE, IMPERSONAL
+    ),
+    **{
+        f"personal_accuracy_by_age_{number}": Column(
+            f"personal accuracy of the scored clients whose memory is in the {which} band of ages of the "
+            "log, averaged over evaluations, weighted by these clients",
+            SHARE,
+            f"if never a scored client is in it, and {IMPERSONAL}",
+        )
+        for number, which in enumerate(("youngest", "second", "third"), 1)
+    },
     "absorbed_updates": Column("updates that server steps absorbed, those of completed visits", "updates"),
     "server_steps": Column("server steps; one a round, unless the log says how many", "server steps"),
     "mean_staleness": Column(

@@ -53,8 +53,9 @@ class MeasuredRun:
     @cached_property
     def curves(self) -> dict[str, AccuracyCurve]:
         """The curves of those of the `ACCURACIES` that it has, by name, all smoothed alike."""
-        found = {name: curve_of(self.run, name, self.curve.window) for name in ACCURACIES}
-        return {name: curve for name, curve in found.items() if curve is not None}
+        others = [name for name in ACCURACIES if name != "accuracy"]
+        found = {name: curve_of(self.run, name, self.curve.window) for name in others}
+        return {"accuracy": self.curve, **{name: curve for name, curve in found.items() if curve is not None}}
 
     @cached_property
     def records(self) -> list[RoundRecord]:

@@ -14,6 +14,7 @@ NAMES = (
     "serving_maps",
     "accuracy",
     "baselines",
+    "personal",
     "targets",
     "round_lengths",
     "closers",

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -76,6 +76,7 @@ NOTE = (
 RECLUSTERINGS = Column("global_reclusterings", "global re-clusterings", count_scale)
 CLIENT_DISTANCE = Column("mean_client_distance", "client distance", index_scale, in_terminal=False)
 TRAINED = Column("trained_samples_per_client", "samples trained per client", count_scale)
+TRAINED_IF_KNOWN = replace(TRAINED, only_if=any_measured)
 
 
 def reclustered_s(run: FinishedRun) -> Floats:

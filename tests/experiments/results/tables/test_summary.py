@@ -15,6 +15,11 @@ ACCURACY = [
     "adjusted_rand_index",
 ]
 BASELINES = ["gain_over_best_pp", "gain_of_clusters_pp", "gap_closed"]
+PERSONAL = [
+    *("mean_personal_accuracy", "final_personal_accuracy", "mean_trained_accuracy", "mean_pooled_accuracy"),
+    *("memory_age", "memory_age_90", "without_memory"),
+    *(f"personal_accuracy_by_age_{band}" for band in (1, 2, 3)),
+]
 UPDATES = ["absorbed_updates", "server_steps", "mean_staleness", "largest_staleness"]
 COSTS = [
     *("rounds", "global_reclusterings", "mean_client_distance", "final_client_distance"),
@@ -70,7 +75,8 @@ def test_the_schema_is_exactly_the_promised_one(two_arms):
     assert list(summary["arms"]) == ["global", "fielding"]
     for arm in summary["arms"].values():
         assert list(arm) == [
-            *("seeds", "seed_ids", *ACCURACY, *BASELINES, *UPDATES, *COSTS, "reclustering_rounds"),
+            *("seeds", "seed_ids", *ACCURACY, *BASELINES, *PERSONAL),
+            *(*UPDATES, *COSTS, "reclustering_rounds"),
             *(*CHANGES[:2], "accuracy_lost_difference_pp", *CHANGES[2:]),
             *(*HONEST, "honest_gain_pp"),
             *(*CLIENTS, *BESIDE_REFERENCE),
@@ -79,6 +85,7 @@ def test_the_schema_is_exactly_the_promised_one(two_arms):
             "mean_accuracy",
             "final_accuracy",
             "adjusted_rand_index",
+            *PERSONAL,
             *COSTS,
             *CHANGES,
             *HONEST,
