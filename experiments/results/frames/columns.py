@@ -13,6 +13,7 @@ from functools import cache
 
 from emulator.storage.round_schema import RoundField
 from emulator.storage.runlog import IMPERSONAL, SCHEMA, WHOLE_ROUNDS
+from experiments.results.statistics.time_to_accuracy import ACCURACIES
 
 SECONDS, WALL, BYTES, POINTS, SHARE = (
     "virtual seconds",
@@ -29,6 +30,7 @@ NO_DISPATCH = "if all runs are such"
 UNLOGGED = "without round.log_client_accuracy"
 LATE = "if a run has it only after all runs have been evaluated"
 NO_EVENT = "unless every run has a mass event before the horizon"
+NO_DRIFT = f"{NO_EVENT}, of the configuration or the log"
 NO_BASELINE = "without baselines"
 NOTHING_COMPARED = "in rounds in which no trigger compared anything"
 UNCOMPARED = "in rounds in which no trigger compared centres"
@@ -66,6 +68,38 @@ IN_FOLDERS: Mapping[str, Column] = {
     ),
 }
 """The first columns of every frame of a folder of run directories."""
+
+
+def _of_drift(name: str) -> dict[str, Column]:
+    """The figures of one of the accuracies of a round before and after the drift."""
+    missing = f"{NO_DRIFT}, and if `{name}` was not evaluated before it"
+    return {
+        f"{name}_before_drift": Column(
+            f"`{name}`, mean of the last ten evaluations before the drift, which is the first mass event",
+            SHARE,
+            missing,
+        ),
+        f"{name}_after_drift": Column(
+            f"`{name}`, averaged over the virtual time after the drift that 100 rounds take in the reference "
+            "arm, or over less if the horizon is nearer",
+            SHARE,
+            missing,
+        ),
+        f"{name}_drift_difference_pp": Column(
+            f"`{name}_after_drift` minus `{name}_before_drift`", POINTS, missing
+        ),
+        f"{name}_drift_area_pp_h": Column(
+            f"how far `{name}` is below `{name}_before_drift`, integrated over the same time",
+            "percentage points x virtual hours",
+            missing,
+        ),
+        f"{name}_after_drift_gain_pp": Column(
+            f"`{name}_after_drift` minus that of the reference arm",
+            POINTS,
+            f"{IS_REFERENCE}, {missing}",
+        ),
+    }
+
 
 FIGURES: Mapping[str, Column] = {
     "mean_accuracy": Column(
@@ -149,6 +183,7 @@ FIGURES: Mapping[str, Column] = {
         )
         for number, which in enumerate(("youngest", "second", "third"), 1)
     },
+    **{key: column for name in ACCURACIES for key, column in _of_drift(name).items()},
     "absorbed_updates": Column("updates that server steps absorbed, those of completed visits", "updates"),
     "server_steps": Column("server steps; one a round, unless the log says how many", "server steps"),
     "mean_staleness": Column(

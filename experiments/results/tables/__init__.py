@@ -15,6 +15,7 @@ NAMES = (
     "accuracy",
     "baselines",
     "personal",
+    "drift",
     "targets",
     "round_lengths",
     "closers",

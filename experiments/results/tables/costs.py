@@ -135,20 +135,25 @@ def _trained_samples_per_client(arm: Comparison, compared: Compared) -> Estimate
 
 
 def _samples_per_client(run: MeasuredRun, per_visit: float | None) -> float | None:
-    """The samples trained per client up to the horizon, with so many per model and visit; None if unknown.
-
-    Their sum over clients is a whole number: a part of an upload counts as so many samples, rounded.
-    """
+    """The samples trained per client up to the horizon, with so many per model and visit; None if unknown."""
     found = run.once(trained)
-    count = int(np.searchsorted(found.closed_s, run.horizon.horizon_s, side="right"))
+    rounds = int(np.searchsorted(found.closed_s, run.horizon.horizon_s, side="right"))
+    return samples_per_client(found, rounds, per_visit)
+
+
+def samples_per_client(found: Trained, rounds: int, per_visit: float | None) -> float | None:
+    """The samples trained per client in the first so many rounds of a run; None if unknown.
+
+    `per_visit` is how many a visit trains a model on. The sum over clients is a whole number: a part of an
+    upload counts as so many samples, rounded.
+    """
     if not found.num_clients:
         return None
-    if not count:
+    if not rounds:
         return 0.0
-    models, adapted = found.models[count - 1], found.adaptation_samples[count - 1]
-    federated = (
-        0.0 if models == 0 else math.nan if per_visit is None else models * per_visit * found.gradients
-    )
+    models, adapted = found.models[rounds - 1], found.adaptation_samples[rounds - 1]
+    per_model = math.nan if per_visit is None else per_visit * found.gradients
+    federated = 0.0 if models == 0 else models * per_model
     samples = float(federated + adapted)
     return round(samples) / found.num_clients if math.isfinite(samples) else None
 

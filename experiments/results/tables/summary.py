@@ -7,7 +7,8 @@
                    `seconds_per_round` (if it is set), `warnings`
     arms.<arm>     seeds (their number), seed_ids (in the order of every `per_seed`), and the quantities of
                    all tables, in their order, each {mean, ci95, per_seed};
-                   `reclustering_rounds` is a list of rounds for each seed
+                   `reclustering_rounds` is a list of rounds for each seed, and `<accuracy>_recovery` one of
+                   what it took to recover from the drift, null if a seed never has (drift.py)
     targets        a list of {target, accuracy, arms}, where arms.<arm> has the quantities of targets.py,
                    each {median, interval, level, per_seed}; `held` and `seeds` are numbers of seeds
     offline_clients_heard

@@ -25,6 +25,7 @@ from experiments.results.frames.columns import (
     frame_columns,
 )
 from experiments.results.frames.result_frames import FRAMES, ResultFrames
+from experiments.results.statistics.time_to_accuracy import ACCURACIES
 from experiments.results.tables import all_quantities
 from experiments.results.tables.targets import target_table
 from tests.experiments.running.played import play
@@ -32,7 +33,7 @@ from tests.experiments.small import small, small_table
 from tests.experiments.synthetic_runs import a_directory, a_run, store
 
 ALL = (*FRAMES, "table")
-JSON_ONLY = {"reclustering_rounds"}
+JSON_ONLY = {"reclustering_rounds", *(f"{name}_recovery" for name in ACCURACIES)}
 """Quantities of `summary.json` that are lists, and in no frame."""
 
 

@@ -20,6 +20,14 @@ PERSONAL = [
     *("memory_age", "memory_age_90", "without_memory"),
     *(f"personal_accuracy_by_age_{band}" for band in (1, 2, 3)),
 ]
+DRIFT = [
+    f"{name}_{figure}"
+    for name in ("accuracy", "personal_accuracy", "trained_accuracy", "pooled_accuracy")
+    for figure in (
+        *("before_drift", "after_drift", "drift_difference_pp", "drift_area_pp_h"),
+        *("after_drift_gain_pp", "recovery"),
+    )
+]
 UPDATES = ["absorbed_updates", "server_steps", "mean_staleness", "largest_staleness"]
 COSTS = [
     *("rounds", "global_reclusterings", "mean_client_distance", "final_client_distance"),
@@ -75,7 +83,7 @@ def test_the_schema_is_exactly_the_promised_one(two_arms):
     assert list(summary["arms"]) == ["global", "fielding"]
     for arm in summary["arms"].values():
         assert list(arm) == [
-            *("seeds", "seed_ids", *ACCURACY, *BASELINES, *PERSONAL),
+            *("seeds", "seed_ids", *ACCURACY, *BASELINES, *PERSONAL, *DRIFT),
             *(*UPDATES, *COSTS, "reclustering_rounds"),
             *(*CHANGES[:2], "accuracy_lost_difference_pp", *CHANGES[2:]),
             *(*HONEST, "honest_gain_pp"),
