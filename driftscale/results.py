@@ -195,6 +195,10 @@ class Results:
         """Smoothed accuracy (%) of each arm against virtual time, with every seed as a thin line."""
         return self._drawn("accuracy")
 
+    def plot_personal(self) -> go.Figure:
+        """Personal accuracy (%) of the arms that have one against virtual time, beside their accuracy."""
+        return self._drawn("personal")
+
     def plot_difference(self) -> go.Figure:
         """Accuracy minus that of the reference arm at the same virtual time, in percentage points."""
         return self._drawn("difference")

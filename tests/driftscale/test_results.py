@@ -60,6 +60,16 @@ def test_the_drift_of_runs_whose_logs_tell_none_is_not_drawn(tmp_path):
         load(directory.path).plot_drift()
 
 
+def test_personal_accuracy_is_drawn_of_runs_that_have_one(tmp_path, results):
+    directory = a_directory(tmp_path / "run", ["ditto"], [0])
+    store(directory, a_run("ditto", 0, [0.5, 0.5], personal_accuracy=0.75))
+    assert [line.name for line in load(directory.path).plot_personal().data] == [
+        *("ditto, personal", "ditto, served"),
+    ]
+    with pytest.raises(InputError, match="no arm has a personal accuracy"):
+        results.plot_personal()
+
+
 def test_figures_of_what_was_not_recorded_name_the_option(results):
     with pytest.raises(InputError, match=r"recorded no accuracy of clients; with round\.log_client_accuracy"):
         results.plot_client_accuracy()

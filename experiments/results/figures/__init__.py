@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 NAMES = (
     "accuracy",
+    "personal",
     "difference",
     "below",
     "speedups",

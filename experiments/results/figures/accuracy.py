@@ -47,14 +47,7 @@ def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[flo
             )
         grid, mean, _, _ = spread(curves)
         figure.add_scatter(x=grid, y=mean, mode="lines", name=arm.label, legendgroup=arm.name, line=arm.line)
-    figure.update_xaxes(rangemode="tozero")
-    mark_events(figure, [(first_s / seconds, last_s / seconds) for first_s, last_s in _events(arms, horizon)])
-    for time_s, text in ((horizon.start_s, "start"), (horizon.horizon_s, "horizon")):
-        figure.add_vline(
-            x=time_s / seconds,
-            line={"color": INK, "width": 1.2, "dash": "dot"},
-            note={"text": text, "textangle": -90, "font": {"size": 12}},
-        )
+    mark_times(figure, arms, horizon)
     for target in targets:
         figure.add_hline(y=100 * target, line={"color": INK, "width": 1.2, "dash": "dash"})
         figure.add_annotation(
@@ -69,6 +62,19 @@ def accuracy_figure(arms: Sequence[Arm], horizon: Horizon, targets: Sequence[flo
         )
     figure.update_layout(margin={"r": 112})
     return figure
+
+
+def mark_times(figure: PlainFigure, arms: Sequence[Arm], horizon: Horizon) -> None:
+    """Mark mass events, and the start and end of the comparison, in a figure over virtual time from 0 on."""
+    seconds, _ = time_unit(horizon.longest_s)
+    figure.update_xaxes(rangemode="tozero")
+    mark_events(figure, [(first_s / seconds, last_s / seconds) for first_s, last_s in _events(arms, horizon)])
+    for time_s, text in ((horizon.start_s, "start"), (horizon.horizon_s, "horizon")):
+        figure.add_vline(
+            x=time_s / seconds,
+            line={"color": INK, "width": 1.2, "dash": "dot"},
+            note={"text": text, "textangle": -90, "font": {"size": 12}},
+        )
 
 
 def _events(arms: Sequence[Arm], horizon: Horizon) -> list[Span]:
