@@ -152,10 +152,12 @@ def nearest(given: Path) -> str:
     same = [name for name in names if _last(name) == last]
     if same:
         return f"the shipped one is named {' or '.join(same)}"
-    by_end = {_last(name): name for name in [*names, *shipped_folders()]}
+    by_end: dict[str, list[str]] = {}
+    for name in [*names, *shipped_folders()]:
+        by_end.setdefault(_last(name), []).append(name)
     begun = [end for end in by_end if len(last) >= FEWEST_LETTERS and end.startswith(last)]
     close = difflib.get_close_matches(last, by_end, MOST_NEAR, NEARNESS)
-    near = [*dict.fromkeys(by_end[end] for end in [*close, *begun])][:MOST_NEAR]
+    near = [*dict.fromkeys(name for end in [*close, *begun] for name in by_end[end])][:MOST_NEAR]
     return f"the nearest shipped ones: {', '.join(near)} (driftscale configs)" if near else ""
 
 
