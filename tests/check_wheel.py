@@ -27,6 +27,7 @@ DATA = {
     "experiments/configs/drift/groups.toml",
     "experiments/configs/feddrift/sine-2.toml",
     "experiments/configs/fielding/hear.toml",
+    "experiments/configs/personal/digits.toml",
     "experiments/configs/digits.toml",
     "experiments/configs/first-fleet.toml",
     "experiments/minutes.toml",

@@ -494,6 +494,9 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_arms_of_a_seed_share_their_faults",
         "test_the_shipped_experiment_has_byzantine_clients_and_an_arm_for_each_robust_aggregator",
     ),
+    "tests/experiments/test_personal_presets.py": (
+        "test_three_groups_of_clients_each_swap_a_pair_of_labels_in_round_100",
+    ),
     "tests/experiments/test_reference.py": (
         "test_a_selector_that_compares_reports_is_refused_where_nobody_reports_new_data",
         "test_flexcfl_has_at_most_as_many_groups_as_clients_and_needs_the_shares_of_labels",

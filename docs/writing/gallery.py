@@ -21,6 +21,7 @@ FOLDERS = {
     "": "Single experiments",
     "feddrift": "FedDrift",
     "fielding": "Fielding",
+    "personal": "Personalisation",
 }
 """The heading of each folder of configurations; one that is not here goes by its name."""
 

@@ -153,9 +153,10 @@ def test_without_folders_the_name_of_one_stands_for_nothing(configs: Path, besid
 @pytest.mark.parametrize(
     ("given", "remedy"),
     [
-        ("my/digits.toml", "the shipped one is named digits"),
+        ("my/faults.toml", "the shipped one is named faults"),
+        ("my/digits.toml", "the shipped one is named digits or personal/digits"),
         ("figure-02", "the shipped one is named fielding/figure-02"),
-        ("digitz", "the nearest shipped ones: digits (driftscale configs)"),
+        ("digitz", "the nearest shipped ones: digits, personal/digits (driftscale configs)"),
         ("figure-2", "the nearest shipped ones: fielding/figure-02 (driftscale configs)"),
         ("covid.toml", "the nearest shipped ones: covid-mnist (driftscale configs)"),
         ("feilding", "the nearest shipped ones: fielding (driftscale configs)"),
