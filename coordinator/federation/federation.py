@@ -438,7 +438,7 @@ class Federation:
                 step=client * 0 + self._stream.step,
                 state=self._solver_state.read(client, model, lambda new: self.bank.parameters[row[new]]),
                 measure=self._measured,
-                broadcast=self._broadcast(round_, dispatch),
+                broadcast=self._broadcast(round_, dispatch) if self.parts.aggregator.broadcasts else {},
             ),
             models=self.bank.parameters,
             start=row,
@@ -455,8 +455,6 @@ class Federation:
         Raises RunError if it is not what the aggregator declares.
         """
         aggregator = self.parts.aggregator
-        if not aggregator.broadcasts:
-            return {}
         arrays = dict(aggregator.broadcast(self._view(aggregator, round_, dispatch)))
         shape = self.bank.parameters.shape
         if arrays.keys() != aggregator.broadcasts or any(array.shape != shape for array in arrays.values()):
@@ -486,7 +484,8 @@ class Federation:
         news = {"participants": cohort.clients, "updates": updates}
         # Step 3: the aggregator makes the new models, which the bank publishes.
         if trained is not None and updates is not None:
-            self._measure_trained(round_, trained, cohort.models, now_s)
+            if "trained" in self.settings.accuracies:
+                self._measure_trained(round_, trained, cohort.models, now_s)
             self._publish(round_, updates, self._view(self.parts.aggregator, round_, step, **news))
             self._solver_state.commit(updates, round_, trained.bound, trained.stayed)
         # Step 4: the selector learns how the visits ended, and the clusterer sees the updates.
@@ -608,8 +607,6 @@ class Federation:
     def _measure_trained(self, round_: int, trained: Trained, models: Floats32, now_s: float) -> None:
         """Measure the participants with what they have just trained, if the round may be evaluated."""
         settings = self.settings
-        if "trained" not in settings.accuracies:
-            return
         may_be_last = settings.seconds_per_round is not None or round_ + 1 == settings.rounds
         if may_be_last or self._is_due(round_, now_s):
             with self._meter("evaluate_s"):
@@ -647,7 +644,7 @@ class Federation:
             meter=self._meter,
         )
         self._divergence.refuse(round_, measured.loss or 0.0)
-        if not self._personal.is_made:
+        if not self._executor.solver.personal:
             return measured, IMPERSONAL
         clients = self.scored_clients
         with self._meter("evaluate_s"):

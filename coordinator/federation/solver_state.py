@@ -66,6 +66,8 @@ class SolverState(Stateful):
             received: (k,) numbers of tasks -> (k, P) the parameters that they start from; needed only if a
                 slot begins with these.
         """
+        if not self._specs:
+            return {}
         found: dict[str, Floats32] = {}
         for until, table in self._tables.items():
             rows = table.find(client, model)
@@ -199,9 +201,9 @@ class _Rows:
         return self._written[rows] if len(self._written) > 0 else np.zeros_like(rows)
 
     def put(
-        self, client: Ints, model: Ints, round_: int, state: Mapping[str, Floats32], of_state: Ints
+        self, client: Ints, model: Ints, round_: int, state: Mapping[str, Floats32], source: Ints
     ) -> None:
-        """Write the rows of n (client, model id), made of the rows `of_state` (n,) of `state`."""
+        """Write the rows of n (client, model id), made of the rows `source` (n,) of `state`."""
         keys = self._keys(client, model)
         new = [key for key in dict.fromkeys(keys) if key not in self._row]
         if len(new) > len(self._free):
@@ -212,7 +214,7 @@ class _Rows:
         self._client[rows], self._written[rows] = client, round_
         self._model[rows] = ANY_MODEL if self._of_clients else model
         for name, slot in self._slots.items():
-            slot[rows] = state[name][of_state]
+            slot[rows] = state[name][source]
 
     def forget(self, clients: Ints) -> None:
         """Delete the rows of these clients."""

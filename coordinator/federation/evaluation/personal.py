@@ -79,11 +79,6 @@ class Personal:
         self._stream = stream
         self._slots = executor.solver.personal
 
-    @property
-    def is_made(self) -> bool:
-        """Whether the solver makes personal parameters."""
-        return bool(self._slots)
-
     def figures(self, round_: int, plan: InferencePlan, clients: Ints, served: Evaluation) -> PersonalFigures:
         """The figures of the `clients` (n,) that have test samples and are served by a model of `plan`.
 

@@ -19,8 +19,8 @@ from experiments.results.drawing.style import (
     thinned,
 )
 from experiments.results.figures.figure import Figure
+from experiments.results.statistics.drift.mass_events import mass_events_s
 from experiments.results.statistics.horizon import Horizon
-from experiments.results.statistics.mass_events import mass_events_s
 from experiments.results.statistics.scales import time_unit
 from experiments.results.tables.notes import come_and_go_note
 from experiments.results.tables.report import Report

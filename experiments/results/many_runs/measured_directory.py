@@ -22,7 +22,7 @@ from experiments.results.reading.differing_keys import key_values, leaves
 from experiments.results.reading.json_files import Timing
 from experiments.results.reading.run_directory import FinishedRun, RunDirectory
 from experiments.results.statistics.comparisons import MeasuredRun
-from experiments.results.statistics.drift_accuracy import drift_accuracies
+from experiments.results.statistics.drift.accuracy import drift_accuracies
 from experiments.results.statistics.horizon import (
     Horizon,
     event_rounds,

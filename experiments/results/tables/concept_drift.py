@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from experiments.results.reading.json_files import ArmFigures, Finished
 from experiments.results.reading.run_directory import FinishedRun
-from experiments.results.statistics.drift_accuracy import drift_accuracies, has_drift_cells, last_evaluations
+from experiments.results.statistics.drift.accuracy import drift_accuracies, has_drift_cells, last_evaluations
 from experiments.results.statistics.intervals import amount_estimate, mean_estimate, ratio_estimate
 from experiments.results.statistics.marked_seeds import marked_by_drift
 from experiments.results.statistics.published import COMPARED, agreement, beside_published, spread

@@ -56,8 +56,8 @@ from experiments.results.tables.table import (
 
 TRAINED_SAMPLES = (
     "Samples trained per client count models uploaded (also those cut short, or with packets sent again) x "
-    "local steps x batch size x the gradients that a step takes, and what adaptations train, over all "
-    "clients; not visits that ended before their upload, nor training on request."
+    "local steps x batch size x gradients of a step, and what adaptations train, over all clients; not "
+    "visits that ended before it, nor training on request."
 )
 
 NOTE = (
@@ -193,8 +193,8 @@ def _models_trained_per_client(run: MeasuredRun) -> float | None:
     None if no visit completed, or if the header of the log does not have the number of parameters.
     """
     completed = sum(len(record.completed) for record in run.records)
-    models = run.once(trained).models
-    return float(models[-1]) / completed if completed and math.isfinite(models[-1]) else None
+    models = float(run.once(trained).models[len(run.records) - 1]) if completed else math.nan
+    return models / completed if math.isfinite(models) else None
 
 
 def _waiting_s(run: MeasuredRun) -> float | None:

@@ -1,4 +1,4 @@
-"""The accuracies of arms before and after the drift, of which drift_levels.py says when it is.
+"""The accuracies of arms before and after the drift, of which drift/levels.py says when it is.
 
 For each of the `ACCURACIES`, by its name in a round:
 
@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
-from experiments.results.statistics.drift_levels import (
+from experiments.results.statistics.drift.levels import (
     EVALUATIONS_BEFORE,
     ROUNDS_AFTER,
     SECONDS_PER_HOUR,

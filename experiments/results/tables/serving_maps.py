@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from experiments.results.reading.header_truth import concepts_of_tests
 from experiments.results.reading.run_directory import FinishedRun
-from experiments.results.statistics.drift_accuracy import last_evaluations
+from experiments.results.statistics.drift.accuracy import last_evaluations
 from experiments.results.tables.concept_drift import is_known
 from experiments.results.tables.report import Report
 from experiments.results.tables.table import Place, Shown, Table

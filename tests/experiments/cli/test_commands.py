@@ -485,7 +485,15 @@ def test_parts_in_json_have_a_kind_a_name_a_description_and_their_settings(drift
 
 def test_parts_of_one_kind_are_all_of_that_kind(driftscale: Driftscale) -> None:
     parts = json.loads(driftscale("parts", "solver", "--format", "json").out)
-    assert [part["name"] for part in parts] == ["adam", "fedprox", "sgd"]
+    assert [part["name"] for part in parts] == [
+        "adam",
+        "apfl",
+        "ditto",
+        "fedprox",
+        "personal_layers",
+        "scaffold",
+        "sgd",
+    ]
     table = driftscale("parts", "solver").out
     assert "momentum" in table
     assert "clusterer" not in table

@@ -14,7 +14,7 @@ from experiments.build import build_parts, build_world
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import locator
 from experiments.reading import load_experiment
-from experiments.results.statistics.drift_accuracy import last_evaluations
+from experiments.results.statistics.drift.accuracy import last_evaluations
 from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan
 from tests.experiments.small import Story

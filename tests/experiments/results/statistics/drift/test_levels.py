@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from experiments.results.reading.run_directory import FinishedRun
-from experiments.results.statistics.drift_levels import find_drift
+from experiments.results.statistics.drift.levels import find_drift
 from experiments.results.tables.summary import summarise
 from tests.experiments.synthetic_runs import TIMING, a_moving_run, a_record, a_run
 

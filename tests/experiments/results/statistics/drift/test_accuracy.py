@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.results.statistics.drift_accuracy import (
+from experiments.results.statistics.drift.accuracy import (
     accuracy_including_drift,
     accuracy_omitting_drift,
     last_evaluations,

@@ -18,7 +18,7 @@ import numpy as np
 
 from emulator.storage.runlog import RoundRecord
 from experiments.results.statistics.comparisons import Compared, MeasuredRun
-from experiments.results.statistics.mass_events import mass_events_s
+from experiments.results.statistics.drift.mass_events import mass_events_s
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
 
 EVALUATIONS_BEFORE = 10

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.results.statistics.mass_events import mass_events_s
+from experiments.results.statistics.drift.mass_events import mass_events_s
 from tests.experiments.synthetic_runs import a_moving_run, a_run
 
 
