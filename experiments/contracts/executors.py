@@ -121,8 +121,7 @@ def check_rule(make: Callable[[], LocalRule]) -> None:
     * `correct` returns a finite number for each parameter, independently for each task, and writes only to
       the gradient, to `still` and to the rule's own state.
     * That state has keys of the form "rule.name", is created in `begin` and written in place.
-    * Later tasks depend on the slots that `state` declares, and on nothing else; tasks without a step leave
-      these as they are.
+    * Later tasks depend on the slots that `state` declares, and on nothing else.
     * `after_step` takes the `gradients` that the rule declares, and changes no present parameters.
     * `personal` is pure, and finite; what is `unsent` is as received after `finish`.
     * If `is_plain_descent`, the rule is an optimiser and returns the gradient times the learning rate.
