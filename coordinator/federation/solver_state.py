@@ -108,23 +108,21 @@ class SolverState(Stateful):
         return clients, written[clients], {name: found[name] for name in sorted(wanted)}
 
     def commit(
-        self, updates: Updates, round_: int = 0, bound: Bools | None = None, stayed: Bools | None = None
+        self, updates: Updates, round_: int = 0, valid: Mapping[Lifetime, Bools] | None = None
     ) -> None:
         """Store the solver state of the n updates that took a step.
 
         Args:
             updates: The updates; `model` are the ids of the models that they are absorbed into.
             round_: The round at hand.
-            bound: (n,) whether both the client's data and the model are what they were at dispatch.
-            stayed: (n,) whether the client has held data ever since, and for slots that end with their
-                model, that is what it was; so that `bound` implies it. None: as `bound`.
+            valid: For each lifetime, (n,) whether a row that lives so long is what it would have been without
+                what happened since dispatch; of those until "run", at most one of each client. None: all are.
         """
         if not updates.state:
             return
         took = updates.num_steps > 0
         for until, table in self._tables.items():
-            keeps = bound if until == "data" else stayed
-            rows = (took if keeps is None else took & keeps).nonzero()[0]
+            rows = (took if valid is None else took & valid[until]).nonzero()[0]
             table.put(updates.client[rows], updates.model[rows], round_, updates.state, rows)
 
     def models_changed(self, ids: Ints) -> None:
@@ -205,10 +203,11 @@ class _Rows:
     ) -> None:
         """Write the rows of n (client, model id), made of the rows `source` (n,) of `state`."""
         keys = self._keys(client, model)
-        new = [key for key in dict.fromkeys(keys) if key not in self._row]
+        new = [key for key in keys if key not in self._row]
         if len(new) > len(self._free):
             self._make_room(int(GROWTH * (len(self._row) + len(new))))
         for key in new:
+            assert key not in self._row, "a row is written once"
             self._row[key] = self._free.pop()
         rows = np.array([self._row[key] for key in keys], dtype=np.int64)
         self._client[rows], self._written[rows] = client, round_

@@ -24,8 +24,8 @@ class Scaffold(LocalRule):
     `g <- g - c_i + c`, with the client's control variate `c_i` and the aggregator's `c`, which comes with the
     model. After K steps with learning rate eta, from w to y: `c_i <- c_i - c + (w - y) / (K eta)` (option
     II). `c_i` starts at 0, outlives new data, and ends with the model. It needs the aggregator `scaffold`,
-    and `sgd` as the optimiser: (w - y) / (K eta) is a mean gradient under no other. A client sends `c_i`
-    up, so that two models go either way.
+    and `sgd` without momentum as the optimiser: (w - y) / (K eta) is a mean gradient under no other. A client
+    sends `c_i` up, so that two models go either way.
 
     Source: Karimireddy, Kale, Mohri, Reddi, Stich and Suresh, "SCAFFOLD: Stochastic Controlled Averaging for
     Federated Learning", ICML 2020, algorithm 1.
@@ -52,10 +52,11 @@ class Scaffold(LocalRule):
         return {OWN: StateSpec("parameters", until="model")}
 
     def check(self, layout: Mapping[str, Segment], optimiser: LocalRule) -> None:
-        if not isinstance(optimiser, Sgd):
+        if not isinstance(optimiser, Sgd) or optimiser.settings.momentum > 0:
+            of = "momentum" if isinstance(optimiser, Sgd) else type(optimiser).__name__
             raise ConfigurationError(
                 f"solver: scaffold takes a client's mean step for its mean gradient, which it is not under "
-                f"{type(optimiser).__name__}; end the solver with 'sgd'"
+                f"{of}; end the solver with 'sgd', without momentum"
             )
 
     def begin(self, run: LocalRun) -> None:
@@ -65,6 +66,6 @@ class Scaffold(LocalRule):
         return gradient.add_(run.state[OFFSET])
 
     def finish(self, run: LocalRun) -> None:
-        mean_step = (run.received - run.present) / (run.steps * run.settings["learning_rate"])
-        own = run.state[OWN]
-        own.add_(torch.where(run.steps > 0, mean_step - run.broadcast[CONTROL], 0.0))
+        scale = run.steps * run.settings["learning_rate"]
+        mean_step = (run.received - run.present) / scale
+        run.state[OWN].add_(torch.where(scale > 0, mean_step - run.broadcast[CONTROL], 0.0))

@@ -139,11 +139,7 @@ def measure(
         serving=np.append(bank.labels, -1)[plan.first()] if known else None,
         client_accuracy=evaluation.accuracy.astype(np.float32) if log_clients else None,
         client_label=main_labels(stream.label_histograms(clients)) if log_clients else None,
-        pooled_accuracy=(
-            float(np.average(evaluation.accuracy[scored], weights=samples.counts()[scored]))
-            if pooled
-            else None
-        ),
+        pooled_accuracy=_pooled(evaluation, samples, scored) if pooled else None,
     )
     return measurement, evaluation
 

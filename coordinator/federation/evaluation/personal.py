@@ -9,7 +9,7 @@ import numpy as np
 
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.solver_state import SolverState
-from emulator.arrays import Floats, Floats32, Ints
+from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.errors import RunError
 from emulator.messages import Evaluation, InferencePlan, SampleRanges, Updates
 from emulator.ports import Executor, SampleStream
@@ -106,18 +106,17 @@ class Personal:
         return figures_by_age(accuracy, age)
 
     def trained_accuracy(
-        self, updates: Updates, received: Floats32, start: Ints, scored: Ints
+        self, updates: Updates, received: Floats32, start: Ints, first: Bools, scored: Ints
     ) -> float | None:
-        """The mean accuracy of the tasks whose client is among `scored`, with what each has just trained.
+        """The mean accuracy of the clients among `scored`, each with what it has just trained.
 
-        The n `updates` began with the rows `start` (n,) of the models `received`. None if no such client
-        has test samples.
+        The n `updates` began with the rows `start` (n,) of the models `received`; those that are `first` (n,)
+        count, one of each client. None if no such client has test samples.
         """
         samples = self._stream.held(updates.client, "test")
         deltas = updates.rows(slice(None))  # of all: with several ranks this is an exchange
-        rows = (np.isin(updates.client, scored) & (samples.counts() > 0) & (updates.num_steps > 0)).nonzero()[
-            0
-        ]
+        counts = first & np.isin(updates.client, scored) & (updates.num_steps > 0)
+        rows = (counts & (samples.counts() > 0)).nonzero()[0]
         if len(rows) == 0:
             return None
         state = {name: updates.state[name][rows] for name in sorted(self._slots)}

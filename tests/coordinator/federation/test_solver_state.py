@@ -65,7 +65,7 @@ def test_of_several_updates_those_alone_that_are_bound_are_stored() -> None:
             "adam.steps": np.array([[50], [60]], dtype=np.float32),
         },
     )
-    store.commit(both, 0, np.array([False, True]))
+    store.commit(both, 0, {"data": np.array([False, True])})
     assert store.read(ints(3, 4), ints(7, 7))["adam.steps"].tolist() == [[0], [60]]
     store.commit(both)
     assert store.read(ints(3, 4), ints(7, 7))["adam.steps"].tolist() == [[50], [60]]

@@ -50,7 +50,7 @@ CHAINS = [
     [rule("adam")],
     [rule("adam", keep="task", beta1=0.5)],
     [rule("fedprox", mu=0.3), AMSGRAD],
-    [rule("scaffold"), rule("sgd", momentum=0.9)],
+    [rule("scaffold"), rule("sgd", weight_decay=0.01)],
     [rule("ditto", pull=0.3), rule("sgd")],
     [rule("apfl", alpha=0.3, adaptive=True), rule("sgd", momentum=0.9)],
     [rule("personal_layers", keep="body", alternate=True, head_steps=0.3), rule("sgd", weight_decay=0.01)],
