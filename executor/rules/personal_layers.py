@@ -55,8 +55,9 @@ class PersonalLayers(LocalRule):
     def check(self, layout: Mapping[str, Segment], optimiser: LocalRule) -> None:
         kept = self.unsent(layout)
         tensors = [segment for segment in layout.values() if segment.trainable]
-        if not any(segment.trainable for segment in kept) or all(segment in kept for segment in tensors):
-            how_many = "all tensors" if kept else "no tensor"
+        trained = [segment for segment in tensors if segment in kept]
+        if len(trained) in (0, len(tensors)):
+            how_many = "all trained tensors" if trained else "no trained tensor"
             raise ConfigurationError(
                 f"solver: personal_layers.keep = {self.settings.keep!r} names {how_many} of the model; must "
                 f"leave some to send, and keep some; tensors: {', '.join(layout)}"
@@ -88,8 +89,11 @@ class PersonalLayers(LocalRule):
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
         if self.settings.alternate:
             head = self._kept if self.settings.keep == "head" else ~self._kept
-            of_head = run.step < torch.ceil(run.steps * self.settings.head_steps)  # (n, 1)
+            # Without rounding, 0.14 x 50 would be more than 7.
+            share = torch.round(run.steps.double() * self.settings.head_steps, decimals=9)
+            of_head = run.step < torch.ceil(share)  # (n, 1)
             run.still = torch.where(of_head, ~head, head)
+            gradient.masked_fill_(run.still, 0)  # also for an optimiser that remembers it, as in momentum
         return gradient
 
     def finish(self, run: LocalRun) -> None:
