@@ -200,3 +200,115 @@ def test_a_run_is_checked_with_the_participants_and_the_buffer_of_its_pacing(
 
     with pytest.raises(ConfigurationError, match=r"10 participants, a buffer of 10$"):
         beside_pieces(monkeypatch, Choosy)
+
+
+# -- solvers with memory -----------------------------------------------------------------------------------
+
+
+def check_arm(arm: dict[str, Any], **changes: Any) -> None:
+    experiment = small(**changes, arm=[{"name": "only", **arm}])
+    world = build_world(experiment, 0, locator(None, None))
+    unfit.refuse_unfit_arms(experiment, ["only"], world)
+
+
+SCAFFOLD = ["scaffold", "sgd"]
+
+
+@pytest.mark.parametrize(
+    ("arm", "problem"),
+    [
+        (
+            {"solver": SCAFFOLD},
+            r"solver \[scaffold, sgd\]: reads 'scaffold\.control', which aggregator = 'fedavg' does not send "
+            r"along with the models; aggregators that do: 'scaffold'",
+        ),
+        (
+            {"aggregator": "scaffold"},
+            r"aggregator = 'scaffold': sends 'scaffold\.control' along with the models, which no rule of the "
+            r"solver \[sgd\] reads; put the local rule that does into the solver",
+        ),
+        (
+            {"solver": ["scaffold", "adam"], "aggregator": "scaffold"},
+            r"solver: scaffold takes a client's mean step for its mean gradient, .* under Adam; end the "
+            r"solver with 'sgd'",
+        ),
+        (
+            {"solver": SCAFFOLD, "aggregator": "scaffold", "pacing": "buffered"},
+            r"Scaffold: needs rounds of one dispatch and one server step each, unlike those of pacing = "
+            r"'buffered'; choices beside it: 'fixed', 'sync'",
+        ),
+        (
+            {"solver": SCAFFOLD, "aggregator": "scaffold", "adaptation": "alone"},
+            r"adaptation = 'alone': no models are federated, and the solver \[scaffold, sgd\] reads what an "
+            r"aggregator sends along with them",
+        ),
+        (
+            {"solver": ["ditto", "sgd"], "adaptation": "tuned"},
+            r"adaptation = 'tuned': the solver \[ditto, sgd\] makes personal parameters, and only one of the "
+            r"two can say what a client uses; set adaptation = 'none'",
+        ),
+        (
+            {"solver": ["apfl", "sgd"], "adaptation": "prior"},
+            r"adaptation = 'prior': the solver \[apfl, sgd\] makes personal parameters, .*; set adaptation = "
+            r"'none'",
+        ),
+        (
+            {"solver": ["ditto", "sgd"], "clusterer": "aue", "memory": "claimed"},
+            r"solver \[ditto, sgd\]: makes personal parameters of the one model that serves a client, and "
+            r"clusterer = 'aue' combines several",
+        ),
+        (
+            {"solver": ["personal_layers", "sgd"]},
+            r"solver: personal_layers\.keep = 'head' names all trained tensors of the model; must leave some "
+            r"to send, and keep some; tensors: .*weight, .*bias",
+        ),
+    ],
+)
+def test_a_solver_that_does_not_fit_its_arm_is_refused_in_one_line(arm: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^arm 'only': {problem}$") as caught:
+        check_arm(arm)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "arm",
+    [
+        {"solver": SCAFFOLD, "aggregator": "scaffold"},
+        {"solver": SCAFFOLD, "aggregator": "scaffold", "adaptation": "tuned"},
+        {"solver": SCAFFOLD, "aggregator": "scaffold", "pacing": {"kind": "fixed", "duration_s": 60}},
+        {"solver": SCAFFOLD, "aggregator": "scaffold", "clusterer": "fielding"},
+        {"solver": ["ditto", "sgd"], "pacing": "buffered"},
+        {"solver": ["ditto", "sgd"], "clusterer": "feddrift", "memory": "claimed"},
+        {"solver": ["apfl", "adam"], "clusterer": "ifca"},
+        {"solver": ["ditto", "scaffold", "sgd"], "aggregator": "scaffold"},
+    ],
+)
+def test_solvers_with_memory_fit_every_arm_that_can_serve_them(arm: dict[str, Any]) -> None:
+    check_arm(arm)
+
+
+@pytest.mark.parametrize(
+    ("arm", "width", "clients", "changes"),
+    [
+        # Linear models of 64 x 10 + 10 parameters. Of 12 clients, 4 rounds of 3 participants reach all.
+        ({"solver": ["ditto", "sgd"]}, "650", 12, {}),
+        ({"solver": ["ditto", "adam"]}, "1,951", 8, {"trace": {"clients": 8}}),
+        ({"solver": ["apfl", "sgd"]}, "650", 6, {"round": {"rounds": 2, "over_commit": 1}}),
+        ({"solver": ["apfl", "sgd"]}, "650", 8, {"round": {"rounds": 2, "over_commit": 1.3}}),
+        ({"solver": ["apfl", "sgd"]}, "650", 12, {"round": {"rounds": 2, "seconds_per_round": 60.0}}),
+    ],
+)
+def test_a_memory_that_does_not_fit_is_refused_with_the_clients_and_the_parameters(
+    monkeypatch: pytest.MonkeyPatch, arm: dict[str, Any], width: str, clients: int, changes: dict[str, Any]
+) -> None:
+    needed = 4 * int(width.replace(",", "")) * clients
+    problem = (
+        rf"^arm 'only': solver: remembers {width} numbers of each of up to {clients} clients, for a model of "
+        r"650 parameters, which takes 0\.0 GiB of memory, and 0\.0 GiB are free; take fewer clients or "
+        r"rounds, or a smaller model$"
+    )
+    monkeypatch.setattr(unfit, "available_bytes", lambda: needed - 1)
+    with pytest.raises(ConfigurationError, match=problem):
+        check_arm(arm, **changes)
+    monkeypatch.setattr(unfit, "available_bytes", lambda: 10**9)
+    check_arm(arm, **changes)
