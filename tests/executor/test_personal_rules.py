@@ -413,7 +413,7 @@ def test_the_update_of_layers_that_stay_is_zero_and_they_are_what_the_client_use
         (
             [rule("scaffold"), rule("adam")],
             LAYOUT,
-            r"^solver: scaffold takes a client's mean step .* under Adam; end the solver with 'sgd'$",
+            r"^solver: scaffold takes a client's mean step .* under Adam; end the solver with 'sgd'.*$",
         ),
         (
             [rule("ditto"), rule("fedprox"), rule("ditto"), rule("sgd")],

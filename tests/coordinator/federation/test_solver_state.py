@@ -148,7 +148,7 @@ def test_a_row_of_the_run_is_shared_by_all_models_of_a_client() -> None:
 
 
 def test_a_client_that_leaves_loses_all_its_rows() -> None:
-    store = a_store(lived([3, 3, 4], [7, 8, 7], [5, 5, 6]))
+    store = a_store(lived([3, 4], [7, 7], [5, 6]), lived([3], [8], [5]))
     store.clients_left(ints(3))
     assert first_numbers(store, 3, 7) == {"moment": 0, "control": 0, "own": -1, "count": 0}
     assert first_numbers(store, 4, 7) == {"moment": 6, "control": 6, "own": 6, "count": 6}
@@ -244,7 +244,9 @@ class Plain:
 
 CLIENTS, MODELS = st.integers(0, 4), st.integers(0, 2)
 VISITS = st.lists(
-    st.tuples(CLIENTS, MODELS, st.integers(0, 1), st.sampled_from(["bound", "stayed", "neither"])), max_size=4
+    st.tuples(CLIENTS, MODELS, st.integers(0, 1), st.sampled_from(["bound", "stayed", "neither"])),
+    max_size=4,
+    unique_by=lambda visit: visit[0],
 )
 CHANGES: st.SearchStrategy[tuple[str, list[Any]]] = st.one_of(
     st.tuples(st.just("commit"), VISITS),
