@@ -157,7 +157,6 @@ def test_without_personal_parameters_the_trained_accuracy_is_of_the_trained_mode
     world = World([1.0, 0.75])
     world.executor.solver = SolverFacts()
     personal = Personal(world.executor, world.memory, world.bank, world.stream)
-    assert not personal.is_made
     both, delta = np.arange(2), np.array([[0.5], [0.5]], dtype=np.float32)
     updates = ArrayUpdates(both, both, 1 + 0 * both, 1 + 0 * both, delta)
     # 0.5 + 0.5 of model 0, and 0 + 0.5 of model 1.
