@@ -38,6 +38,9 @@ MEASURED_COPIES = 4
 KEPT_COPIES = 3
 """Copies of the models that an adaptation keeps which are held at once, at most: while they are stored."""
 
+MEMORY_COPIES = 2
+"""Copies of what the solver remembers that are held at once, at most: while it is stored."""
+
 HEARD_COPIES = 4
 """Copies of all reports that are held while all clients report."""
 
@@ -179,13 +182,13 @@ def _refuse_oversize_memory(
 ) -> None:
     """ConfigurationError if what the solver remembers of the clients that may train does not fit into memory.
 
-    With virtual time in place of rounds, all clients may.
+    Where rounds are not whole, or follow virtual time, all clients may.
     """
     width = executor.solver.state_width(executor.num_parameters)
     clients, cohort = num_clients, parts.pacing.cohort
-    if experiment.round.seconds_per_round is None:
+    if parts.pacing.whole_rounds and experiment.round.seconds_per_round is None:
         clients = min(clients, experiment.round.rounds * cohort.over_committed(cohort.participants))
-    needed, available = BYTES_PER_PARAMETER * clients * width, available_bytes()
+    needed, available = BYTES_PER_PARAMETER * MEMORY_COPIES * clients * width, available_bytes()
     if needed > available:
         raise ConfigurationError(
             f"solver: remembers {width:,} numbers of each of up to {clients:,} clients, for a model of "

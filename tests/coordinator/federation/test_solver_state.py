@@ -173,7 +173,8 @@ def test_a_row_that_begins_as_received_asks_only_for_the_tasks_that_have_none() 
 def test_what_a_task_is_bound_to_gates_the_rows_of_each_lifetime() -> None:
     store = SolverState(LIVES, num_parameters=2)
     updates = lived([1, 2, 3], [7, 7, 7], [5, 5, 5])
-    store.commit(updates, 0, bound=np.array([True, False, False]), stayed=np.array([True, True, False]))
+    bound, stayed = np.array([True, False, False]), np.array([True, True, False])
+    store.commit(updates, 0, {"data": bound, "model": stayed, "run": stayed})
     assert first_numbers(store, 1, 7) == {"moment": 5, "control": 5, "own": 5, "count": 5}
     assert first_numbers(store, 2, 7) == {"moment": 0, "control": 5, "own": 5, "count": 5}
     assert first_numbers(store, 3, 7) == {"moment": 0, "control": 0, "own": -1, "count": 0}
@@ -270,7 +271,7 @@ def test_it_equals_a_dictionary_whatever_is_written_deleted_stored_and_written_a
             updates = replace(lived(client, model, values), num_steps=np.array(steps, dtype=np.int64))
             is_bound = np.array([of == "bound" for of in bound], dtype=bool)
             has_stayed = np.array([of != "neither" for of in bound], dtype=bool)
-            store.commit(updates, round_, is_bound, has_stayed)
+            store.commit(updates, round_, {"data": is_bound, "model": has_stayed, "run": has_stayed})
             for number, (of_client, of_model, took, _) in enumerate(content):
                 for name, spec in LIVES.items():
                     if took and (is_bound if spec.until == "data" else has_stayed)[number]:

@@ -141,7 +141,9 @@ def trained_accuracy(scored: Ints, steps: Sequence[int] = (1, 1, 1), test: list[
     updates = ArrayUpdates(
         everyone, 0 * everyone, 1 + 0 * everyone, np.array(steps), 0 * own, state={"own": own}
     )
-    return world.personal.trained_accuracy(updates, world.bank.parameters, 0 * everyone, scored)
+    return world.personal.trained_accuracy(
+        updates, world.bank.parameters, 0 * everyone, everyone >= 0, scored
+    )
 
 
 def test_the_trained_accuracy_is_of_scored_participants_with_test_samples_that_took_a_step() -> None:
@@ -160,7 +162,9 @@ def test_without_personal_parameters_the_trained_accuracy_is_of_the_trained_mode
     both, delta = np.arange(2), np.array([[0.5], [0.5]], dtype=np.float32)
     updates = ArrayUpdates(both, both, 1 + 0 * both, 1 + 0 * both, delta)
     # 0.5 + 0.5 of model 0, and 0 + 0.5 of model 1.
-    assert personal.trained_accuracy(updates, world.bank.parameters, both, both) == (1.0 + 0.75) / 2
+    assert (
+        personal.trained_accuracy(updates, world.bank.parameters, both, both >= 0, both) == (1.0 + 0.75) / 2
+    )
 
 
 # -- in a run ----------------------------------------------------------------------------------------------
