@@ -59,6 +59,7 @@ def test_omitted_settings_have_the_documented_defaults() -> None:
         "hear": "online",
         "evaluate_every": 1,
         "nonfinite_updates": "drop",
+        "accuracies": [],
         "log_client_accuracy": False,
         "log_visits": False,
         "client_distance": {"kind": "label"},
@@ -315,10 +316,10 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         ),
         (
             {"round": {"partcipants": 3}},
-            "x.toml: round: unknown key 'partcipants'; choices: client_distance, evaluate_clients, "
-            "evaluate_every, evaluate_every_s, hear, log_client_accuracy, log_visits, max_wait_days, "
-            "min_online, nonfinite_updates, over_commit, participants, rounds, seconds_per_round; did you "
-            "mean 'participants'?",
+            "x.toml: round: unknown key 'partcipants'; choices: accuracies, client_distance, "
+            "evaluate_clients, evaluate_every, evaluate_every_s, hear, log_client_accuracy, log_visits, "
+            "max_wait_days, min_online, nonfinite_updates, over_commit, participants, rounds, "
+            "seconds_per_round; did you mean 'participants'?",
         ),
         (
             {"trace": {"source": "digitz"}},
@@ -371,8 +372,8 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         ),
         (
             {"arm": [{"name": "a", "solver": ["fedproxy"]}]},
-            "x.toml: arm.a.solver.0 = 'fedproxy': unknown local rule 'fedproxy'; choices: adam, fedprox, "
-            "sgd; did you mean 'fedprox'?",
+            "x.toml: arm.a.solver.0 = 'fedproxy': unknown local rule 'fedproxy'; choices: adam, apfl, "
+            "ditto, fedprox, personal_layers, scaffold, sgd; did you mean 'fedprox'?",
         ),
         (
             {"arm": [{"name": "a", "detectors": {"d": "adwim"}}]},
