@@ -23,7 +23,8 @@ PAIRS = [(1, 2), (3, 4), (5, 6)]
 
 def trace_of(preset: str) -> Trace:
     path = Path(build.__file__).with_name("configs") / "personal" / f"{preset}.toml"
-    return build.build_world(parse_experiment(read_table(path), preset), 0, locator((DATA,), path)).trace
+    folders = (DATA,) if DATA.is_dir() else ()
+    return build.build_world(parse_experiment(read_table(path), preset), 0, locator(folders, path)).trace
 
 
 @pytest.mark.parametrize(("preset", "groups"), [("fashion", [7, 7, 6]), ("fashion-phones", [34, 33, 33])])
