@@ -68,8 +68,7 @@ class Scaffold(Aggregator):
         return frozenset({"learning_rate"})
 
     def broadcast(self, view: View) -> Mapping[str, Floats32]:
-        control = np.zeros_like(view.models) if self._control is None else self._control
-        return {CONTROL: control.astype(np.float32)}
+        return {CONTROL: self._present(view).astype(np.float32)}
 
     def models_changed(self, assignment: Assignment) -> None:
         """Control variates follow the models."""
@@ -79,13 +78,19 @@ class Scaffold(Aggregator):
     def aggregate(self, updates: Updates, view: View) -> Floats32:
         trained = ((updates.num_steps > 0) & (updates.num_samples > 0)).nonzero()[0]
         updates = updates.take(trained)
-        control = np.zeros_like(view.models, dtype=np.float64) if self._control is None else self._control
+        control = self._present(view)
         counts = np.bincount(updates.model, minlength=view.model_ids.max() + 1)[view.model_ids, None]
         members = np.bincount(view.members[view.members >= 0], minlength=len(counts))[:, None]
         moved = sums(updates, view, _of_each_model) / np.maximum(counts, 1)
         gradients = -sums(updates, view, _mean_gradients)
         self._control = control + (gradients - counts * control) / np.maximum(members, 1)
         return (view.models + self.settings.rate * moved).astype(np.float32)
+
+    def _present(self, view: View) -> Floats:
+        """(M, P) the control variates of all models; 0 before the first step."""
+        if self._control is None:
+            return np.zeros_like(view.models, dtype=np.float64)
+        return self._control
 
 
 def _of_each_model(updates: Updates, ids: Ints) -> Floats:

@@ -42,9 +42,10 @@ from coordinator.federation.membership import Membership
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.federation.round_progress import RoundProgress
 from coordinator.federation.selectable import Selectable
-from coordinator.federation.solver_state import Lifetime, SolverState
+from coordinator.federation.solver_state import SolverState
 from coordinator.federation.stored_parts import StoredParts
 from coordinator.federation.tasks import TaskCosts, task_settings, visit_work
+from coordinator.federation.trained import Trained
 from coordinator.federation.views import Views
 from coordinator.view import Part, Samples, ScoreResponse, View
 from emulator.arrays import NO_IDS, Bools, Floats32, Ints
@@ -73,18 +74,6 @@ class Followed:
 
     visit: Ints
     lane: Ints
-
-
-@dataclass(frozen=True)
-class Trained:
-    """Usable updates that a server step absorbs, with columns (n,)."""
-
-    updates: Updates
-    start: Ints  # the row of `Cohort.models` that each began with
-    row: Ints  # the row of the bank that it is absorbed into
-    bound: Bools  # whether data and model of each are what they were at dispatch
-    stayed: Bools  # whether the client has held data ever since
-    same: Bools  # whether the model is what it was at dispatch
 
 
 class Federation:
@@ -487,7 +476,8 @@ class Federation:
                 self._measure_trained(round_, trained, cohort.models, now_s)
             self._publish(round_, updates, self._view(self.parts.aggregator, round_, step, **news))
             if updates.state:
-                self._commit(round_, trained)
+                valid = trained.valid(self._membership.in_force.members)
+                self._solver_state.commit(updates, round_, valid)
         # Step 4: the selector learns how the visits ended, and the clusterer sees the updates.
         self.parts.selector.feedback(ended, updates)
         if updates is not None:
@@ -536,43 +526,17 @@ class Federation:
             trained = trained.absorbed(model, staleness)
         usable, rejected = self._divergence.usable(round_, trained)
         self._progress.rejected += rejected
-        same, row = model == tasks.model, cohort.row[rows]
-        bound, stayed = cohort.bound[rows], cohort.stayed[rows]
+        found = Trained(
+            trained,
+            start,
+            row=cohort.row[rows],
+            bound=cohort.bound[rows],
+            stayed=cohort.stayed[rows],
+            same=model == tasks.model,
+        )
         if rejected:
-            kept = usable.nonzero()[0]
-            trained, start, row = trained.take(kept), start[kept], row[kept]
-            bound, stayed, same = bound[kept], stayed[kept], same[kept]
-        if not (trained.num_samples > 0).any():
-            return None
-        return Trained(trained, start, row, bound & same, stayed, same)
-
-    def _first(self, trained: Trained) -> Bools:
-        """(n,) whether each update is the only one of its client, or that of the model it belongs to first.
-
-        So of a client's several updates at most one is.
-        """
-        client = trained.updates.client
-        first = np.ones(len(client), dtype=bool)
-        again = client[1:] == client[:-1]  # they are sorted by client
-        if again.any():
-            first[1:] &= ~again
-            first[:-1] &= ~again
-            first |= trained.row == self._membership.in_force.members[client, 0]
-            rows = first.nonzero()[0]  # a merger may have made two models one
-            _, one_each = np.unique(client[rows], return_index=True)
-            first[:] = False
-            first[rows[one_each]] = True
-        return first
-
-    def _commit(self, round_: int, trained: Trained) -> None:
-        """Let clients remember what came of their tasks, as far as it is still true."""
-        stayed = trained.stayed
-        valid: dict[Lifetime, Bools] = {
-            "data": trained.bound,
-            "model": stayed & trained.same,
-            "run": stayed & self._first(trained),
-        }
-        self._solver_state.commit(trained.updates, round_, valid)
+            found = found.take(usable.nonzero()[0])
+        return found if (found.updates.num_samples > 0).any() else None
 
     def _publish(self, round_: int, updates: Updates, view: View) -> None:
         """Make the models of the next version from `updates`, as the aggregator with this `view` decides."""
@@ -640,9 +604,10 @@ class Federation:
         settings = self.settings
         may_be_last = settings.seconds_per_round is not None or round_ + 1 == settings.rounds
         if may_be_last or self._is_due(round_, now_s):
+            first = trained.first(self._membership.in_force.members)
             with self._meter("evaluate_s"):
                 self._progress.trained_accuracy = self._personal.trained_accuracy(
-                    trained.updates, models, trained.start, self._first(trained), self.scored_clients
+                    trained.updates, models, trained.start, first, self.scored_clients
                 )
 
     def _measure(self, round_: int, now_s: float, is_last: bool) -> tuple[Measurement, PersonalFigures]:
