@@ -234,6 +234,9 @@ class View:
     # (n,) server steps from the dispatch of each task to this one, in `Aggregator.weights`; empty in all
     # other calls, and if all are 0.
     staleness: Ints = field(default_factory=lambda: NO_IDS)
+    # Slot -> (M, P) the mean over each model's clients of what they remember of it, 0 for those that have
+    # not trained it, in `Aggregator.broadcast`; in all other calls there is none.
+    remembered: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def concepts(self) -> Ints | None:

@@ -204,9 +204,10 @@ class StateSpec:
 
     `shape` is that of one row: (P,) for "parameters", (1,) for "scalar". `until` says whose row it is, and
     when it ends: "data", that of a (client, model) pair, when the client's data change or the model is
-    replaced; "model", that of such a pair, when the model is replaced; "run", that of a client, whatever its
-    model, never. In every case a client that ceases to hold data loses its rows. A new row begins with
-    zeros, or, for `start` "received", with the parameters that the task starts from.
+    replaced; "model", that of such a pair, when the model is replaced or the client moves away from it;
+    "run", that of a client, whatever its model, never. In every case a client that ceases to hold data loses
+    its rows. A new row begins with zeros, or, for `start` "received", with the parameters that the task
+    starts from.
     """
 
     shape: Literal["parameters", "scalar"]
@@ -245,10 +246,9 @@ class SolverFacts:
         return sum(spec.width(num_parameters) for spec in self.state.values())
 
 
-TaskMetric = Literal["learning_rate", "loss_before", "loss_squared"]
+TaskMetric = Literal["loss_before", "loss_squared"]
 """A column of `Updates.metrics` that is computed only if asked for, NaN for a task without steps.
 
-`learning_rate`: the setting of the task, which a schedule may have decided.
 `loss_before`: the mean loss of the task's first batch, at the model as received. `loss_squared`: the mean of
 the squared losses of the samples of its last batch, taken before its step. Like `loss`, they are of the
 model's predictions alone: what a local rule adds, such as FedProx's pull, is not in them.
@@ -362,7 +362,7 @@ class Updates(Protocol):
 
     @property
     def finite(self) -> Bools:
-        """(n,) whether all numbers of the task's update and of its solver state are finite."""
+        """(n,) whether all numbers of the task's update are finite."""
         ...
 
     def take(self, rows: Ints) -> Updates:
@@ -455,10 +455,8 @@ class ArrayUpdates:
 
     @property
     def finite(self) -> Bools:
-        """(n,) whether all numbers of the row's `delta` and `state` are finite."""
-        columns = [self.delta, *self.state.values()]
-        finite: Bools = np.logical_and.reduce([np.isfinite(column).all(axis=1) for column in columns])
-        return finite
+        """(n,) whether all numbers of the row's `delta` are finite."""
+        return np.array(np.isfinite(self.delta).all(axis=1))
 
     def take(self, rows: Ints) -> ArrayUpdates:
         """The given rows; see `Updates.take`."""

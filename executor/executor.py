@@ -241,7 +241,7 @@ class LocalExecutor:
             metrics["loss"][group.tasks] = trained.loss
             for metric, column in trained.measured.items():
                 metrics[metric][group.tasks] = column
-            tamper(delta, tasks, group.tasks, self._streams)
+            tamper(delta, tasks, group.tasks, self._streams, self._chain.sent)
             for name, rows in trained.state.items():
                 state[name][group.tasks] = rows.numpy()
 

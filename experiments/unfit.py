@@ -160,6 +160,13 @@ def _refuse_solver(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
             f"aggregator = {arm.aggregator.kind!r}: sends {min(unread)!r} along with the models, which no "
             f"rule of the solver [{kinds}] reads; put the local rule that does into the solver"
         )
+    lasting = {name for name, slot in solver.state.items() if slot.until == "model"}
+    if not aggregator.averages <= lasting:
+        raise ConfigurationError(
+            f"aggregator = {arm.aggregator.kind!r}: averages {min(aggregator.averages - lasting)!r} over "
+            f"clients, which the solver [{kinds}] does not keep until a model ends; put the local rule that "
+            f"does into the solver"
+        )
     if not parts.adaptation.federates and solver.receives:
         raise ConfigurationError(
             f"adaptation = {arm.adaptation.kind!r}: no models are federated, and the solver [{kinds}] reads "

@@ -125,7 +125,6 @@ class FakeExecutor:
         zeros = np.zeros(len(tasks))
         loss = np.abs(distance).mean(axis=1)
         metrics = {"loss": loss, "loss_before": loss, "loss_squared": np.square(distance).mean(axis=1)}
-        metrics["learning_rate"] = tasks.settings["learning_rate"]
         scale = tasks.tampering.get("scale", zeros + 1)
         scale = scale + np.where(tasks.tampering.get("nan", zeros), np.nan, 0)
         return ArrayUpdates(
@@ -477,6 +476,7 @@ def a_view(
     joined: Sequence[int] = (),
     left: Sequence[int] = (),
     rebased: bool = False,
+    remembered: Mapping[str, Floats] | None = None,
 ) -> View:
     """A view with a client for each row of `reports`, or with `num_clients` clients.
 
@@ -521,6 +521,7 @@ def a_view(
         rebased=rebased,
         joined=np.array(joined, dtype=np.int64),
         left=np.array(left, dtype=np.int64),
+        remembered=remembered or {},
     )
 
 

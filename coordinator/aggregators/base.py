@@ -17,14 +17,18 @@ class Aggregator(Part):
     Attributes:
         broadcasts: The names of the arrays that are sent to clients along with the models. Local rules read
             them, and an aggregator can be only beside rules that read all of them.
+        averages: The slots of local rules whose mean over the clients of each model `broadcast` reads, from
+            `view.remembered`; they must end with their `model`, and it needs whole rounds.
     """
 
     broadcasts: ClassVar[frozenset[str]] = frozenset()
+    averages: ClassVar[frozenset[str]] = frozenset()
 
     def broadcast(self, view: View) -> Mapping[str, Floats32]:
         """What is sent along with each model, frozen at dispatch as the models are.
 
-        A row may change only with its model: in a server step with updates of it, or as models change.
+        A row may change only with its model, or with what is `remembered` of it: in a server step with
+        updates of it, or as models or their members change.
 
         Args:
             view: the facts of this moment, a dispatch.

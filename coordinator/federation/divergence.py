@@ -1,4 +1,4 @@
-"""Non-finite numbers: leaves out such updates, and ends a run that has diverged."""
+"""Non-finite numbers: leaves out such updates and memories, and ends a run that has diverged."""
 
 from __future__ import annotations
 
@@ -40,7 +40,16 @@ class Divergence(Stateful):
         trained = updates.num_samples > 0
         finite = updates.finite & (~trained | np.isfinite(updates.metrics["loss"]))
         self._trained, self._usable = True, self._usable or bool(finite[trained].any())
-        return finite, [] if finite.all() else self._left_out(round_, updates, finite)
+        return finite, self._left_out(round_, updates, finite, "update")
+
+    def memorable(self, round_: int, updates: Updates) -> tuple[Bools, list[int]]:
+        """(n,) whether the solver state of each is finite, and the other clients' ids, ascending.
+
+        Raises RunError at the first other one if `round.nonfinite_updates` is "stop".
+        """
+        columns = [np.isfinite(slot).all(axis=1) for slot in updates.state.values()]
+        finite: Bools = np.logical_and.reduce(columns) | (updates.num_steps == 0)
+        return finite, self._left_out(round_, updates, finite, "memory")
 
     def round_closes(self, round_: int) -> None:
         """Raise RunError if this is the last of FRUITLESS_ROUNDS rounds in a row without a usable update."""
@@ -59,18 +68,21 @@ class Divergence(Stateful):
         Raises RunError at the first other one if `round.nonfinite_updates` is "stop".
         """
         finite = updates.finite
-        if finite.all():
-            return updates
-        self._left_out(round_, updates, finite)
-        return updates.take(np.flatnonzero(finite))
+        return (
+            updates.take(np.flatnonzero(finite))
+            if self._left_out(round_, updates, finite, "update")
+            else updates
+        )
 
-    def _left_out(self, round_: int, updates: Updates, finite: Bools) -> list[int]:
-        """The clients (ascending) of the updates that are not `finite` (n,), if these do not stop the run."""
+    def _left_out(self, round_: int, updates: Updates, finite: Bools, what: str) -> list[int]:
+        """The clients (ascending) of the rows that are not `finite` (n,), if these do not stop the run."""
+        if finite.all():
+            return []
         rejected: list[int] = np.unique(updates.client[~finite]).tolist()
         if self.settings.nonfinite_updates == "stop":
             clients = f"{len(rejected)} of {len(np.unique(updates.client))} clients"
             raise RunError(
-                f"round {round_}: the update of client {rejected[0]} is not finite (of {clients}), and "
+                f"round {round_}: the {what} of client {rejected[0]} is not finite (of {clients}), and "
                 f'round.nonfinite_updates = "stop"; {self.hint}'
             )
         return rejected

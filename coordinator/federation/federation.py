@@ -107,7 +107,9 @@ class Federation:
         self.scored_clients = scored_clients(stream.num_clients, settings.evaluate_clients, streams)
         self._model_bytes = float(BYTES_PER_PARAMETER * executor.num_parameters)
         self._costs = TaskCosts.of(executor.solver, executor.num_parameters)
-        self._solver_state = SolverState(executor.solver.state, executor.num_parameters)
+        self._solver_state = SolverState(
+            executor.solver.state, executor.num_parameters, parts.aggregator.averages
+        )
         self._requests = ClientRequests(
             stream.num_clients,
             bank=self.bank,
@@ -443,7 +445,9 @@ class Federation:
         Raises RunError if it is not what the aggregator declares.
         """
         aggregator = self.parts.aggregator
-        arrays = dict(aggregator.broadcast(self._view(aggregator, round_, dispatch)))
+        remembered = self._solver_state.means(self.bank.ids, self._membership.in_force.members)
+        view = self._view(aggregator, round_, dispatch, remembered=remembered)
+        arrays = dict(aggregator.broadcast(view))
         shape = self.bank.parameters.shape
         if arrays.keys() != aggregator.broadcasts or any(array.shape != shape for array in arrays.values()):
             returned = {name: np.shape(array) for name, array in arrays.items()}
@@ -477,7 +481,9 @@ class Federation:
             self._publish(round_, updates, self._view(self.parts.aggregator, round_, step, **news))
             if updates.state:
                 valid = trained.valid(self._membership.in_force.members)
-                self._solver_state.commit(updates, round_, valid)
+                finite, forgotten = self._divergence.memorable(round_, updates)
+                self._solver_state.commit(updates, round_, valid, finite)
+                self._progress.forgotten += forgotten
         # Step 4: the selector learns how the visits ended, and the clusterer sees the updates.
         self.parts.selector.feedback(ended, updates)
         if updates is not None:

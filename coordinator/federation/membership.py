@@ -63,6 +63,9 @@ class Membership:
         """
         assignment = assignment.among(holding)
         before = None if self.assignment is None else self.labels()
+        belonged = None
+        if before is not None and self._solver_state.ends_with_membership:
+            belonged = self._ids_of_clients()
         if before is None or assignment.changes_models:
             self._bank.apply(assignment)
             for part in self._parts:
@@ -71,6 +74,8 @@ class Membership:
         self.assignment, self._lanes = assignment, None
         if before is None:
             return None
+        if belonged is not None:
+            self._solver_state.members_changed(belonged, self._ids_of_clients())
         changed = before != self.labels()
         changed[joined] = False
         return int(changed.sum())
@@ -83,6 +88,11 @@ class Membership:
         self._lanes = None
         if self.assignment is not None:
             self.assignment = self.assignment.among(holding)
+
+    def _ids_of_clients(self) -> Ints:
+        """(N, width) the ids of the models that each client belongs to, padded with -1."""
+        ids: Ints = np.append(self._bank.ids, -1)[self.in_force.members]
+        return ids
 
     def lanes(self, trains: Callable[[Ints], Bools]) -> Lanes:
         """The lanes of the assignment, without clients that have nothing to train.

@@ -35,6 +35,7 @@ class RoundProgress:
     completed: list[int] = field(default_factory=list)
     dropped: list[int] = field(default_factory=list)
     rejected: list[int] = field(default_factory=list)
+    forgotten: list[int] = field(default_factory=list)
     crashed: list[int] = field(default_factory=list)
     train_loss: float | None = None  # mean of `losses`
     losses: Floats | None = None  # (n,) training losses of the updates absorbed
@@ -138,6 +139,7 @@ class RoundProgress:
             kmeans_clients=None if self.fitted is None else self.fitted.kmeans_clients,
             silhouette_clients=None if self.fitted is None else self.fitted.silhouette_clients,
             rejected=self.rejected,
+            forgotten=self.forgotten,
             crashed=self.crashed,
             trigger=self.trigger,
             silhouettes=None if self.fitted is None else dict(self.fitted.silhouettes),

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from emulator.arrays import Bools, Floats32, Ints
+from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.messages import StateSpec, Updates
 from emulator.storage.state_tree import Tree
 from emulator.storage.stateful import Stateful
@@ -31,13 +31,18 @@ class SolverState(Stateful):
 
     state_fields = ("_tables",)
 
-    def __init__(self, specs: Mapping[str, StateSpec], num_parameters: int) -> None:
+    def __init__(
+        self, specs: Mapping[str, StateSpec], num_parameters: int, averaged: Iterable[str] = ()
+    ) -> None:
+        """Without rows; of the slots `averaged`, which end with their `model`, `means` are asked."""
         self._specs = specs
+        self._averaged = sorted(averaged)
         lifetimes = sorted({spec.until for spec in specs.values()})
         self._tables: dict[Lifetime, _Rows] = {
             until: _Rows(
                 {name: spec.width(num_parameters) for name, spec in specs.items() if spec.until == until},
                 of_clients=until == "run",
+                summed=self._averaged if until == "model" else (),
             )
             for until in lifetimes
         }
@@ -45,6 +50,11 @@ class SolverState(Stateful):
     def __len__(self) -> int:
         """The number of rows, of all lifetimes."""
         return sum(map(len, self._tables.values()))
+
+    @property
+    def ends_with_membership(self) -> bool:
+        """Whether rows may end because a client moves to another model."""
+        return "model" in self._tables
 
     def state(self) -> dict[str, Tree]:
         """The rows of each lifetime: their keys, the rounds in which they were written, and the slots."""
@@ -107,8 +117,31 @@ class SolverState(Stateful):
             found |= table.take(of_table[clients])
         return clients, written[clients], {name: found[name] for name in sorted(wanted)}
 
+    def means(self, ids: Ints, members: Ints) -> dict[str, Floats]:
+        """By averaged slot (M, width) its mean over the clients of each model; one without a row counts as 0.
+
+        These are the model's members, and others that have a row, since they train it all the same.
+
+        Args:
+            ids: (M,) of the models.
+            members: (N, width) rows of `ids` to which each client belongs, padded with -1.
+        """
+        if not self._averaged:
+            return {}
+        table = self._tables["model"]
+        row, client = table.of_models(ids)
+        others = (members[client] != row[:, None]).all(axis=1)
+        clients = np.bincount(members[members >= 0], minlength=len(ids))
+        clients += np.bincount(row[others], minlength=len(ids))
+        divisor = np.maximum(clients, 1)[:, None]
+        return {name: table.sums(name, ids) / divisor for name in self._averaged}
+
     def commit(
-        self, updates: Updates, round_: int = 0, valid: Mapping[Lifetime, Bools] | None = None
+        self,
+        updates: Updates,
+        round_: int = 0,
+        valid: Mapping[Lifetime, Bools] | None = None,
+        finite: Bools | None = None,
     ) -> None:
         """Store the solver state of the n updates that took a step.
 
@@ -117,18 +150,29 @@ class SolverState(Stateful):
             round_: The round at hand.
             valid: For each lifetime, (n,) whether a row that lives so long is what it would have been without
                 what happened since dispatch; of those until "run", at most one of each client. None: all are.
+            finite: (n,) whether the new state is finite; what is not replaces nothing, and deletes the row.
+                None: all are.
         """
         if not updates.state:
             return
         took = updates.num_steps > 0
+        kept = took if finite is None else took & finite
         for until, table in self._tables.items():
-            rows = (took if valid is None else took & valid[until]).nonzero()[0]
+            applies = took if valid is None else valid[until]
+            rows = (kept & applies).nonzero()[0]
             table.put(updates.client[rows], updates.model[rows], round_, updates.state, rows)
+            lost = (took & applies & ~kept).nonzero()[0]
+            if len(lost) > 0:
+                table.drop(updates.client[lost], updates.model[lost])
 
     def models_changed(self, ids: Ints) -> None:
         """Take note of the ids of all models that exist now: delete the rows of the others."""
         for table in self._tables.values():
             table.keep_models(ids)
+
+    def members_changed(self, before: Ints, after: Ints) -> None:
+        """Take note of the ids (N, width), -1 pads, of the models that each client belonged to, and does."""
+        self._tables["model"].keep_members(before, after)
 
     def data_changed(self, clients: Ints) -> None:
         """Take note that the data of these clients changed: delete the rows that end with that."""
@@ -142,10 +186,13 @@ class SolverState(Stateful):
 
 
 class _Rows:
-    """The rows of some slots, by (client, model id), or by client alone."""
+    """The rows of some slots, by (client, model id), or by client alone; by id the sums of those `summed`."""
 
-    def __init__(self, widths: Mapping[str, int], *, of_clients: bool) -> None:
+    def __init__(self, widths: Mapping[str, int], *, of_clients: bool, summed: Iterable[str] = ()) -> None:
         self._of_clients = of_clients
+        self._sums: dict[str, dict[int, Floats]] = {
+            name: {} for name in summed
+        }  # slot -> model id -> (width,)
         self._row: dict[tuple[int, int], int] = {}  # (model id, client) -> row
         self._free: list[int] = []
         self._client: Ints = np.zeros(0, dtype=np.int64)  # (room,) -1 = the row is free
@@ -166,10 +213,13 @@ class _Rows:
     def state(self) -> Tree:
         rows = (self._client >= 0).nonzero()[0]
         slots = {name: slot[rows] for name, slot in self._slots.items()}
-        return self._client[rows], self._model[rows], self._written[rows], slots
+        # Sums are stored: adding up the rows anew rounds otherwise.
+        sums = {name: list(of_slot.items()) for name, of_slot in self._sums.items()}
+        return self._client[rows], self._model[rows], self._written[rows], slots, sums
 
     def restore(self, state: Tree) -> None:
-        client, model, written, slots = state
+        client, model, written, slots, sums = state
+        self._sums = {name: dict(of_slot) for name, of_slot in sums.items()}
         self._make_room(len(client))
         rows = np.arange(len(client))
         self._client[rows], self._model[rows], self._written[rows] = client, model, written
@@ -198,6 +248,17 @@ class _Rows:
         """(n,) the round in which each row was last written; of -1 it has no meaning."""
         return self._written[rows] if len(self._written) > 0 else np.zeros_like(rows)
 
+    def sums(self, name: str, ids: Ints) -> Floats:
+        """(M, width) the sum of a slot over the rows of each model."""
+        nothing, of_slot = np.zeros(self._slots[name].shape[1]), self._sums[name]
+        return np.stack([of_slot.get(id_, nothing) for id_ in ids.tolist()])
+
+    def of_models(self, ids: Ints) -> tuple[Ints, Ints]:
+        """The number in `ids` (M,) of the model of each row (k,), and its client (k,)."""
+        rows = (self._client >= 0).nonzero()[0]
+        order = np.argsort(ids)
+        return order[np.searchsorted(ids, self._model[rows], sorter=order)], self._client[rows]
+
     def put(
         self, client: Ints, model: Ints, round_: int, state: Mapping[str, Floats32], source: Ints
     ) -> None:
@@ -210,10 +271,17 @@ class _Rows:
             assert key not in self._row, "a row is written once"
             self._row[key] = self._free.pop()
         rows = np.array([self._row[key] for key in keys], dtype=np.int64)
+        self._sum(rows[self._client[rows] >= 0], -1.0)
         self._client[rows], self._written[rows] = client, round_
         self._model[rows] = ANY_MODEL if self._of_clients else model
         for name, slot in self._slots.items():
             slot[rows] = state[name][source]
+        self._sum(rows, 1.0)
+
+    def drop(self, client: Ints, model: Ints) -> None:
+        """Delete the rows of n (client, model id), those that there are."""
+        rows = self.find(client, model)
+        self._delete(np.isin(np.arange(len(self._client)), rows[rows >= 0]))
 
     def forget(self, clients: Ints) -> None:
         """Delete the rows of these clients."""
@@ -224,9 +292,27 @@ class _Rows:
         """Delete the rows of all other models."""
         if self._row and not self._of_clients:
             self._delete((self._client >= 0) & ~np.isin(self._model, ids))
+            kept = set(ids.tolist())
+            for name, of_slot in self._sums.items():
+                self._sums[name] = {id_: total for id_, total in of_slot.items() if id_ in kept}
+
+    def keep_members(self, before: Ints, after: Ints) -> None:
+        """Delete the rows of clients that belonged to the model `before`, and not `after`: (N, width) ids."""
+        if self._row:
+            client, model = self._client, self._model[:, None]
+            left = (before[client] == model).any(axis=1) & (after[client] != model).all(axis=1)
+            self._delete((client >= 0) & left)
+
+    def _sum(self, rows: Ints, sign: float) -> None:
+        """Add rows to the sums of their models, or subtract them."""
+        for name, of_slot in self._sums.items():
+            for id_ in np.unique(self._model[rows]).tolist():
+                total = self._slots[name][rows[self._model[rows] == id_]].sum(axis=0, dtype=np.float64)
+                of_slot[id_] = of_slot.get(id_, 0.0) + sign * total
 
     def _delete(self, which: Bools) -> None:
         rows = which.nonzero()[0]
+        self._sum(rows, -1.0)
         for key in self._keys(self._client[rows], self._model[rows]):
             del self._row[key]
         self._client[rows] = -1

@@ -93,6 +93,7 @@ class Views:
         joined: Ints = NO_IDS,
         left: Ints = NO_IDS,
         staleness: Ints = NO_IDS,
+        remembered: Mapping[str, Floats] | None = None,
     ) -> View:
         """The view of `part` now; the keyword arguments are the facts that only some calls see."""
         return View(
@@ -130,6 +131,7 @@ class Views:
             left=left,
             moment=moment,
             staleness=staleness,
+            remembered=remembered or {},
         )
 
     def _expected_s(self, ids: Ints, assignment: Assignment | None) -> Floats:

@@ -470,6 +470,16 @@ class RoundRecord:
             omitted=True,
         ),
     ] = None
+    forgotten: Annotated[
+        list[int],
+        Logged(
+            "completed participants whose new memory was not finite: they have none any more, and begin anew",
+            "clients",
+            since=10,
+            after="rejected",
+            omitted=True,
+        ),
+    ] = field(default_factory=list)
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal; arrays entry by entry, NaN equal to NaN."""

@@ -64,8 +64,7 @@ class Adam(LocalRule):
 
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
         settings, state = self.settings, run.state
-        if settings.weight_decay > 0:
-            gradient.add_(run.present, alpha=settings.weight_decay)
+        run.add_decay(gradient, settings.weight_decay)
         mean = state[MOMENT1].lerp_(gradient, 1 - settings.beta1)
         square = state[MOMENT2].mul_(settings.beta2).addcmul_(gradient, gradient, value=1 - settings.beta2)
         if settings.amsgrad:

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from emulator import plugins
+from emulator.arrays import Ints
 from emulator.errors import ConfigurationError
 from emulator.messages import SolverFacts, StateSpec
 from emulator.ports import Segment
@@ -26,7 +28,8 @@ class LocalRun:
     """The n tasks in training, as rules see them.
 
     Attributes:
-        received: Tensor of shape (n, P): the parameters that each task started from.
+        received: Tensor of shape (n, P): the parameters that each task started from. A rule may write into
+            it in `begin`, what a client starts from in place of what it was sent.
         present: Tensor of shape (n, P): the parameters that each task has now.
         settings: The tasks' settings, such as `learning_rate`; tensors of shape (n, 1).
         state: What rules remember from step to step, under keys of the form "rule.name"; tensors of shape
@@ -50,6 +53,18 @@ class LocalRun:
     steps: Tensor = field(default_factory=lambda: torch.zeros(0, 1))
     step: int = 0
     still: Tensor | None = None
+
+    def add_decay(self, gradient: Tensor, weight_decay: float) -> None:
+        """Add weight decay to a gradient (n, P), in place, for the parameters that the step at hand moves.
+
+        Args:
+            gradient: What an optimiser received.
+            weight_decay: The factor of the present parameters.
+        """
+        if weight_decay > 0:
+            gradient.add_(self.present, alpha=weight_decay)
+            if self.still is not None:
+                gradient.masked_fill_(self.still, 0)
 
     def keep_first(self, active: int) -> None:
         """Continue with the first tasks only; the others have done all their steps.
@@ -193,15 +208,27 @@ class Chain:
     @cached_property
     def facts(self) -> SolverFacts:
         """All that the coordinator knows of the rules."""
-        kept = {segment for rule in self.rules for segment in rule.unsent(self.layout)}
         return SolverFacts(
             state={name: slot for rule in self.rules for name, slot in rule.state.items()},
             personal=frozenset(name for rule in self.rules if rule.is_personal for name in rule.state),
             receives=frozenset[str]().union(*(rule.receives for rule in self.rules)),
             uploads=sum(rule.uploads for rule in self.rules),
-            unsent=sum(segment.last - segment.first for segment in kept),
+            unsent=sum(segment.last - segment.first for segment in self._unsent),
             gradients=1 + sum(rule.gradients for rule in self.rules),
         )
+
+    @cached_property
+    def sent(self) -> Ints | None:
+        """(k,) the positions of the parameters that are sent; None: all of them."""
+        if not self._unsent:
+            return None
+        kept = [np.arange(segment.first, segment.last) for segment in self._unsent]
+        size = max(segment.last for segment in self.layout.values())
+        return np.setdiff1d(np.arange(size), np.concatenate(kept))
+
+    @property
+    def _unsent(self) -> set[Segment]:
+        return {segment for rule in self.rules for segment in rule.unsent(self.layout)}
 
     @property
     def looks_again(self) -> bool:
@@ -254,6 +281,8 @@ class Chain:
         if run.frozen is not None:
             gradient.masked_fill_(run.frozen, 0)
         for rule in self.rules:
+            if rule.is_optimiser and run.still is not None:  # which may remember it, as by momentum
+                gradient.masked_fill_(run.still, 0)
             gradient = rule.correct(run, gradient)
         for mask in (run.frozen, run.still):  # again, since a rule may move them too, as by weight decay
             if mask is not None:
@@ -321,4 +350,10 @@ def build_chain(rules: Sequence[LocalRule], layout: Mapping[str, Segment] | None
         raise ConfigurationError(f"solver: two rules keep the slot {twice!r}; each must have its own name")
     for rule in rules:
         rule.check(layout or {}, rules[-1])
-    return Chain(tuple(rules), layout or {})
+    chain = Chain(tuple(rules), layout or {})
+    if chain.facts.receives and chain.facts.unsent > 0:
+        raise ConfigurationError(
+            f"solver: one rule reads {min(chain.facts.receives)!r}, which is of all parameters of the model, "
+            f"and another leaves {chain.facts.unsent:,} of them with the client; take one of the two"
+        )
+    return chain

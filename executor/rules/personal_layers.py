@@ -22,7 +22,8 @@ class PersonalLayers(LocalRule):
     `keep` names them: the "head", which is the last layer (FedPer); the "body", all layers before it
     (LG-FedAvg, with which a client has a representation of its own); or a list of tensors. A layer is the
     tensors whose names differ only after the last dot, such as its weight and bias. They start from the first
-    model that a client receives, and stay with it for the run, whatever its data and its model. With
+    model that a client receives, and stay with it for the run, whatever its data and its model; a rule such
+    as FedProx pulls them towards what they were as the visit began. With
     `alternate`, a visit first trains the head with the body at rest, for the share `head_steps` of its steps,
     rounded up, then the body with the head at rest (FedRep).
 
@@ -84,7 +85,9 @@ class PersonalLayers(LocalRule):
         return [segment for name, segment in layout.items() if name in names]
 
     def begin(self, run: LocalRun) -> None:
-        run.present[:, self._kept] = run.state[OWN][:, self._kept]
+        own = run.state[OWN][:, self._kept]
+        run.present[:, self._kept] = own
+        run.received[:, self._kept] = own  # what other rules pull towards, and an update is measured from
 
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
         if self.settings.alternate:
@@ -93,7 +96,6 @@ class PersonalLayers(LocalRule):
             share = torch.round(run.steps.double() * self.settings.head_steps, decimals=9)
             of_head = run.step < torch.ceil(share)  # (n, 1)
             run.still = torch.where(of_head, ~head, head)
-            gradient.masked_fill_(run.still, 0)  # also for an optimiser that remembers it, as in momentum
         return gradient
 
     def finish(self, run: LocalRun) -> None:

@@ -44,8 +44,7 @@ class Sgd(LocalRule):
             run.state[VELOCITY] = torch.zeros_like(run.present)
 
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
-        if self.settings.weight_decay > 0:
-            gradient.add_(run.present, alpha=self.settings.weight_decay)
+        run.add_decay(gradient, self.settings.weight_decay)
         if self.settings.momentum > 0:
             velocity = run.state[VELOCITY].mul_(self.settings.momentum).add_(gradient)
             return torch.mul(velocity, run.settings["learning_rate"], out=gradient)

@@ -25,9 +25,6 @@ class Measured:
     def __init__(self, group: TaskGroup) -> None:
         self._filled = {name: np.full(len(group), np.nan) for name in sorted(group.measure)}
         self._steps = group.steps
-        if "learning_rate" in self._filled:
-            rates = group.settings["learning_rate"][:, 0].double().numpy()
-            self._filled["learning_rate"] = np.where(group.steps > 0, rates, np.nan)
 
     @property
     def columns(self) -> Mapping[TaskMetric, Floats]:

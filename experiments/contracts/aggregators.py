@@ -37,7 +37,8 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
     * In which groups the updates were trained changes the models by rounding only.
     * If `weights` returns weights, `aggregate` calls `weighted_sum` once, with these, also of stale updates.
     * Stale updates make finite models, and leave models without updates as they are.
-    * It broadcasts the arrays that it declares, a row for each model, which changes with that model alone.
+    * It broadcasts the arrays that it declares, a row for each model, which changes with that model alone. If
+      it reads what clients remember, it needs whole rounds.
     * It reads no metrics of the updates but `loss` and those it `needs`.
     * It reads the true concepts only if it declares `oracle = True`.
 
@@ -78,6 +79,11 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
 def _check_broadcast(make: Callable[[], Aggregator], updates: ArrayUpdates, view: View) -> None:
     """Check what is sent along with the models, before and after a step without updates of one of them."""
     aggregator = make()
+    assert aggregator.needs_whole_rounds or not aggregator.averages, (
+        "an aggregator that reads what clients remember needs whole rounds"
+    )
+    numbers = np.random.default_rng(2).normal(size=view.models.shape)
+    view = replace(view, remembered=dict.fromkeys(aggregator.averages, numbers))
     sent = [dict(aggregator.broadcast(view))]
     aggregator.aggregate(updates, view)
     sent.append(dict(aggregator.broadcast(view)))
@@ -157,7 +163,6 @@ def _updates(models: Sequence[int], view: View, num_samples: Sequence[int]) -> A
         num_steps=np.full(count, 4),
         delta=delta,
         metrics={
-            "learning_rate": np.array([0.5, 0.5, 0.25, 0.5])[:count],
             "loss": np.array([0.5, 0.25, 1.0, 2.0])[:count],
             "loss_before": np.array([1.5, 0.5, 2.0, 0.75])[:count],
             "loss_squared": np.array([0.3, 0.1, 1.1, 4.2])[:count],

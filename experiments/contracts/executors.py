@@ -274,13 +274,16 @@ def _outcome(rule: LocalRule, rows: Sequence[int], earlier: Mapping[str, Tensor]
     declared = chain.remembered(received, {name: earlier[name] for name in rule.state if name in earlier})
     declared = {name: declared[name] for name in rule.state}
 
+    start = received.clone()
+
     def whole(present: Tensor) -> LocalRun:
         state = dict(declared)
-        return LocalRun(received.clone(), present, _settings(rows), state, None, dict(broadcast), steps)
+        return LocalRun(start, present, _settings(rows), state, None, dict(broadcast), steps)
 
     all_present = received.clone()
     run = whole(all_present)
     rule.begin(run)
+    started = start.clone()
     _check_begun(rule, run, declared)
     corrections = torch.zeros(len(rows), max(STEPS), WIDTH)
     for step in range(max(STEPS[row] for row in rows)):
@@ -293,7 +296,7 @@ def _outcome(rule: LocalRule, rows: Sequence[int], earlier: Mapping[str, Tensor]
         )
         assert corrected.dtype == present.dtype, f"correct returns {corrected.dtype} for {present.dtype}"
         assert torch.isfinite(corrected).all(), "what correct returns must be finite where gradients are"
-        _check_untouched(run, rows=active, step=step, received=received, present=present)
+        _check_untouched(run, rows=active, step=step, received=started, present=present)
         assert run.state.keys() == slots.keys(), "state must be created in begin, and never dropped"
         assert all(run.state[key] is slot for key, slot in slots.items()), "state must be written in place"
         corrections[: len(active), step] = corrected
@@ -302,10 +305,10 @@ def _outcome(rule: LocalRule, rows: Sequence[int], earlier: Mapping[str, Tensor]
         _check_after_step(rule, run)
     ended = whole(all_present)
     rule.finish(ended)
-    assert torch.equal(ended.received, received), "finish must not change the received parameters"
+    assert torch.equal(ended.received, started), "finish must not change the received parameters"
     for segment in rule.unsent(LAYOUT):
         kept = slice(segment.first, segment.last)
-        assert torch.equal(all_present[:, kept], received[:, kept]), (
+        assert torch.equal(all_present[:, kept], start[:, kept]), (
             "what stays with the client must be as received after finish, so that its update is zero"
         )
     served = _numbers(seed=30)[list(rows)]

@@ -189,7 +189,6 @@ class ToyModels:
             delta[task, : weight.last] = 0.5 * (target - starts[task, : weight.last]) + offset
         moved = np.abs(delta).mean(axis=1, dtype=np.float64)
         metrics = {"loss": moved, "loss_before": 2 * moved, "loss_squared": np.square(moved)}
-        metrics["learning_rate"] = tasks.settings["learning_rate"]
         return ArrayUpdates(
             client=tasks.client,
             model=tasks.model,

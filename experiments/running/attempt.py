@@ -53,6 +53,7 @@ class Tally:
     rounds: int = 0
     fruitful: int = 0  # rounds that absorbed at least one update
     rejected: int = 0  # clients whose update was not finite, summed over rounds
+    forgotten: int = 0  # clients whose new memory was not finite, summed over rounds
     resumed: int = 0
     halved_cohorts: int = 0  # times a task group was split for lack of memory
     lost_workers: int = 0  # while the last command played the run
@@ -84,7 +85,7 @@ class Attempt:
     Attributes:
         stored: Rounds done at the last intact checkpoint; None without one.
         tally: Counts and times over all attempts. Those that follow from the log (`rounds`, `fruitful`,
-            `rejected`) are current, the others as of the last checkpoint or `finish`.
+            `rejected`, `forgotten`) are current, the others as of the last checkpoint or `finish`.
         emulation: The emulation to play.
 
     Args:
@@ -182,6 +183,7 @@ class Attempt:
         self.tally.rounds = record.round + 1
         self.tally.fruitful += record.train_loss is not None
         self.tally.rejected += len(record.rejected)
+        self.tally.forgotten += len(record.forgotten)
 
     def append_visits(self, rows: VisitRows) -> None:
         """Append the visits of a round to their log on disk."""

@@ -385,12 +385,17 @@ def _refuse_empty(tally: Tally, experiment: Experiment) -> None:
 
 
 def _note_faults(attempt: Attempt, run: PlannedRun, progress: Progress) -> None:
-    """Note the faults that did not end the run: rejected updates, halved task groups."""
+    """Note the faults that did not end the run: rejected updates, forgotten memory, halved task groups."""
     name, tally = f"{run.arm}, seed {run.seed}", attempt.tally
     if tally.rejected:
         progress.note(
             f"{name}: {tally.rejected} times clients sent updates that were not finite; they were left out "
             f"(see `rejected` in its log)"
+        )
+    if tally.forgotten:
+        progress.note(
+            f"{name}: {tally.forgotten} times what a client was to remember was not finite; it forgot it and "
+            f"began anew (see `forgotten` in its log); a lower rate of the local rule may help"
         )
     if tally.halved_cohorts:
         progress.note(

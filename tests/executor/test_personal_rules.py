@@ -18,7 +18,7 @@ from torch import Tensor
 
 from coordinator.aggregators.base import Aggregator
 from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
-from coordinator.aggregators.scaffold import CONTROL, Scaffold, ScaffoldSettings
+from coordinator.aggregators.scaffold import CONTROL, OWN, Scaffold, ScaffoldSettings
 from coordinator.assignment import Assignment
 from emulator.arrays import Floats32
 from emulator.errors import ConfigurationError
@@ -97,9 +97,11 @@ def federated(rules: Sequence[LocalRule], aggregator: Aggregator, rounds: int) -
     """The model of both quadratics, from 3 on, after rounds of K steps of each."""
     both = Quadratics(column(*CURVATURES), column(*MINIMA))
     members = Assignment.fresh(np.zeros(2, dtype=np.int64), 1, np.zeros(1, dtype=np.float32))
-    models, state = np.array([[3.0]], dtype=np.float32), None
+    models, state = np.array([[3.0]], dtype=np.float32), dict[str, Tensor]()
     for _ in range(rounds):
-        view = a_view(models=models, model_ids=[0], num_clients=2, assignment=members)
+        remembered = (state or {OWN: column(0.0)}).items()
+        means = {name: rows.numpy().mean(axis=0)[None] for name, rows in remembered}
+        view = a_view(models=models, model_ids=[0], num_clients=2, assignment=members, remembered=means)
         sent = {
             name: torch.from_numpy(rows).double().expand(2, 1)
             for name, rows in aggregator.broadcast(view).items()
@@ -112,7 +114,6 @@ def federated(rules: Sequence[LocalRule], aggregator: Aggregator, rounds: int) -
             num_samples=np.ones(2, dtype=np.int64),
             num_steps=np.full(2, STEPS),
             delta=(trained - received).numpy().astype(np.float32),
-            metrics={"learning_rate": np.full(2, RATE)},
         )
         models = aggregator.aggregate(updates, view)
     return float(models[0, 0])
@@ -294,7 +295,7 @@ def check_layers(kept: list[int], moves: Moves = everything, momentum: float = 0
         for task in range(2):
             start = [own[task][number] if number in kept else first for number in range(5)]
             own[task] = plain_loop(start, task, steps[task], moves, momentum)
-            expected = [first if number in kept else own[task][number] for number in range(5)]
+            expected = [start[number] if number in kept else own[task][number] for number in range(5)]
             assert trained[task].tolist() == pytest.approx(expected, rel=1e-12)
         assert (trained[:, kept] == received[:, kept]).all()  # the update is 0 to the bit
         personal = part.personal(torch.full((2, 5), 9.0, dtype=torch.float64), state)

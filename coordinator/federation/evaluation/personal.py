@@ -101,7 +101,8 @@ class Personal:
             if len(having) > 0:
                 received = self._bank.parameters[row[some[having]]]
                 places = first + having
-                accuracy[places] = self._accuracy(received, state, samples.take(some[having]))
+                own = self._executor.personal(received, state)
+                accuracy[places] = self._evaluated(own, samples.take(some[having]))
                 age[places] = round_ - written
         return figures_by_age(accuracy, age)
 
@@ -111,7 +112,8 @@ class Personal:
         """The mean accuracy of the clients among `scored`, each with what it has just trained.
 
         The n `updates` began with the rows `start` (n,) of the models `received`; those that are `first` (n,)
-        count, one of each client. None if no such client has test samples.
+        count, one of each client. One whose new memory is not finite has what it sent. None if no such client
+        has test samples.
         """
         samples = self._stream.held(updates.client, "test")
         deltas = updates.rows(slice(None))  # of all: with several ranks this is an exchange
@@ -120,10 +122,13 @@ class Personal:
         if len(rows) == 0:
             return None
         state = {name: updates.state[name][rows] for name in sorted(self._slots)}
-        trained = received[start[rows]] + deltas[rows]
-        return float(self._accuracy(trained, state, samples.take(rows)).mean())
+        own = received[start[rows]] + deltas[rows]
+        if state:
+            finite = np.logical_and.reduce([np.isfinite(slot).all(axis=1) for slot in state.values()])
+            some = {name: slot[finite] for name, slot in state.items()}
+            own[finite] = self._executor.personal(own[finite], some)
+        return float(self._evaluated(own, samples.take(rows)).mean())
 
-    def _accuracy(self, received: Floats32, state: Mapping[str, Floats32], samples: SampleRanges) -> Floats:
-        """(n,) the accuracy of the parameters made of these models (n, P) and rows of slots."""
-        own = self._executor.personal(received, state) if state else received
+    def _evaluated(self, own: Floats32, samples: SampleRanges) -> Floats:
+        """(n,) the accuracy of the parameters (n, P) of n clients, each on its own samples."""
         return self._executor.evaluate(own, InferencePlan.own(len(own)), samples).accuracy

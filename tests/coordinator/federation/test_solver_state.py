@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -155,6 +156,38 @@ def test_a_client_that_leaves_loses_all_its_rows() -> None:
     assert len(store) == 3
 
 
+def test_a_client_that_moves_to_another_model_loses_its_rows_that_last_until_a_model_ends() -> None:
+    """Client 3 moves from model 7 to 8; client 4 trains 7, to which it has never belonged."""
+    store = a_store(lived([3, 4, 5], [7, 7, 7], [5, 6, 8]))
+    store.members_changed(np.array([[-1]] * 3 + [[7], [8], [7]]), np.array([[-1]] * 3 + [[8], [8], [7]]))
+    assert first_numbers(store, 3, 7) == {"moment": 5, "control": 0, "own": 5, "count": 5}
+    assert first_numbers(store, 4, 7) == {"moment": 6, "control": 6, "own": 6, "count": 6}
+    assert first_numbers(store, 5, 7) == {"moment": 8, "control": 8, "own": 8, "count": 8}
+
+
+def test_a_row_that_would_not_be_finite_is_deleted_and_none_is_written() -> None:
+    store = a_store(lived([3, 4], [7, 7], [5, 6]))
+    store.commit(lived([3, 4, 5], [7, 7, 7], [1, 2, 3]), 1, None, np.array([False, True, False]))
+    assert first_numbers(store, 3, 7) == {"moment": 0, "control": 0, "own": -1, "count": 0}
+    assert first_numbers(store, 4, 7) == {"moment": 2, "control": 2, "own": 2, "count": 2}
+    assert first_numbers(store, 5, 7) == {"moment": 0, "control": 0, "own": -1, "count": 0}
+
+
+def test_a_mean_is_over_the_members_of_a_model_and_those_that_train_it_all_the_same() -> None:
+    """Of model 7 by hand: members 1, 2 and 5, of which 5 has no row, and 3, which belongs to 9."""
+    store = SolverState(LIVES, num_parameters=2, averaged=["control"])
+    store.commit(lived([1, 2, 3], [7, 7, 7], [5, 6, 1]))
+    store.commit(lived([3], [9], [4]))
+    members = np.array([[-1], [1], [1], [0], [-1], [1]])
+    assert {name: rows.tolist() for name, rows in store.means(ints(9, 7, 8), members).items()} == {
+        "control": [[4, 4], [3, 3], [0, 0]]
+    }
+    store.clients_left(ints(2))
+    members[2] = -1
+    assert store.means(ints(9, 7), members)["control"].tolist() == [[4, 4], [2, 2]]
+    assert a_store().means(ints(9, 7), members) == {}
+
+
 def test_a_row_that_begins_as_received_asks_only_for_the_tasks_that_have_none() -> None:
     store = a_store(lived([4], [7], [5]))
     asked = []
@@ -238,6 +271,18 @@ class Plain:
     def models_changed(self, ids: list[int]) -> None:
         self._keep(lambda name, key: LIVES[name].until == "run" or key[1] in ids)
 
+    def moved(self, before: list[int], after: list[int]) -> None:
+        def stays(client: int, model: int) -> bool:
+            return before[client] != model or after[client] == model
+
+        self._keep(lambda name, key: LIVES[name].until != "model" or stays(*key))
+
+    def mean(self, model: int, members: list[int]) -> float:
+        """That of "control" over members of the model, and clients that have a row all the same."""
+        rows = {client: row for (client, of), (row, _) in self.rows["control"].items() if of == model}
+        clients = {client for client, of in enumerate(members) if of == model} | rows.keys()
+        return sum(rows.values()) / max(len(clients), 1)
+
     def _keep(self, keeps: Callable[[str, tuple[int, ...]], bool]) -> None:
         for name, rows in self.rows.items():
             self.rows[name] = {key: row for key, row in rows.items() if keeps(name, key)}
@@ -253,6 +298,7 @@ CHANGES: st.SearchStrategy[tuple[str, list[Any]]] = st.one_of(
     st.tuples(st.just("commit"), VISITS),
     st.tuples(st.sampled_from(["data", "left"]), st.lists(CLIENTS, max_size=3)),
     st.tuples(st.just("models"), st.lists(MODELS, max_size=3)),
+    st.tuples(st.just("moved"), st.lists(st.integers(-1, 2), min_size=5, max_size=5)),
     st.tuples(st.just("stored"), st.just([])),
 )
 
@@ -262,7 +308,7 @@ CHANGES: st.SearchStrategy[tuple[str, list[Any]]] = st.one_of(
 def test_it_equals_a_dictionary_whatever_is_written_deleted_stored_and_written_again(
     changes: list[tuple[str, list[Any]]],
 ) -> None:
-    store, plain, value = SolverState(LIVES, num_parameters=2), Plain(), 0.0
+    store, plain, value, members = SolverState(LIVES, 2, ["control"]), Plain(), 0.0, [0] * 5
     for round_, (kind, content) in enumerate(changes):
         if kind == "commit":
             client, model, steps, bound = zip(*content, strict=True) if content else ((),) * 4
@@ -286,15 +332,21 @@ def test_it_equals_a_dictionary_whatever_is_written_deleted_stored_and_written_a
         elif kind == "models":
             store.models_changed(np.array(content, dtype=np.int64))
             plain.models_changed(content)
+        elif kind == "moved":
+            store.members_changed(np.array(members)[:, None], np.array(content)[:, None])
+            plain.moved(members, content)
+            members = content
         else:
             stored = to_bytes(store.state())
-            store = SolverState(LIVES, num_parameters=2)
+            store = SolverState(LIVES, 2, ["control"])
             store.restore(from_bytes(stored))
             assert to_bytes(store.state()) == stored
-        check_equal(store, plain)
+        check_equal(store, plain, members)
 
 
-def check_equal(store: SolverState, plain: Plain) -> None:
+def check_equal(store: SolverState, plain: Plain, members: list[int]) -> None:
+    means = store.means(np.arange(3), np.array(members)[:, None])["control"]
+    assert means == pytest.approx(np.array([[plain.mean(id_, members)] * 2 for id_ in range(3)]))
     client, model = (axis.ravel() for axis in np.meshgrid(np.arange(5), np.arange(3)))
     pairs = list(zip(client.tolist(), model.tolist(), strict=True))
     state = store.read(client, model, as_received)

@@ -25,7 +25,8 @@ def test_the_kinds_of_a_line_are_the_types_of_the_fields() -> None:
             **dict.fromkeys(("opened_s", "dispatched_s", "closed_s", "models_sent"), "float"),
             **dict.fromkeys(("download_bytes", "upload_bytes", "control_bytes"), "float"),
             **dict.fromkeys(
-                ("participants", "kept", "dropped", "clusters", "rejected", "crashed"), "list[int]"
+                ("participants", "kept", "dropped", "clusters", "rejected", "crashed", "forgotten"),
+                "list[int]",
             ),
             "reclustered": "bool",
             **dict.fromkeys(("train_loss", "accuracy", "accuracy_std", "loss"), "float | None"),
@@ -69,14 +70,20 @@ def test_lines_need_the_fields_of_the_first_version_alone() -> None:
         "client_label": 7,
         **dict.fromkeys(("adaptation_samples", "adaptation_s", "nonfinite_copies"), 8),
         **dict.fromkeys(("steps", "staleness", "largest_staleness", "in_flight"), 9),
-        **dict.fromkeys(PERSONAL, 10),
+        **dict.fromkeys((*PERSONAL, "forgotten"), 10),
     }
     assert SCHEMA.needed == SCHEMA.known - set(since)
     omitted = ("holding", "client_label", "adaptation_samples", "adaptation_s")
     nones = tuple((name, None) for name in omitted)
     later = ("steps", "staleness", "largest_staleness", "in_flight", *PERSONAL)
     of_steps = tuple((name, None) for name in later)
-    assert SCHEMA.omitted == (("nonfinite_reports", 0), *nones, ("nonfinite_copies", 0), *of_steps)
+    assert SCHEMA.omitted == (
+        ("nonfinite_reports", 0),
+        *nones,
+        ("nonfinite_copies", 0),
+        *of_steps,
+        ("forgotten", []),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,7 +76,6 @@ def by_hand(tasks: TrainTasks, trainer: LocalExecutor, spec: ModelSpec) -> dict[
             losses.mean().backward()
             optimiser.step()
             of_batches.append(losses.detach().numpy())
-        columns["learning_rate"][task] = 0.1
         columns["loss_before"][task] = of_batches[0].mean()
         columns["loss_squared"][task] = np.square(of_batches[-1]).mean()
     return columns

@@ -13,10 +13,10 @@ from coordinator.federation.bank import ModelBank
 from coordinator.federation.evaluation import personal as module
 from coordinator.federation.evaluation.personal import Personal, PersonalFigures, figures_by_age
 from coordinator.federation.solver_state import SolverState
-from emulator.arrays import Ints
+from emulator.arrays import Floats32, Ints
 from emulator.errors import RunError
-from emulator.messages import ArrayUpdates, InferencePlan, SolverFacts, StateSpec
-from tests.fakes import FakeExecutor, FakeStream, Population, ints
+from emulator.messages import ArrayUpdates, InferencePlan, SolverFacts, StateSpec, TrainTasks
+from tests.fakes import FakeExecutor, FakeStream, Played, Population, ints
 
 OWN = SolverFacts(state={"own": StateSpec("parameters", until="run")}, personal=frozenset({"own"}))
 
@@ -167,6 +167,15 @@ def test_without_personal_parameters_the_trained_accuracy_is_of_the_trained_mode
     )
 
 
+def test_a_client_whose_new_memory_is_not_finite_has_trained_what_it_sent() -> None:
+    world, one = World([1.0, 1.0]), ints(1, 1)
+    own, delta = np.array([[0.75], [np.nan]], dtype="f"), np.array([[-9.0], [0.25]], dtype="f")
+    updates = ArrayUpdates(ints(0, 1), 0 * one, one, one, delta, state={"own": own})
+    everyone = ints(0, 1)
+    trained = world.personal.trained_accuracy(updates, world.bank.parameters, 0 * one, one > 0, everyone)
+    assert trained == (0.75 + 0.75) / 2
+
+
 # -- in a run ----------------------------------------------------------------------------------------------
 
 
@@ -188,3 +197,26 @@ def test_memory_ages_by_the_rounds_since_its_client_took_part() -> None:
         accuracy = [1 - abs(1 - count) for count in visits]  # 0 of a client that never took part: w is 0
         assert record.personal_accuracy == np.mean(accuracy)
         assert record.accuracy == 0.0
+
+
+class Overflows(FakeExecutor):
+    """In round 1 the own row of client 0 overflows."""
+
+    def train(self, tasks: TrainTasks, models: Floats32, start: Ints, weights: object = None) -> ArrayUpdates:
+        trained = super().train(tasks, models, start)
+        trained.state["own"][(tasks.client == 0) & (tasks.dispatch == 1)] = np.inf
+        return trained
+
+
+def test_a_client_whose_memory_overflows_begins_anew_and_its_update_counts_all_the_same() -> None:
+    def play(executor: FakeExecutor) -> Played:
+        executor.solver = OWN
+        return Population(executor, rounds=3).play()
+
+    plain, overflows = play(FakeExecutor([1.0, 0.0])), play(Overflows([1.0, 0.0]))
+    assert overflows.models == plain.models
+    assert [record.accuracy for record in overflows.records] == [record.accuracy for record in plain.records]
+    assert [record.rejected for record in overflows.records] == [[], [], []]
+    assert [record.forgotten for record in overflows.records] == [[], [0], []]
+    assert [record.without_memory for record in overflows.records] == [0.0, 0.5, 0.0]
+    assert not any(record.forgotten for record in plain.records)

@@ -58,7 +58,7 @@ def test_the_columns_and_their_order_are_these(tmp_path):
         *((f"trigger_{name}", "double") for name in ("largest_distance", "delta")),
         ("silhouettes", "map<int64, double ('silhouettes')>"),
         *((f"num_{name}", "int64") for name in ("participants", "kept", "dropped", "crashed", "rejected")),
-        *((f"num_{name}", "int64") for name in ("clusters", "abandoned")),
+        *((f"num_{name}", "int64") for name in ("forgotten", "clusters", "abandoned")),
     ]
 
 
