@@ -39,6 +39,11 @@ WORKLOADS: Mapping[str, Workload] = {
     "w2": Workload(
         "local training of a small convolutional network, 50 clients a round", "training", "measure_w2"
     ),
+    "solvers": Workload(
+        "w1 by scaffold, ditto and apfl, with what clients remember read and committed",
+        "solvers",
+        "measure_solvers",
+    ),
     "w1-2-ranks": Workload("w1 by two ranks of one job", "training", "measure_w1_ranks"),
     "w2-2-ranks": Workload("w2 by two ranks of one job", "training", "measure_w2_ranks"),
     "cohort-size": Workload(

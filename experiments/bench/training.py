@@ -127,12 +127,12 @@ class Contest:
         self.streams = RandomStreams(SEED)
         self.start = self.executor(1).initial(0)
 
-    def executor(self, threads: int) -> LocalExecutor:
-        sgd = RULES.find("sgd")
+    def executor(self, threads: int, chain: Sequence[str] = ("sgd",)) -> LocalExecutor:
+        rules = [RULES.find(name) for name in chain]
         return LocalExecutor(
             self.reader,
             self.network.spec(),
-            [sgd(sgd.Settings())],
+            [rule(rule.Settings()) for rule in rules],
             self.streams,
             ExecutorSettings(threads=threads),
         )

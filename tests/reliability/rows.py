@@ -72,6 +72,11 @@ SWAPS: Mapping[str, Any] = {
 }
 """Static data of which half of the clients swap two labels every two rounds, which only gradients show."""
 
+RECLUSTERED: Mapping[str, Any] = {
+    "clusterer": {"kind": "fielding", "max_clusters": 3, "trigger": {"threshold": 0.05}}
+}
+"""Clusters that are made anew at nearly every drift."""
+
 MASKED = {"model": {"kind": "masked", "inner": {"kind": "mlp", "hidden": [4]}}}
 
 ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
@@ -249,6 +254,37 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "adaptive-lr": (CONCEPTS, {"schedules": ["adaptive_lr"], "solver": ["sgd"]}),
     "momentum": (CONCEPTS, {"solver": [{"kind": "sgd", "momentum": 0.9}]}),
     "adam-by-step": (CONCEPTS, {"solver": [{"kind": "adam", "keep": "step"}], "memory": "claimed"}),
+    # what clients remember, while clusters move and are made anew, and what their aggregator sends along
+    "scaffold": (
+        merged(PHONES, {"round": {"rounds": 8}}),
+        {**RECLUSTERED, "solver": ["scaffold", "sgd"], "aggregator": "scaffold"},
+    ),
+    "scaffold-claimed": (
+        CONCEPTS,
+        {
+            "clusterer": {"kind": "feddrift", "delta": 0.05},
+            "memory": "claimed",
+            "solver": ["scaffold", "sgd"],
+            "aggregator": "scaffold",
+        },
+    ),
+    "ditto": (
+        merged(PHONES, {"round": {"rounds": 8, "accuracies": ["trained", "pooled"]}}),
+        {
+            **RECLUSTERED,
+            "solver": ["ditto", "sgd"],
+            "aggregator": "fedbuff",
+            "pacing": {"kind": "buffered", "buffer": 3},
+        },
+    ),
+    "apfl": (
+        merged(PHONES, {"round": {"rounds": 8, "accuracies": ["trained"]}}),
+        {**RECLUSTERED, "solver": [{"kind": "apfl", "adaptive": True}, "sgd"]},
+    ),
+    "personal-layers": (
+        merged(PHONES, {"round": {"rounds": 8}, "training": {"model": {"kind": "mlp", "hidden": [4]}}}),
+        {**RECLUSTERED, "solver": [{"kind": "personal_layers", "alternate": True}, "sgd"]},
+    ),
     # aggregators with state or metrics of their own, where models change
     "fedyogi": (
         PHONES,

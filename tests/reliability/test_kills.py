@@ -18,7 +18,7 @@ from tests.experiments.small import Story
 from tests.reliability.kills import Killing, results
 from tests.reliability.rows import ARMS, row
 
-SHORT = ("lane", "feddrift")
+SHORT = ("scaffold", "ditto", "apfl")
 SWEEP = [
     *(pytest.param(name, 2, 0) for name in SHORT),
     *(pytest.param(name, 4, draw, marks=pytest.mark.sweep) for name in ARMS for draw in (0, 1)),

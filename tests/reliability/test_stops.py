@@ -62,6 +62,21 @@ def test_the_trigger_of_such_a_row_fires_and_is_silent(
     assert {trigger.fired for trigger in triggers} == {True, False}
 
 
+@pytest.mark.parametrize("name", ["scaffold", "ditto", "apfl", "personal-layers"])
+def test_clusters_are_made_anew_while_the_clients_of_such_a_row_remember(
+    name: str, whole_log: WholeLog, tmp_path: Path
+) -> None:
+    """What lasts for the run survives: nobody that has trained is without, as all clients stay."""
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(whole_log(name))
+    records = read_log(log)[1]
+    assert sum(record.reclustered for record in records[1:]) > 1
+    if name != "scaffold":
+        has_trained = {client for record in records for client in record.completed}
+        clients = row(name).trace.settings.clients
+        assert records[-1].without_memory == 1 - len(has_trained) / clients
+
+
 def test_a_run_that_is_tested_on_what_arrives_next_resumes_and_counts_its_drift_cells(tmp_path: Path) -> None:
     """Client 0 has concept 1 at step 1; at step 2, which is for tests only, two clients have another one."""
     columns = daily_rows(clients=3, days=4)  # the days are steps -1 to 2
