@@ -31,6 +31,7 @@ UNLOGGED = "without round.log_client_accuracy"
 LATE = "if a run has it only after all runs have been evaluated"
 NO_EVENT = "unless every run has a mass event before the horizon"
 NO_DRIFT = f"{NO_EVENT}, of the configuration or the log"
+NO_PERSONAL = "if no arm has a personal accuracy"
 NO_BASELINE = "without baselines"
 NOTHING_COMPARED = "in rounds in which no trigger compared anything"
 UNCOMPARED = "in rounds in which no trigger compared centres"
@@ -139,15 +140,35 @@ FIGURES: Mapping[str, Column] = {
         "share; 1 is the oracle's accuracy",
         f"for baselines and that oracle, without an oracle, {NO_BASELINE}, and unless the gap is above 0",
     ),
+    "personal_gain_pp": Column(
+        "mean personal accuracy minus that of the reference arm", POINTS, f"{IS_REFERENCE}, and {NO_PERSONAL}"
+    ),
+    "personal_gain_over_best_pp": Column(
+        "mean personal accuracy minus that of the best baseline, chosen by it, which `over` names",
+        POINTS,
+        f"for the best baseline, {NO_BASELINE}, and {NO_PERSONAL}",
+    ),
+    "personal_gain_of_clusters_pp": Column(
+        "mean personal accuracy minus that of the arm with one model and otherwise the same parts",
+        POINTS,
+        f"for arms with one model, unless exactly one such arm is there, {NO_BASELINE}, and {NO_PERSONAL}",
+    ),
+    "final_personal_gain_pp": Column(
+        "final personal accuracy minus that of the reference arm",
+        POINTS,
+        f"{IS_REFERENCE}, and {NO_PERSONAL}",
+    ),
     "mean_personal_accuracy": Column(
-        "personal accuracy, averaged over virtual time as `mean_accuracy` is",
+        "personal accuracy, averaged over virtual time as `mean_accuracy` is; of an arm without one its "
+        "accuracy",
         SHARE,
-        f"{IMPERSONAL}, and {LATE}",
+        f"{NO_PERSONAL}, and {LATE}",
     ),
     "final_personal_accuracy": Column(
-        "personal accuracy at the horizon, the mean of the last `report.window` evaluations",
+        "personal accuracy at the horizon, the mean of the last `report.window` evaluations; of an arm "
+        "without one its accuracy",
         SHARE,
-        IMPERSONAL,
+        NO_PERSONAL,
     ),
     "mean_trained_accuracy": Column(
         "accuracy of the participants of a round with the parameters that they have just trained, averaged "

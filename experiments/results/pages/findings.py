@@ -24,8 +24,8 @@ from experiments.results.pages.headline import (
 )
 from experiments.results.statistics.intervals import Estimate
 from experiments.results.statistics.scales import Scale, percent_scale, points_scale, time_scale
-from experiments.results.tables.baselines import best_without_clusters
 from experiments.results.tables.cells import Cell, show_difference, show_estimate
+from experiments.results.tables.claims import claims
 from experiments.results.tables.published_cells import mean_and_std
 from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import Column, Row
@@ -59,17 +59,18 @@ def findings(summary: Summary, report: Mapping[str, Any]) -> list[str]:
 
 def _on_arms(summary: Summary) -> Iterator[str]:
     reference, *others = summary.rows
+    of = claims(summary)
     if not others:
         yield sentences(summary)[0]
         yield from _held(summary, [reference.arm])
         return
-    if any(row["gain_pp"] is None or row["gain_pp"].mean is None for row in others):
+    if any(row[of.gain] is None or row[of.gain].mean is None for row in others):
         yield sentences(summary)[0]
         return
     named = next((row for row in summary.rows if row.arm == summary.headline), None)
     if summary.headline is not None and named is None:
         yield sentences(summary)[0]
-    row = named or max(others, key=gain_of)
+    row = named or max(others, key=lambda row: gain_of(row, of))
     yield _gain(summary, row, is_chosen=named is None and len(others) > 1)
     yield from _beside_others(summary, row)
     arms = list(dict.fromkeys([row.arm, reference.arm]))
@@ -78,29 +79,31 @@ def _on_arms(summary: Summary) -> Iterator[str]:
 
 def _gain(summary: Summary, row: Row, *, is_chosen: bool) -> str:
     """The mean accuracy of an arm, and its gain over the reference arm, with the seeds and the horizon."""
-    over, gain, best = summary.reference_arm, row["gain_pp"], row["gain_over_best_pp"]
+    of = claims(summary)
+    over, gain, best = summary.reference_arm, row[of.gain], row[of.over_best]
     seeds = next(len(arm.runs) for arm in summary.compared if arm.arm == row.arm)
     horizon_s = summary.horizon.horizon_s
     if gain is None:
         which, beside_it = ", the first arm,", ""
     elif best is not None and best.mean is not None and best.over == over:
-        finished = " of those finished" if summary.comparison.once(best_without_clusters).unfinished else ""
+        finished = " of those finished" if claims(summary).best_without_clusters(summary).unfinished else ""
         which, beside_it = "", f", {beside_best(best, f'{over}, which is also {BEST}', finished)}"
     else:
         which, beside_it = "", f", {beside(gain)} {over}"
     if is_chosen:
         which = ", the arm with the largest gain,"
-    mean = _figure(row["mean_accuracy"], percent_scale(0.0))
+    mean = _figure(row[of.mean], percent_scale(0.0))
     return (
-        f"{row.arm}{which} has a mean accuracy of {mean}{beside_it} ({seeds} seed{'s' if seeds > 1 else ''}, "
+        f"{row.arm}{which} has a {of.name} of {mean}{beside_it} ({seeds} seed{'s' if seeds > 1 else ''}, "
         f"up to {time_scale(horizon_s)(horizon_s)} of virtual time)."
     )
 
 
 def _beside_others(summary: Summary, row: Row) -> Iterator[str]:
     """The gain of an arm over the best arm without clusters or, if that is stated already, after drift."""
-    best, after = row["gain_over_best_pp"], row["gain_after_drift_pp"]
-    chosen = summary.comparison.once(best_without_clusters)
+    of = claims(summary)
+    best, after = row[of.over_best], of.after(row)
+    chosen = of.best_without_clusters(summary)
     if summary.comparison.has_baselines and best is None:
         yield f"{row.arm} is {BEST}{_of_those(summary)}."
     elif best is not None and best.mean is None:
@@ -116,7 +119,7 @@ def _beside_others(summary: Summary, row: Row) -> Iterator[str]:
 
 def _of_those(summary: Summary) -> str:
     """A clause on the arms without clusters that are not finished; empty without any."""
-    chosen = summary.comparison.once(best_without_clusters)
+    chosen = claims(summary).best_without_clusters(summary)
     return f" of those finished; {chosen.omission}" if chosen.unfinished else ""
 
 
@@ -155,11 +158,12 @@ def _medians(table: TargetTable, column: Column) -> list[str]:
 
 def _final(summary: Summary, arms: Sequence[str]) -> list[str]:
     """The final accuracy of these arms, and the difference of the first from the second."""
-    rows = {row.arm: row for row in summary.rows}
-    finals = [f"{arm} {_figure(rows[arm]['final_accuracy'], percent_scale(0.0))}" for arm in arms]
-    gain = rows[arms[0]]["final_gain_pp"]
+    of, rows = claims(summary), {row.arm: row for row in summary.rows}
+    finals = [f"{arm} {_figure(rows[arm][of.final], percent_scale(0.0))}" for arm in arms]
+    gain = rows[arms[0]][of.final_gain]
     difference = "" if gain is None else f"; {_joined(show_estimate(gain, points_scale(0.0)))}"
-    return [f"Accuracy at the horizon: {', '.join(finals)}{difference}."]
+    which = of.name.removeprefix("mean ").capitalize()
+    return [f"{which} at the horizon: {', '.join(finals)}{difference}."]
 
 
 def _figure(estimate: Estimate, scale: Scale) -> str:

@@ -14,8 +14,8 @@ from experiments.results.reading.json_files import Finished
 from experiments.results.statistics.intervals import Gain, GainOverBest
 from experiments.results.statistics.published import beside_published
 from experiments.results.statistics.scales import percent_scale, points_scale
-from experiments.results.tables.baselines import best_without_clusters
 from experiments.results.tables.cells import show_estimate
+from experiments.results.tables.claims import Claims, claims
 from experiments.results.tables.published_cells import mean_and_std, scored_steps
 from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import Row
@@ -66,13 +66,14 @@ def sentences(summary: Summary) -> list[str]:
     be compared, a single sentence states that.
     """
     reference, *rows = summary.rows
+    of = claims(summary)
     if not rows:
-        final = show_estimate(reference["final_accuracy"], percent_scale(0.0)).figure
+        final = show_estimate(reference[of.final], percent_scale(0.0)).figure
         return [f"{reference.arm} ends at {final}; no other arm has finished a seed to compare with it."]
-    if any(row["gain_pp"] is None or row["gain_pp"].mean is None for row in rows):
+    if any(row[of.gain] is None or row[of.gain].mean is None for row in rows):
         return ["The runs have no stretch of virtual time in common: nothing can be compared."]
-    ordered = sorted(rows, key=gain_of, reverse=True)
-    gains = [_gain_sentence(row, reference.arm) for row in ordered if row.arm != summary.headline]
+    ordered = sorted(rows, key=lambda row: gain_of(row, of), reverse=True)
+    gains = [_gain_sentence(row, reference.arm, of) for row in ordered if row.arm != summary.headline]
     first = [] if summary.headline is None else _on_one_arm(summary)
     if not summary.horizon.is_of_different_data:
         return [*first, *gains]
@@ -85,9 +86,10 @@ def _on_one_arm(summary: Summary) -> list[str]:
     row = next((row for row in summary.rows if row.arm == name), None)
     if row is None:
         return [f"{name}, the arm of the headline, has finished no seed on which it can be compared."]
-    gain, best, after = (row[key] for key in ("gain_pp", "gain_over_best_pp", "gain_after_drift_pp"))
+    of = claims(summary)
+    gain, best, after = row[of.gain], row[of.over_best], of.after(row)
     is_known = best is not None and best.mean is not None
-    chosen = summary.comparison.once(best_without_clusters)
+    chosen = of.best_without_clusters(summary)
     of_those = f" of those finished; {chosen.omission}" if chosen.unfinished else ""
     clauses = [] if gain is None else [f"{beside(gain)} {reference_arm}"]
     if is_known and best.over == reference_arm:
@@ -95,8 +97,8 @@ def _on_one_arm(summary: Summary) -> list[str]:
     elif is_known:
         clauses.append(beside_best(best, f"{best.over}, {BEST}", of_those))
     first = ", the first arm," if gain is None else ""
-    mean = show_estimate(row["mean_accuracy"], percent_scale(0.0)).figure
-    text = f"{name}{first} has a mean accuracy of {mean}{', ' if clauses else ''}{' and '.join(clauses)}."
+    mean = show_estimate(row[of.mean], percent_scale(0.0)).figure
+    text = f"{name}{first} has a {of.name} of {mean}{', ' if clauses else ''}{' and '.join(clauses)}."
     if best is not None and not is_known:
         text += f" Its gain over {BEST} is not known{f': {chosen.omission}' if chosen.unfinished else ''}."
     if after is None:
@@ -104,16 +106,16 @@ def _on_one_arm(summary: Summary) -> list[str]:
     return [text, f"After the mass event, {name} is {beside(after)} {reference_arm}."]
 
 
-def gain_of(row: Row) -> float:
+def gain_of(row: Row, of: Claims) -> float:
     """The gain of an arm over the reference arm, which must be known."""
-    mean: float = row["gain_pp"].mean
+    mean: float = row[of.gain].mean
     return mean
 
 
-def _gain_sentence(row: Row, reference_arm: str) -> str:
-    mean = show_estimate(row["mean_accuracy"], percent_scale(0.0)).figure
-    sentence = f"{row.arm} has a mean accuracy of {mean}, {beside(row['gain_pp'])} {reference_arm}"
-    after = row["gain_after_drift_pp"]
+def _gain_sentence(row: Row, reference_arm: str, of: Claims) -> str:
+    mean = show_estimate(row[of.mean], percent_scale(0.0)).figure
+    sentence = f"{row.arm} has a {of.name} of {mean}, {beside(row[of.gain])} {reference_arm}"
+    after = of.after(row)
     return (
         f"{sentence}, and {beside(after)} it after the mass event." if after is not None else f"{sentence}."
     )

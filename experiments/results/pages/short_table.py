@@ -24,14 +24,15 @@ from experiments.results.pages.folder_page import (
 from experiments.results.pages.headline import OMITTING
 from experiments.results.statistics.intervals import GainOverBest
 from experiments.results.statistics.scales import time_scale
-from experiments.results.tables import accuracy, baselines
+from experiments.results.tables import accuracy, baselines, personal
 from experiments.results.tables.cells import Cell
+from experiments.results.tables.claims import claims
 from experiments.results.tables.concept_drift import accuracy_table
 from experiments.results.tables.published_cells import scored_steps
 from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import Column, NotedTable, TextTable
 
-MEANS = ("mean_accuracy", "final_accuracy")
+MEANS = ("mean_accuracy", "final_accuracy", "mean_personal_accuracy")
 """The columns that are shown without intervals: those of gains say whether arms differ."""
 
 MOST_ROWS = 40
@@ -44,7 +45,8 @@ def short_table(summary: Summary, arms: Sequence[str], report: Mapping[str, Any]
     """The table of a run directory; None if it has nothing to show.
 
     Its columns are mean accuracy, gain over the reference arm and, if there are baselines, over the best of
-    them, and final accuracy. Where the trace knows its concepts, they are the accuracies without and with
+    them, and final accuracy; if some arm makes personal parameters, mean accuracy and mean personal accuracy,
+    with the gains in the latter. Where the trace knows its concepts, they are the accuracies without and with
     drift cells, beside published ones, and the models sent.
 
     Args:
@@ -58,12 +60,14 @@ def short_table(summary: Summary, arms: Sequence[str], report: Mapping[str, Any]
 
 
 def _of_gains(summary: Summary) -> NotedTable:
-    columns = {column.key: column for column in accuracy.TABLE.shown_columns(summary)}
-    shown = [columns["mean_accuracy"], columns["gain_pp"]]
+    of, tables = claims(summary), (personal.TABLE, baselines.TABLE, accuracy.TABLE)
+    columns = {column.key: column for table in tables for column in table.shown_columns(summary)}
+    wanted = ["mean_accuracy", *([] if of.mean == "mean_accuracy" else [of.mean]), of.gain]
     if summary.comparison.has_baselines:
-        of_baselines = baselines.TABLE.shown_columns(summary)
-        shown += [column for column in of_baselines if column.key == "gain_over_best_pp"]
-    shown.append(columns["final_accuracy"])
+        wanted.append(of.over_best)
+    if of.mean == "mean_accuracy":
+        wanted.append("final_accuracy")
+    shown = [columns[key] for key in wanted]
     cells = [_cells(column, summary) for column in shown]
     table = TextTable(
         [column.heading for column in shown],
@@ -71,9 +75,11 @@ def _of_gains(summary: Summary) -> NotedTable:
     )
     horizon_s = summary.horizon.horizon_s
     has_intervals = any(row["mean_accuracy"].ci95 for row in summary.rows)
+    in_which = " in personal accuracy" if summary.comparison.has_personal else ""
+    brackets = f"; 95 % intervals of gains{in_which} in brackets"
     title = (
         f"{summary.name}: up to {time_scale(horizon_s)(horizon_s)} of virtual time"
-        f"{'; 95 % intervals of gains in brackets' if has_intervals and len(summary.rows) > 1 else ''}"
+        f"{brackets if has_intervals and len(summary.rows) > 1 else ''}"
     )
     is_marked = any(cell.note for of_column in cells for cell in of_column)
     return NotedTable(title, table, [NOT_ABOVE_ALL] if is_marked else [])

@@ -57,6 +57,11 @@ class MeasuredRun:
         found = {name: curve_of(self.run, name, self.curve.window) for name in others}
         return {"accuracy": self.curve, **{name: curve for name, curve in found.items() if curve is not None}}
 
+    @property
+    def used(self) -> AccuracyCurve:
+        """The curve of what clients use: of the personal accuracy, or of the accuracy of a run without."""
+        return self.curves.get("personal_accuracy", self.curve)
+
     @cached_property
     def records(self) -> list[RoundRecord]:
         """Its rounds that closed by the horizon."""
@@ -137,6 +142,11 @@ class Compared:
     def has_event(self) -> bool:
         """Whether every run has a mass event before the horizon."""
         return all(item.event_s is not None for arm in self.arms for item in arm.measured)
+
+    @cached_property
+    def has_personal(self) -> bool:
+        """Whether some run has a personal accuracy."""
+        return any("personal_accuracy" in item.curves for arm in self.arms for item in arm.measured)
 
     @property
     def reference(self) -> Comparison:

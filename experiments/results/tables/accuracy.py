@@ -80,7 +80,7 @@ def _over_one_model(summary: Summary) -> bool:
     return is_plain and summary.comparison.has_baselines
 
 
-def _over_reference(summary: Summary) -> str:
+def over_reference(summary: Summary) -> str:
     """The heading of gains over the reference arm: "gain" where no arm is a baseline."""
     if not summary.comparison.has_baselines:
         return "gain"
@@ -110,7 +110,7 @@ def _has_trained(summary: Summary) -> bool:
 def _columns(summary: Summary) -> list[Column]:
     mean, over, *others = TABLE.columns
     trained = [TRAINED] if _has_trained(summary) else []
-    return [mean, replace(over, heading=_over_reference(summary)), *others, *trained]
+    return [mean, replace(over, heading=over_reference(summary)), *others, *trained]
 
 
 def _note(summary: Summary) -> str:

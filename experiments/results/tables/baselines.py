@@ -44,7 +44,7 @@ from experiments.results.tables.cells import NOTHING, Cell
 from experiments.results.tables.costs import TRAINED, TRAINED_SAMPLES
 from experiments.results.tables.notes import at_their_own_levels
 from experiments.results.tables.summary import Summary
-from experiments.results.tables.table import Column, InTerminal, Place, Row, Table
+from experiments.results.tables.table import Column, InTerminal, OfRun, Place, Row, Table
 
 BEST, ORACLE = "the best", "the oracle"
 
@@ -99,98 +99,99 @@ class Choice:
         return f"{', '.join(self.unfinished)} {have} finished no seed in common with the first arm"
 
 
-def best_without_clusters(compared: Compared) -> Choice:
-    """The choice of the baseline with the highest mean accuracy."""
-    return _highest(lambda configured: configured.is_baseline, compared)
+@dataclass(frozen=True)
+class Beside:
+    """What arms gain over arms without clusters in one of their accuracies, which is averaged over time."""
+
+    mean_accuracy: OfRun
+
+    def best(self, compared: Compared) -> Choice:
+        """The choice of the baseline with the highest mean accuracy."""
+        return self._highest(lambda configured: configured.is_baseline, compared)
+
+    def oracle(self, compared: Compared) -> Choice:
+        """The choice of the oracle with the highest mean accuracy."""
+        return self._highest(lambda configured: configured.is_oracle, compared)
+
+    def gain_over_best(self, arm: Comparison, compared: Compared) -> GainOverBest | None:
+        """The gain over the best baseline; None for that arm, and without baselines."""
+        best = compared.once(self.best)
+        if arm is best.arm or not compared.has_baselines:
+            return None
+        gain = self._gain(arm, best.name, compared)
+        others = [name for name in best.finished if name != arm.arm]
+        not_above = [name for name in others if not _is_above_0(self._gain(arm, name, compared).ci95)]
+        return GainOverBest(gain.mean, gain.ci95, gain.per_seed, gain.ci95_joint, gain.over, tuple(not_above))
+
+    def gain_of_clusters(self, arm: Comparison, compared: Compared) -> NamedGain | None:
+        """The gain over the one-model arm beside it; None for one-model arms, and without baselines."""
+        configured = arm.configured
+        if configured is None or configured.has_one_model or not compared.has_baselines:
+            return None
+        key = configured.beside_clusters
+        alike = compared.names_whose(lambda other: other.has_one_model and other.beside_clusters == key)
+        return self._gain(arm, alike[0] if len(alike) == 1 else None, compared)
+
+    def gap_closed(self, arm: Comparison, compared: Compared) -> Estimate | None:
+        """The share of the gap between the best baseline and the oracle that the arm closes."""
+        chosen = compared.once(self.best)
+        best, oracle = chosen.arm, compared.once(self.oracle).arm
+        if best is None or oracle is None or arm is oracle or arm.arm in chosen.finished:
+            return None
+        shares: dict[int, float] = {}
+        below, above, values = self._accuracies(best), self._accuracies(oracle), self._accuracies(arm)
+        gaps = {seed: above[seed] - below[seed] for seed in below.keys() & above.keys()}
+        if _is_above_0(self._gain(oracle, best.arm, compared).ci95) and min(gaps.values()) > 0:
+            shares = {seed: (values[seed] - below[seed]) / gaps[seed] for seed in values if seed in gaps}
+        found = mean_estimate(list(shares.values()))
+        return Estimate(found.mean, found.ci95, [shares.get(seed) for seed in arm.seed_ids])
+
+    def _highest(self, is_one: Callable[[ConfiguredArm], bool], compared: Compared) -> Choice:
+        """The arm with the highest mean, on the seeds that all of them have; of equal ones the first."""
+        names = compared.names_whose(is_one)
+        arms = [arm for arm in map(compared.find, names) if arm is not None]
+        finished = [arm.arm for arm in arms]
+        accuracies = [self._accuracies(arm) for arm in arms]
+        shared = sorted(set.intersection(*map(set, accuracies))) if accuracies else []
+        means = [np.mean([values[seed] for seed in shared]) for values in accuracies] if shared else []
+        return Choice(
+            arms[int(np.argmax(means))] if means else None,
+            finished,
+            [name for name in names if name not in finished],
+            shared,
+        )
+
+    def _accuracies(self, arm: Comparison) -> dict[int, float]:
+        """The mean accuracy of each seed that has one."""
+        found = {run.seed: self.mean_accuracy(run) for run in arm.measured}
+        return {seed: value for seed, value in found.items() if value is not None}
+
+    def _gain(self, arm: Comparison, over: str | None, compared: Compared) -> NamedGain:
+        """The gain over the arm of that name, on the seeds that both have, if there are any."""
+        other = None if over is None else compared.find(over)
+        ours, theirs = self._accuracies(arm), {} if other is None else self._accuracies(other)
+        seeds = [seed for seed in arm.seed_ids if seed in ours and seed in theirs]
+        found = gain_estimate(
+            [ours[seed] for seed in seeds],
+            [theirs[seed] for seed in seeds],
+            scale=100.0,
+            comparisons=compared.num_gains,
+        )
+        per_seed = dict(zip(seeds, found.per_seed, strict=True))
+        return NamedGain(
+            found.mean,
+            found.ci95,
+            [per_seed.get(seed) for seed in arm.seed_ids],
+            found.ci95_joint,
+            over,
+        )
 
 
-def best_oracle(compared: Compared) -> Choice:
-    """The choice of the oracle with the highest mean accuracy."""
-    return _highest(lambda configured: configured.is_oracle, compared)
-
-
-def gain_over_best(arm: Comparison, compared: Compared) -> GainOverBest | None:
-    """The gain over the best baseline; None for that arm, and without baselines."""
-    best = compared.once(best_without_clusters)
-    if arm is best.arm or not compared.has_baselines:
-        return None
-    gain = _gain(arm, best.name, compared)
-    not_above = [
-        name for name in best.finished if name != arm.arm and not _is_above_0(_gain(arm, name, compared).ci95)
-    ]
-    return GainOverBest(gain.mean, gain.ci95, gain.per_seed, gain.ci95_joint, gain.over, tuple(not_above))
-
-
-def gain_of_clusters(arm: Comparison, compared: Compared) -> NamedGain | None:
-    """The gain over the one-model arm beside it; None for one-model arms, and without baselines."""
-    configured = arm.configured
-    if configured is None or configured.has_one_model or not compared.has_baselines:
-        return None
-    key = configured.beside_clusters
-    alike = compared.names_whose(lambda other: other.has_one_model and other.beside_clusters == key)
-    return _gain(arm, alike[0] if len(alike) == 1 else None, compared)
-
-
-def gap_closed(arm: Comparison, compared: Compared) -> Estimate | None:
-    """The share of the gap between the best baseline and the oracle that the arm closes."""
-    chosen = compared.once(best_without_clusters)
-    best, oracle = chosen.arm, compared.once(best_oracle).arm
-    if best is None or oracle is None or arm is oracle or arm.arm in chosen.finished:
-        return None
-    shares: dict[int, float] = {}
-    below, above, values = _accuracies(best), _accuracies(oracle), _accuracies(arm)
-    gaps = {seed: above[seed] - below[seed] for seed in below.keys() & above.keys()}
-    if _is_above_0(_gain(oracle, best.arm, compared).ci95) and min(gaps.values()) > 0:
-        shares = {seed: (values[seed] - below[seed]) / gaps[seed] for seed in values if seed in gaps}
-    found = mean_estimate(list(shares.values()))
-    return Estimate(found.mean, found.ci95, [shares.get(seed) for seed in arm.seed_ids])
-
-
-def _highest(is_one: Callable[[ConfiguredArm], bool], compared: Compared) -> Choice:
-    """The arm with the highest mean accuracy, on the seeds that all of them have; of equal ones the first."""
-    names = compared.names_whose(is_one)
-    arms = [arm for arm in map(compared.find, names) if arm is not None]
-    finished = [arm.arm for arm in arms]
-    accuracies = [_accuracies(arm) for arm in arms]
-    shared = sorted(set.intersection(*map(set, accuracies))) if accuracies else []
-    means = [np.mean([values[seed] for seed in shared]) for values in accuracies] if shared else []
-    return Choice(
-        arms[int(np.argmax(means))] if means else None,
-        finished,
-        [name for name in names if name not in finished],
-        shared,
-    )
+IN_ACCURACY = Beside(mean_accuracy)
 
 
 def _is_above_0(interval: Interval | None) -> bool:
     return interval is not None and interval[0] > 0
-
-
-def _accuracies(arm: Comparison) -> dict[int, float]:
-    """The mean accuracy of each seed that has one."""
-    found = {run.seed: mean_accuracy(run) for run in arm.measured}
-    return {seed: value for seed, value in found.items() if value is not None}
-
-
-def _gain(arm: Comparison, over: str | None, compared: Compared) -> NamedGain:
-    """The gain over the arm of that name, on the seeds that both have; there may be none, or no such arm."""
-    other = None if over is None else compared.find(over)
-    ours, theirs = _accuracies(arm), {} if other is None else _accuracies(other)
-    seeds = [seed for seed in arm.seed_ids if seed in ours and seed in theirs]
-    found = gain_estimate(
-        [ours[seed] for seed in seeds],
-        [theirs[seed] for seed in seeds],
-        scale=100.0,
-        comparisons=compared.num_gains,
-    )
-    per_seed = dict(zip(seeds, found.per_seed, strict=True))
-    return NamedGain(
-        found.mean,
-        found.ci95,
-        [per_seed.get(seed) for seed in arm.seed_ids],
-        found.ci95_joint,
-        over,
-    )
 
 
 @dataclass(frozen=True)
@@ -219,14 +220,22 @@ def _named(cell: Cell, estimate: Estimate) -> Cell:
     return replace(cell, note=note)
 
 
+def beside_columns(summary: Summary, beside: Beside, prefix: str = "") -> list[Column]:
+    """The columns of gains over arms without clusters, of quantities whose names begin with `prefix`."""
+    best = summary.comparison.once(beside.best).name
+    of_best = {} if best is None else {best: BEST}
+    return [
+        BesideColumn(
+            f"{prefix}gain_over_best_pp", "over the best without clusters", points_scale, itself=of_best
+        ),
+        BesideColumn(f"{prefix}gain_of_clusters_pp", "clusters, same adaptation", points_scale),
+    ]
+
+
 def _columns(summary: Summary) -> list[Column]:
     compared = summary.comparison
-    best, oracle = compared.once(best_without_clusters).name, compared.once(best_oracle).name
-    of_best = {} if best is None else {best: BEST}
-    columns: list[Column] = [
-        BesideColumn("gain_over_best_pp", "over the best without clusters", points_scale, itself=of_best),
-        BesideColumn("gain_of_clusters_pp", "clusters, same adaptation", points_scale),
-    ]
+    oracle = compared.once(IN_ACCURACY.oracle).name
+    columns = beside_columns(summary, IN_ACCURACY)
     if oracle is not None:
         columns.append(BesideColumn("gap_closed", "gap closed", percent_scale, itself={oracle: ORACLE}))
     return [*columns, TRAINED]
@@ -234,7 +243,7 @@ def _columns(summary: Summary) -> list[Column]:
 
 def _note(summary: Summary) -> str:
     compared = summary.comparison
-    best, oracle = compared.once(best_without_clusters), compared.once(best_oracle)
+    best, oracle = compared.once(IN_ACCURACY.best), compared.once(IN_ACCURACY.oracle)
     estimates = [row[key] for row in summary.rows for key in TABLE.quantities if row[key] is not None]
     count = at_their_own_levels(item.ci95 for item in estimates)
     texts = [_on_the_best(best), count.rstrip(), CLUSTERS, _on_the_gap(best, oracle), TRAINED_SAMPLES]
@@ -273,9 +282,9 @@ TABLE = Table(
     title="Gains over arms without clusters",
     place=Place("pays"),
     quantities={
-        "gain_over_best_pp": gain_over_best,
-        "gain_of_clusters_pp": gain_of_clusters,
-        "gap_closed": gap_closed,
+        "gain_over_best_pp": IN_ACCURACY.gain_over_best,
+        "gain_of_clusters_pp": IN_ACCURACY.gain_of_clusters,
+        "gap_closed": IN_ACCURACY.gap_closed,
     },
     columns_for=_columns,
     says_something=lambda summary: summary.comparison.has_baselines,

@@ -3,6 +3,12 @@
 Up to the horizon. The mean of an accuracy is over virtual time, as `mean_accuracy`, and the final one is
 smoothed, as `final_accuracy`; a mean is None if the first evaluation that has the accuracy is later than
 `Horizon.start_s`. `memory_age`, `memory_age_90` and `without_memory` are means over evaluations.
+
+If some arm has a personal accuracy, that of an arm without is its accuracy: clients use what serves them. So
+all arms can be compared in it: `personal_gain_pp` is the gain of an arm's mean over the reference arm,
+`personal_gain_over_best_pp` and `personal_gain_of_clusters_pp` are those over arms without clusters, and
+`final_personal_gain_pp` that of the final ones; see tables/baselines.py and tables/accuracy.py.
+
 `personal_accuracy_by_age_1` to `_3` are the personal accuracy of clients in the three bands of ages of the
 log, the youngest first: means over evaluations, weighted by the clients in the band.
 
@@ -15,10 +21,12 @@ import math
 from collections.abc import Callable, Mapping
 
 from emulator.storage.runlog import RoundRecord
-from experiments.results.statistics.comparisons import MeasuredRun
-from experiments.results.statistics.intervals import amount_estimate, share_estimate
+from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
+from experiments.results.statistics.intervals import Estimate, amount_estimate, share_estimate
 from experiments.results.statistics.memory_ages import accuracy_in_band, age_bands, bands_in_words
-from experiments.results.statistics.scales import index_scale, percent_scale
+from experiments.results.statistics.scales import index_scale, percent_scale, points_scale
+from experiments.results.tables.accuracy import over_reference
+from experiments.results.tables.baselines import Beside, beside_columns
 from experiments.results.tables.costs import TRAINED_IF_KNOWN, TRAINED_SAMPLES
 from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import (
@@ -29,15 +37,17 @@ from experiments.results.tables.table import (
     Quantity,
     Table,
     any_measured,
+    gain,
     over_seeds,
 )
 
 WHICH_IS_WHICH: Mapping[str, str] = {
     "accuracy": "Accuracy is that of the model that serves a client, after the arm's adaptation.",
     "personal_accuracy": "Personal accuracy is that of what each scored client would use itself, made from "
-    "what it remembers, however old; a client that remembers nothing counts with the model that serves it.",
-    "trained_accuracy": "Accuracy just trained is that of the participants of the round alone, with the "
-    "parameters that they have just trained.",
+    "what it remembers, however old; a client that remembers nothing, or whose arm makes nothing of it, "
+    "counts with the model that serves it.",
+    "trained_accuracy": "Accuracy just trained is that of the participants of a round's last server step "
+    "alone, with what each has just trained, and sent.",
     "pooled_accuracy": "Pooled accuracy is over all test samples in one pool, by what serves their clients.",
 }
 """A sentence on each of the `ACCURACIES`."""
@@ -47,6 +57,8 @@ MEMORY = (
     "scored clients that remember something, and the age that 90 % of them do not exceed, both averaged over "
     "evaluations. Accuracies by age are personal ones, averaged over evaluations by the clients of that age."
 )
+
+GAINS = "Gains are in mean personal accuracy, paired by seed, with intervals at their own levels of 95 %."
 
 NUM_BANDS = 3
 
@@ -77,9 +89,30 @@ def _mean_of(name: str) -> OfRun:
     return of_run
 
 
-def _final_personal_accuracy(run: MeasuredRun) -> float | None:
-    curve = run.curves.get("personal_accuracy")
-    return None if curve is None else curve.final(run.horizon.horizon_s)
+def mean_used_accuracy(run: MeasuredRun) -> float | None:
+    """The mean over virtual time of the accuracy of what clients use."""
+    return run.used.mean_accuracy(run.horizon.start_s, run.horizon.horizon_s)
+
+
+def _final_used_accuracy(run: MeasuredRun) -> float | None:
+    return run.used.final(run.horizon.horizon_s)
+
+
+IN_PERSONAL_ACCURACY = Beside(mean_used_accuracy)
+
+
+def _estimate(of_run: OfRun) -> Quantity:
+    """The estimate of an accuracy of what clients use, if some arm has a personal one."""
+
+    def measure(arm: Comparison, compared: Compared) -> Estimate:
+        return share_estimate([of_run(run) if compared.has_personal else None for run in arm.measured])
+
+    return measure
+
+
+def _if_personal(quantity: Quantity) -> Quantity:
+    """The quantity; None if no arm has a personal accuracy."""
+    return lambda arm, compared: quantity(arm, compared) if compared.has_personal else None
 
 
 def _over_evaluations(of_round: Callable[[RoundRecord], float | None]) -> OfRun:
@@ -103,13 +136,23 @@ def _columns(summary: Summary) -> list[Column]:
         Column(f"personal_accuracy_by_age_{number}", heading, percent_scale)
         for number, heading in enumerate(bands_in_words(bands)[:NUM_BANDS], 1)
     ]
-    return [*TABLE.columns, *by_age, TRAINED_IF_KNOWN]
+    accuracy, personal, *others = TABLE.columns
+    gains = _gain_columns(summary) if summary.comparison.has_personal else []
+    return [accuracy, personal, *gains, *others, *by_age, TRAINED_IF_KNOWN]
+
+
+def _gain_columns(summary: Summary) -> list[Column]:
+    over = Column("personal_gain_pp", over_reference(summary), points_scale)
+    if not summary.comparison.has_baselines:
+        return [over]
+    return [over, *beside_columns(summary, IN_PERSONAL_ACCURACY, "personal_")]
 
 
 def _note(summary: Summary) -> str:
     memory = MEMORY if has_accuracy(summary, "personal_accuracy") else ""
     mean = "Means are over virtual time up to the horizon, each evaluation holding until the next."
-    return " ".join(filter(None, [which_is_which(summary), mean, memory, trained_note(summary)]))
+    gains = GAINS if summary.comparison.has_personal else ""
+    return " ".join(filter(None, [which_is_which(summary), mean, gains, memory, trained_note(summary)]))
 
 
 def _measured(key: str, heading: str, *, in_terminal: bool = True) -> Column:
@@ -120,8 +163,12 @@ TABLE = Table(
     title="Personal accuracy, and the age of what clients remember",
     place=Place("pays", id="personal-accuracy"),
     quantities={
-        "mean_personal_accuracy": over_seeds(_mean_of("personal_accuracy"), share_estimate),
-        "final_personal_accuracy": over_seeds(_final_personal_accuracy, share_estimate),
+        "mean_personal_accuracy": _estimate(mean_used_accuracy),
+        "personal_gain_pp": _if_personal(gain(mean_used_accuracy, scale=100.0)),
+        "personal_gain_over_best_pp": _if_personal(IN_PERSONAL_ACCURACY.gain_over_best),
+        "personal_gain_of_clusters_pp": _if_personal(IN_PERSONAL_ACCURACY.gain_of_clusters),
+        "final_personal_accuracy": _estimate(_final_used_accuracy),
+        "final_personal_gain_pp": _if_personal(gain(_final_used_accuracy, scale=100.0)),
         "mean_trained_accuracy": over_seeds(_mean_of("trained_accuracy"), share_estimate),
         "mean_pooled_accuracy": over_seeds(_mean_of("pooled_accuracy"), share_estimate),
         "memory_age": over_seeds(_over_evaluations(lambda record: record.memory_age), amount_estimate),

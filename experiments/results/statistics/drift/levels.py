@@ -84,7 +84,8 @@ class Drift:
 
     Attributes:
         stretch_s: The length of the stretch after it.
-        levels: By arm and seed, those of each of the `ACCURACIES` that the run has.
+        levels: By arm and seed, those of each of the `ACCURACIES` that the run has; of the personal one, if
+            some run has it, that of what its clients use.
     """
 
     stretch_s: float
@@ -102,6 +103,7 @@ def find_drift(compared: Compared) -> Drift | None:
     known = [(run, drift_s) for run, drift_s in zip(runs, drifts_s, strict=True) if drift_s is not None]
     if not known or len(known) < len(runs):
         return None
+    personal = compared.has_personal
     reference = compared.reference.arm
     lengths_s = [_rounds_after_s(run, drift_s) for run, drift_s in known if run.arm == reference]
     stretch_s = min(float(np.mean(lengths_s)), *(run.horizon.horizon_s - drift_s for run, drift_s in known))
@@ -110,7 +112,9 @@ def find_drift(compared: Compared) -> Drift | None:
         {
             (run.arm, run.seed): {
                 name: drift_levels(run, curve, drift_s, drift_s + stretch_s)
-                for name, curve in run.curves.items()
+                for name, curve in (
+                    run.curves | ({"personal_accuracy": run.used} if personal else {})
+                ).items()
             }
             for run, drift_s in known
         },

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from experiments.results.many_runs.folder_table import build_sections, build_table
 from experiments.results.pages import short_table as module
+from experiments.results.pages.findings import findings
+from experiments.results.pages.headline import sentences
 from experiments.results.pages.short_table import short_folder_tables, short_table
 from experiments.results.reading.run_directory import FinishedRun, RunDirectory
 from experiments.results.tables.summary import summarise
@@ -129,3 +132,45 @@ def test_of_many_rows_the_first_are_shown_and_the_page_is_named(tmp_path: Path, 
     [table] = of_folder(tmp_path)
     assert len(table.table.rows) == 3
     assert table.notes == ["3 more rows are in table.html."]
+
+
+def personally(runs: list[FinishedRun], arm: str, *accuracy: float) -> list[FinishedRun]:
+    """The same runs as those of another arm, each with a personal accuracy in all its evaluations."""
+    return [
+        replace(
+            run,
+            arm=arm,
+            records=[replace(record, personal_accuracy=personal) for record in run.records],
+        )
+        for run, personal in zip(runs, accuracy, strict=True)
+    ]
+
+
+def test_if_clients_use_parameters_of_their_own_all_gains_and_sentences_are_in_what_they_use() -> None:
+    """Served, `fielding` has 10 pp more than `global`; what its clients use has 2.5 pp more."""
+    runs = GLOBAL + personally(FIELDING, "fielding", 0.4, 0.4, 0.4)
+    table = shown(runs)
+    assert table.title == (
+        "x: up to 30.0 s of virtual time; 95 % intervals of gains in personal accuracy in brackets"
+    )
+    assert table.table.headings == ["mean accuracy", "personal accuracy", "gain"]
+    assert lines_of(table) == {
+        "global": ["37.5 %", "37.5 %", "reference"],
+        "fielding": ["47.5 %", "40.0 %", "+2.5 pp [+2.5, +2.5]"],
+    }
+    summary = summarise(runs, name="x", window=1, reference_arm="global")
+    gain = "fielding has a mean personal accuracy of 40.0 %, 2.5 pp [2.5, 2.5] above global"
+    assert sentences(summary) == [f"{gain}."]
+    first, last = findings(summary, {})
+    assert first.startswith(gain)
+    assert (
+        last == "Personal accuracy at the horizon: fielding 40.0 %, global 50.0 %; -10.0 pp [-10.0, -10.0]."
+    )
+
+
+def test_then_the_best_without_clusters_is_chosen_by_what_clients_use_too() -> None:
+    runs = GLOBAL + personally(PRIOR, "prior", 0.1, 0.1, 0.1) + FIELDING
+    table = shown(runs, configured=BASELINES)
+    assert table.table.headings[-2:] == ["over one model", "over the best without clusters"]
+    assert lines_of(table)["global"][-1] == "the best"
+    assert lines_of(table)["fielding"][-1].startswith("+10.0 pp")

@@ -10,7 +10,7 @@ from experiments.results.statistics.comparisons import Compared, MeasuredRun, co
 from experiments.results.statistics.horizon import common_horizon
 from experiments.results.statistics.time_to_accuracy import accuracy_curve
 from experiments.results.tables.accuracy import TABLE as ACCURACY
-from experiments.results.tables.baselines import TABLE, gain_over_best
+from experiments.results.tables.baselines import IN_ACCURACY, TABLE
 from experiments.results.tables.costs import TRAINED_SAMPLES
 from experiments.results.tables.summary import summarise
 from experiments.results.tables.table import text_table
@@ -318,7 +318,7 @@ def test_an_arm_level_with_the_best_is_hardly_ever_shown_to_be_above_all_baselin
         measured = [MeasuredRun.of(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
         configured = configured_arms({"arm": arms})
         compared = Compared(comparisons(measured, "global", configured), horizon, configured)
-        gain = gain_over_best(compared.arms[-1], compared)
+        gain = IN_ACCURACY.gain_over_best(compared.arms[-1], compared)
         above_the_chosen += gain.ci95[0] > 0
         above_all += gain.ci95[0] > 0 and not gain.not_above
     assert above_the_chosen > 0.2 * 50

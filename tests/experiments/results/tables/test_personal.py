@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from experiments.results.reading.configured_arms import configured_arms
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.tables.personal import TABLE, WHICH_IS_WHICH
 from experiments.results.tables.summary import summarise
@@ -42,10 +43,12 @@ def both():
 
 
 def test_the_figures_of_an_arm_are_those_worked_out_by_hand(both):
-    _, ditto = both.rows
-    assert {key: ditto[key].per_seed for key in TABLE.quantities} == {
+    tuned, ditto = both.rows
+    assert {key: ditto[key].per_seed for key in TABLE.quantities if ditto[key] is not None} == {
         "mean_personal_accuracy": [(0.5 + 0.75 + 0.75) / 3],  # 10 to 40 s, each until the next
+        "personal_gain_pp": [pytest.approx(100 * (2 / 3 - 0.5))],
         "final_personal_accuracy": [(0.75 + 1.0) / 2],
+        "final_personal_gain_pp": [pytest.approx(100 * (0.875 - 0.5))],
         "mean_trained_accuracy": [1.0],
         "mean_pooled_accuracy": [0.25],
         "memory_age": [2.5],
@@ -55,6 +58,35 @@ def test_the_figures_of_an_arm_are_those_worked_out_by_hand(both):
         "personal_accuracy_by_age_2": [0.5],
         "personal_accuracy_by_age_3": [None],
     }
+    assert tuned["mean_personal_accuracy"] == tuned["mean_accuracy"]  # its clients use what serves them
+    assert tuned["final_personal_accuracy"] == tuned["final_accuracy"]
+    assert tuned["personal_gain_pp"] is None
+
+
+def test_gains_over_arms_without_clusters_are_in_what_clients_use():
+    """Served, all have 0.5; of the two baselines the clients of `ditto` use what has 2/3 on average."""
+    arms = [
+        {"name": "tuned", "clusterer": {"kind": "single"}, "baseline": True},
+        {"name": "ditto", "clusterer": {"kind": "single"}, "solver": ["ditto", "sgd"], "baseline": True},
+        {"name": "both", "clusterer": {"kind": "fielding"}, "solver": ["ditto", "sgd"]},
+    ]
+    clustered = replace(a_personal_run(0, (1.0, 1.0, 1.0, 1.0)), arm="both")
+    runs = [a_run("tuned", 0, [0.5] * 4), a_personal_run(0), clustered]
+    summary = a_summary(runs, configured=configured_arms({"arm": arms}))
+    tuned, ditto, both = summary.rows
+    assert both["gain_over_best_pp"].mean == both["gain_of_clusters_pp"].mean == 0.0
+    for key in ("personal_gain_over_best_pp", "personal_gain_of_clusters_pp"):
+        assert (both[key].over, both[key].mean) == ("ditto", pytest.approx(100 / 3))
+    assert ditto["personal_gain_over_best_pp"] is None
+    assert tuned["personal_gain_over_best_pp"].mean == pytest.approx(-100 / 6)
+    headings = text_table(TABLE.shown_columns(summary), summary.rows).headings
+    assert headings[2:5] == ["over one model", "over the best without clusters", "clusters, same adaptation"]
+
+
+def test_without_a_personal_accuracy_no_figure_of_it_is_known():
+    (row,) = a_summary([a_run("tuned", 0, [0.5] * 4)]).rows
+    assert row["mean_personal_accuracy"].mean is row["final_personal_accuracy"].mean is None
+    assert {row[key] for key in TABLE.quantities if "gain" in key} == {None}
 
 
 def test_nothing_after_the_horizon_counts():
@@ -67,13 +99,13 @@ def test_nothing_after_the_horizon_counts():
 def test_the_table_has_plain_accuracy_first_and_says_which_accuracy_is_which(both):
     table = text_table(TABLE.shown_columns(both), both.rows)
     assert table.headings == [
-        *("accuracy", "personal accuracy", "final personal accuracy", "just trained", "pooled"),
+        *("accuracy", "personal accuracy", "gain", "final personal accuracy", "just trained", "pooled"),
         *("age of memory, median", "age, 90 %", "without memory", "age 1", "age 2-9", "age 10+"),
     ]
     cells = {arm: [cell.figure for cell in found] for arm, found in table.rows}
-    assert cells["tuned"] == ["50.0 %", *["n/a"] * 10]
-    assert cells["ditto"][:5] == ["50.0 %", "66.7 %", "87.5 %", "100.0 %", "25.0 %"]
-    assert cells["ditto"][5:] == ["2.50", "5.00", "18.8 %", "80.0 %", "50.0 %", "n/a"]
+    assert cells["tuned"] == ["50.0 %", "50.0 %", "reference", "50.0 %", *["n/a"] * 8]
+    assert cells["ditto"][:6] == ["50.0 %", "66.7 %", "+16.7 pp", "87.5 %", "100.0 %", "25.0 %"]
+    assert cells["ditto"][6:] == ["2.50", "5.00", "18.8 %", "80.0 %", "50.0 %", "n/a"]
     for sentence in WHICH_IS_WHICH.values():
         assert sentence in TABLE.note(both)
 
