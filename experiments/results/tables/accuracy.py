@@ -35,6 +35,10 @@ MEAN_ACCURACY = (
     "Mean accuracy is averaged over virtual time, each evaluation holding until the next; it equals the "
     "share of that time at or above a target, averaged over all targets from 0 to 100 %."
 )
+SERVED = (
+    " All figures here are of the models that serve clients; what clients use themselves has a table of its "
+    "own, Personal accuracy."
+)
 AFTER_DRIFT = " Gain after drift is over the time from the first mass event of each run."
 ADJUSTED_RAND_INDEX = (
     "The adjusted Rand index compares clusters with the true concepts: 1 if they are the same, as one "
@@ -118,12 +122,13 @@ def _note(summary: Summary) -> str:
     has_intervals = any(row["mean_accuracy"].ci95 for row in summary.rows)
     statistic = "Mean and 95 % interval over seeds (Student's t)" if has_intervals else "Mean over seeds"
     after_drift = AFTER_DRIFT if any(row["gain_after_drift_pp"] for row in summary.rows) else ""
+    served = SERVED if summary.comparison.has_personal else ""
     knows_concepts = any_measured([row["adjusted_rand_index"] for row in summary.rows])
     one_model = ", the one model," if _over_one_model(summary) else ""
     return (
         f"{statistic}; gains over {summary.reference_arm}{one_model} are paired by seed. "
         f"{at_their_own_levels(gain.ci95 for gain in gains)}{MEAN_ACCURACY}{after_drift} Final gain is that "
-        f"of the final accuracy, over {summary.reference_arm}."
+        f"of the final accuracy, over {summary.reference_arm}.{served}"
         f"{' ' + ADJUSTED_RAND_INDEX if knows_concepts else ''}"
         f"{' ' + TRAINED_SAMPLES if _has_trained(summary) else ''}"
     )

@@ -6,6 +6,7 @@ import pytest
 
 from experiments.results.reading.configured_arms import configured_arms
 from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.tables import accuracy
 from experiments.results.tables.personal import TABLE, WHICH_IS_WHICH
 from experiments.results.tables.summary import summarise
 from experiments.results.tables.table import text_table
@@ -81,6 +82,11 @@ def test_gains_over_arms_without_clusters_are_in_what_clients_use():
     assert tuned["personal_gain_over_best_pp"].mean == pytest.approx(-100 / 6)
     headings = text_table(TABLE.shown_columns(summary), summary.rows).headings
     assert headings[2:5] == ["over one model", "over the best without clusters", "clusters, same adaptation"]
+
+
+def test_the_table_of_served_accuracy_points_to_the_personal_one(both):
+    assert "what clients use themselves has a table" in accuracy.TABLE.note(both)
+    assert "themselves" not in accuracy.TABLE.note(a_summary([a_run("tuned", 0, [0.5] * 4)]))
 
 
 def test_without_a_personal_accuracy_no_figure_of_it_is_known():
