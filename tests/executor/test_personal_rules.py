@@ -267,13 +267,15 @@ Moves = Callable[[int, int], list[int]]
 """(step, steps) -> the numbers of the parameters that move in this step."""
 
 
-def plain_loop(start: Sequence[float], task: int, steps: int, moves: Moves, momentum: float) -> list[float]:
-    """The parameters of one task, number by number; what rests gathers no momentum."""
+def plain_loop(
+    start: Sequence[float], task: int, steps: int, moves: Moves, momentum: float, decay: float = 0.0
+) -> list[float]:
+    """The parameters of one task, number by number; what rests gathers neither momentum nor decay."""
     parameters, velocity = list(start), [0.0] * 5
     for step in range(steps):
         for number in moves(step, steps):
             slope = FEATURES[task, number].item() * (parameters[number] - TWO.minimum[task, number].item())
-            velocity[number] = momentum * velocity[number] + slope
+            velocity[number] = momentum * velocity[number] + slope + decay * parameters[number]
             parameters[number] -= RATE * velocity[number]
     return parameters
 
@@ -282,10 +284,12 @@ def everything(step: int, steps: int) -> list[int]:
     return BODY + HEAD
 
 
-def check_layers(kept: list[int], moves: Moves = everything, momentum: float = 0.0, **settings: Any) -> None:
+def check_layers(
+    kept: list[int], moves: Moves = everything, momentum: float = 0.0, decay: float = 0.0, **settings: Any
+) -> None:
     """Two visits of two clients, of five and three steps; for the second, another model is sent."""
     part = rule("personal_layers", **settings)
-    rules, steps = [part, rule("sgd", momentum=momentum)], [5, 3]
+    rules, steps = [part, rule("sgd", momentum=momentum, weight_decay=decay)], [5, 3]
     sent = [number for number in range(5) if number not in kept]
     own = [[4.0] * 5, [4.0] * 5]  # as first received
     state: dict[str, Tensor] = {}
@@ -294,7 +298,7 @@ def check_layers(kept: list[int], moves: Moves = everything, momentum: float = 0
         trained, state = TWO.train(rules, received, steps, state, layout=LAYOUT)
         for task in range(2):
             start = [own[task][number] if number in kept else first for number in range(5)]
-            own[task] = plain_loop(start, task, steps[task], moves, momentum)
+            own[task] = plain_loop(start, task, steps[task], moves, momentum, decay)
             expected = [start[number] if number in kept else own[task][number] for number in range(5)]
             assert trained[task].tolist() == pytest.approx(expected, rel=1e-12)
         assert (trained[:, kept] == received[:, kept]).all()  # the update is 0 to the bit
@@ -321,18 +325,50 @@ def test_layers_that_stay_with_the_client_are_those_of_a_plain_loop(
     check_layers(kept, momentum=momentum, **settings)
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.5])
+@pytest.mark.parametrize(("momentum", "decay"), [(0.0, 0.0), (0.5, 0.25)])
 @pytest.mark.parametrize(("keep", "kept"), [("head", HEAD), ("body", BODY)])
 @pytest.mark.parametrize(
     ("share", "of_head"), [(0.5, {5: 3, 3: 2}), (0.2, {5: 1, 3: 1}), (0.0, {5: 0, 3: 0}), (1.0, {5: 5, 3: 3})]
 )
 def test_alternating_trains_the_head_for_its_share_of_each_tasks_steps_and_then_the_body(
-    keep: str, kept: list[int], momentum: float, share: float, of_head: dict[int, int]
+    keep: str, kept: list[int], momentum: float, decay: float, share: float, of_head: dict[int, int]
 ) -> None:
     def moves(step: int, steps: int) -> list[int]:
         return HEAD if step < of_head[steps] else BODY
 
-    check_layers(kept, moves, momentum, keep=keep, alternate=True, head_steps=share)
+    check_layers(kept, moves, momentum, decay, keep=keep, alternate=True, head_steps=share)
+
+
+@pytest.mark.parametrize("fedprox_first", [False, True])
+def test_fedprox_pulls_layers_that_stay_to_what_they_were_as_the_visit_began(fedprox_first: bool) -> None:
+    """One step of rate 0.1 moves nothing from its start; in the second, mu = 2 pulls each back to its own."""
+    pair = [rule("personal_layers"), rule("fedprox", mu=2.0)]
+    rules = [*(reversed(pair) if fedprox_first else pair), rule("sgd")]
+    flat = Quadratics(torch.ones(1, 5, dtype=torch.float64), torch.zeros(1, 5, dtype=torch.float64))
+    own = {"personal_layers.own": torch.full((1, 5), 4.0, dtype=torch.float64)}
+    flat.train(rules, torch.full((1, 5), 2.0, dtype=torch.float64), [2], own, layout=LAYOUT)
+    for number, start in ((BODY[0], 2.0), (HEAD[0], 4.0)):
+        once = start - RATE * start
+        assert flat.path[0][0][number] == pytest.approx(once, rel=1e-12)
+        twice = once - RATE * (once + 2.0 * (once - start))
+        assert flat.path[1][0][number] == pytest.approx(twice, rel=1e-12)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_tampering_leaves_layers_that_stay_alone(strategy: str) -> None:
+    spoilt = {"noise": np.full(len(TASKS), 2.0), "nan": np.ones(len(TASKS))}
+    engine = of_strategy(strategy, [rule("personal_layers"), rule("sgd")])
+    models, start = engine.initial(0)[None], np.zeros(len(TASKS), dtype=np.int64)
+    honest = engine.train(of_round(0), models, start)
+    arrived = engine.train(replace(of_round(0), tampering=spoilt), models, start)
+    sent = np.zeros(engine.num_parameters, dtype=bool)
+    body = [segment for name, segment in engine.layout.items() if name.startswith(min(engine.layout)[:1])]
+    for segment in body:
+        sent[segment.first : segment.last] = True
+    assert not arrived.delta[:, ~sent].any()
+    assert np.isnan(arrived.delta[:, sent]).any(axis=1).all()
+    for name, slot in arrived.state.items():
+        assert slot.tobytes() == honest.state[name].tobytes()
 
 
 def test_while_the_head_trains_the_body_rests_and_the_other_way_round() -> None:

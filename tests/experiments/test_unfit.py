@@ -258,6 +258,15 @@ SCAFFOLD = ["scaffold", "sgd"]
             r"clusterer = 'aue' combines several",
         ),
         (
+            {
+                "solver": ["personal_layers", *SCAFFOLD],
+                "aggregator": "scaffold",
+                "training": {"model": {"kind": "mlp", "hidden": [4]}},
+            },
+            r"solver: one rule reads 'scaffold\.control', which is of all parameters of the model, and "
+            r"another leaves 50 of them with the client; take one of the two",
+        ),
+        (
             {"solver": ["personal_layers", "sgd"]},
             r"solver: personal_layers\.keep = 'head' names all trained tensors of the model; must leave some "
             r"to send, and keep some; tensors: .*weight, .*bias",
@@ -268,6 +277,20 @@ def test_a_solver_that_does_not_fit_its_arm_is_refused_in_one_line(arm: dict[str
     with pytest.raises(ConfigurationError, match=f"^arm 'only': {problem}$") as caught:
         check_arm(arm)
     assert "\n" not in str(caught.value)
+
+
+class Averaging(FedAvg):
+    """It reads a slot that no rule keeps until the model ends."""
+
+    averages = frozenset({"ditto.own"})
+
+
+def test_an_aggregator_that_averages_what_no_rule_keeps_so_long_is_refused() -> None:
+    problem = (
+        r"averages 'ditto\.own' over clients, which the solver \[ditto, sgd\] does not keep until a model"
+    )
+    with pytest.raises(ConfigurationError, match=problem):
+        check_arm({"solver": ["ditto", "sgd"], "aggregator": f"{__name__}:Averaging"})
 
 
 @pytest.mark.parametrize(
