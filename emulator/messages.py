@@ -204,10 +204,10 @@ class StateSpec:
 
     `shape` is that of one row: (P,) for "parameters", (1,) for "scalar". `until` says whose row it is, and
     when it ends: "data", that of a (client, model) pair, when the client's data change or the model is
-    replaced; "model", that of such a pair, when the model is replaced or the client moves away from it;
-    "run", that of a client, whatever its model, never. In every case a client that ceases to hold data loses
-    its rows. A new row begins with zeros, or, for `start` "received", with the parameters that the task
-    starts from.
+    replaced; "model", that of such a pair, when the model is replaced or the client moves away from it, but
+    for a visit that is out at that time, which writes it once more; "run", that of a client, whatever its
+    model, never. In every case a client that ceases to hold data loses its rows. A new row begins with
+    zeros, or, for `start` "received", with the parameters that the task starts from.
     """
 
     shape: Literal["parameters", "scalar"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from coordinator.federation.method import RoundSettings
-from emulator.arrays import Bools, Floats32
+from emulator.arrays import Bools, Floats32, Ints
 from emulator.errors import RunError
 from emulator.messages import Updates
 from emulator.storage.stateful import Stateful
@@ -40,16 +40,21 @@ class Divergence(Stateful):
         trained = updates.num_samples > 0
         finite = updates.finite & (~trained | np.isfinite(updates.metrics["loss"]))
         self._trained, self._usable = True, self._usable or bool(finite[trained].any())
-        return finite, self._left_out(round_, updates, finite, "update")
+        return finite, self._left_out(round_, updates, finite)
 
-    def memorable(self, round_: int, updates: Updates) -> tuple[Bools, list[int]]:
-        """(n,) whether the solver state of each is finite, and the other clients' ids, ascending.
+    def forgotten(self, round_: int, clients: Ints) -> list[int]:
+        """The `clients` (ascending) whose new memory was not finite, as a list.
 
-        Raises RunError at the first other one if `round.nonfinite_updates` is "stop".
+        Raises RunError if there is one, and `round.nonfinite_updates` is "stop".
         """
-        columns = [np.isfinite(slot).all(axis=1) for slot in updates.state.values()]
-        finite: Bools = np.logical_and.reduce(columns) | (updates.num_steps == 0)
-        return finite, self._left_out(round_, updates, finite, "memory")
+        if len(clients) > 0 and self.settings.nonfinite_updates == "stop":
+            raise RunError(
+                f"round {round_}: what client {clients[0]} was to remember is not finite (of {len(clients)} "
+                f'such), and round.nonfinite_updates = "stop"; a lower learning rate of the local rule that '
+                f"remembers it may help"
+            )
+        found: list[int] = clients.tolist()
+        return found
 
     def round_closes(self, round_: int) -> None:
         """Raise RunError if this is the last of FRUITLESS_ROUNDS rounds in a row without a usable update."""
@@ -68,13 +73,10 @@ class Divergence(Stateful):
         Raises RunError at the first other one if `round.nonfinite_updates` is "stop".
         """
         finite = updates.finite
-        return (
-            updates.take(np.flatnonzero(finite))
-            if self._left_out(round_, updates, finite, "update")
-            else updates
-        )
+        rejected = self._left_out(round_, updates, finite)
+        return updates.take(np.flatnonzero(finite)) if rejected else updates
 
-    def _left_out(self, round_: int, updates: Updates, finite: Bools, what: str) -> list[int]:
+    def _left_out(self, round_: int, updates: Updates, finite: Bools) -> list[int]:
         """The clients (ascending) of the rows that are not `finite` (n,), if these do not stop the run."""
         if finite.all():
             return []
@@ -82,7 +84,7 @@ class Divergence(Stateful):
         if self.settings.nonfinite_updates == "stop":
             clients = f"{len(rejected)} of {len(np.unique(updates.client))} clients"
             raise RunError(
-                f"round {round_}: the {what} of client {rejected[0]} is not finite (of {clients}), and "
+                f"round {round_}: the update of client {rejected[0]} is not finite (of {clients}), and "
                 f'round.nonfinite_updates = "stop"; {self.hint}'
             )
         return rejected

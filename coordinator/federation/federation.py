@@ -445,6 +445,7 @@ class Federation:
         Raises RunError if it is not what the aggregator declares.
         """
         aggregator = self.parts.aggregator
+        self._forget_untrained(round_, dispatch)
         remembered = self._solver_state.means(self.bank.ids, self._membership.in_force.members)
         view = self._view(aggregator, round_, dispatch, remembered=remembered)
         arrays = dict(aggregator.broadcast(view))
@@ -456,6 +457,19 @@ class Federation:
                 f"shape {shape} for each of {sorted(aggregator.broadcasts)}"
             )
         return arrays
+
+    def _forget_untrained(self, round_: int, dispatch: int) -> None:
+        """Delete what clients remember of models that they neither belong to nor train any more."""
+        client, row = self._solver_state.strays(self.bank.ids, self._membership.in_force.members)
+        if len(client) == 0:
+            return
+        memory, clients = self.parts.memory, np.unique(client)
+        view = self._view(memory, round_, dispatch, participants=clients)
+        trains, model, samples = memory.rows(clients, view)
+        has_some = samples.counts() > 0
+        pairs = set(zip(trains[has_some].tolist(), model[has_some].tolist(), strict=True))
+        ended = [pair not in pairs for pair in zip(client.tolist(), row.tolist(), strict=True)]
+        self._solver_state.drop(client[ended], self.bank.ids[row[ended]])
 
     # -- aggregate: updates came back --------------------------------------------------------------------
 
@@ -481,9 +495,8 @@ class Federation:
             self._publish(round_, updates, self._view(self.parts.aggregator, round_, step, **news))
             if updates.state:
                 valid = trained.valid(self._membership.in_force.members)
-                finite, forgotten = self._divergence.memorable(round_, updates)
-                self._solver_state.commit(updates, round_, valid, finite)
-                self._progress.forgotten += forgotten
+                forgotten = self._solver_state.commit(updates, round_, valid)
+                self._progress.forgotten += self._divergence.forgotten(round_, forgotten)
         # Step 4: the selector learns how the visits ended, and the clusterer sees the updates.
         self.parts.selector.feedback(ended, updates)
         if updates is not None:

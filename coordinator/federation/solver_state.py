@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.messages import StateSpec, Updates
 from emulator.storage.state_tree import Tree
 from emulator.storage.stateful import Stateful
@@ -16,6 +16,9 @@ Lifetime = Literal["data", "model", "run"]
 
 ANY_MODEL = -1
 """The model id in the key of a row that is its client's, whatever the model."""
+
+MOST_REMOVED = 1e6
+"""By how much what is removed from a running sum may exceed what is left, or the rows are added up anew."""
 
 GROWTH = 1.25
 """By what factor the room for rows grows: arrays are extended in place, so that more would only be unused."""
@@ -128,42 +131,56 @@ class SolverState(Stateful):
         """
         if not self._averaged:
             return {}
-        table = self._tables["model"]
-        row, client = table.of_models(ids)
-        others = (members[client] != row[:, None]).all(axis=1)
+        table, (_, others) = self._tables["model"], self.strays(ids, members)
         clients = np.bincount(members[members >= 0], minlength=len(ids))
-        clients += np.bincount(row[others], minlength=len(ids))
+        clients += np.bincount(others, minlength=len(ids))
         divisor = np.maximum(clients, 1)[:, None]
         return {name: table.sums(name, ids) / divisor for name in self._averaged}
 
     def commit(
-        self,
-        updates: Updates,
-        round_: int = 0,
-        valid: Mapping[Lifetime, Bools] | None = None,
-        finite: Bools | None = None,
-    ) -> None:
+        self, updates: Updates, round_: int = 0, valid: Mapping[Lifetime, Bools] | None = None
+    ) -> Ints:
         """Store the solver state of the n updates that took a step.
+
+        State that is not finite is not stored, and the row that it was to replace is deleted.
 
         Args:
             updates: The updates; `model` are the ids of the models that they are absorbed into.
             round_: The round at hand.
             valid: For each lifetime, (n,) whether a row that lives so long is what it would have been without
                 what happened since dispatch; of those until "run", at most one of each client. None: all are.
-            finite: (n,) whether the new state is finite; what is not replaces nothing, and deletes the row.
-                None: all are.
+
+        Returns:
+            Ids, ascending, of the clients whose new state was not finite.
         """
-        if not updates.state:
-            return
-        took = updates.num_steps > 0
-        kept = took if finite is None else took & finite
-        for until, table in self._tables.items():
-            applies = took if valid is None else valid[until]
-            rows = (kept & applies).nonzero()[0]
+        forgetful = [NO_IDS]
+        for until, table in self._tables.items() if updates.state else ():
+            applies = updates.num_steps > 0 if valid is None else (updates.num_steps > 0) & valid[until]
+            slots = (updates.state[name] for name in sorted(table.names))
+            finite = np.logical_and.reduce([np.isfinite(slot).all(axis=1) for slot in slots])
+            rows, lost = (applies & finite).nonzero()[0], (applies & ~finite).nonzero()[0]
             table.put(updates.client[rows], updates.model[rows], round_, updates.state, rows)
-            lost = (took & applies & ~kept).nonzero()[0]
             if len(lost) > 0:
                 table.drop(updates.client[lost], updates.model[lost])
+                forgetful.append(updates.client[lost])
+        return np.unique(np.concatenate(forgetful))
+
+    def strays(self, ids: Ints, members: Ints) -> tuple[Ints, Ints]:
+        """The client (k,) and the number in `ids` (k,) of rows until the model ends of clients of others.
+
+        Args:
+            ids: (M,) of the models.
+            members: (N, width) rows of `ids` to which each client belongs, padded with -1.
+        """
+        if "model" not in self._tables:
+            return NO_IDS, NO_IDS
+        row, client = self._tables["model"].of_models(ids)
+        others = (members[client] != row[:, None]).all(axis=1)
+        return client[others], row[others]
+
+    def drop(self, client: Ints, ids: Ints) -> None:
+        """Delete the rows of n (client, model id) that last until the model ends."""
+        self._tables["model"].drop(client, ids)
 
     def models_changed(self, ids: Ints) -> None:
         """Take note of the ids of all models that exist now: delete the rows of the others."""
@@ -271,12 +288,12 @@ class _Rows:
             assert key not in self._row, "a row is written once"
             self._row[key] = self._free.pop()
         rows = np.array([self._row[key] for key in keys], dtype=np.int64)
-        self._sum(rows[self._client[rows] >= 0], -1.0)
+        removed = self._sums_over(rows[self._client[rows] >= 0])
         self._client[rows], self._written[rows] = client, round_
         self._model[rows] = ANY_MODEL if self._of_clients else model
         for name, slot in self._slots.items():
             slot[rows] = state[name][source]
-        self._sum(rows, 1.0)
+        self._adjust(removed, self._sums_over(rows))
 
     def drop(self, client: Ints, model: Ints) -> None:
         """Delete the rows of n (client, model id), those that there are."""
@@ -303,20 +320,39 @@ class _Rows:
             left = (before[client] == model).any(axis=1) & (after[client] != model).all(axis=1)
             self._delete((client >= 0) & left)
 
-    def _sum(self, rows: Ints, sign: float) -> None:
-        """Add rows to the sums of their models, or subtract them."""
+    def _sums_over(self, rows: Ints) -> dict[str, dict[int, Floats]]:
+        """By slot and model id the sum over some rows, which are added up by ascending client."""
+        rows = rows[np.argsort(self._client[rows])] if self._sums else rows
+        return {
+            name: {
+                id_: self._slots[name][rows[self._model[rows] == id_]].sum(axis=0, dtype=np.float64)
+                for id_ in np.unique(self._model[rows]).tolist()
+            }
+            for name in self._sums
+        }
+
+    def _adjust(
+        self, removed: Mapping[str, Mapping[int, Floats]], added: Mapping[str, Mapping[int, Floats]]
+    ) -> None:
+        """Take note of what rows were removed and added, as sums by slot and model id."""
         for name, of_slot in self._sums.items():
-            for id_ in np.unique(self._model[rows]).tolist():
-                total = self._slots[name][rows[self._model[rows] == id_]].sum(axis=0, dtype=np.float64)
-                of_slot[id_] = of_slot.get(id_, 0.0) + sign * total
+            for id_ in sorted(removed[name].keys() | added[name].keys()):
+                less = removed[name].get(id_, np.zeros(1))
+                total = of_slot.get(id_, 0.0) - less + added[name].get(id_, 0.0)
+                of_slot[id_] = total
+                if np.abs(less).max() > MOST_REMOVED * np.abs(total).max():  # what is left is mostly rounding
+                    rows = ((self._client >= 0) & (self._model == id_)).nonzero()[0]
+                    del of_slot[id_]
+                    of_slot |= self._sums_over(rows)[name]
 
     def _delete(self, which: Bools) -> None:
         rows = which.nonzero()[0]
-        self._sum(rows, -1.0)
+        removed = self._sums_over(rows)
         for key in self._keys(self._client[rows], self._model[rows]):
             del self._row[key]
         self._client[rows] = -1
         self._free += rows.tolist()
+        self._adjust(removed, {name: {} for name in self._sums})
 
     def _keys(self, client: Ints, model: Ints) -> list[tuple[int, int]]:
         models = [ANY_MODEL] * len(client) if self._of_clients else model.tolist()

@@ -294,7 +294,8 @@ class Adapting(Stateful):
 
         Raises RunError if there is one and `round.nonfinite_updates` is "stop".
         """
-        finite = updates.finite[:, None]
+        of_state = [np.isfinite(updates.state[name]).all(axis=1) for name in state]
+        finite = np.logical_and.reduce([updates.finite, *of_state])[:, None]
         failed = updates.client[~finite[:, 0]]
         if len(failed) > 0 and self._settings.nonfinite_updates == "stop":
             raise RunError(

@@ -8,9 +8,10 @@ from pydantic import ValidationError
 
 from coordinator.aggregators.scaffold import CONTROL, OWN, Scaffold, ScaffoldSettings
 from coordinator.assignment import Assignment
+from coordinator.memories.claimed import Claimed, ClaimedSettings
 from coordinator.view import View
 from emulator.arrays import Floats32, Ints
-from emulator.messages import ArrayUpdates, SolverFacts, StateSpec, TrainTasks
+from emulator.messages import ArrayUpdates, SampleRanges, SolverFacts, StateSpec, TrainTasks
 from experiments import contracts
 from tests.fakes import FakeClusterer, FakeExecutor, FakeStream, Population, a_view, fresh
 
@@ -141,6 +142,35 @@ def test_the_models_end_at_the_optimum_of_the_clients_that_they_have_then(
     )
     models = population.play().models
     assert models == pytest.approx(np.array([[optimum(clients)] for clients in ends]), abs=1e-5)
+
+
+class Keeps(FakeStream):
+    """What arrived at earlier data steps can still be trained on."""
+
+    def arrived(self, ids: Ints, first_step: int, last_step: int) -> SampleRanges:
+        ranges = self.held(ids, "train")
+        last = ranges.last if first_step <= self.step else ranges.first
+        return SampleRanges.one_each(ranges.first, last)
+
+
+def test_what_a_client_remembers_of_a_model_counts_as_long_as_it_trains_it_on_old_claims() -> None:
+    """Client 3 moves; its older claim trains model 0 for one more data step, and then no claim of it does."""
+    population = Population(
+        Quadratics(),
+        stream=Keeps(np.ones((4, 4, 1)), 75, touched=[[True] * 4] * 4),
+        memory=Claimed(ClaimedSettings(window=2)),
+        aggregator=scaffold(),
+        clusterer=FakeClusterer({0: fresh([0, 0, 1, 0]), 75: moves([0, 0, 1, 1])}),
+        rounds=300,
+        evaluate_every=300,
+    )
+    played = population.play()
+    trained = [
+        sorted(zip(wave.client.tolist(), wave.model.tolist(), strict=True)) for wave in played.executor.waves
+    ]
+    assert [(3, 0) in wave and (3, 1) in wave for wave in trained[74::75]] == [False, True, False, False]
+    ends = np.array([[optimum([0, 1])], [optimum([2, 3])]])
+    assert played.models == pytest.approx(ends, abs=1e-5)
 
 
 def test_of_a_sample_of_the_clients_in_each_round_the_model_ends_there_too() -> None:

@@ -45,20 +45,17 @@ def test_a_client_with_one_bad_task_keeps_its_good_one():
     assert usable(divergence(), sent) == ([False, True, False], [4, 7])
 
 
-def test_solver_state_that_is_not_finite_is_forgotten_and_the_update_is_used():
-    sent = updates((1.0, 0.5), (2.0, 0.5), (3.0, 0.5), state=[0.0, math.inf, math.nan])
-    assert usable(divergence(), sent) == ([True, True, True], [])
-    finite, forgotten = divergence().memorable(0, sent)
-    assert (finite.tolist(), forgotten) == ([True, False, False], [4, 7])
-    with pytest.raises(
-        RunError, match=r"^round 2: the memory of client 4 is not finite \(of 2 of 2 clients\)"
-    ):
-        divergence("stop").memorable(2, sent)
+def test_an_update_beside_solver_state_that_is_not_finite_is_used():
+    sent = updates((1.0, 0.5), (2.0, 0.5), state=[0.0, math.inf])
+    assert usable(divergence(), sent) == ([True, True], [])
 
 
-def test_the_state_of_a_task_without_steps_is_not_looked_at():
-    sent = updates((1.0, 0.5), (2.0, 0.5), state=[math.inf, 0.0], samples=[0, 1])
-    assert divergence("stop").memorable(0, sent)[1] == []
+def test_clients_that_forget_are_noted_or_stop_the_run():
+    assert divergence().forgotten(2, ints(4, 7)) == [4, 7]
+    assert divergence("stop").forgotten(2, ints()) == []
+    problem = r"^round 2: what client 4 was to remember is not finite \(of 2 such\)"
+    with pytest.raises(RunError, match=problem):
+        divergence("stop").forgotten(2, ints(4, 7))
 
 
 def test_an_update_without_samples_needs_no_finite_loss():

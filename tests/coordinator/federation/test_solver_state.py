@@ -167,10 +167,45 @@ def test_a_client_that_moves_to_another_model_loses_its_rows_that_last_until_a_m
 
 def test_a_row_that_would_not_be_finite_is_deleted_and_none_is_written() -> None:
     store = a_store(lived([3, 4], [7, 7], [5, 6]))
-    store.commit(lived([3, 4, 5], [7, 7, 7], [1, 2, 3]), 1, None, np.array([False, True, False]))
+    assert store.commit(lived([3, 4, 5], [7, 7, 7], [np.inf, 2, np.nan]), 1).tolist() == [3, 5]
     assert first_numbers(store, 3, 7) == {"moment": 0, "control": 0, "own": -1, "count": 0}
     assert first_numbers(store, 4, 7) == {"moment": 2, "control": 2, "own": 2, "count": 2}
     assert first_numbers(store, 5, 7) == {"moment": 0, "control": 0, "own": -1, "count": 0}
+
+
+def test_only_what_a_client_may_remember_and_has_trained_is_looked_at() -> None:
+    """Of clients 3 and 5 all is lost to new data or unchanged; of client 4, what lasts for the run alone."""
+    store = a_store(lived([3, 4, 5], [7, 7, 7], [5, 6, 8]))
+    updates = replace(lived([3, 4, 5], [7, 7, 7], [np.inf] * 3), num_steps=np.array([1, 1, 0]))
+    never, last = np.array([False] * 3), np.array([False, True, True])
+    assert store.commit(updates, 1, {"data": never, "model": never, "run": last}).tolist() == [4]
+    assert first_numbers(store, 3, 7) == {"moment": 5, "control": 5, "own": 5, "count": 5}
+    assert first_numbers(store, 4, 7) == {"moment": 6, "control": 6, "own": -1, "count": 0}
+    assert first_numbers(store, 5, 7) == {"moment": 8, "control": 8, "own": 8, "count": 8}
+
+
+def test_a_mean_survives_a_row_that_was_huge_for_a_while() -> None:
+    store = SolverState(LIVES, num_parameters=2, averaged=["control"])
+    store.commit(lived([1, 2], [7, 7], [1, 1]))
+    store.commit(lived([3], [7], [1e20]))
+    members = np.array([[-1], [0], [0], [0]])
+    store.commit(lived([3], [7], [4]))
+    assert store.means(ints(7), members)["control"].tolist() == [[2, 2]]
+    store.commit(lived([3], [7], [1e20]))
+    store.commit(lived([3], [7], [np.inf]))
+    assert store.means(ints(7), members)["control"].tolist() == [[2 / 3, 2 / 3]]
+    store.clients_left(ints(1, 2))
+    assert store.means(ints(7), members)["control"].tolist() == [[0, 0]]
+
+
+def test_strays_are_rows_of_clients_that_belong_elsewhere() -> None:
+    store = a_store(lived([1, 2], [7, 7], [5, 6]), lived([2], [9], [1]))
+    members = np.array([[-1], [1], [0]])  # client 2 belongs to model 9
+    client, row = store.strays(ints(9, 7), members)
+    assert (client.tolist(), row.tolist()) == ([2], [1])
+    store.drop(client, ints(9, 7)[row])
+    assert first_numbers(store, 2, 7) == {"moment": 6, "control": 0, "own": 1, "count": 1}
+    assert first_numbers(store, 2, 9)["control"] == 1
 
 
 def test_a_mean_is_over_the_members_of_a_model_and_those_that_train_it_all_the_same() -> None:

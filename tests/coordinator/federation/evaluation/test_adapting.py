@@ -27,7 +27,15 @@ from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import RunError
 from emulator.latency import DriftscaleLatency
-from emulator.messages import ArrayUpdates, Evaluation, InferencePlan, SampleRanges, TrainTasks
+from emulator.messages import (
+    ArrayUpdates,
+    Evaluation,
+    InferencePlan,
+    SampleRanges,
+    SolverFacts,
+    StateSpec,
+    TrainTasks,
+)
 from emulator.ports import Split
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
@@ -404,6 +412,21 @@ def test_a_client_whose_copy_is_not_finite_keeps_its_model_and_is_counted(policy
     served, _ = done.executor.evaluated[-1]
     assert served[1, 0] == np.float32(done.models[0][0])
     assert served[0, 0] != served[1, 0]
+
+
+def test_a_copy_whose_solver_state_is_not_finite_is_not_used_either() -> None:
+    class Overflowing(FakeExecutor):
+        def __init__(self, targets: list[float]) -> None:
+            super().__init__(targets)
+            self.solver = SolverFacts(state={"slot": StateSpec("scalar")})
+
+        def train(self, tasks: TrainTasks, *arguments: Any) -> ArrayUpdates:
+            trained = super().train(tasks, *arguments)
+            trained.state["slot"][tasks.client == 1] = np.inf
+            return trained
+
+    done = Population(Overflowing([0.0, 0.25, 0.5]), adaptation=Alone(AloneSettings()), rounds=2).play()
+    assert [record.nonfinite_copies for record in done.records] == [1, 1]
 
 
 def test_a_plan_of_several_models_cannot_be_tuned() -> None:
