@@ -26,6 +26,7 @@ from experiments.results.tables.notes import (
     as_warning,
     heard_mark,
 )
+from experiments.results.tables.personal import PERSONAL
 from experiments.results.tables.published_cells import OUTSIDE, compared
 from experiments.results.tables.table import REFERENCE_CELL, Column, TextTable, any_measured, column_cells
 from experiments.results.tables.targets import HELD, HELD_FROM, SPEEDUP
@@ -98,6 +99,9 @@ def short_runs_table(sections: Sequence[Section]) -> TextTable:
     else:
         gains = [_difference_cell(row.gain_pp, row, absent=REFERENCE_CELL) for row in rows]
         columns.append(("gain", list(map(_short, gains))))
+    if any_measured(personal := [row.measured[PERSONAL.key] for row in rows]):
+        cells = column_cells(percent_scale, personal)
+        columns.append((PERSONAL.heading, [Cell(cell.figure) for cell in cells]))
     by_row = zip(rows, zip(*(cells for _, cells in columns), strict=True), strict=True)
     return TextTable(
         headings=[heading for heading, _ in columns],

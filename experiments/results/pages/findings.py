@@ -62,7 +62,8 @@ def _on_arms(summary: Summary) -> Iterator[str]:
     of = claims(summary)
     if not others:
         yield sentences(summary)[0]
-        yield from _held(summary, [reference.arm])
+        if not summary.comparison.has_personal:
+            yield from _held(summary, [reference.arm])
         return
     if any(row[of.gain] is None or row[of.gain].mean is None for row in others):
         yield sentences(summary)[0]
@@ -74,7 +75,10 @@ def _on_arms(summary: Summary) -> Iterator[str]:
     yield _gain(summary, row, is_chosen=named is None and len(others) > 1)
     yield from _beside_others(summary, row)
     arms = list(dict.fromkeys([row.arm, reference.arm]))
-    yield from _held(summary, arms) or _final(summary, arms)
+    held = (
+        [] if summary.comparison.has_personal else _held(summary, arms)
+    )  # targets are of what serves clients
+    yield from held or _final(summary, arms)
 
 
 def _gain(summary: Summary, row: Row, *, is_chosen: bool) -> str:
@@ -229,7 +233,10 @@ def _extremes(sections: Sequence[Section]) -> list[str]:
     on_one_arm = [(section, row) for section, row in gains if row.arm in section.headlines]
     if ranked := on_one_arm or gains:
         ranked.sort(key=lambda item: _mean(item[1].gain_pp))
-        written = [(f"gain over {_reference(*item)}", _gain_text(item[1]), item[1]) for item in ranked]
+        served = " in served accuracy" if any(map(_is_personal, rows)) else ""
+        written = [
+            (f"gain{served} over {_reference(*item)}", _gain_text(item[1]), item[1]) for item in ranked
+        ]
         words = ("Largest", "Smallest")
     else:
         known = [row for _, row in rows if row.mean_accuracy.mean is not None]
@@ -247,6 +254,11 @@ def _extremes(sections: Sequence[Section]) -> list[str]:
         f"{word} {what}: {text}, {row.arm} in {_place(row)}."
         for word, (what, text, row) in zip(words, ends, strict=True)
     ]
+
+
+def _is_personal(item: tuple[Section, RunsRow]) -> bool:
+    """Whether the clients of a row use parameters of their own."""
+    return item[1].measured["mean_personal_accuracy"].mean is not None
 
 
 def _mean(estimate: Estimate | None) -> float:

@@ -38,6 +38,8 @@ MEANS = ("mean_accuracy", "final_accuracy", "mean_personal_accuracy")
 MOST_ROWS = 40
 """Most rows that are shown of a table of many runs."""
 
+OF_SERVED_MODELS = "Accuracies are of the models that serve clients, not of what clients use themselves."
+
 NOT_ABOVE_ALL = "* not measurably above every arm without clusters"
 
 
@@ -116,7 +118,9 @@ def _of_drift(summary: Summary, arms: Sequence[str], report: Mapping[str, Any]) 
     steps = scored_steps(summary.finished.steps, summary.finished.scored_steps)
     scored = f"; {steps} were scored" if steps else ""
     return NotedTable(
-        f"{summary.name}: accuracy by data step, mean ± standard deviation over seeds{scored}", table
+        f"{summary.name}: accuracy by data step, mean ± standard deviation over seeds{scored}",
+        table,
+        [OF_SERVED_MODELS] if summary.comparison.has_personal else [],
     )
 
 

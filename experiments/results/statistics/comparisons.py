@@ -17,6 +17,11 @@ from experiments.results.statistics.time_to_accuracy import ACCURACIES, Accuracy
 T = TypeVar("T")
 
 
+def personal_curve(run: FinishedRun) -> AccuracyCurve | None:
+    """The curve of the personal accuracy of a run, not smoothed; None if it has none."""
+    return curve_of(run, "personal_accuracy", window=1)
+
+
 @dataclass(frozen=True, eq=False)
 class MeasuredRun:
     """A finished run, with its accuracy curve and the horizon up to which it is compared.
@@ -59,8 +64,13 @@ class MeasuredRun:
 
     @property
     def used(self) -> AccuracyCurve:
-        """The curve of what clients use: of the personal accuracy, or of the accuracy of a run without."""
-        return self.curves.get("personal_accuracy", self.curve)
+        """The curve of what clients use: of the personal accuracy, or of the accuracy of a run without.
+
+        In tables of many runs that of the personal accuracy is not smoothed.
+        """
+        if self.finished is not None:
+            return self.curves.get("personal_accuracy", self.curve)
+        return self.once(personal_curve) or self.curve
 
     @cached_property
     def records(self) -> list[RoundRecord]:
@@ -146,7 +156,8 @@ class Compared:
     @cached_property
     def has_personal(self) -> bool:
         """Whether some run has a personal accuracy."""
-        return any("personal_accuracy" in item.curves for arm in self.arms for item in arm.measured)
+        runs = (item for arm in self.arms for item in arm.measured)
+        return any(item.once(personal_curve) is not None for item in runs)
 
     @property
     def reference(self) -> Comparison:

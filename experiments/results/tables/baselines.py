@@ -39,7 +39,7 @@ from experiments.results.statistics.intervals import (
     mean_estimate,
 )
 from experiments.results.statistics.scales import percent_scale, points_scale
-from experiments.results.tables.accuracy import joint_note, mean_accuracy
+from experiments.results.tables.accuracy import SERVED, joint_note, mean_accuracy
 from experiments.results.tables.cells import NOTHING, Cell
 from experiments.results.tables.costs import TRAINED, TRAINED_SAMPLES
 from experiments.results.tables.notes import at_their_own_levels
@@ -246,11 +246,12 @@ def _note(summary: Summary) -> str:
     best, oracle = compared.once(IN_ACCURACY.best), compared.once(IN_ACCURACY.oracle)
     estimates = [row[key] for row in summary.rows for key in TABLE.quantities if row[key] is not None]
     count = at_their_own_levels(item.ci95 for item in estimates)
-    texts = [_on_the_best(best), count.rstrip(), CLUSTERS, _on_the_gap(best, oracle), TRAINED_SAMPLES]
+    served = SERVED.strip() if compared.has_personal else ""
+    texts = [on_the_best(best), count.rstrip(), CLUSTERS, _on_the_gap(best, oracle), TRAINED_SAMPLES, served]
     return " ".join(filter(None, texts))
 
 
-def _on_the_best(best: Choice) -> str:
+def on_the_best(best: Choice) -> str:
     """Which baseline is the best and why, and which ones are left out."""
     if best.name is None:
         finished = ", ".join(best.finished)

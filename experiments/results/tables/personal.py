@@ -21,16 +21,22 @@ import math
 from collections.abc import Callable, Mapping
 
 from emulator.storage.runlog import RoundRecord
-from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
+from experiments.results.statistics.comparisons import (
+    Compared,
+    Comparison,
+    MeasuredRun,
+    personal_curve,
+)
 from experiments.results.statistics.intervals import Estimate, amount_estimate, share_estimate
 from experiments.results.statistics.memory_ages import accuracy_in_band, age_bands, bands_in_words
 from experiments.results.statistics.scales import index_scale, percent_scale, points_scale
 from experiments.results.tables.accuracy import over_reference
-from experiments.results.tables.baselines import Beside, beside_columns
+from experiments.results.tables.baselines import Beside, beside_columns, on_the_best
 from experiments.results.tables.costs import TRAINED_IF_KNOWN, TRAINED_SAMPLES
 from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import (
     Column,
+    InManyRuns,
     InTerminal,
     OfRun,
     Place,
@@ -151,13 +157,24 @@ def _gain_columns(summary: Summary) -> list[Column]:
 def _note(summary: Summary) -> str:
     memory = MEMORY if has_accuracy(summary, "personal_accuracy") else ""
     mean = "Means are over virtual time up to the horizon, each evaluation holding until the next."
-    gains = GAINS if summary.comparison.has_personal else ""
+    gains = _on_gains(summary) if summary.comparison.has_personal else ""
     return " ".join(filter(None, [which_is_which(summary), mean, gains, memory, trained_note(summary)]))
+
+
+def _on_gains(summary: Summary) -> str:
+    """What gains are in, and if there are baselines, which one is the best."""
+    compared = summary.comparison
+    best = on_the_best(compared.once(IN_PERSONAL_ACCURACY.best)) if compared.has_baselines else ""
+    return f"{GAINS} {best}".rstrip()
 
 
 def _measured(key: str, heading: str, *, in_terminal: bool = True) -> Column:
     return Column(key, heading, percent_scale, in_terminal, only_if=any_measured)
 
+
+PERSONAL = _measured("mean_personal_accuracy", "personal accuracy")
+
+SERVED = "Mean accuracies, gains and times to targets are of the models that serve clients."
 
 TABLE = Table(
     title="Personal accuracy, and the age of what clients remember",
@@ -178,7 +195,7 @@ TABLE = Table(
     },
     columns=(
         Column("mean_accuracy", "accuracy", percent_scale),
-        _measured("mean_personal_accuracy", "personal accuracy"),
+        PERSONAL,
         _measured("final_personal_accuracy", "final personal accuracy", in_terminal=False),
         _measured("mean_trained_accuracy", "just trained"),
         _measured("mean_pooled_accuracy", "pooled"),
@@ -192,4 +209,10 @@ TABLE = Table(
     ),
     note=_note,
     in_terminal=InTerminal("personal accuracy, and the age of memory", in_notebook=True),
+    in_many_runs=InManyRuns(
+        keys=("mean_personal_accuracy",),
+        columns=(PERSONAL,),
+        reductions=(personal_curve,),
+        notes={PERSONAL.key: f"{WHICH_IS_WHICH['personal_accuracy']} {SERVED}"},
+    ),
 )

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from experiments.results.many_runs.folder_table import build_sections, build_table
 from experiments.results.pages import short_table as module
-from experiments.results.pages.findings import findings
+from experiments.results.pages.findings import findings, folder_findings
 from experiments.results.pages.headline import sentences
 from experiments.results.pages.short_table import short_folder_tables, short_table
 from experiments.results.reading.run_directory import FinishedRun, RunDirectory
 from experiments.results.tables.summary import summarise
 from experiments.results.tables.table import NotedTable
-from tests.experiments.results.many_runs.test_sections import ONE, OTHER, a_measured
+from tests.experiments.results.many_runs.test_sections import ONE, OTHER, WORLD, a_measured
 from tests.experiments.results.pages.test_headline import (
     BASELINES,
     FIELDING,
@@ -23,6 +24,7 @@ from tests.experiments.results.pages.test_headline import (
     an_arm,
     drifting_arm,
 )
+from tests.experiments.synthetic_runs import a_directory, a_run, store
 
 
 def shown(runs: list[FinishedRun], report: dict[str, Any] | None = None, **settings: Any) -> NotedTable:
@@ -174,3 +176,23 @@ def test_then_the_best_without_clusters_is_chosen_by_what_clients_use_too() -> N
     assert table.table.headings[-2:] == ["over one model", "over the best without clusters"]
     assert lines_of(table)["global"][-1] == "the best"
     assert lines_of(table)["fielding"][-1].startswith("+10.0 pp")
+
+
+def test_where_the_trace_knows_its_concepts_it_is_said_that_accuracies_are_of_served_models() -> None:
+    runs = drifting_arm("global", 0.5, 0.5) + drifting_arm("fielding", 0.75, 0.75)
+    assert not shown(runs).notes
+    assert shown(runs[:2] + personally(runs[2:], "fielding", 0.9, 0.9)).notes == [module.OF_SERVED_MODELS]
+
+
+def test_a_table_of_many_runs_has_the_personal_accuracy_of_arms_that_have_one(tmp_path: Path) -> None:
+    directory = a_directory(tmp_path / "one", ["global", "fielding"], [0, 1, 2], report={"window": 1})
+    hashes = {str(seed): WORLD for seed in range(3)}
+    directory.manifest_path.write_text(json.dumps({"sha256": hashes}))
+    for seed in range(3):
+        store(directory, a_run("global", seed, [0.25, 0.5]))
+        store(directory, a_run("fielding", seed, [0.5, 0.5], personal_accuracy=0.375))
+    table, sections = build_table("x", [directory]), build_sections([directory])
+    (short,) = short_folder_tables(table, sections)
+    assert short.table.headings[-1] == "personal accuracy"
+    assert [cells[-1].figure for _, cells in short.table.rows] == ["n/a", "37.5 %"]
+    assert folder_findings(table, sections)[1].startswith("Gain in served accuracy over global: ")
