@@ -294,8 +294,8 @@ class Adapting(Stateful):
 
         Raises RunError if there is one and `round.nonfinite_updates` is "stop".
         """
-        of_state = [np.isfinite(updates.state[name]).all(axis=1) for name in state]
-        finite = np.logical_and.reduce([updates.finite, *of_state])[:, None]
+        of_slots = [np.isfinite(updates.state[name]).all(axis=1) for name in state]
+        finite = np.logical_and.reduce([updates.finite, *of_slots])[:, None]
         failed = updates.client[~finite[:, 0]]
         if len(failed) > 0 and self._settings.nonfinite_updates == "stop":
             raise RunError(
