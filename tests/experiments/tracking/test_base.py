@@ -37,7 +37,7 @@ def test_a_point_has_the_scalars_of_a_record_and_the_lengths_of_its_lists() -> N
     assert set(figures) - set(expected) == {
         *("accuracy_std", "train_loss", "mean_client_distance", "unclustered_distance", "scored_clients"),
         *("upload_bytes", "control_bytes", "models_sent", "changed", "reported"),
-        *("num_crashed", "num_rejected", "trigger_mean_distance"),
+        *("num_crashed", "num_rejected", "num_forgotten", "trigger_mean_distance"),
     }
 
 
