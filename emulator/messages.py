@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol, get_args, get_type_hints
 
 import numpy as np
 
@@ -215,6 +215,10 @@ class StateSpec:
     start: Literal["zeros", "received"] = "zeros"
 
     def __post_init__(self) -> None:
+        choices = {name: get_args(kind) for name, kind in get_type_hints(StateSpec).items()}
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} = {getattr(self, name)!r} of a slot; choices: {', '.join(allowed)}")
         if self.start == "received" and self.shape != "parameters":
             raise ValueError(f"a slot of shape {self.shape!r} cannot begin with the received parameters")
 

@@ -54,6 +54,20 @@ class PartFacts:
     example: str
 
 
+def _other_half(part: type[Any]) -> str:
+    """The line of the part that this one cannot be without: a rule's aggregator, or an aggregator's rule."""
+    from coordinator.aggregators import AGGREGATORS
+    from executor.rules import RULES
+
+    for name in AGGREGATORS.ours() if getattr(part, "receives", ()) else ():
+        if part.receives <= AGGREGATORS.find(name).broadcasts:
+            return f'aggregator = "{name}"\n'
+    for name in RULES.ours() if getattr(part, "broadcasts", ()) else ():
+        if part.broadcasts & RULES.find(name).receives:
+            return f'solver = ["{name}", "sgd"]\n'
+    return ""
+
+
 def part_facts(kind: PartKind, name: str) -> PartFacts:
     """What is known of the part of that name.
 
@@ -69,6 +83,7 @@ def part_facts(kind: PartKind, name: str) -> PartFacts:
     example = kind.example_of(name, _shown(settings))
     if not getattr(part, "is_optimiser", True):  # a local rule that needs one behind it
         example = example.removesuffix("]\n") + ', "sgd"]\n'
+    example += _other_half(part)
     return PartFacts(
         name,
         summary_line(part),

@@ -167,6 +167,11 @@ def _refuse_solver(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
             f"clients, which the solver [{kinds}] does not keep until a model ends; put the local rule that "
             f"does into the solver"
         )
+    if aggregator.averages and not aggregator.needs_whole_rounds:
+        raise ConfigurationError(
+            f"aggregator = {arm.aggregator.kind!r}: reads what clients remember, which may change between "
+            f"versions of a model; it must declare needs_whole_rounds = True"
+        )
     if not parts.adaptation.federates and solver.receives:
         raise ConfigurationError(
             f"adaptation = {arm.adaptation.kind!r}: no models are federated, and the solver [{kinds}] reads "

@@ -180,11 +180,11 @@ class LocalRule(plugins.Configured, ABC):
     def personal(self, received: Tensor, state: Mapping[str, Tensor]) -> Tensor:
         """The parameters that a client uses itself; a pure function. By default the served model.
 
-        A rule that overrides it gets rows of all its slots, and is applied only to clients that have some.
+        A rule that overrides it gets rows of all its slots, and is applied only to clients that have some. A
+        solver may have one such rule.
 
         Args:
-            received: Tensor of shape (n, P): the model that serves each client, or what the rules before in
-                the chain made of it.
+            received: Tensor of shape (n, P): the model that serves each client.
             state: The rule's slots, (n, P) or (n, 1) each.
 
         Returns:
@@ -351,6 +351,12 @@ def build_chain(rules: Sequence[LocalRule], layout: Mapping[str, Segment] | None
     for rule in rules:
         rule.check(layout or {}, rules[-1])
     chain = Chain(tuple(rules), layout or {})
+    personal = [type(rule).__name__ for rule in rules if rule.is_personal]
+    if len(personal) > 1:
+        raise ConfigurationError(
+            f"solver: {personal[0]} and {personal[1]} both make the parameters that a client uses itself; "
+            f"take one of the two"
+        )
     if chain.facts.receives and chain.facts.unsent > 0:
         raise ConfigurationError(
             f"solver: one rule reads {min(chain.facts.receives)!r}, which is of all parameters of the model, "

@@ -87,4 +87,6 @@ class PersonalLayersSettings(Settings):
     def _alternates_layers(self) -> Self:
         if self.alternate and isinstance(self.keep, list):
             raise ValueError("alternate = true: needs keep = 'head' or 'body', not a list of tensors")
+        if not self.alternate and self.head_steps != type(self).model_fields["head_steps"].default:
+            raise ValueError(f"head_steps = {self.head_steps}: needs alternate = true")
         return self

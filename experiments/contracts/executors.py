@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
-from typing import get_args, get_type_hints
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from torch.nn import functional
 
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
-from emulator.messages import TASK_METRICS, SampleRanges, StateSpec, TrainTasks
+from emulator.messages import TASK_METRICS, SampleRanges, TrainTasks
 from emulator.ports import Segment
 from emulator.seeding import RandomStreams
 from executor.flat import FlatModel
@@ -312,7 +311,12 @@ def _outcome(rule: LocalRule, rows: Sequence[int], earlier: Mapping[str, Tensor]
             "what stays with the client must be as received after finish, so that its update is zero"
         )
     served = _numbers(seed=30)[list(rows)]
+    before = {name: slot.clone() for name, slot in declared.items()}
     own = rule.personal(served.clone(), declared) if rule.is_personal else served
+    assert own.shape == served.shape, f"personal returns shape {tuple(own.shape)} for {tuple(served.shape)}"
+    assert all(torch.equal(declared[name], slot) for name, slot in before.items()), (
+        "personal must be a pure function, and writes into its slots"
+    )
     assert torch.isfinite(own).all(), "personal parameters must be finite"
     assert torch.equal(own, rule.personal(served.clone(), declared)), "personal must be a pure function"
     return [corrections, all_present, *(declared[name] for name in sorted(declared)), own]
@@ -349,7 +353,6 @@ def _check_begun(rule: LocalRule, run: LocalRun, state: Mapping[str, Tensor]) ->
     assert all(run.state[key] is slot for key, slot in state.items()), (
         "state from an earlier task is replaced in begin"
     )
-    shapes = get_args(get_type_hints(StateSpec)["shape"])
     prefixes = set()
     for key in {*run.state, *rule.state}:
         assert re.fullmatch(r"\w+\.\w+", key), (
@@ -357,8 +360,6 @@ def _check_begun(rule: LocalRule, run: LocalRun, state: Mapping[str, Tensor]) ->
         )
         prefixes.add(key.partition(".")[0])
     assert len(prefixes) <= 1, f"keys of its state name several rules: {sorted(prefixes)}"
-    for key, slot in rule.state.items():
-        assert slot.shape in shapes, f"state {key} is of shape {slot.shape!r}; choices: {shapes}"
 
 
 def _check_remembered(make: Callable[[], LocalRule], first: Sequence[Tensor]) -> None:

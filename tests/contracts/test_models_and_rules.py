@@ -473,11 +473,6 @@ def rules_of_wrong_state():
             "name several rules",
             id="two names",
         ),
-        pytest.param(
-            link(same, slot("pull.mean"), {"pull.mean": StateSpec("matrix")}),  # type: ignore[arg-type]
-            "choices",
-            id="no such shape",
-        ),
         pytest.param(link(same, slot("pull.mean"), PULL), "changes nothing", id="idle state"),
         pytest.param(link(grows), "outside the state that it declares", id="remembers elsewhere"),
         pytest.param(link(draws), "global generator of torch", id="draws"),

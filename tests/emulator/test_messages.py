@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.arrays import NO_IDS
-from emulator.messages import ArrayUpdates, InferencePlan, SampleRanges, TrainTasks, Work
+from emulator.messages import ArrayUpdates, InferencePlan, SampleRanges, StateSpec, TrainTasks, Work
 
 Request = list[list[tuple[int, int]]]
 REQUESTS = st.lists(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 4)), max_size=3), max_size=6)
@@ -125,3 +128,17 @@ def test_among_those_that_hold_data_the_others_are_served_by_no_model() -> None:
     assert some.combine == "votes"
     assert some.first().tolist() == [-1, 1]
     assert plan.among(np.array([True, True])) is plan
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"shape": "matrix"}, "^shape = 'matrix' of a slot; choices: parameters, scalar$"),
+        ({"shape": "scalar", "until": "ever"}, "^until = 'ever' of a slot; choices: data, model, run$"),
+        ({"shape": "scalar", "start": "ones"}, "^start = 'ones' of a slot; choices: zeros, received$"),
+        ({"shape": "scalar", "start": "received"}, "cannot begin with the received parameters"),
+    ],
+)
+def test_a_slot_names_its_choices(arguments: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        StateSpec(**arguments)

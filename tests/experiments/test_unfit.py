@@ -267,6 +267,10 @@ SCAFFOLD = ["scaffold", "sgd"]
             r"another leaves 50 of them with the client; take one of the two",
         ),
         (
+            {"solver": ["apfl", "ditto", "sgd"]},
+            r"solver: Apfl and Ditto both make the parameters that a client uses itself; take one of the two",
+        ),
+        (
             {"solver": ["personal_layers", "sgd"]},
             r"solver: personal_layers\.keep = 'head' names all trained tensors of the model; must leave some "
             r"to send, and keep some; tensors: .*weight, .*bias",
@@ -283,6 +287,16 @@ class Averaging(FedAvg):
     """It reads a slot that no rule keeps until the model ends."""
 
     averages = frozenset({"ditto.own"})
+
+
+class Hasty(Averaging):
+    averages = frozenset({"scaffold.own"})
+    broadcasts = frozenset({"scaffold.control"})
+
+
+def test_an_aggregator_that_reads_memory_between_versions_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="must declare needs_whole_rounds = True"):
+        check_arm({"solver": SCAFFOLD, "aggregator": f"{__name__}:Hasty"})
 
 
 def test_an_aggregator_that_averages_what_no_rule_keeps_so_long_is_refused() -> None:
@@ -304,6 +318,7 @@ def test_an_aggregator_that_averages_what_no_rule_keeps_so_long_is_refused() -> 
         {"solver": ["ditto", "sgd"], "clusterer": "feddrift", "memory": "claimed"},
         {"solver": ["apfl", "adam"], "clusterer": "ifca"},
         {"solver": ["ditto", "scaffold", "sgd"], "aggregator": "scaffold"},
+        {"solver": ["fedprox", "apfl", "sgd"]},
     ],
 )
 def test_solvers_with_memory_fit_every_arm_that_can_serve_them(arm: dict[str, Any]) -> None:

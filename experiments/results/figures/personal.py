@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from experiments.results.drawing.arms import Arm
 from experiments.results.drawing.plain_figure import PlainFigure
@@ -19,19 +20,20 @@ from experiments.results.tables.report import Report
 PERSONAL = "personal_accuracy"
 
 
-def personal_figure(arms: Sequence[tuple[Arm, Arm]], horizon: Horizon) -> PlainFigure:
+def personal_figure(arms: Sequence[tuple[Arm | None, Arm]], horizon: Horizon) -> PlainFigure:
     """Smoothed accuracies (%) against virtual time, means over seeds.
 
-    An arm is there twice: with the curves of its personal accuracy, which is a thick line, and with those of
-    its accuracy, which is a thin dotted one.
+    An arm with a personal accuracy is there twice: with its curves, a thick line, and with those of its
+    accuracy, a thin dotted one. Of another arm, whose clients use what serves them, the latter is thick.
     """
     seconds, unit = time_unit(horizon.longest_s)
     figure = blank_figure(460, x_title=f"virtual time ({unit})", y_title="mean client accuracy (%)")
     for personal, served in arms:
-        for arm, kind, style in (
-            (personal, "personal", {}),
-            (served, "served", {"width": 1.2, "dash": "dot"}),
-        ):
+        thin = {"width": 1.2, "dash": "dot"}
+        lines: list[tuple[Arm, str, dict[str, Any]]] = [(served, "served", {} if personal is None else thin)]
+        if personal is not None:
+            lines.insert(0, (personal, "personal", {}))
+        for arm, kind, style in lines:
             curves = [(curve.times_s / seconds, 100 * curve.smoothed) for curve in arm.curves]
             grid, mean, _, _ = spread(curves)
             figure.add_scatter(
@@ -46,19 +48,22 @@ def personal_figure(arms: Sequence[tuple[Arm, Arm]], horizon: Horizon) -> PlainF
     return figure
 
 
-def personal_arms(report: Report) -> list[tuple[Arm, Arm]]:
-    """The arms with a personal accuracy in every seed: with its curves, and as they are drawn elsewhere."""
-    found = []
+def personal_arms(report: Report) -> list[tuple[Arm | None, Arm]]:
+    """The arms with the curves of their personal accuracy, and as they are drawn elsewhere; None without.
+
+    An arm has one if it is there in every seed, and is left out if it is in some.
+    """
+    found: list[tuple[Arm | None, Arm]] = []
     for arm, compared in zip(report.arms, report.summary.compared, strict=True):
         curves = [run.curves[PERSONAL] for run in compared.measured if PERSONAL in run.curves]
-        if len(curves) == len(compared.measured):
-            found.append((replace(arm, curves=curves), arm))
+        if len(curves) in (0, len(compared.measured)):
+            found.append((replace(arm, curves=curves) if curves else None, arm))
     return found
 
 
 def _plots(report: Report) -> list[Plot]:
     arms = personal_arms(report)
-    if not arms:
+    if all(personal is None for personal, _ in arms):
         return []
     seeds = f"means over {report.most_seeds} seeds" if report.most_seeds > 1 else "of a single seed"
     return [
@@ -66,8 +71,9 @@ def _plots(report: Report) -> list[Plot]:
             "personal",
             "Personal accuracy against virtual time",
             f"{WHICH_IS_WHICH[PERSONAL]} Dotted lines are the accuracy of the models that serve, after the "
-            f"arm's adaptation, of the same arms. Lines are {seeds}, over the last {report.summary.window} "
-            "evaluations; bands and dotted vertical lines are as in the figure of accuracy.",
+            f"arm's adaptation, of the arms that have another. Lines are {seeds}, over the last "
+            f"{report.summary.window} evaluations; bands and dotted vertical lines are as in the figure of "
+            "accuracy.",
             personal_figure(arms, report.summary.horizon),
         )
     ]

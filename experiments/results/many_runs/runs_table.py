@@ -61,8 +61,8 @@ def runs_table(section: Section, *, in_terminal: bool = False) -> TextTable:
     keys = _keys(section)
     columns = [
         *keys,
-        ("mean accuracy", column_cells(percent_scale, [row.mean_accuracy for row in rows])),
-        ("gain", [_difference_cell(row.gain_pp, row, absent=REFERENCE_CELL) for row in rows]),
+        (f"mean {_served(rows)}accuracy", column_cells(percent_scale, [row.mean_accuracy for row in rows])),
+        (f"{_served(rows)}gain", [_difference_cell(row.gain_pp, row, absent=REFERENCE_CELL) for row in rows]),
         *_difference(section),
         *_identical(rows),
         *_heard(rows),
@@ -93,12 +93,12 @@ def short_runs_table(sections: Sequence[Section]) -> TextTable:
         keys = [("experiment", [Cell(_directories(row.directories)) for row in rows])]
     differences = [column for section in sections for column in _difference(section)]
     accuracies = column_cells(percent_scale, [row.mean_accuracy for row in rows])
-    columns = [*keys, ("mean accuracy", [Cell(cell.figure) for cell in accuracies])]
+    columns = [*keys, (f"mean {_served(rows)}accuracy", [Cell(cell.figure) for cell in accuracies])]
     if len(sections) == 1 and differences and all(row.gain_pp is None for row in rows):
         columns += [(heading, list(map(_short, cells))) for heading, cells in differences]
     else:
         gains = [_difference_cell(row.gain_pp, row, absent=REFERENCE_CELL) for row in rows]
-        columns.append(("gain", list(map(_short, gains))))
+        columns.append((f"{_served(rows)}gain", list(map(_short, gains))))
     if any_measured(personal := [row.measured[PERSONAL.key] for row in rows]):
         cells = column_cells(percent_scale, personal)
         columns.append((PERSONAL.heading, [Cell(cell.figure) for cell in cells]))
@@ -108,6 +108,11 @@ def short_runs_table(sections: Sequence[Section]) -> TextTable:
         rows=[(row.arm, list(cells)) for row, cells in by_row],
         num_keys=len(keys),
     )
+
+
+def _served(rows: Sequence[Row]) -> str:
+    """What accuracies and gains are of, if clients of some row use parameters of their own."""
+    return "served " if any_measured([row.measured[PERSONAL.key] for row in rows]) else ""
 
 
 def runs_notes(section: Section, *, in_terminal: bool = False) -> list[str]:

@@ -70,12 +70,14 @@ class Choice:
         finished: The names of the arms among which it was chosen.
         unfinished: The names of those that are left out, since they share no seed with the reference arm.
         seeds: The seeds by which it was chosen: those that all of `finished` have, ascending.
+        by: The name of the accuracy.
     """
 
     arm: Comparison | None
     finished: Sequence[str]
     unfinished: Sequence[str]
     seeds: Sequence[int]
+    by: str
 
     @property
     def name(self) -> str | None:
@@ -88,7 +90,7 @@ class Choice:
         count = len(self.seeds)
         only = "only " if count < FEWEST_SEEDS else "the "
         seeds = f"over {only}{count} seeds" if count > 1 else "in the only seed"
-        return f"the highest mean accuracy of {', '.join(self.finished)} {seeds} that all of them have"
+        return f"the highest {self.by} of {', '.join(self.finished)} {seeds} that all of them have"
 
     @property
     def omission(self) -> str:
@@ -104,6 +106,7 @@ class Beside:
     """What arms gain over arms without clusters in one of their accuracies, which is averaged over time."""
 
     mean_accuracy: OfRun
+    name: str = "mean accuracy"
 
     def best(self, compared: Compared) -> Choice:
         """The choice of the baseline with the highest mean accuracy."""
@@ -159,6 +162,7 @@ class Beside:
             finished,
             [name for name in names if name not in finished],
             shared,
+            self.name,
         )
 
     def _accuracies(self, arm: Comparison) -> dict[int, float]:

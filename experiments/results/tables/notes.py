@@ -52,8 +52,15 @@ def horizon_note(summary: Summary) -> str:
     return (
         f"Compared up to {_time(horizon.horizon_s)} of virtual time ({set_by}), mean accuracy from "
         f"{_time(horizon.start_s)} on, where every run has been evaluated. Data arrive by {arrive}; steps "
-        f"reached by the horizon: {steps}.{_seeds(summary)}"
+        f"reached by the horizon: {steps}.{_seeds(summary)}{_served(summary)}"
     )
+
+
+def _served(summary: Summary) -> str:
+    """A note on figures that are not of what clients use; empty if no arm has a personal accuracy."""
+    if not summary.comparison.has_personal:
+        return ""
+    return " Tables and figures that do not say personal are of the models that serve clients."
 
 
 def _seeds(summary: Summary) -> str:

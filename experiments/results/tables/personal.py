@@ -104,7 +104,7 @@ def _final_used_accuracy(run: MeasuredRun) -> float | None:
     return run.used.final(run.horizon.horizon_s)
 
 
-IN_PERSONAL_ACCURACY = Beside(mean_used_accuracy)
+IN_PERSONAL_ACCURACY = Beside(mean_used_accuracy, "mean personal accuracy")
 
 
 def _estimate(of_run: OfRun) -> Quantity:

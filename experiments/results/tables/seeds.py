@@ -19,12 +19,15 @@ from experiments.results.tables.targets import TargetTable, target_name
 
 ACCURACIES = ("mean_accuracy", "gain_pp", "gain_after_drift_pp", "final_accuracy")
 WITH_BASELINES = ("gain_over_best_pp", "gain_of_clusters_pp", "gap_closed")
+PERSONAL = ("mean_personal_accuracy", "personal_gain_pp", "final_personal_accuracy", "memory_age")
+PERSONAL_WITH_BASELINES = ("personal_gain_over_best_pp", "personal_gain_of_clusters_pp")
 COSTS = (
     *("rounds", "global_reclusterings", "clusters", "moves", "dropouts", "abandoned", "crashed_visits"),
     *("download_bytes", "upload_bytes", "control_bytes", "models_sent", "waiting_for_responses_s"),
     *("trained_samples_per_client", "mean_client_distance", "virtual_time_s", "wall_s"),
 )
-"""The quantities that have a column, `WITH_BASELINES` where an arm is a baseline."""
+"""The quantities that have a column, `WITH_BASELINES` where an arm is a baseline, and those on what clients
+use where some arm has a personal accuracy."""
 
 MOST_OPEN_ROWS = 20
 """Most rows of the table that is not folded up."""
@@ -69,6 +72,9 @@ class SeedTable:
 def per_seed_table(summary: Summary) -> SeedTable:
     """The table of the arms that are compared, in their order, and of their seeds."""
     accuracies = [*ACCURACIES, *(WITH_BASELINES if summary.comparison.has_baselines else ())]
+    if summary.comparison.has_personal:
+        accuracies += PERSONAL
+        accuracies += PERSONAL_WITH_BASELINES if summary.comparison.has_baselines else ()
     targets = [
         f"{figure}_target_{number}{unit}"
         for number, _ in enumerate(summary.targets, 1)

@@ -35,8 +35,11 @@ def test_the_personal_accuracy_of_an_arm_is_a_line_beside_the_dotted_one_of_its_
         a_personal_run(1, [0.75, 0.5, 0.5], [0.25, None, 0.5]),
     ]
     [plot] = FIGURE.plots(a_report(tmp_path, runs))
-    personal, served = traces(plot.figure.validated(), "scatter")
-    assert (personal.name, served.name) == ("ditto, personal", "ditto, served")
+    plain, personal, served = traces(plot.figure.validated(), "scatter")
+    assert [line.name for line in (plain, personal, served)] == [
+        *("global, served", "ditto, personal", "ditto, served")
+    ]
+    assert plain.line.dash == "solid"
     assert (personal.x.tolist(), personal.y.tolist()) == ([10, 30], [37.5, 75])
     assert (served.x.tolist(), served.y.tolist()) == ([10, 20, 30], [50, 50, 50])
     assert personal.line.color == served.line.color
