@@ -198,6 +198,10 @@ class SampleRanges:
         return np.concatenate(spans) if spans else np.zeros(0, dtype=np.int64)
 
 
+Lifetime = Literal["data", "model", "run"]
+"""Until when a client remembers something: see `StateSpec`."""
+
+
 @dataclass(frozen=True)
 class StateSpec:
     """One named variable that a local rule keeps between tasks: a slot.
@@ -211,7 +215,7 @@ class StateSpec:
     """
 
     shape: Literal["parameters", "scalar"]
-    until: Literal["data", "model", "run"] = "data"
+    until: Lifetime = "data"
     start: Literal["zeros", "received"] = "zeros"
 
     def __post_init__(self) -> None:

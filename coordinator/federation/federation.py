@@ -466,9 +466,8 @@ class Federation:
         memory, clients = self.parts.memory, np.unique(client)
         view = self._view(memory, round_, dispatch, participants=clients)
         trains, model, samples = memory.rows(clients, view)
-        has_some = samples.counts() > 0
-        pairs = set(zip(trains[has_some].tolist(), model[has_some].tolist(), strict=True))
-        ended = [pair not in pairs for pair in zip(client.tolist(), row.tolist(), strict=True)]
+        trained = (trains * len(self.bank) + model)[samples.counts() > 0]  # a number for each pair
+        ended = ~np.isin(client * len(self.bank) + row, trained)
         self._solver_state.drop(client[ended], self.bank.ids[row[ended]])
 
     # -- aggregate: updates came back --------------------------------------------------------------------

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal
 
 import numpy as np
 
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
-from emulator.messages import StateSpec, Updates
+from emulator.messages import Lifetime, StateSpec, Updates
 from emulator.storage.state_tree import Tree
 from emulator.storage.stateful import Stateful
-
-Lifetime = Literal["data", "model", "run"]
 
 ANY_MODEL = -1
 """The model id in the key of a row that is its client's, whatever the model."""
@@ -207,9 +204,8 @@ class _Rows:
 
     def __init__(self, widths: Mapping[str, int], *, of_clients: bool, summed: Iterable[str] = ()) -> None:
         self._of_clients = of_clients
-        self._sums: dict[str, dict[int, Floats]] = {
-            name: {} for name in summed
-        }  # slot -> model id -> (width,)
+        # Slot -> model id -> (width,)
+        self._sums: dict[str, dict[int, Floats]] = {name: {} for name in summed}
         self._row: dict[tuple[int, int], int] = {}  # (model id, client) -> row
         self._free: list[int] = []
         self._client: Ints = np.zeros(0, dtype=np.int64)  # (room,) -1 = the row is free

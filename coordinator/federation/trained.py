@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coordinator.federation.solver_state import Lifetime
 from emulator.arrays import Bools, Ints
-from emulator.messages import Updates
+from emulator.messages import Lifetime, Updates
 
 
 @dataclass(frozen=True)

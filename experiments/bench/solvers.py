@@ -1,4 +1,4 @@
-"""Workload solvers: W1 by rules that remember; what they do is read before a wave and committed after it.
+"""Workload solvers: W1 by rules that remember; their memory is read before each wave and committed after it.
 
 CPU time of one process on one thread. SCAFFOLD's reference is FedProx, which also corrects each step by a
 vector, but remembers none; that of APFL and Ditto, which take two gradients a step, is plain SGD.

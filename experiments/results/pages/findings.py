@@ -62,8 +62,7 @@ def _on_arms(summary: Summary) -> Iterator[str]:
     of = claims(summary)
     if not others:
         yield sentences(summary)[0]
-        if not summary.comparison.has_personal:
-            yield from _held(summary, [reference.arm])
+        yield from _held(summary, [reference.arm])
         return
     if any(row[of.gain] is None or row[of.gain].mean is None for row in others):
         yield sentences(summary)[0]
@@ -75,10 +74,7 @@ def _on_arms(summary: Summary) -> Iterator[str]:
     yield _gain(summary, row, is_chosen=named is None and len(others) > 1)
     yield from _beside_others(summary, row)
     arms = list(dict.fromkeys([row.arm, reference.arm]))
-    held = (
-        [] if summary.comparison.has_personal else _held(summary, arms)
-    )  # targets are of what serves clients
-    yield from held or _final(summary, arms)
+    yield from _held(summary, arms) or _final(summary, arms)
 
 
 def _gain(summary: Summary, row: Row, *, is_chosen: bool) -> str:
@@ -128,7 +124,12 @@ def _of_those(summary: Summary) -> str:
 
 
 def _held(summary: Summary, arms: Sequence[str]) -> list[str]:
-    """From when these arms hold the highest target that one of them holds in some seed; empty without one."""
+    """From when these arms hold the highest target that one of them holds in some seed; empty without one.
+
+    Targets are of what serves clients, and not stated beside claims on what they use.
+    """
+    if summary.comparison.has_personal:
+        return []
     tables = [
         table
         for table in summary.targets
