@@ -254,15 +254,29 @@ class SolverFacts:
         return sum(spec.width(num_parameters) for spec in self.state.values())
 
 
-TaskMetric = Literal["loss_before", "loss_squared"]
+TaskMetric = Literal["batch_errors", "batch_losses", "loss_before", "loss_squared"]
 """A column of `Updates.metrics` that is computed only if asked for, NaN for a task without steps.
 
 `loss_before`: the mean loss of the task's first batch, at the model as received. `loss_squared`: the mean of
-the squared losses of the samples of its last batch, taken before its step. Like `loss`, they are of the
+the squared losses of the samples of its last batch, taken before its step. `batch_losses` and `batch_errors`,
+of shape (n, steps): the mean loss of each of the task's batches in order, and the share of its samples that
+the model predicts wrongly, both before the step; NaN behind a task's last step. Like `loss`, all are of the
 model's predictions alone: what a local rule adds, such as FedProx's pull, is not in them.
 """
 
 TASK_METRICS: tuple[TaskMetric, ...] = get_args(TaskMetric)
+
+BATCH_METRICS: frozenset[TaskMetric] = frozenset({"batch_losses", "batch_errors"})
+"""Those with a number for each batch."""
+
+
+def empty_metric(name: str, tasks: int, steps: int) -> Floats:
+    """A column of `Updates.metrics` full of NaN, for tasks of at most so many steps.
+
+    >>> empty_metric("batch_losses", 2, 3).shape, empty_metric("loss", 2, 3).shape
+    ((2, 3), (2,))
+    """
+    return np.full((tasks, steps) if name in BATCH_METRICS else tasks, np.nan)
 
 
 FurtherAccuracy = Literal["trained", "pooled"]
@@ -356,7 +370,10 @@ class Updates(Protocol):
 
     @property
     def metrics(self) -> Mapping[str, Floats]:
-        """Columns (n,) by name: the training `loss`, and those that `TrainTasks.measure` asked for."""
+        """Columns by name: the training `loss` (n,), and those that `TrainTasks.measure` asked for.
+
+        Those of batches have shape (n, steps), for the largest number of steps of a task of the wave.
+        """
         ...
 
     def __len__(self) -> int:

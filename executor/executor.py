@@ -15,6 +15,7 @@ import torch
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
 from emulator.messages import (
+    BATCH_METRICS,
     ArrayUpdates,
     Evaluation,
     InferencePlan,
@@ -23,6 +24,7 @@ from emulator.messages import (
     Scores,
     SolverFacts,
     TrainTasks,
+    empty_metric,
 )
 from emulator.ports import SampleReader, Segment
 from emulator.seeding import RandomStreams
@@ -225,7 +227,10 @@ class LocalExecutor:
         wave = self._wave(tasks, models, start)
         delta = np.zeros((len(tasks), self.num_parameters), dtype=np.float32)
         group_of = np.zeros(len(tasks), dtype=np.int64)
-        metrics = {name: np.full(len(tasks), np.nan) for name in ("loss", *sorted(tasks.measure))}
+        most_steps = int(wave.steps.max(initial=0))
+        metrics = {
+            name: empty_metric(name, len(tasks), most_steps) for name in ("loss", *sorted(tasks.measure))
+        }
         state = {
             name: np.zeros((len(tasks), slot.width(self.num_parameters)), dtype=np.float32)
             for name, slot in self.solver.state.items()
@@ -240,7 +245,10 @@ class LocalExecutor:
             delta[group.tasks] = moved
             metrics["loss"][group.tasks] = trained.loss
             for metric, column in trained.measured.items():
-                metrics[metric][group.tasks] = column
+                into = metrics[metric]
+                if metric in BATCH_METRICS:
+                    into = into[:, : column.shape[1]]
+                into[group.tasks] = column
             tamper(delta, tasks, group.tasks, self._streams, self._chain.sent)
             for name, rows in trained.state.items():
                 state[name][group.tasks] = rows.numpy()

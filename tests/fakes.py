@@ -80,8 +80,9 @@ class FakeExecutor:
 
     `targets` is (N,) or (N, P), one per client. A client's accuracy is 1 minus the distance between its
     target and the first parameter of the model that serves it. A task's loss, also `loss_before`, is the mean
-    distance of the received parameters from their targets, `loss_squared` the mean squared distance. Without
-    samples the update is zero, and metrics and accuracy are NaN. Of `tampering` it implements `scale` and
+    distance of the received parameters from their targets, `loss_squared` the mean squared distance; each of
+    its batches has that loss, and as error rate that loss, at most 1. Without samples the update is zero, and
+    metrics and accuracy are NaN. Of `tampering` it implements `scale` and
     `nan`.
 
     It records each wave of tasks with the models they start from, and what it scored, measured and evaluated.
@@ -124,7 +125,17 @@ class FakeExecutor:
         distance = np.where(counts[:, None] > 0, self.targets[tasks.client] - starts, 0.0)
         zeros = np.zeros(len(tasks))
         loss = np.abs(distance).mean(axis=1)
-        metrics = {"loss": loss, "loss_before": loss, "loss_squared": np.square(distance).mean(axis=1)}
+        steps = np.where(counts > 0, tasks.settings["local_steps"], 0)
+        takes = np.arange(int(steps.max(initial=0))) < steps[:, None]
+        metrics = {
+            "loss": loss,
+            "loss_before": loss,
+            "loss_squared": np.square(distance).mean(axis=1),
+            "batch_losses": np.where(takes, loss[:, None], np.nan),
+            "batch_errors": np.where(takes, np.minimum(loss[:, None], 1), np.nan),
+        }
+        for name in ("loss", "loss_before", "loss_squared"):
+            metrics[name] = np.where(counts > 0, metrics[name], np.nan)
         scale = tasks.tampering.get("scale", zeros + 1)
         scale = scale + np.where(tasks.tampering.get("nan", zeros), np.nan, 0)
         return ArrayUpdates(
@@ -133,9 +144,7 @@ class FakeExecutor:
             num_samples=counts,
             num_steps=tasks.settings["local_steps"].astype(np.int64),
             delta=(scale[:, None] * self.pull * distance).astype(np.float32),
-            metrics={
-                name: np.where(counts > 0, metrics[name], np.nan) for name in ("loss", *sorted(tasks.measure))
-            },
+            metrics={name: metrics[name] for name in ("loss", *sorted(tasks.measure))},
             state={name: column + 1 for name, column in tasks.state.items()},
         )
 

@@ -18,7 +18,7 @@ from executor.flat import FlatModel
 from executor.rules.base import Chain, GradientAt
 from executor.training.groups import TaskGroup, Trained
 from executor.training.layers import MASK, Layers
-from executor.training.measured import Measured
+from executor.training.measured import Measured, wrong
 
 COPIED_BELOW = 1_000_000
 """Elements of a layer's gradient, over all tasks, below which it is computed separately and then copied.
@@ -172,11 +172,16 @@ class _CrossEntropy:
         return means
 
     def measured(self) -> Mapping[TaskMetric, Floats]:
-        """The columns (n,) of the group's `measure`."""
+        """The columns of the group's `measure`."""
         if not self._group.measure:
             return {}
         measured = Measured(self._group)
         by_step = torch.split_with_sizes(self._of_samples[:, 0], self._group.active.tolist())
         for step, log_probabilities in enumerate(by_step):
-            measured.add(step, -log_probabilities)
+            measured.add(step, -log_probabilities, partial(self._wrong, step))
         return measured.columns
+
+    def _wrong(self, step: int) -> Tensor:
+        """(n, B) what of the batches of `step` is predicted wrongly."""
+        labels = torch.split_with_sizes(self._labels[:, 0], self._group.active.tolist())[step]
+        return wrong(self._of_step[step][0].mT, labels)

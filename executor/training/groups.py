@@ -79,7 +79,7 @@ class Trained:
     """The result of training a group: the `parameters` (n, P) and mean `loss` (n,) of its tasks.
 
     The mean is over a task's steps, NaN for a task without steps. `state`: the rules' state that the pairs'
-    next tasks start with, (n, P) or (n, 1) each. `measured`: a column (n,) for each of `TaskGroup.measure`.
+    next tasks start with, (n, P) or (n, 1) each. `measured`: a column for each of `TaskGroup.measure`.
     """
 
     parameters: Tensor

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -17,7 +18,7 @@ from torch.nn.utils import vector_to_parameters
 from executor.flat import FlatModel
 from executor.rules.base import Chain, GradientAt, LocalRun
 from executor.training.groups import TaskGroup, Trained
-from executor.training.measured import Measured
+from executor.training.measured import Measured, wrong
 
 Step = Callable[[Sequence[Tensor], Tensor, Tensor], None]
 """Applies the gradients of a batch, a tensor for each trainable parameter; then come features and labels."""
@@ -65,7 +66,12 @@ class ReferenceLoop:
             loss = functional.cross_entropy(logits, labels[client])
             if measured.needs(number, client):
                 of_samples = functional.cross_entropy(logits.detach(), labels[client], reduction="none")
-                measured.add(number, of_samples[None], client)
+                measured.add(
+                    number,
+                    of_samples[None],
+                    partial(wrong, logits.detach()[None], labels[client, None]),
+                    client,
+                )
             gradients = torch.autograd.grad(loss, self._local.trainable)
             step(gradients, features[client], labels[client])
             total += loss.detach()

@@ -16,7 +16,7 @@ from torch.nn import functional
 from executor.flat import FlatModel
 from executor.rules.base import Chain, GradientAt
 from executor.training.groups import TaskGroup, Trained
-from executor.training.measured import Measured
+from executor.training.measured import Measured, wrong
 
 
 class StackedStrategy:
@@ -43,13 +43,13 @@ class StackedStrategy:
         for step, (features, labels) in enumerate(group.batches()):
             active = len(labels)
             run.keep_first(active)
-            of_samples = self._write_gradient(gradient[:active], run.present, features, labels)
+            of_samples, logits = self._write_gradient(gradient[:active], run.present, features, labels)
             gradient_at: GradientAt | None = None
             if elsewhere is not None:
                 gradient_at = partial(self._gradient_at, elsewhere[:active], features, labels)
             self._chain.step(run, gradient[:active], gradient_at)
             loss[:active] += of_samples.mean(dim=1)
-            measured.add(step, of_samples)
+            measured.add(step, of_samples, partial(wrong, logits, labels))
         self._chain.finish(group.local_run(trained, state, self._model.frozen))
         return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state, measured.columns)
 
@@ -59,22 +59,20 @@ class StackedStrategy:
 
     def _write_gradient(
         self, gradient: Tensor, parameters: Tensor, features: Tensor, labels: Tensor
-    ) -> Tensor:
-        """Write the gradient (n, P) of each task's mean loss; returns the losses (n, B) of its samples.
+    ) -> tuple[Tensor, Tensor]:
+        """Write the gradient (n, P) of each task's mean loss.
+
+        Returns the losses (n, B) of its samples, and their logits (n, B, num_labels).
 
         NOTE: copied into one buffer for all steps; concatenation took a quarter of a step's time.
         """
         named = {name: part.detach() for name, part in self._model.named(parameters).items()}
         wanted = [named[name].requires_grad_() for name in self._trainable]
-        of_samples = self._losses(named, features, labels)
+        logits = self._logits(named, features)
+        losses = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+        of_samples = losses.view_as(labels)
         gradients = torch.autograd.grad(of_samples.mean(dim=1).sum(), wanted)
         parts = self._model.named(gradient)
         for name, of_parameter in zip(self._trainable, gradients, strict=True):
             parts[name].copy_(of_parameter)
-        return of_samples.detach()
-
-    def _losses(self, named: dict[str, Tensor], features: Tensor, labels: Tensor) -> Tensor:
-        """(n, B) the cross-entropy of each sample of each task's batch."""
-        logits = self._logits(named, features)
-        losses = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
-        return losses.view_as(labels)
+        return of_samples.detach(), logits.detach()

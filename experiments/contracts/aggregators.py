@@ -166,6 +166,8 @@ def _updates(models: Sequence[int], view: View, num_samples: Sequence[int]) -> A
             "loss": np.array([0.5, 0.25, 1.0, 2.0])[:count],
             "loss_before": np.array([1.5, 0.5, 2.0, 0.75])[:count],
             "loss_squared": np.array([0.3, 0.1, 1.1, 4.2])[:count],
+            "batch_losses": np.outer([1.5, 0.5, 2.0, 0.75], [1, 0.9, 0.7, 0.6])[:count],
+            "batch_errors": np.outer([0.75, 0.25, 1.0, 0.5], [1, 1, 0.5, 0.5])[:count],
         },
     )
 

@@ -470,7 +470,16 @@ def _trained(kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: to
             update = (trained.parameters - group.start).numpy()
             state = [rows.numpy() for _, rows in sorted(trained.state.items())]
             metrics = [trained.loss, *(trained.measured[name] for name in TASK_METRICS)]
+            metrics = [of_batch for column in metrics for of_batch in _padded(column, int(steps.max()))]
             columns.append([update, *metrics, *state])
             position.append(group.tasks)
     order = np.argsort(np.concatenate(position))
     return [np.concatenate(parts)[order] for parts in zip(*columns, strict=True)]
+
+
+def _padded(column: Floats, steps: int) -> list[Floats]:
+    """A metric (n,), or one of batches as a column (n,) for each of so many steps; NaN as 0."""
+    if column.ndim == 1:
+        return [column]
+    behind = np.zeros((len(column), steps - column.shape[1]))
+    return list(np.nan_to_num(np.hstack([column, behind])).T)

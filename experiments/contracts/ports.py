@@ -188,16 +188,23 @@ class ToyModels:
             offset = 0.01 * np.sin(tasks.client[task] + np.arange(weight.first, weight.last))
             delta[task, : weight.last] = 0.5 * (target - starts[task, : weight.last]) + offset
         moved = np.abs(delta).mean(axis=1, dtype=np.float64)
-        metrics = {"loss": moved, "loss_before": 2 * moved, "loss_squared": np.square(moved)}
+        moved = np.where(counts > 0, moved, np.nan)
+        takes = np.arange(1, int(tasks.settings["local_steps"].max(initial=0)) + 1)
+        of_batches = np.where(takes <= tasks.settings["local_steps"][:, None], moved[:, None] / takes, np.nan)
+        metrics = {
+            "loss": moved,
+            "loss_before": 2 * moved,
+            "loss_squared": np.square(moved),
+            "batch_losses": of_batches,
+            "batch_errors": np.minimum(of_batches, 1),
+        }
         return ArrayUpdates(
             client=tasks.client,
             model=tasks.model,
             num_samples=counts,
             num_steps=tasks.settings["local_steps"].astype(np.int64),
             delta=delta,
-            metrics={
-                name: np.where(counts > 0, metrics[name], np.nan) for name in ("loss", *sorted(tasks.measure))
-            },
+            metrics={name: metrics[name] for name in ("loss", *sorted(tasks.measure))},
         )
 
     def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:

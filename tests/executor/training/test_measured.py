@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from emulator.arrays import Floats
-from emulator.messages import TASK_METRICS, ArrayUpdates, TaskMetric, TrainTasks
+from emulator.messages import TASK_METRICS, ArrayUpdates, TaskMetric, TrainTasks, empty_metric
 from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
 from executor.models.base import ModelSpec
@@ -19,12 +19,12 @@ from executor.rules.base import LocalRule
 from executor.training.batches import step_counts, task_batches
 from tests.executor.fakes import FakeReader, executor, model, of_probabilities, rule, wave
 
-BOTH: frozenset[TaskMetric] = frozenset(TASK_METRICS)
+EVERY: frozenset[TaskMetric] = frozenset(TASK_METRICS)
 SGD = [rule("sgd")]
 NO_PULL = [rule("fedprox", mu=0.0), rule("sgd")]  # plain descent through the rules
 STRATEGIES = ["dense", "stacked", "loop"]
 UNEQUAL = replace(
-    wave(counts=[9, 3, 0, 12, 7, 1], steps=[4, 1, 5, 6, 4, 2], batch_size=[4, 4, 4, 4, 3, 3]), measure=BOTH
+    wave(counts=[9, 3, 0, 12, 7, 1], steps=[4, 1, 5, 6, 4, 2], batch_size=[4, 4, 4, 4, 3, 3]), measure=EVERY
 )
 
 
@@ -49,7 +49,7 @@ def test_two_steps_of_a_model_of_biases_by_hand(strategy: str, rules: list[Local
     trainer = executor(reader, rules=rules, strategy=strategy)
     tasks = wave(counts=[4, 4, 0], steps=[1, 2, 2], learning_rate=2 * np.log(3))
     received = of_probabilities([0.25, 0.75])
-    metrics = trainer.train(replace(tasks, measure=BOTH), received, np.zeros(3, dtype=np.int64)).metrics
+    metrics = trainer.train(replace(tasks, measure=EVERY), received, np.zeros(3, dtype=np.int64)).metrics
     rare, often, even = np.log(4), np.log(4 / 3), np.log(2)
     before, nothing = (rare + often) / 2, np.nan
     assert metrics["loss"] == pytest.approx([before, (before + even) / 2, nothing], rel=1e-6, nan_ok=True)
@@ -57,6 +57,11 @@ def test_two_steps_of_a_model_of_biases_by_hand(strategy: str, rules: list[Local
     assert metrics["loss_squared"] == pytest.approx(
         [(rare**2 + often**2) / 2, even**2, nothing], rel=1e-6, nan_ok=True
     )
+    of_batches = np.array([[before, nothing], [before, even], [nothing, nothing]])
+    assert metrics["batch_losses"] == pytest.approx(of_batches, rel=1e-6, nan_ok=True)
+    # Half of the samples have the label that is less likely; when both are equally likely, any may be wrong.
+    assert metrics["batch_errors"][:, 0] == pytest.approx([0.5, 0.5, nothing], nan_ok=True)
+    assert np.isnan(metrics["batch_errors"][:, 1]).tolist() == [True, False, True]
 
 
 def by_hand(tasks: TrainTasks, trainer: LocalExecutor, spec: ModelSpec) -> dict[str, Floats]:
@@ -64,11 +69,11 @@ def by_hand(tasks: TrainTasks, trainer: LocalExecutor, spec: ModelSpec) -> dict[
     reader = FakeReader(sample_shape=(8, 8))
     module = spec.build(reader.sample_shape, reader.num_labels)
     steps, streams = step_counts(tasks), RandomStreams(3)
-    columns = {name: np.full(len(tasks), np.nan) for name in TASK_METRICS}
+    columns = {name: empty_metric(name, len(tasks), int(steps.max())) for name in TASK_METRICS}
     for task in np.flatnonzero(steps).tolist():
         nn.utils.vector_to_parameters(torch.tensor(trainer.initial(task % 2)), module.parameters())
         optimiser = torch.optim.SGD(module.parameters(), 0.1)
-        of_batches = []
+        of_batches, wrong = [], []
         for rows in task_batches(tasks, np.array([task]), steps[[task]], streams)[:, 0]:
             logits = module(torch.tensor(reader.features(rows)))
             losses = nn.functional.cross_entropy(logits, torch.tensor(reader.labels(rows)), reduction="none")
@@ -76,8 +81,11 @@ def by_hand(tasks: TrainTasks, trainer: LocalExecutor, spec: ModelSpec) -> dict[
             losses.mean().backward()
             optimiser.step()
             of_batches.append(losses.detach().numpy())
+            wrong.append((logits.argmax(dim=1).numpy() != reader.labels(rows)).mean())
         columns["loss_before"][task] = of_batches[0].mean()
         columns["loss_squared"][task] = np.square(of_batches[-1]).mean()
+        columns["batch_losses"][task, : len(wrong)] = np.mean(of_batches, axis=1)
+        columns["batch_errors"][task, : len(wrong)] = wrong
     return columns
 
 
@@ -94,7 +102,7 @@ def test_every_strategy_measures_what_an_ordinary_loop_does(
     metrics = trained(trainer, UNEQUAL).metrics
     assert list(metrics) == ["loss", *TASK_METRICS]
     for name, expected in by_hand(UNEQUAL, trainer, spec).items():
-        assert np.isnan(expected).tolist() == [False, False, True, False, False, False]
+        assert np.isnan(expected.reshape(6, -1)[:, 0]).tolist() == [False, False, True, False, False, False]
         np.testing.assert_allclose(metrics[name], expected, rtol=2e-5)
     once = metrics["loss"][1], metrics["loss_before"][1]
     assert once[0] == pytest.approx(once[1], rel=1e-6)  # of a single batch
@@ -104,7 +112,7 @@ def test_every_strategy_measures_what_an_ordinary_loop_does(
     "rules", [SGD, [rule("fedprox", mu=0.3), rule("adam")]], ids=["descent", "prox-adam"]
 )
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("asked", [(), ("loss_before",), ("loss_squared",)])
+@pytest.mark.parametrize("asked", [(), ("loss_before",), ("batch_losses", "loss_squared")])
 def test_what_is_measured_is_what_was_asked_for_and_changes_no_bit(
     strategy: str, rules: list[LocalRule], asked: tuple[TaskMetric, ...]
 ) -> None:
