@@ -8,7 +8,11 @@ DETECTORS: Registry[type[Detector]] = Registry(
     "driftscale.detector",
     {
         "changed": "coordinator.detectors.changed:Changed",
+        "ddm": "coordinator.detectors.ddm:Ddm",
         "distance": "coordinator.detectors.distance:Distance",
+        "loss_jump": "coordinator.detectors.loss_jump:LossJump",
+        "loss_trend": "coordinator.detectors.loss_trend:LossTrend",
+        "page_hinkley": "coordinator.detectors.page_hinkley:PageHinkley",
     },
     base="coordinator.detectors.base:Detector",
 )

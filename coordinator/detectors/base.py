@@ -1,26 +1,62 @@
-"""The protocol of drift detectors: which clients drifted since their last report."""
+"""The protocol of drift detectors: which clients drifted, by what they report, or by how they train."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar, Literal
 
 from coordinator.view import Part
-from emulator.arrays import Bools, Floats
+from emulator.arrays import Bools, Floats, Ints
+
+Watches = Literal["representation", "training"]
+"""What a detector can watch: the representation of a client's data, or its training."""
 
 
 class Detector(Part):
-    """Base of detectors; built with its own frozen settings."""
+    """Base of detectors; built with its own frozen settings.
 
-    @abstractmethod
-    def detect(self, signal: Floats, last: Floats) -> Bools:
-        """Which of n clients drifted since their last report.
+    `watches` says what it is given, and when. "representation": what clients measure of their new data, as
+    `round.hear` says, before they report; its flags are in `View.drift` of `Clusterer.on_data`. "training":
+    after each server step, what the clients have measured in their local batches whose updates it absorbs;
+    its flags are in `View.drift` of `Clusterer.on_updates`. Such a detector runs on the clients, and a flag
+    travels with the update: it costs nothing. Its one entry of `needs` names the signal.
 
-        The rows are clients that have reported before, in an arbitrary order; clients that have not are not
-        tested, but always report.
+    What it remembers of a client must not depend on other clients.
+    """
+
+    watches: ClassVar[Watches] = "representation"
+
+    def open(self, num_clients: int) -> None:
+        """Prepare for a run with so many clients, before anything else is called; does nothing by default.
 
         Args:
-            signal: (n, D) the representation that each client measures now.
-            last: (n, D) the representation that it reported last.
+            num_clients: N; clients have ids from 0 to N - 1.
+        """
+
+    def forget(self, clients: Ints) -> None:
+        """Forget what it remembers of clients that hold no data any more; does nothing by default.
+
+        Args:
+            clients: (n,) client ids, ascending.
+        """
+
+    @property
+    def clipped(self) -> int:
+        """The values so far that were outside of its domain, and so clipped; 0 by default."""
+        return 0
+
+    @abstractmethod
+    def detect(self, clients: Ints, signal: Floats, last: Floats | None) -> Bools:
+        """Which of n clients drifted.
+
+        A detector that watches representations is asked about clients that have reported before; those that
+        have not always report. One that watches training is asked about the clients of an absorbed update.
+
+        Args:
+            clients: (n,) client ids, each once, in any order.
+            signal: (n, D) the representation that each client measures now; or (n, steps) the number of each
+                of its local batches, in order, NaN behind the last.
+            last: (n, D) the representation that it reported last; None if it watches training.
 
         Returns:
             (n,) bools.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.detectors.base import Detector
-from emulator.arrays import Bools, Floats
+from emulator.arrays import Bools, Floats, Ints
 from emulator.plugins import NoSettings
 
 
@@ -14,12 +14,13 @@ class Changed(Detector):
 
     >>> import numpy as np
     >>> signal = np.array([[0.5, 0.5], [0.4, 0.6]])
-    >>> Changed(NoSettings()).detect(signal, last=np.array([[0.5, 0.5], [0.5, 0.5]]))
+    >>> Changed(NoSettings()).detect(np.array([7, 8]), signal, last=np.array([[0.5, 0.5], [0.5, 0.5]]))
     array([False,  True])
     """
 
     Settings = NoSettings
 
-    def detect(self, signal: Floats, last: Floats) -> Bools:
+    def detect(self, clients: Ints, signal: Floats, last: Floats | None) -> Bools:
+        assert last is not None, "it watches representations"
         changed: Bools = (signal != last).any(axis=1)
         return changed

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from coordinator.detectors.base import Detector
 from coordinator.distances import DistanceName, paired
-from emulator.arrays import Bools, Floats
+from emulator.arrays import Bools, Floats, Ints
 from emulator.numbers import PositiveFactor
 from emulator.plugins import Settings
 
@@ -30,13 +30,15 @@ class Distance(Detector):
 
     >>> import numpy as np
     >>> detector = Distance(DistanceSettings(eps=0.04))
-    >>> detector.detect(np.array([[0.5, 0.5], [0.9, 0.1]]), last=np.array([[0.6, 0.4], [0.6, 0.4]]))
+    >>> signal, last = np.array([[0.5, 0.5], [0.9, 0.1]]), np.array([[0.6, 0.4], [0.6, 0.4]])
+    >>> detector.detect(np.array([7, 8]), signal, last)
     array([False,  True])
     """
 
     Settings = DistanceSettings
     settings: DistanceSettings
 
-    def detect(self, signal: Floats, last: Floats) -> Bools:
+    def detect(self, clients: Ints, signal: Floats, last: Floats | None) -> Bools:
+        assert last is not None, "it watches representations"
         far: Bools = paired(signal, last, self.settings.distance) > self.settings.eps
         return far

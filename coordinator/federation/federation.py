@@ -47,6 +47,7 @@ from coordinator.federation.stored_parts import StoredParts
 from coordinator.federation.tasks import TaskCosts, task_settings, visit_work
 from coordinator.federation.trained import Trained
 from coordinator.federation.views import Views
+from coordinator.federation.watching import watch_training
 from coordinator.view import Part, Samples, ScoreResponse, View
 from emulator.arrays import NO_IDS, Bools, Floats32, Ints
 from emulator.errors import RunError
@@ -187,6 +188,9 @@ class Federation:
                 meter=meter,
             )
         self._measured = parts.needs
+        self._watching = parts.detectors_on("training")
+        for detector in parts.detectors.values():
+            detector.open(stream.num_clients)
         self._membership = Membership(self.bank, parts.all, self._solver_state)
         self.selectable = Selectable(
             self._membership, parts.memory, self._views, settings, stream=stream, availability=availability
@@ -286,6 +290,9 @@ class Federation:
             self._solver_state.data_changed(changed)
             self._solver_state.clients_left(left)
             self._flight.data_changed(changed, left)
+        if len(left) > 0:
+            for detector in self.parts.detectors.values():
+                detector.forget(left)
         self._progress.members_changed |= len(joined) + len(left) > 0
         if len(changed) > 0:
             hearing.data_changed(changed, holding, left)
@@ -298,6 +305,7 @@ class Federation:
             heard = checked_in.among(holding).and_then(registered)
             heard = heard.and_then(hearing.new_data(round_, now_s, holding, joined))
         self._progress.heard(heard)
+        self._progress.detected("representation", heard.decided, heard.drift)
         if adapting is not None and before is not None:
             self._progress.heard(adapting.opens(round_, now_s, before, changed, joined, left))
         if registering:  # this precedes the emulation: it costs bytes, and no virtual time
@@ -496,15 +504,26 @@ class Federation:
                 valid = trained.valid(self._membership.in_force.members)
                 forgotten = self._solver_state.commit(updates, round_, valid)
                 self._progress.forgotten += self._divergence.forgotten(round_, forgotten)
-        # Step 4: the selector learns how the visits ended, and the clusterer sees the updates.
+        # Step 4: the detectors that watch training see its batches, the selector learns how the visits ended,
+        # and the clusterer sees the updates.
+        drift = {} if updates is None else self._watch(updates)
         self.parts.selector.feedback(ended, updates)
         if updates is not None:
             clusterer = self.parts.clusterer
             with self._meter("cluster_s"):
-                assigned = clusterer.on_updates(self._view(clusterer, round_, step, **news))
+                assigned = clusterer.on_updates(self._view(clusterer, round_, step, drift=drift, **news))
             self._apply(assigned)
         self._answered_s = max(self._answered_s, now_s + self._requests.slowest_s)
         return logged
+
+    def _watch(self, updates: Updates) -> dict[str, Bools]:
+        """What the detectors that watch training flag, by name (N,)."""
+        if not self._watching:
+            return {}
+        with self._meter("cluster_s"):
+            decided, drift = watch_training(self._watching, updates, self._stream.num_clients)
+        self._progress.detected("training", decided, drift)
+        return drift
 
     def abandon(self, round_: int, ended: EndedVisits, now_s: float) -> VisitRows | None:
         """Charge the visits that end with the run; returns them for the log, if they are logged."""
@@ -589,6 +608,7 @@ class Federation:
         adaptation = NO_ADAPTATION
         if self._adapting is not None:
             adaptation = self._adapting.round_closes(round_, partial(self._serving, round_))
+        settings = self.settings
         record = self._progress.record(
             round_,
             opened_s,
@@ -603,11 +623,16 @@ class Federation:
             num_holding=self._num_holding,
             num_clients=self._stream.num_clients,
             in_flight=in_flight,
+            clipped=self._clipped() if settings.log_detection else None,
         )
         self._progress = RoundProgress()
         self._requests.close_round()
         opens_s = max(self._answered_s, now_s + self._requests.slowest_s)
         return record, opens_s
+
+    def _clipped(self) -> dict[str, int]:
+        """The values that each detector has clipped so far, by name."""
+        return {name: detector.clipped for name, detector in self.parts.detectors.items()}
 
     def _is_due(self, round_: int, now_s: float) -> bool:
         """Whether a round that closes now, and is not the last one, is evaluated."""

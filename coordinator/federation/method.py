@@ -13,6 +13,7 @@ from coordinator.aggregators import Aggregator
 from coordinator.clusterers import Clusterer
 from coordinator.clusterers.single import Single
 from coordinator.detectors import Detector
+from coordinator.detectors.base import Watches
 from coordinator.detectors.changed import Changed
 from coordinator.memories import Memory
 from coordinator.pacing import Pacing
@@ -53,6 +54,10 @@ class Parts:
         """Every part, once."""
         own = (self.clusterer, self.selector, self.memory, self.aggregator, self.pacing, self.representation)
         return (*own, self.adaptation, *self.detectors.values(), *self.schedules)
+
+    def detectors_on(self, watched: Watches) -> dict[str, Detector]:
+        """The detectors by name that watch this."""
+        return {name: found for name, found in self.detectors.items() if found.watches == watched}
 
     @property
     def needs(self) -> frozenset[TaskMetric]:
@@ -128,6 +133,7 @@ class RoundSettings:
     min_online: int = 1
     max_wait_days: float = 30.0
     nonfinite_updates: Literal["drop", "stop"] = "drop"
+    log_detection: bool = False
     hear: Hear = "online"
     client_distance: Representation = field(default_factory=lambda: Label(NoSettings()))
 

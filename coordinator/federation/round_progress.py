@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +12,7 @@ from coordinator.federation.evaluation.adapting import AdaptationFigures
 from coordinator.federation.evaluation.measurement import Measurement
 from coordinator.federation.evaluation.personal import PersonalFigures
 from coordinator.federation.hearing.hearing import Heard
-from emulator.arrays import Floats, Ints
+from emulator.arrays import Bools, Floats, Ints
 from emulator.ledger import Ledger
 from emulator.messages import COMPLETED, DROPPED, AnyTrigger, EndedVisits
 from emulator.storage.runlog import RoundRecord
@@ -42,12 +43,23 @@ class RoundProgress:
     staleness: int = 0  # of the visits absorbed, in all
     largest_staleness: int | None = None
     trained_accuracy: float | None = None  # of the last server step
+    decided: dict[str, list[int]] = field(default_factory=dict)  # by what detectors watch, ascending
+    flagged: dict[str, list[int]] = field(default_factory=dict)  # of these, by detector
 
     def heard(self, heard: Heard) -> None:
         """Take note of the clients that were heard."""
         self.changed += heard.checked
         self.reported += heard.reported
         self.nonfinite_reports += heard.nonfinite
+
+    def detected(self, watched: str, decided: Ints, drift: Mapping[str, Bools]) -> None:
+        """Take note of the clients `decided` (n,) about by detectors that watch this.
+
+        `drift` has (N,) flags by the name of each; of others than those that were decided about none counts.
+        """
+        self.decided[watched] = _union(self.decided.get(watched, []), decided)
+        for name, flags in drift.items():
+            self.flagged[name] = _union(self.flagged.get(name, []), decided[flags[decided]])
 
     def trained(self, losses: Floats) -> None:
         """Take note of the training losses (n,) of updates that a server step absorbs."""
@@ -104,12 +116,13 @@ class RoundProgress:
         num_holding: int,
         num_clients: int,
         in_flight: int | None,
+        clipped: dict[str, int] | None = None,
     ) -> RoundRecord:
         """The record of the finished round.
 
         `members` (N,) are the cluster labels of all clients, or None if they did not change. Of `num_clients`
         clients `num_holding` hold data. `in_flight` is None where a round is one dispatch and one server
-        step: then steps and staleness say nothing.
+        step: then steps and staleness say nothing. `clipped` is None if detections are not logged.
         """
         several = in_flight is not None
         return RoundRecord(
@@ -148,4 +161,13 @@ class RoundProgress:
             staleness=self.staleness / len(self.completed) if several and self.completed else None,
             largest_staleness=self.largest_staleness if several else None,
             in_flight=in_flight,
+            decided=None if clipped is None else self.decided,
+            flagged=None if clipped is None else {name: self.flagged.get(name, []) for name in clipped},
+            clipped=clipped,
         )
+
+
+def _union(ids: list[int], more: Ints) -> list[int]:
+    """The ids of both, ascending."""
+    union: list[int] = (np.union1d(ids, more).astype(np.int64) if ids else more).tolist()
+    return union

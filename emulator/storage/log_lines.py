@@ -110,6 +110,17 @@ def by_number(kind: Kind) -> Kind:
     )
 
 
+def by_name(kind: Kind) -> Kind:
+    """Objects whose keys are names, with values of this `kind`."""
+    return Kind(
+        f"dict[str, {kind.name}]",
+        frozenset(),
+        lambda value: (
+            isinstance(value, dict) and all(map(_is_name, value)) and all(map(kind.fits, value.values()))
+        ),
+    )
+
+
 def _is_number(value: object) -> bool:
     """Whether `value` is a finite number; an int must be in the range in which floats hold all integers."""
     if type(value) is int:

@@ -21,6 +21,7 @@ from emulator.storage.log_lines import (
     WHOLE,
     WHOLES,
     Kind,
+    by_name,
     by_number,
     either,
     object_of,
@@ -311,6 +312,8 @@ KINDS: dict[Any, Kind] = {
         (float, NUMBER),
         (list[int], WHOLES),
         (dict[int, float | None], by_number(or_none(NUMBER))),
+        (dict[str, int], by_name(WHOLE)),
+        (dict[str, list[int]], by_name(WHOLES)),
     )
     for kind, checked in ((bare, of_bare), (bare | None, or_none(of_bare)))
 }

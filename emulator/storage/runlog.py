@@ -480,6 +480,34 @@ class RoundRecord:
             omitted=True,
         ),
     ] = field(default_factory=list)
+    decided: Annotated[
+        dict[str, list[int]] | None,
+        Logged(
+            "clients, ascending, about which detectors decided in the round, by what these watch; a client's "
+            "first report decides nothing",
+            missing="without `[detection]`",
+            since=11,
+            omitted=True,
+        ),
+    ] = None
+    flagged: Annotated[
+        dict[str, list[int]] | None,
+        Logged(
+            "of these, the clients that each detector found drifted, by its name",
+            missing="without `[detection]`",
+            since=11,
+            omitted=True,
+        ),
+    ] = None
+    clipped: Annotated[
+        dict[str, int] | None,
+        Logged(
+            "numbers since the start of the run outside the domain of each detector, which were clipped",
+            missing="without `[detection]`",
+            since=11,
+            omitted=True,
+        ),
+    ] = None
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal; arrays entry by entry, NaN equal to NaN."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args
 
 import numpy as np
 from pydantic import ValidationError
 
 from coordinator.assignment import Assignment
 from coordinator.detectors import Detector
+from coordinator.detectors.base import Watches
 from coordinator.schedules import Schedule
 from coordinator.view import View
-from emulator.arrays import Floats, Floats32, Ints
+from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.messages import BATCH_METRICS
 from emulator.own_parts import undefined
 from emulator.plugins import Settings
 from experiments.contracts.generators import and_no_global_generator
@@ -104,10 +106,15 @@ def _refusal(settings: type[Settings], table: Mapping[str, Any]) -> str:
 
 @and_no_global_generator
 def check_detector(make: Callable[[], Detector]) -> None:
-    """Check a detector on several pairs of representations.
+    """Check a detector on several signals of what it watches.
 
     * It returns a flag for each client; none for no clients.
-    * Two fresh detectors return the same flags for equal representations, one of them stored and restored.
+    * Two fresh detectors return the same flags for equal signals, one of them stored and restored between
+      any two calls.
+    * The flags of a client do not depend on the others, nor on their order; a client that it forgets is as
+      new to it.
+    * Of training it takes clients that it sees first, single steps, and clients without a step, which it does
+      not flag; it needs the one metric that it watches.
     * It does not write to its arguments.
 
     Args:
@@ -117,23 +124,89 @@ def check_detector(make: Callable[[], Detector]) -> None:
         AssertionError: The detector breaks a rule.
         RunError: The detector's state cannot be stored, or changes in an attribute that is not declared.
     """
+    detector, watched = make(), get_args(Watches)
+    assert detector.watches in watched, f"watches = {detector.watches!r}; choices: {', '.join(watched)}"
+    if detector.watches == "training":
+        choices = ", ".join(sorted(BATCH_METRICS))
+        assert len(detector.needs) == 1, f"it watches training, and so needs one of {choices}"
+        assert detector.needs <= BATCH_METRICS, f"needs {sorted(detector.needs)}; choices: {choices}"
+        _check_on_training(make)
+        return
     one_each, spread = np.eye(NUM_LABELS), np.random.default_rng(0).dirichlet(np.ones(NUM_LABELS), size=12)
-    pairs = [
-        (one_each[[0, 0, 0, 1, 1, 1, 1, 0]], one_each[[0, 2, 0, 1, 1, 2, 1, 0]]),
-        (one_each[[0, 1]], one_each[[0, 1]]),
-        (spread, spread[::-1].copy()),
+    first = (one_each[[0, 0, 0, 1, 1, 1, 1, 0]], one_each[[0, 2, 0, 1, 1, 2, 1, 0]])
+    pairs = [first, (one_each[[0, 1]], one_each[[0, 1]]), (spread, spread[::-1].copy())]
+    pairs += [(last[:0], now[:0]) for last, now in pairs[:1]]
+    _check_flags(make, 12, [(np.arange(len(last)), now, last) for last, now in pairs])
+
+
+Asked = tuple[Ints, Floats, Floats | None]
+"""The arguments of a call of `Detector.detect`."""
+
+
+def _check_on_training(make: Callable[[], Detector]) -> None:
+    """Check a detector on five clients, whose numbers rise at once, slowly or not; one has none at all."""
+    generator = np.random.default_rng(1)
+    calls: list[Asked] = []
+    for call in range(24):
+        signal = 0.1 + 0.1 * generator.random((5, 8))
+        signal[0] += 0.8 * (call >= 12)
+        signal[1] += 0.03 * call
+        signal[2, 1:] = np.nan  # a single step
+        signal[3] = np.nan
+        who = np.arange(5 if call > 8 else 4)  # the last joins later
+        calls.append((who, signal[who], None))
+    flags = _check_flags(make, 6, [*calls, (calls[0][0][:0], calls[0][1][:0], None)])
+    for (who, _, _), of_call in zip(calls, flags, strict=False):
+        assert not of_call[who == 3].any(), "it flags a client that has not trained"
+    again = make()
+    again.open(6)
+    for who, signal, _ in calls:
+        again.detect(who, signal, None)
+    again.forget(np.arange(6))
+    of_calls = [again.detect(who, signal, None) for who, signal, _ in calls]
+    assert same(of_calls, flags[: len(calls)]), "it remembers something of clients that it was to forget"
+
+
+def _check_flags(make: Callable[[], Detector], num_clients: int, calls: Sequence[Asked]) -> list[Bools]:
+    """The flags of each call, the same by twins, in another order, and for each client alone."""
+    everyone = np.arange(num_clients)
+    outputs = [
+        [_flags(detector, asked, everyone) for asked in calls]
+        for detector in (opened(num_clients) for opened in (_opening(make), _opening(lambda: resumed(make))))
     ]
-    for first, second in pairs:
-        outputs = []
-        for detector in (make(), resumed(make)):
-            with left_alone(first, second):
-                flags = detector.detect(second, first)
-            assert flags.shape == (len(first),), f"flags have shape {flags.shape}, not ({len(first)},)"
-            assert flags.dtype == np.bool_, f"flags are {flags.dtype}, not bool"
-            outputs.append(flags)
-        assert same(*outputs), "two fresh detectors behave differently on equal representations"
-    no_clients = np.zeros((0, NUM_LABELS))
-    assert make().detect(no_clients, no_clients).shape == (0,), "for no clients there must be no flags"
+    assert same(*outputs), "two fresh detectors behave differently on equal signals"
+    turned = _opening(make)(num_clients)
+    of_turned = [_flags(turned, asked, everyone[::-1]) for asked in calls]
+    assert same(of_turned, [flags[::-1] for flags in outputs[0]]), "flags depend on the order of the clients"
+    for client in range(num_clients):
+        alone = _opening(make)(num_clients)
+        of_client = [_flags(alone, asked, everyone[[client]]) for asked in calls]
+        together = [flags[asked[0] == client] for flags, asked in zip(outputs[0], calls, strict=True)]
+        assert same(of_client, together), "a client's flags depend on the other clients"
+    return outputs[0]
+
+
+def _opening(make: Callable[[], Detector]) -> Callable[[int], Detector]:
+    """A function from a number of clients to a fresh detector for so many."""
+
+    def opened(num_clients: int) -> Detector:
+        detector = make()
+        detector.open(num_clients)
+        return detector
+
+    return opened
+
+
+def _flags(detector: Detector, asked: Asked, among: Ints) -> Bools:
+    """What a detector answers about those clients of a call that are `among` these, in their order."""
+    clients, signal, last = asked
+    rows = among[np.isin(among, clients)]  # clients are numbered from 0 on
+    who, now, before = clients[rows], signal[rows], None if last is None else last[rows]
+    with left_alone(who, now, before):
+        flags = detector.detect(who, now, before)
+    assert flags.shape == (len(rows),), f"flags have shape {flags.shape}, not ({len(rows)},)"
+    assert flags.dtype == np.bool_, f"flags are {flags.dtype}, not bool"
+    return flags
 
 
 @and_no_global_generator

@@ -160,7 +160,7 @@ def test_selectors_that_break_a_rule_are_refused(pick, complaint):
 
 def test_detectors_that_write_to_the_last_report_are_refused():
     class Greedy(Changed):
-        def detect(self, signal, last):
+        def detect(self, clients, signal, last):
             last[...] = signal
             return np.zeros(len(signal), dtype=bool)
 
@@ -346,9 +346,9 @@ def test_surroundings_that_draw_from_a_global_generator_are_refused():
 
 def test_seeding_a_global_generator_with_its_last_seed_is_noticed():
     class Seeding(Changed):
-        def detect(self, signal, last):
+        def detect(self, clients, signal, last):
             np.random.seed(7)  # noqa: NPY002
-            return super().detect(signal, last)
+            return super().detect(clients, signal, last)
 
     for _ in range(2):
         with pytest.raises(AssertionError, match="global generator of numpy"):
@@ -359,10 +359,10 @@ def test_a_draw_by_an_import_is_not_a_breach():
     imported = []
 
     class Importing(Changed):
-        def detect(self, signal, last):
+        def detect(self, clients, signal, last):
             if not imported:
                 imported.append(random.random())
-            return super().detect(signal, last)
+            return super().detect(clients, signal, last)
 
     contracts.check_detector(lambda: Importing(NOTHING))
     assert imported

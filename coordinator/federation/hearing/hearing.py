@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -25,8 +25,9 @@ class Heard:
     """What the coordinator learned of the clients.
 
     `changed`: ids, ascending, of the clients with new data; `drift`: by detector name (N,) which clients
-    drifted. `checked` clients checked their data for drift, and `reported` sent a report, of which
-    `nonfinite` were not finite, and so not used; who did so twice counts twice.
+    drifted, those `decided` (n,), ascending, by the detector's test. `checked` clients checked their data for
+    drift, and `reported` sent a report, of which `nonfinite` were not finite, and so not used; who did so
+    twice counts twice.
     """
 
     changed: Ints
@@ -34,6 +35,7 @@ class Heard:
     checked: int = 0
     reported: int = 0
     nonfinite: int = 0
+    decided: Ints = field(default_factory=lambda: NO_IDS)
 
     def among(self, holding: Bools) -> Heard:
         """What was learned of the clients `holding` data (N,); the counts are of all that were heard."""
@@ -53,6 +55,7 @@ class Heard:
             self.checked + later.checked,
             self.reported + later.reported,
             self.nonfinite + later.nonfinite,
+            np.union1d(self.decided, later.decided),
         )
 
 
@@ -86,6 +89,7 @@ class Hearing(Stateful):
         self._requests = requests
         self._faults = faults
         self._takes_reports = parts.needs_reports
+        self._detectors = parts.detectors_on("representation")
         size = parts.representation.size(data) if parts.needs_reports else 0
         self.reports = Reports(num_clients, size)
         self._everyone = np.arange(num_clients)
@@ -212,7 +216,7 @@ class Hearing(Stateful):
 
         Of these, the clients with `news` have new data. They began `head_start_s` (n,) before this moment.
         """
-        representation, detectors = self._parts.representation, self._parts.detectors
+        representation, detectors = self._parts.representation, self._detectors
         if not (self._parts.needs_reports or (registering and self._takes_reports)):
             return Heard(news, {})
         if len(clients) == 0:
@@ -230,12 +234,12 @@ class Hearing(Stateful):
             new = np.union1d(news, self._unheard)
             drifted = np.isin(self._everyone, np.intersect1d(new, usable))
             self._unheard = np.setdiff1d(new, usable)
-            reporting, drift = clients, dict.fromkeys(detectors, drifted)
+            reporting, drift, decided = clients, dict.fromkeys(detectors, drifted), NO_IDS
         else:
-            heard, drift = self.reports.hear(usable, signal[finite], detectors)
+            heard, drift, decided = self.reports.hear(usable, signal[finite], detectors)
             reporting = np.union1d(heard, clients[~finite])
         self._charge(round_, clients, np.isin(clients, reporting), head_start_s, registering)
-        return Heard(news, drift, len(news), len(reporting), count)
+        return Heard(news, drift, len(news), len(reporting), count, decided)
 
     def _charge(
         self, round_: int, clients: Ints, reports: Bools, head_start_s: Floats, registering: bool

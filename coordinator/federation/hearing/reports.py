@@ -92,16 +92,16 @@ class Reports(Stateful):
 
     def hear(
         self, ids: Ints, signal: Floats, detectors: Mapping[str, Detector]
-    ) -> tuple[Ints, dict[str, Bools]]:
+    ) -> tuple[Ints, dict[str, Bools], Ints]:
         """Evaluate `detectors` on the `signal` (n, D) that clients `ids` (n,) measure, and store the reports.
 
         A client reports if a detector finds it drifted since its last report, or if it has never reported.
-        Returns the ids of the reporting clients, and for each detector (N,) which clients drifted; a client
-        that has never reported counts as drifted.
+        Returns the ids of the reporting clients, for each detector (N,) which clients drifted, and the ids of
+        those that were tested; a client that has never reported counts as drifted, untested.
         """
         if len(ids) == 0:
             no_drift = np.broadcast_to(np.False_, len(self.latest))
-            return ids, dict.fromkeys(detectors, no_drift)
+            return ids, dict.fromkeys(detectors, no_drift), ids
         last = self.latest[ids]
         never: Bools = np.asarray(np.isnan(last).any(axis=1))
         known = slice(None) if not never.any() else np.flatnonzero(~never)
@@ -110,12 +110,12 @@ class Reports(Stateful):
         for name, detector in detectors.items():
             drifted: Bools = np.array(never)
             if not never.all():
-                drifted[known] = detector.detect(signal[known], last[known])
+                drifted[known] = detector.detect(ids[known], signal[known], last[known])
             drift[name] = np.zeros(len(self.latest), dtype=bool)
             drift[name][ids[drifted]] = True
             reports |= drifted
         self.replace(ids[reports], signal[reports])
-        return ids[reports], drift
+        return ids[reports], drift, ids[known]
 
     def replace(self, ids: Ints, signal: Floats) -> None:
         """Store `signal` (n, D) as the reports of clients `ids` (n,)."""

@@ -9,7 +9,7 @@ SIGNAL = np.array([[0.5, 0.5], [0.75, 0.25], [1.0, 0.0]])  # squared distances 0
 
 
 def detected(signal=SIGNAL, last=LAST, **settings) -> list[bool]:
-    return Distance(DistanceSettings(**settings)).detect(signal, last).tolist()
+    return Distance(DistanceSettings(**settings)).detect(np.arange(len(signal)), signal, last).tolist()
 
 
 def test_a_client_drifted_if_it_is_farther_than_eps_and_not_at_eps_itself():

@@ -132,7 +132,7 @@ def test_drift_is_measured_from_the_last_report_so_that_slow_drift_is_reported_i
     class Far(Changed):
         """An L1 distance of 0.5 or more is a drift."""
 
-        def detect(self, signal, last):
+        def detect(self, clients, signal, last):
             return np.abs(signal - last).sum(axis=1) >= 0.5
 
     # The share of the second label grows by an eighth each round, which is a quarter in L1.
@@ -153,8 +153,8 @@ def test_a_client_reports_when_any_detector_fires_and_the_clusterer_sees_which()
     class First(Changed):
         """Detects drift by the first label alone."""
 
-        def detect(self, signal, last):
-            return super().detect(signal[:, :1], last[:, :1])
+        def detect(self, clients, signal, last):
+            return super().detect(clients, signal[:, :1], last[:, :1])
 
     turns = [[[0.5, 0.5, 0], [1, 0, 0]], [[0.5, 0, 0.5], [0, 1, 0]]]
     population = Population(

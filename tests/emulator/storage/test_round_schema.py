@@ -15,6 +15,8 @@ PERSONAL = (
     *("memory_age", "memory_age_90", "without_memory", "personal_accuracy_by_age", "clients_by_age"),
 )
 
+DETECTION = ("decided", "flagged", "clipped")
+
 
 def test_the_kinds_of_a_line_are_the_types_of_the_fields() -> None:
     assert (
@@ -40,6 +42,8 @@ def test_the_kinds_of_a_line_are_the_types_of_the_fields() -> None:
             "trigger": "Trigger | PairwiseTrigger | None",  # as it has always been named in an error
             **dict.fromkeys(PERSONAL[:-2], "float | None"),
             **dict.fromkeys(("silhouettes", *PERSONAL[-2:]), "dict[int, float | None] | None"),
+            **dict.fromkeys(("decided", "flagged"), "dict[str, list[int]] | None"),
+            "clipped": "dict[str, int] | None",
         }
     )
     assert SCHEMA.arrays == {
@@ -71,6 +75,7 @@ def test_lines_need_the_fields_of_the_first_version_alone() -> None:
         **dict.fromkeys(("adaptation_samples", "adaptation_s", "nonfinite_copies"), 8),
         **dict.fromkeys(("steps", "staleness", "largest_staleness", "in_flight"), 9),
         **dict.fromkeys((*PERSONAL, "forgotten"), 10),
+        **dict.fromkeys(DETECTION, 11),
     }
     assert SCHEMA.needed == SCHEMA.known - set(since)
     omitted = ("holding", "client_label", "adaptation_samples", "adaptation_s")
@@ -83,6 +88,7 @@ def test_lines_need_the_fields_of_the_first_version_alone() -> None:
         ("nonfinite_copies", 0),
         *of_steps,
         ("forgotten", []),
+        *((name, None) for name in DETECTION),
     )
 
 

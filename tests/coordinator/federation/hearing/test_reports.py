@@ -43,7 +43,7 @@ def test_what_a_client_reported_is_forgotten_with_its_news_and_its_next_report_i
     assert reports.all_with_news().tolist() == []
     assert reports.checked_in(20.0)[0].tolist() == []
     assert np.isnan(reports.latest).all(axis=1).tolist() == [True, True, False]
-    heard, drift = reports.hear(np.array([1, 2]), np.array([A, A]), CHANGED)
+    heard, drift, _ = reports.hear(np.array([1, 2]), np.array([A, A]), CHANGED)
     assert heard.tolist() == [1]
     assert drift["changed"].tolist() == [False, True, False]
 
@@ -112,7 +112,7 @@ def test_no_report_takes_no_memory() -> None:
 
 def test_a_client_that_never_reported_reports_whatever_the_detectors_return() -> None:
     reports = Reports(2, 2)
-    reporting, drift = reports.hear(np.array([1]), np.array([A]), {})
+    reporting, drift, _ = reports.hear(np.array([1]), np.array([A]), {})
     assert reporting.tolist() == [1]
     assert drift == {}
     np.testing.assert_array_equal(reports.latest, [[np.nan, np.nan], A])
@@ -122,10 +122,10 @@ def test_a_client_is_compared_with_its_last_report_and_not_with_its_last_look() 
     reports = Reports(1, 2)
     client = np.array([0])
     reports.hear(client, np.array([A]), CHANGED)
-    reporting, drift = reports.hear(client, np.array([A]), CHANGED)
+    reporting, drift, _ = reports.hear(client, np.array([A]), CHANGED)
     assert reporting.tolist() == []
     assert drift["changed"].tolist() == [False]
-    reporting, drift = reports.hear(client, np.array([B]), CHANGED)
+    reporting, drift, _ = reports.hear(client, np.array([B]), CHANGED)
     assert reporting.tolist() == [0]
     assert drift["changed"].tolist() == [True]
     np.testing.assert_array_equal(reports.latest, [B])
@@ -133,14 +133,14 @@ def test_a_client_is_compared_with_its_last_report_and_not_with_its_last_look() 
 
 def test_a_detector_sees_only_clients_that_have_reported() -> None:
     class Watching(Changed):
-        def detect(self, signal: Floats, last: Floats) -> Bools:
+        def detect(self, clients: Ints, signal: Floats, last: Floats | None) -> Bools:
             shown.append((signal.tolist(), last.tolist()))
-            return super().detect(signal, last)
+            return super().detect(clients, signal, last)
 
     shown: list[tuple[list[list[float]], list[list[float]]]] = []
     reports, detectors = Reports(3, 2), {"changed": Watching(NoSettings())}
     assert reports.hear(np.array([0]), np.array([A]), detectors)[0].tolist() == [0]
-    reporting, drift = reports.hear(np.array([0, 2]), np.array([B, B]), detectors)
+    reporting, drift, _ = reports.hear(np.array([0, 2]), np.array([B, B]), detectors)
     assert reporting.tolist() == [0, 2]
     assert drift["changed"].tolist() == [True, False, True]
     assert shown == [([B], [A])]

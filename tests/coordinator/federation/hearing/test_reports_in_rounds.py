@@ -32,7 +32,7 @@ class Always(Detector):
 
     Settings = type(NOTHING)
 
-    def detect(self, signal, last):
+    def detect(self, clients, signal, last):
         return np.ones(len(signal), dtype=bool)
 
 
