@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from coordinator.coordinator import Coordinator
+from coordinator.detectors import DETECTORS
 from coordinator.federation import Federation
 from coordinator.federation.evaluation.measurement import measured_distance, scored_clients
 from coordinator.federation.faults import Faults
@@ -34,6 +35,7 @@ from emulator.latency import TIME_MODELS
 from emulator.ports import Availability, Executor
 from emulator.proportions import exact
 from emulator.seeding import RandomStreams
+from emulator.storage.runlog import DRIFT_COLUMNS
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
 from executor.malloc import give_back_freed_memory
@@ -179,6 +181,7 @@ def build_emulation(
         accuracies=frozenset(experiment.round.accuracies),
         log_client_accuracy=experiment.round.log_client_accuracy,
         log_visits=experiment.round.log_visits,
+        log_detection=experiment.detection is not None,
         nonfinite_updates=experiment.round.nonfinite_updates,
         hear=experiment.round.hear,
         client_distance=experiment.round.client_distance.build(),
@@ -308,6 +311,16 @@ HEADER: Mapping[str, HeaderField] = {
         "if it is known and there are some; changes of concept are among them if `concepts` is left out; "
         f"`clients` if these are at most {MOST_CONCEPTS:,} ids",
     ),
+    "detectors": HeaderField(
+        "what each detector of the arm watches, by its name: `representation` or `training`",
+        "with `[detection]`",
+    ),
+    "drifts": HeaderField(
+        "who begins to receive training data of another distribution, in columns: `client`, at which data "
+        "`step`, its concept `before` and `after`, -1 where the trace knows none, and the `kind`, a row of "
+        "`kinds`",
+        "with `[detection]`",
+    ),
 }
 """The fields of a header; a log has no others."""
 
@@ -367,7 +380,18 @@ def run_header(
         **measured,
         **_solver_of(executor),
         **_onsets_of(world.trace, beside_concepts=bool(known)),
+        **_detection_of(experiment, arm, world.trace),
     }
+
+
+def _detection_of(experiment: Experiment, arm: Arm, trace: Trace) -> dict[str, Any]:
+    """The fields of a header by which detectors are scored; empty without `[detection]`."""
+    drifts = None if experiment.detection is None else trace.drifts
+    if drifts is None:
+        return {}
+    watched = {name: DETECTORS.find(detector.kind).watches for name, detector in arm.detectors.items()}
+    columns = {name: getattr(drifts, name) for name in DRIFT_COLUMNS}
+    return {"detectors": watched, "drifts": {"kinds": list(drifts.kinds), **columns}}
 
 
 def _solver_of(executor: LocalExecutor | ReplicatedExecutor) -> dict[str, Any]:

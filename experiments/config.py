@@ -6,7 +6,7 @@ the file and the key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,8 +14,10 @@ import tomli_w
 from pydantic import (
     BaseModel,
     BeforeValidator,
+    Discriminator,
     Field,
     StrictBool,
+    Tag,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -36,7 +38,16 @@ from coordinator.selectors import SELECTORS, Selector
 from device_profiles import SUFFIXES as PROFILE_SUFFIXES
 from emulator.errors import ConfigurationError
 from emulator.messages import FurtherAccuracy
-from emulator.numbers import Count, Duration, LocalSteps, Number, PositiveFactor, PositiveShare, Seed
+from emulator.numbers import (
+    Count,
+    CountOrZero,
+    Duration,
+    LocalSteps,
+    Number,
+    PositiveFactor,
+    PositiveShare,
+    Seed,
+)
 from emulator.plugins import ChoiceOf, Chosen, Settings, alone_is_a_list
 from executor.models import MODELS
 from executor.rules import RULES
@@ -284,6 +295,12 @@ def _target_accuracy(value: Any) -> Any:
 TargetAccuracy = Annotated[PositiveShare | Literal["reference"], BeforeValidator(_target_accuracy)]
 
 
+def _first_and_last(rounds: Any) -> Any:
+    if not isinstance(rounds, list | tuple) or len(rounds) != 2:
+        raise ValueError("must be [first, last], two rounds")
+    return rounds
+
+
 class Report(Settings):
     """The report: how time-to-accuracy is computed, and published values to show beside our accuracies."""
 
@@ -326,6 +343,85 @@ class Report(Settings):
         if len(set(targets)) < len(targets):
             raise ValueError("every target may be given only once")
         return targets
+
+
+Rounds = Annotated[tuple[CountOrZero, CountOrZero], BeforeValidator(_first_and_last)]
+"""A first and a last round, both included."""
+
+
+class Detection(Settings):
+    """How detectors are scored against the truth; with it, logs carry their decisions."""
+
+    positive: Annotated[
+        Annotated[Literal["changed"], Tag("word")]
+        | Annotated[Rounds, Tag("rounds")]
+        | Annotated[dict[str, Rounds], Tag("table")],
+        Discriminator(
+            lambda positive: {str: "word", list: "rounds", tuple: "rounds", dict: "table"}.get(
+                type(positive)
+            ),
+            custom_error_type="no_such_rounds",
+            custom_error_message="must be 'changed', [first, last], or a table of such rounds by kind",
+        ),
+    ] = Field(
+        "changed",
+        description="when a decision about a client should be a flag: changed, while its concept is not that "
+        "of before first_round; [first, last], only in these rounds of that time; a table of such rounds by "
+        "kind of drift, as { rotate = [19, 29] }, which leaves out other kinds",
+        examples=[(19, 29), {"rotate": (19, 29)}],
+    )
+    first_round: CountOrZero = Field(0, description="first round whose decisions are scored")
+    last_round: CountOrZero | None = Field(
+        None, description="last round whose decisions are scored; the last of the run, if omitted"
+    )
+    tolerance: CountOrZero = Field(
+        10, description="rounds after its onset up to which a flag finds a drift; a later one is false"
+    )
+
+    @model_validator(mode="after")
+    def _ranges_have_decisions(self) -> Detection:
+        first, last = self.first_round, self.last_round
+        if last is not None and last < first:
+            raise ValueError(f"last_round = {last}: must be at least first_round = {first}")
+        ranges: Mapping[str, tuple[int, int]] = {}
+        if isinstance(self.positive, tuple):
+            ranges = {"positive": self.positive}
+        elif isinstance(self.positive, Mapping):
+            ranges = {f"positive.{kind}": rounds for kind, rounds in self.positive.items()}
+        for key, (begin, end) in ranges.items():
+            if end < begin:
+                raise ValueError(f"{key} = [{begin}, {end}]: the last round is before the first")
+            if begin > (end if last is None else last) or end < first:
+                raise ValueError(
+                    f"{key} = [{begin}, {end}]: none of these rounds is scored; those are from {first} to "
+                    f"{'the last' if last is None else last}"
+                )
+        return self
+
+    def refuse_unfit(self, rounds: int | None, kinds: Collection[str]) -> None:
+        """Reject rounds that a run does not have, and kinds of drift that its trace does not have.
+
+        Args:
+            rounds: The rounds of the run; None if it is not known how many there will be.
+            kinds: The kinds of drift of its trace.
+
+        Raises:
+            ConfigurationError: One line with the key, the value and the rule.
+        """
+        begins = {"first_round": self.first_round, "last_round": self.last_round}
+        if isinstance(self.positive, tuple):
+            begins["positive"] = self.positive[0]
+        elif isinstance(self.positive, Mapping):
+            begins |= {f"positive.{kind}": begin for kind, (begin, _) in self.positive.items()}
+            unknown = sorted(set(self.positive) - set(kinds))
+            if unknown:
+                raise ConfigurationError(
+                    f"detection.positive.{unknown[0]}: the trace has no drift of that kind; it has "
+                    f"{', '.join(sorted(kinds)) or 'none'}"
+                )
+        for key, begin in begins.items():
+            if begin is not None and rounds is not None and begin >= rounds:
+                raise ConfigurationError(f"detection.{key} = {begin}: must be below round.rounds = {rounds}")
 
 
 class PartsRow(Settings):
@@ -451,6 +547,7 @@ class Experiment(Settings):
     executor: ExecutorSettings = Field(ExecutorSettings(), description="how training is carried out")
     checkpoint: Checkpoint = Field(Checkpoint(), description="when an unfinished run is stored")
     report: Report = Field(Report(), description="what is compared in the results")
+    detection: Detection | None = Field(None, description="how detectors are scored against the truth")
     parts: PartsRow = Field(
         {}, validate_default=True, exclude=True, description="parts of every arm that does not name its own"
     )

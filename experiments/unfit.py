@@ -27,7 +27,7 @@ from experiments.build import World, always_online, build_executor, build_parts,
 from experiments.config import Arm, Experiment
 from experiments.reference import reference_executor
 from experiments.running.machine import available_bytes
-from traces.trace import TraceStream
+from traces.trace import Trace, TraceStream
 
 REPORT_COPIES = 7
 """Copies of the clustered reports that a re-clustering holds at once, at most: by cosine distances."""
@@ -94,9 +94,25 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
                 measure = experiment.round.client_distance.build()
                 size = _size(measure, experiment, arm, world, executors[trained], stream)
                 _refuse_oversize_measure(experiment, world.trace.num_clients, size)
+    refuse_detection_without_truth(experiment, world.trace)
     model_factors(experiment, arms, world)
     late = late_reporting(experiment, arms)
     refuse_late_reports(experiment, late, world.availability, world.trace.num_clients)
+
+
+def refuse_detection_without_truth(experiment: Experiment, trace: Trace) -> None:
+    """ConfigurationError if detectors are to be scored, and the trace does not tell when clients drift."""
+    settings = experiment.detection
+    if settings is None:
+        return
+    drifts = trace.drifts
+    if drifts is None:
+        raise ConfigurationError(
+            "[detection]: this trace does not tell which clients drift when, and so nobody can be scored; "
+            "leave it out, or take a trace that does, such as one with trace.changes"
+        )
+    rounds = experiment.round.rounds if experiment.round.seconds_per_round is None else None
+    settings.refuse_unfit(rounds, drifts.kinds)
 
 
 def _refuse_unmeasured(parts: Parts) -> None:

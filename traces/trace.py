@@ -20,6 +20,7 @@ from emulator.messages import SampleRanges
 from emulator.ports import Split
 from emulator.seeding import RandomStreams
 from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, STEPS_AHEAD, Arrivals, TestOn
+from traces.drifts import Drifts, Turns, drifts_of
 from traces.onsets import Onsets, merged, newest, of_concepts, of_tests
 from traces.samples import NoisyImages, SamplePool
 from traces.tables.base import CHUNK_ROWS, Table, chunks_of_ranges, rows_of_ranges
@@ -119,6 +120,7 @@ class Trace:
         self._content = content
         self.moves = moves
         self.test_concepts = test_concepts
+        self.turns: Sequence[Turns] = ()  # when changes of training data begin and end
         normal = generator.standard_normal(NOISE_NUMBERS, dtype=np.float32)
         self.samples = NoisyImages(images, noise, normal)
         self._streams = RandomStreams(int(generator.integers(2**63)))
@@ -157,6 +159,11 @@ class Trace:
         if self.test_concepts is not None and self.concepts is not None:
             known.append(of_tests(self.test_concepts, self.concepts, ahead=self.test_then_train))
         return reduce(merged, known) if known else None
+
+    @property
+    def drifts(self) -> Drifts | None:
+        """The onsets of training samples, with what changed about them; None if unknown."""
+        return drifts_of(self.concepts, self.moves, self.turns)
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
@@ -315,7 +322,12 @@ class Trace:
         return flipped
 
     def changed(
-        self, table: Table, concepts: Ints, test_concepts: Ints | None, features: FeatureChanges | None
+        self,
+        table: Table,
+        concepts: Ints,
+        test_concepts: Ints | None,
+        features: FeatureChanges | None,
+        turns: Sequence[Turns],
     ) -> Trace:
         """The trace with another table around its own, whose samples change.
 
@@ -324,6 +336,7 @@ class Trace:
             concepts: the true concepts, of shape (steps + 1, num_clients).
             test_concepts: those of tests, of shape (steps, num_clients), if they differ.
             features: what is done to the features of rows that name it; None for nothing.
+            turns: when changes of training data begin and end.
 
         Returns:
             The trace; the storage of this one is shared.
@@ -331,7 +344,7 @@ class Trace:
         changed = copy(self)
         table.seal()
         changed.table, changed.concepts, changed.test_concepts = table, concepts, test_concepts
-        changed._features = features
+        changed._features, changed.turns = features, turns
         changed.__dict__.pop("onsets", None)  # a cached property of the copy, which are others now
         return changed
 

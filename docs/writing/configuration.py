@@ -77,6 +77,7 @@ _ORDER = (
     "parts",
     "arm",
     "report",
+    "detection",
     "executor",
     "checkpoint",
 )

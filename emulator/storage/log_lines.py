@@ -35,6 +35,12 @@ MOST_CONCEPTS = 2**16
 MOST_ONSET_STEPS = 2**20
 """Most data steps with an onset in a header."""
 
+MOST_DRIFTS = 2**26
+"""Most drifts, each a client and a data step, in a header."""
+
+MOST_KINDS = 1_000
+"""Most kinds of drift, and most detectors, in a header."""
+
 MOST_NAME = 255
 """Most letters of a name in a header."""
 
@@ -165,6 +171,7 @@ def refuse_wrong_header(header: Mapping[str, Any]) -> None:
         )
     _refuse_wrong_concepts(header)
     _refuse_wrong_onsets(header)
+    _refuse_wrong_detection(header)
 
 
 def _refuse_wrong_concepts(header: Mapping[str, Any]) -> None:
@@ -219,6 +226,23 @@ def _refuse_wrong_onsets(header: Mapping[str, Any]) -> None:
         )
     if not all(_is_ascending(ids, 0, clients - 1) for ids in listed):
         raise ValueError(f"onsets: clients must be ascending ids of the {clients} clients")
+
+
+def _refuse_wrong_detection(header: Mapping[str, Any]) -> None:
+    """Raise ValueError unless a header's `detectors` and `drifts` are objects that fit, or missing."""
+    detectors, drifts = header.get("detectors", {}), header.get("drifts")
+    if not isinstance(detectors, dict) or len(detectors) > MOST_KINDS or not all(map(_is_name, detectors)):
+        raise ValueError("detectors must be an object: what each watches, by its name")
+    if not set(detectors.values()) <= {"representation", "training"}:
+        raise ValueError("detectors must watch representation or training")
+    if drifts is None:
+        return
+    columns = {"kinds", "step", "client", "kind", "before", "after"}
+    if not isinstance(drifts, dict) or drifts.keys() != columns:
+        raise ValueError(f"drifts must be an object of {', '.join(sorted(columns))}")
+    kinds = drifts["kinds"]
+    if not isinstance(kinds, list) or len(kinds) > MOST_KINDS or not all(map(_is_name, kinds)):
+        raise ValueError(f"drifts: kinds must be at most {MOST_KINDS} names")
 
 
 def scored_clients(header: Mapping[str, Any], clients: int | None) -> int | None:

@@ -25,6 +25,7 @@ from emulator.storage.appended_file import AppendedFile
 from emulator.storage.bounded import json_document
 from emulator.storage.log_lines import (
     MOST_CLIENTS,
+    MOST_DRIFTS,
     MOST_LINE_BYTES,
     MOST_LOG_BYTES,
     MOST_UNPACKED_BYTES,
@@ -537,6 +538,10 @@ BY_NUMBER = tuple(
 LINES = json.JSONEncoder(allow_nan=False, separators=(",", ":"), default=packed)
 
 
+DRIFT_COLUMNS = ("step", "client", "kind", "before", "after")
+"""The columns of a header's `drifts`, beside the names of its `kinds`."""
+
+
 class RunLog:
     """Appends to one file: a header line first, then a line per record.
 
@@ -659,10 +664,29 @@ def _unpack_header(header: dict[str, Any], most: int) -> None:
         if (scored < 0).any() or (scored >= most).any() or (np.diff(scored) <= 0).any():
             raise ValueError(f"scored_clients must be ascending ids of the {most} clients")
         header["scored_clients"] = scored
+    if "drifts" in header:
+        drifts = header["drifts"]
+        for name in DRIFT_COLUMNS:
+            drifts[name] = unpacked(drifts[name], np.int64, most_entries=MOST_DRIFTS)
+        _refuse_wrong_drifts(drifts, most)
     left = most  # no client is byzantine in two ways
     for kind, ids in header.get("byzantine", {}).items():
         header["byzantine"][kind] = unpacked(ids, np.int64, most_entries=left)
         left -= len(header["byzantine"][kind])
+
+
+def _refuse_wrong_drifts(drifts: Mapping[str, Any], most: int) -> None:
+    """Raise ValueError unless the columns of a header's `drifts` fit, of at most `most` clients."""
+    step, client, kind = drifts["step"], drifts["client"], drifts["kind"]
+    if len({len(drifts[name]) for name in DRIFT_COLUMNS}) > 1:
+        raise ValueError("drifts must have columns of one length")
+    if len(step) == 0:
+        return
+    order = np.lexsort((client, step))
+    if step.min() < 1 or (order != np.arange(len(order))).any() or client.min() < 0 or client.max() >= most:
+        raise ValueError(f"drifts must be ascending by step, from 1 on, and then by the {most} clients")
+    if kind.min() < 0 or kind.max() >= len(drifts["kinds"]):
+        raise ValueError(f"drifts: kind must be a row of the {len(drifts['kinds'])} kinds")
 
 
 def _unpack_record(line: dict[str, Any], members: Ints | None, most: int) -> int:

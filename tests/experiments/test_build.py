@@ -283,6 +283,7 @@ def test_every_field_of_a_header_is_described_and_every_description_has_its_fiel
     swap = {"what": "own_swap", "on": "held", "clients": {"share": 1}, "every": 2}
     embedding = {"kind": "embedding", "model": "linear"}
     experiment = small(
+        detection={},
         trace={"static": True, "changes": [swap]},
         devices={"availability": "diurnal"},
         faults={"byzantine": {"kind": "label_flip", "share": 0.25}},

@@ -10,6 +10,7 @@ import tomli_w
 
 import experiments
 from coordinator.clusterers import CLUSTERERS
+from coordinator.detectors import DETECTORS
 from emulator.errors import ConfigurationError
 from experiments.config import Experiment, Round, parse_experiment
 from experiments.reading import load_experiment
@@ -311,8 +312,8 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
     [
         (
             {"rond": {}},
-            "x.toml: unknown key 'rond'; choices: arm, checkpoint, devices, executor, faults, name, parts, "
-            "report, round, seeds, trace, training; did you mean 'round'?",
+            "x.toml: unknown key 'rond'; choices: arm, checkpoint, detection, devices, executor, faults, "
+            "name, parts, report, round, seeds, trace, training; did you mean 'round'?",
         ),
         (
             {"round": {"partcipants": 3}},
@@ -376,8 +377,9 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
             "ditto, fedprox, personal_layers, scaffold, sgd; did you mean 'fedprox'?",
         ),
         (
-            {"arm": [{"name": "a", "detectors": {"d": "adwim"}}]},
-            "x.toml: arm.a.detectors.d = 'adwim': unknown detector 'adwim'; choices: changed, distance",
+            {"arm": [{"name": "a", "detectors": {"d": "stepd"}}]},
+            "x.toml: arm.a.detectors.d = 'stepd': unknown detector 'stepd'; choices: "
+            f"{', '.join(DETECTORS.names())}",
         ),
         (
             {"training": {"model": ["mlp"]}},
@@ -390,6 +392,26 @@ def test_an_unknown_name_lists_the_choices_with_file_and_key_in_one_line(
     changes: dict[str, Any], message: str
 ) -> None:
     assert refusal(small_table(**changes)) == message
+
+
+@pytest.mark.parametrize(
+    ("detection", "problem"),
+    [
+        ({"positive": "always"}, "detection.positive = 'always'"),
+        ({"positive": [4]}, "detection.positive: must be [first, last], two rounds"),
+        ({"positive": {"xor": 4}}, "detection.positive.xor = 4: must be [first, last], two rounds"),
+        ({"positive": 7}, "detection.positive = 7: must be 'changed', [first, last], or a table of such"),
+        ({"positive": [5, 4]}, "detection: positive = [5, 4]: the last round is before the first"),
+        (
+            {"positive": {"xor": [0, 4]}, "first_round": 5, "last_round": 9},
+            "detection: positive.xor = [0, 4]: none of these rounds is scored; those are from 5 to 9",
+        ),
+        ({"first_round": 3, "last_round": 2}, "detection: last_round = 2: must be at least first_round = 3"),
+        ({"tolerance": -1}, "detection.tolerance = -1: input should be greater than or equal to 0"),
+    ],
+)
+def test_scores_of_rounds_without_decisions_are_refused(detection: dict[str, Any], problem: str) -> None:
+    assert refusal(small_table(detection=detection)).startswith(f"x.toml: {problem}")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -350,3 +351,45 @@ def test_a_memory_that_does_not_fit_is_refused_with_the_clients_and_the_paramete
         check_arm(arm, **changes)
     monkeypatch.setattr(unfit, "available_bytes", lambda: 10**9)
     check_arm(arm, **changes)
+
+
+def checked(**tables: Any) -> None:
+    """Check the first arm of a small experiment with these tables."""
+    experiment = small(**tables)
+    world = build_world(experiment, 0, locator(None, None))
+    unfit.refuse_unfit_arms(experiment, [experiment.arm[0].name], world)
+
+
+SWAPPED: dict[str, Any] = {
+    "changes": [{"what": {"swap": [[3, 8]]}, "on": "arrivals", "clients": {"share": 0.5}, "at_step": 1}]
+}
+
+
+@pytest.mark.parametrize(
+    ("trace", "detection", "problem"),
+    [
+        (SWAPPED, {"first_round": 99}, r"detection\.first_round = 99: must be below round\.rounds = "),
+        (SWAPPED, {"positive": [99, 100]}, r"detection\.positive = 99: must be below round\.rounds = "),
+        (
+            SWAPPED,
+            {"positive": {"rotate": [1, 2]}},
+            r"detection\.positive\.rotate: the trace has no drift of that kind; it has labels, swap",
+        ),
+    ],
+)
+def test_detection_that_does_not_fit_the_trace_or_the_run_is_refused(
+    trace: dict[str, Any], detection: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        checked(trace=trace, detection=detection)
+
+
+def test_detection_without_a_truth_is_refused() -> None:
+    experiment = small(detection={})
+    unknowing: Any = SimpleNamespace(drifts=None)
+    with pytest.raises(ConfigurationError, match=r"\[detection\]: this trace does not tell which clients"):
+        unfit.refuse_detection_without_truth(experiment, unknowing)
+
+
+def test_detection_fits_a_trace_that_knows_its_drifts() -> None:
+    checked(trace=SWAPPED, detection={"positive": {"swap": [1, 2]}})

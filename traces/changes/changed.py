@@ -21,6 +21,7 @@ from traces.changes.rows import ADVICE, Applied, Differing, Times, differing_row
 from traces.changes.settings import Change, OfFeatures, Swap
 from traces.changes.spans import Run, draw_spans
 from traces.draw import refuse_oversize_in_memory
+from traces.drifts import Turns
 from traces.tables.base import TRAIN, Table
 from traces.tables.changed import ChangedRows, ChangedTable
 from traces.trace import Trace
@@ -90,7 +91,21 @@ def with_changes(
         last_step=steps - 1,
     )
     truth = _truth(trace, applied, differing, times, tests_ahead=bool(ahead))
-    return trace.changed(table, truth.concepts, truth.test_concepts, features)
+    return trace.changed(table, truth.concepts, truth.test_concepts, features, _turns(applied))
+
+
+def _turns(applied: Sequence[Applied]) -> list[Turns]:
+    """The turns of changes, those of a pattern by each of the operations that it chooses from."""
+    turns = []
+    for change in applied:
+        names, spans = change.settings.names, change.spans
+        if "train" not in change.settings.splits:
+            continue
+        for number, name in enumerate(names):
+            some = np.ones(len(spans.client), dtype=bool) if len(names) == 1 else spans.value == number
+            client = np.concatenate([spans.client[some]] * 2)
+            turns.append(Turns(name, client, np.concatenate([spans.start[some], spans.stop[some]])))
+    return turns
 
 
 def refuse_pairs(changes: Sequence[Change]) -> None:

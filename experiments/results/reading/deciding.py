@@ -13,6 +13,7 @@ from typing import Any
 WITHOUT_EFFECT = {
     "executor": ("threads", "worker_timeout_s", "on_out_of_memory"),
     "trace": ("build",),
+    "detection": ("positive", "first_round", "last_round", "tolerance"),
 }
 """Keys of tables that have other, deciding keys."""
 
@@ -27,7 +28,7 @@ def deciding(experiment: Mapping[str, Any]) -> dict[str, Any]:
     """The keys that affect the result of an (arm, seed), with the arms by name; also `name`.
 
     These are all keys but those of seeds, threads, worker timeout, lack of memory, checkpoints, report,
-    baselines, and the command that builds a trace folder.
+    baselines, how detectors are scored, and the command that builds a trace folder.
     """
     kept = {key: value for key, value in experiment.items() if key not in WITHOUT_EFFECT_ALONE}
     for section, keys in WITHOUT_EFFECT.items():

@@ -368,6 +368,12 @@ def header_with(**facts: object) -> bytes:
     return json.dumps({"kind": "run", **facts}).encode() + b"\n"
 
 
+def drifts(**changes: object) -> dict[str, object]:
+    """The drifts of two clients at data step 1, with some columns changed."""
+    both = {"kinds": ["swap"], "step": [1, 1], "client": [0, 2], "kind": [0, 0], "before": [0, 0]}
+    return {**both, "after": [1, 1], **changes}
+
+
 @pytest.mark.parametrize(
     ("header", "problem"),
     [
@@ -419,6 +425,16 @@ def header_with(**facts: object) -> bytes:
         ({"scored_clients": [-1, 0], "num_clients": 3}, "scored_clients must be ascending ids of the 3"),
         ({"scored_clients": [0, 3], "num_clients": 3}, "scored_clients must be ascending ids of the 3"),
         ({"scored_clients": [1, 1], "num_clients": 3}, "scored_clients must be ascending ids of the 3"),
+        ({"detectors": ["ddm"]}, "detectors must be an object: what each watches"),
+        ({"detectors": {"ddm": "everything"}}, "detectors must watch representation or training"),
+        ({"drifts": {"step": [1]}}, "drifts must be an object of after, before, client, kind, kinds, step"),
+        ({"drifts": drifts(kinds="swap")}, "drifts: kinds must be at most 1000 names"),
+        ({"drifts": drifts(step="1")}, "not the header of a run"),
+        ({"drifts": drifts(step=[1])}, "drifts must have columns of one length"),
+        ({"drifts": drifts(step=[0, 1])}, "drifts must be ascending by step, from 1 on, and then by the"),
+        ({"drifts": drifts(step=[2, 1])}, "drifts must be ascending by step, from 1 on, and then by the"),
+        ({"drifts": drifts(client=[0, 3]), "num_clients": 3}, "and then by the 3 clients"),
+        ({"drifts": drifts(kind=[0, 1])}, "drifts: kind must be a row of the 1 kinds"),
     ],
 )
 def test_an_impossible_header_is_refused(tmp_path: Path, header: dict[str, object], problem: str) -> None:
