@@ -195,6 +195,7 @@ class View:
     # (M,) the id of each row's model. A row gets a new id when an assignment changes its content, even if it
     # succeeds another; ids are never reused. Tasks and updates name models by id, all else by row.
     model_ids: Ints
+    cluster_labels: Ints  # (M,) the label of each row's cluster, by which logs and reports name it
     layout: Mapping[str, Segment]  # where each tensor of a model lies
     # (N, D) last reported representation, NaN = never reported since the client began to hold data
     reports: Floats
@@ -202,7 +203,9 @@ class View:
     # and is in none of the ids below: whatever a part decides about it is ignored.
     holding: Bools
     distance: DistanceName  # in which such reports are clustered, unless a part's settings name another one
-    drift: Mapping[str, Bools]  # detector name -> (N,) clients it found drifted; empty except in `on_data`
+    # Detector name -> (N,) clients it found drifted: in `on_data` and `on_joined` of the detectors that watch
+    # representations, in `on_updates` of those that watch training; empty in all other calls.
+    drift: Mapping[str, Bools]
     changed: Ints  # ids of clients that have checked new data; empty except in `on_data` and `on_joined`
     participants: Ints  # ids selected this round; empty except in the calls named above
     updates: Updates | None  # the updates received this round; None except in `aggregate` and `on_updates`

@@ -239,7 +239,8 @@ class SolverFacts:
     itself are made; none if it uses the served model. `receives` names the arrays of its aggregator that are
     sent along with each model, as large as it. Besides the update of each task `uploads` whole models are
     sent up. Of a model `unsent` parameters stay with the client, and are sent neither way. Each step takes
-    `gradients` gradients of its batch.
+    `gradients` gradients of its batch. `settings` are the numbers that rules read from a task's settings, if
+    these have them, such as "adam.beta1", with what each is if they have not.
     """
 
     state: Mapping[str, StateSpec] = field(default_factory=dict)
@@ -248,6 +249,7 @@ class SolverFacts:
     uploads: int = 0
     unsent: int = 0
     gradients: int = 1
+    settings: Mapping[str, float] = field(default_factory=dict)
 
     def state_width(self, num_parameters: int) -> int:
         """The numbers that all slots of a row have together."""
@@ -288,8 +290,9 @@ class TrainTasks:
     """Training tasks, frozen at dispatch and sorted by (client, model); columns of shape (n,).
 
     `model` is the bank's id of the model at dispatch, `visit` the id of the visit that the task is part of.
-    `settings` holds `learning_rate`, `local_steps` and `batch_size`. `state` is the solver's state of each
-    task, (n, P) or (n, 1) by its `StateSpec`; a slot that is left out begins as its `start` says.
+    `settings` holds `learning_rate`, `local_steps` and `batch_size`, and the numbers of rules that a schedule
+    decides. `state` is the solver's state of each task, (n, P) or (n, 1) by its `StateSpec`; a slot that is
+    left out begins as its `start` says.
     `broadcast` has, by name, an array (M, P) with a row for each of the models that tasks start from; one
     that is left out is zero. `dispatch`, the number of the dispatch, is in the key of the
     batches' random streams; in tasks that are not of a dispatch it is the round. The data `step` is in those

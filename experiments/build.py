@@ -25,7 +25,6 @@ from coordinator.federation.method import Parts, RoundSettings
 from coordinator.pacing import CohortSize
 from coordinator.representations import Representation
 from coordinator.schedules import Schedule
-from coordinator.schedules.base import TASK_SETTINGS
 from device_profiles import SUFFIXES as PROFILE_SUFFIXES
 from device_profiles import DeviceProfile, Fleet, load_profile, read_profile
 from emulator.arrays import Floats, Floats32, Ints
@@ -203,7 +202,7 @@ def build_emulation(
 
 
 def build_parts(experiment: Experiment, arm: Arm) -> Parts:
-    """New instances of the parts of one arm; ConfigurationError if a schedule sets what it cannot."""
+    """New instances of the parts of one arm; ConfigurationError if two schedules set the same number."""
     cohort = CohortSize(
         experiment.round.participants,
         experiment.round.over_commit,
@@ -228,10 +227,6 @@ def _build_schedules(arm: Arm) -> tuple[Schedule, ...]:
     for chosen in arm.schedules:
         schedule = chosen.build()
         for name in sorted(schedule.sets):
-            if name not in TASK_SETTINGS:
-                raise ConfigurationError(
-                    f"schedule {chosen.kind!r}: sets {name!r}; choices: {', '.join(TASK_SETTINGS)}"
-                )
             if name in set_by:
                 raise ConfigurationError(
                     f"schedules {set_by[name]!r} and {chosen.kind!r} both set {name}; only one may"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from pydantic import ValidationError
 
 from coordinator.adaptations.none import NoAdaptation
 from coordinator.aggregators import AGGREGATORS
@@ -17,6 +18,8 @@ from coordinator.federation.method import Parts
 from coordinator.pacing import PACINGS
 from coordinator.representations import Representation
 from coordinator.representations.base import ReferenceSettings
+from coordinator.schedules.base import TASK_SETTINGS
+from coordinator.schedules.by_cluster import ByCluster
 from coordinator.view import RunFacts
 from emulator.errors import ConfigurationError, naming
 from emulator.messages import BYTES_PER_PARAMETER, TASK_METRICS, SolverFacts
@@ -75,6 +78,8 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             _refuse_parts_of_whole_rounds(parts, arm)
             _refuse_oversize_concurrency(parts, arm, executors[trained])
             _refuse_solver(parts, arm, executors[trained].solver)
+            _refuse_settings(parts, arm, executors[trained].solver)
+            _refuse_detectors(parts, arm)
             _refuse_oversize_memory(experiment, parts, executors[trained], world.trace.num_clients)
             run = RunFacts(
                 world.trace.num_clients,
@@ -205,6 +210,53 @@ def _refuse_solver(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
         )
 
 
+def _refuse_settings(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
+    """ConfigurationError if a schedule sets a number that no rule reads, or that its rule refuses."""
+    choices = ", ".join(sorted({*TASK_SETTINGS, *solver.settings}))
+    for schedule, chosen in zip(parts.schedules, arm.schedules, strict=True):
+        for name in sorted(schedule.sets - {*TASK_SETTINGS, *solver.settings}):
+            raise ConfigurationError(
+                f"schedule {chosen.kind!r}: sets {name!r}, which no rule of the solver "
+                f"[{', '.join(rule.kind for rule in arm.solver)}] reads; choices: {choices}"
+            )
+        if isinstance(schedule, ByCluster):
+            for cluster, numbers in schedule.settings.clusters.items():
+                for name in sorted(numbers.keys() & solver.settings.keys()):
+                    with naming(f"schedule {chosen.kind!r}: clusters.{cluster}"):
+                        _refuse_number(name, numbers[name], arm)
+
+
+def _refuse_number(name: str, number: float, arm: Arm) -> None:
+    """ConfigurationError unless the rule of the solver that reads a number such as "adam.beta1" takes it."""
+    kind, _, key = name.partition(".")
+    rule = next(rule for rule in arm.solver if rule.kind == kind).build()
+    try:
+        rule.Settings.model_validate({**rule.settings.model_dump(by_alias=True), key: number})
+    except ValidationError as error:
+        raise ConfigurationError(f"{name} = {number:g}: {error.errors()[0]['msg'].lower()}") from error
+
+
+def _refuse_detectors(parts: Parts, arm: Arm) -> None:
+    """ConfigurationError if the clusterer reads a detector that the arm has not, or that watches reports."""
+    for key, names in parts.clusterer.reads_detectors.items():
+        for name in names:
+            if name not in parts.detectors:
+                raise ConfigurationError(
+                    f"clusterer.{key}: the arm has no detector {name!r}; it has "
+                    f"{', '.join(parts.detectors) or 'none'}"
+                )
+            if parts.detectors[name].watches != "training":
+                raise ConfigurationError(
+                    f"clusterer.{key}: the detector {name!r} ({arm.detectors[name].kind}) watches reports, "
+                    f"and not training; those that do: {', '.join(_on_training())}"
+                )
+
+
+def _on_training() -> list[str]:
+    """The names of our detectors that watch training."""
+    return [kind for kind in DETECTORS.ours() if DETECTORS.find(kind).watches == "training"]
+
+
 def _refuse_oversize_memory(
     experiment: Experiment, parts: Parts, executor: LocalExecutor, num_clients: int
 ) -> None:
@@ -287,7 +339,8 @@ def refuse_late_reports(
 
 def _refuse_selection_by_first_reports(parts: Parts, arm: Arm) -> None:
     """ConfigurationError if the selector compares reports, and clients send none after they registered."""
-    if parts.selector.needs_reports and not parts.detectors and not parts.representation.at_present_models:
+    reporting = parts.detectors_on("representation") or parts.representation.at_present_models
+    if parts.selector.needs_reports and not reporting:
         raise ConfigurationError(
             f"selector = {arm.selector.kind!r}: compares clients by reports, and without detectors nobody "
             f"reports new data; set detectors, as in {{ changed = 'changed' }}; choices: "

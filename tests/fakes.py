@@ -506,6 +506,7 @@ def a_view(
         assignment=assignment,
         models=np.array(np.zeros((0, 2)) if models is None else models, dtype=np.float32),
         model_ids=np.array(model_ids, dtype=np.int64),
+        cluster_labels=np.array(model_ids, dtype=np.int64),
         layout=layout or {},
         reports=reports,
         holding=~np.isin(np.arange(len(reports)), list(absent)),

@@ -19,6 +19,7 @@ CLUSTERERS: Registry[type[Clusterer]] = Registry(
         "hypcluster": "coordinator.clusterers.hypcluster:HypCluster",
         "flexcfl": "coordinator.clusterers.flexcfl:FlexCfl",
         "cfl": "coordinator.clusterers.cfl:Cfl",
+        "drift_groups": "coordinator.clusterers.drift_groups:DriftGroups",
         "driftsurf": "coordinator.clusterers.driftsurf:DriftSurf",
         "aue": "coordinator.clusterers.aue:Aue",
         "aue_pc": "coordinator.clusterers.aue:AuePerClient",

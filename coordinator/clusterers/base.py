@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -71,6 +71,14 @@ class Clusterer(Part):
         `round.hear` lets report check their data whenever a round is opened, also those without new data.
         """
         return 0
+
+    @property
+    def reads_detectors(self) -> Mapping[str, Sequence[str]]:
+        """The detectors on training that it reads, by the key of its setting that names them.
+
+        None by default. The arm must have them.
+        """
+        return {}
 
     def on_data(self, view: View) -> Assignment | None:
         """Decide when a round is opened, after samples arrived or expired and drifted clients reported.

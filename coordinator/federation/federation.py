@@ -411,7 +411,8 @@ class Federation:
             of_visit = visit[row_of_visit]  # of each task
         model = self.bank.ids[row]
         views = [self._view(schedule, round_, dispatch, participants=clients) for schedule in schedules]
-        settings = task_settings(self.settings, schedules, client, row, views)
+        of_rules = self._executor.solver.settings
+        settings = task_settings(self.settings, schedules, client, row, views, of_rules)
         downloaded = self._requests.hold(client, row)
         payload = visit_work(row_of_visit, settings, downloaded, len(clients), self._costs)
         faults = self._faults.visits(dispatch, clients, payload)

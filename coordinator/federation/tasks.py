@@ -16,19 +16,27 @@ from emulator.messages import BYTES_PER_PARAMETER, SolverFacts, Work
 
 
 def task_settings(
-    settings: RoundSettings, schedules: Sequence[Schedule], client: Ints, row: Ints, views: Sequence[View]
+    settings: RoundSettings,
+    schedules: Sequence[Schedule],
+    client: Ints,
+    row: Ints,
+    views: Sequence[View],
+    of_rules: Mapping[str, float],
 ) -> dict[str, Floats]:
     """The settings of n tasks, as columns (n,) by name: the round's, or what a schedule decides.
 
     `client` (n,) and `row` (n,), a row of the bank, are the pair of each task; `views` holds the view of each
-    schedule, which observes it first. Raises RunError if a schedule returns anything but a number of each
-    task for each setting that it sets.
+    schedule, which observes it first. `of_rules` are the numbers that rules of the solver read, of which
+    tasks have those that a schedule decides. Raises RunError if a schedule returns anything but a number of
+    each task for each setting that it sets.
     """
     base = {
         "learning_rate": np.zeros(len(client)) + settings.learning_rate,
         "local_steps": np.zeros(len(client)) + settings.local_steps,
         "batch_size": np.zeros(len(client)) + settings.batch_size,
     }
+    for name in sorted({name for schedule in schedules for name in schedule.sets}):
+        base.setdefault(name, np.zeros(len(client)) + of_rules.get(name, np.nan))
     decided: dict[str, Floats] = {}
     for schedule, view in zip(schedules, views, strict=True):
         schedule.observe(view)

@@ -105,6 +105,7 @@ class Views:
             assignment=assignment,
             models=self._bank.parameters,
             model_ids=self._bank.ids,
+            cluster_labels=self._bank.labels,
             layout=self._layout,
             reports=self._reports.latest,
             holding=self._stream.holding,

@@ -10,13 +10,14 @@ from coordinator.view import Part, View
 from emulator.arrays import Floats, Ints
 
 TASK_SETTINGS = ("batch_size", "learning_rate", "local_steps")
-"""The settings of a task that a schedule may decide."""
+"""The settings of a task that a schedule may decide, besides those that local rules read."""
 
 
 class Schedule(Part):
     """Base of schedules; built with its own frozen settings.
 
-    `sets` names those of `TASK_SETTINGS` that it decides. No two schedules of an arm may decide the same one.
+    `sets` names the settings that it decides: of `TASK_SETTINGS`, or numbers that rules of the solver read.
+    No two schedules of an arm may decide the same one.
     """
 
     sets: ClassVar[frozenset[str]]
@@ -37,7 +38,8 @@ class Schedule(Part):
         Args:
             client: (n,) the client of each task.
             model: (n,) the row of the bank that each task trains.
-            base: (n,) arrays by name, the settings of the round that hold without any schedule.
+            base: (n,) arrays by name, the settings that hold without any schedule: those of the round, and
+                of the numbers that rules read those which a schedule decides.
             view: the facts at dispatch.
 
         Returns:

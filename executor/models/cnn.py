@@ -13,7 +13,7 @@ POOL = 2
 
 
 class Cnn(ModelSpec):
-    """Blocks of (3x3 convolution, ReLU, 2x2 max pooling), then one affine map to the logits.
+    """Blocks of (3x3 convolution, ReLU, 2x2 max pooling), any hidden layers, and an affine map to the logits.
 
     Takes grey images (height, width) and images with channels (channels, height, width). With the default
     settings, images of 28 x 28 pixels make a two-block network whose last layer has 800 inputs.
@@ -49,7 +49,12 @@ class Cnn(ModelSpec):
             # NOTE: pooling before ReLU gives the same numbers and gradients for a quarter of the work.
             blocks += [nn.Conv2d(inputs, outputs, KERNEL, padding=padding), nn.MaxPool2d(POOL), nn.ReLU()]
             height, width, inputs = _after_block(height, padding), _after_block(width, padding), outputs
-        return nn.Sequential(*blocks, nn.Flatten(), nn.Linear(inputs * height * width, num_labels))
+        blocks.append(nn.Flatten())
+        inputs *= height * width
+        for outputs in self.settings.hidden:
+            blocks += [nn.Linear(inputs, outputs), nn.ReLU()]
+            inputs = outputs
+        return nn.Sequential(*blocks, nn.Linear(inputs, num_labels))
 
     def _padding(self, side: int) -> int:
         """The padding to use for images whose shorter side has `side` pixels.

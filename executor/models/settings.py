@@ -22,6 +22,9 @@ class CnnSettings(Settings):
         description="pixels of zeros around each convolution's input; left out, it is 0 for images large "
         "enough to go through all blocks without (10 x 10 for two), else 1",
     )
+    hidden: tuple[Units, ...] = Field(
+        (), description="units of each hidden layer between the blocks and the logits", examples=[(128,)]
+    )
 
 
 class MaskedSettings(Settings):

@@ -16,6 +16,8 @@ MOMENT1 = "adam.moment1"
 MOMENT2 = "adam.moment2"
 MOMENT2_MAX = "adam.moment2_max"
 STEPS = "adam.steps"
+BETA1 = "adam.beta1"
+BETA2 = "adam.beta2"
 
 
 class Adam(LocalRule):
@@ -26,6 +28,8 @@ class Adam(LocalRule):
     `w <- w - learning_rate (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)`, as `torch.optim.Adam`.
     With `amsgrad`, the largest `v` so far takes the place of `v` in the last line. The learning rate is a
     setting of the task.
+
+    A schedule may set `adam.beta1` and `adam.beta2` of a task.
 
     `keep` determines how long `m`, `v` and `t` live. By default each (client, model) pair keeps them from one
     task to its next, until the client's data changes, as in FedDrift's code, although the parameters are
@@ -56,6 +60,10 @@ class Adam(LocalRule):
     def state(self) -> Mapping[str, StateSpec]:
         return self._slots if self.settings.keep == "step" else {}
 
+    @property
+    def task_settings(self) -> Mapping[str, float]:
+        return {BETA1: self.settings.beta1, BETA2: self.settings.beta2}
+
     def begin(self, run: LocalRun) -> None:
         for name, slot in self._slots.items():
             if name not in run.state:
@@ -65,18 +73,30 @@ class Adam(LocalRule):
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
         settings, state = self.settings, run.state
         run.add_decay(gradient, settings.weight_decay)
-        mean = state[MOMENT1].lerp_(gradient, 1 - settings.beta1)
-        square = state[MOMENT2].mul_(settings.beta2).addcmul_(gradient, gradient, value=1 - settings.beta2)
+        beta1, beta2 = run.settings.get(BETA1, settings.beta1), run.settings.get(BETA2, settings.beta2)
+        mean = _moved(state[MOMENT1], beta1, gradient)
+        square = state[MOMENT2].mul_(beta2)
+        if isinstance(beta2, Tensor):
+            square.addcmul_(gradient * (1 - beta2), gradient)
+        else:
+            square.addcmul_(gradient, gradient, value=1 - beta2)
         if settings.amsgrad:
             square = torch.maximum(state[MOMENT2_MAX], square, out=state[MOMENT2_MAX])
         steps = state[STEPS].add_(1)
-        root = _one_minus_power(settings.beta2, steps).sqrt_()
-        rate = run.settings["learning_rate"] * root / _one_minus_power(settings.beta1, steps)
+        root = _one_minus_power(beta2, steps).sqrt_()
+        rate = run.settings["learning_rate"] * root / _one_minus_power(beta1, steps)
         # NOTE: numerator and denominator are multiplied by `root`, which saves a pass over (n, P).
         scale = torch.sqrt(square, out=gradient).add_(root.mul_(settings.epsilon))
         return torch.div(mean, scale, out=gradient).mul_(rate)
 
 
-def _one_minus_power(base: float, exponent: Tensor) -> Tensor:
-    """1 - base^exponent, accurate to rounding even where base is nearly 1."""
+def _moved(mean: Tensor, kept: float | Tensor, number: Tensor) -> Tensor:
+    """A running mean (n, P), of which the share `kept`, one or (n, 1), is kept, in place."""
+    return mean.lerp_(number, (1 - kept).expand_as(mean) if isinstance(kept, Tensor) else 1 - kept)
+
+
+def _one_minus_power(base: float | Tensor, exponent: Tensor) -> Tensor:
+    """1 - base^exponent, accurate to rounding even where base, one or (n, 1), is nearly 1."""
+    if isinstance(base, Tensor):
+        return torch.expm1(exponent * base.double().log().to(exponent.dtype)).neg_()
     return torch.expm1(exponent * (log(base) if base > 0 else -inf)).neg_()

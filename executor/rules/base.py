@@ -113,6 +113,14 @@ class LocalRule(plugins.Configured, ABC):
         """
         return {}
 
+    @property
+    def task_settings(self) -> Mapping[str, float]:
+        """The numbers that it reads from `run.settings`, where a schedule sets them, and what they are else.
+
+        A name is that of the rule, a dot and that of one of its settings, whose bounds hold; none by default.
+        """
+        return {}
+
     def check(self, layout: Mapping[str, Segment], optimiser: LocalRule) -> None:
         """Reject a model or an optimiser that the rule cannot work with, before anything runs.
 
@@ -215,6 +223,7 @@ class Chain:
             uploads=sum(rule.uploads for rule in self.rules),
             unsent=sum(segment.last - segment.first for segment in self._unsent),
             gradients=1 + sum(rule.gradients for rule in self.rules),
+            settings={name: number for rule in self.rules for name, number in rule.task_settings.items()},
         )
 
     @cached_property

@@ -106,7 +106,13 @@ RUNS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
         {"aggregator": part, **({"solver": ["scaffold", "sgd"]} if part["kind"] == "scaffold" else {})}
     ),
     "availabilities": lambda part: merged(STILL, {"devices": {"availability": part}}),
-    "clusterers": lambda part: with_parts({"clusterer": part, "memory": "claimed"}),
+    "clusterers": lambda part: with_parts(
+        {
+            "clusterer": part,
+            "memory": "claimed",
+            **({"detectors": {"jump": "loss_jump"}} if part["kind"] == "drift_groups" else {}),
+        }
+    ),
     "concept sets": in_trace,
     "detectors": lambda part: with_parts({"detectors": {"changed": part}}),
     "drifts": lambda part: merged(STILL, {"trace": {"drift": part}}),

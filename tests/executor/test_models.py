@@ -29,6 +29,15 @@ def test_the_two_block_cnn_has_800_inputs_to_its_last_layer_on_28_by_28() -> Non
     assert FlatModel(spec, (1, 28, 28), 10).num_parameters == 12810
 
 
+def test_hidden_layers_of_the_cnn_lie_between_its_blocks_and_the_logits() -> None:
+    """Detect-Adapt-Overcome's network: 1,600 numbers after the blocks, 128 hidden units, ten labels."""
+    spec = model("cnn", channels=[32, 64], hidden=[128])
+    blocks = (9 + 1) * 32 + (9 * 32 + 1) * 64
+    assert FlatModel(spec, (28, 28), 10).num_parameters == blocks + (1600 + 1) * 128 + (128 + 1) * 10
+    layers = [type(layer).__name__ for layer in spec.build((28, 28), 10)]
+    assert layers[-4:] == ["Flatten", "Linear", "ReLU", "Linear"]
+
+
 @pytest.mark.parametrize(("shape", "channels"), [((10, 13), 1), ((3, 14, 12), 3)])
 def test_the_cnn_is_convolution_relu_and_pooling_whatever_the_order_it_computes_in(
     shape: tuple[int, ...], channels: int

@@ -95,6 +95,30 @@ def test_each_task_of_adam_counts_its_own_steps() -> None:
     assert run.state["adam.steps"].flatten().tolist() == [1, 100]
 
 
+@pytest.mark.parametrize("amsgrad", [False, True])
+def test_adam_takes_the_betas_of_a_task_where_it_has_some(amsgrad: bool) -> None:
+    """Each task steps as it would alone by a rule with its betas."""
+    betas = [(0.5, 0.75), (0.9, 0.99)]
+    together = run_of(0.0, 0.0)
+    columns = torch.tensor(betas, dtype=torch.float64)
+    wide = {"adam.beta1": columns[:, :1], "adam.beta2": columns[:, 1:]}
+    together.settings = {**together.settings, **wide}
+    chain = build_chain([rule("adam", amsgrad=amsgrad)])
+    assert chain.facts.settings == {"adam.beta1": 0.9, "adam.beta2": 0.999}
+    chain.begin(together)
+    alone = [run_of(0.0) for _ in betas]
+    of_alone = [build_chain([rule("adam", beta1=one, beta2=two, amsgrad=amsgrad)]) for one, two in betas]
+    for run, of_rule in zip(alone, of_alone, strict=True):
+        of_rule.begin(run)
+    for gradient in (1.0, -3.0, 0.5):
+        chain.step(together, torch.full((2, 1), gradient, dtype=torch.float64))
+        for run, of_rule in zip(alone, of_alone, strict=True):
+            of_rule.step(run, torch.full((1, 1), gradient, dtype=torch.float64))
+    expected = [run.present.item() for run in alone]
+    assert together.present.flatten().tolist() == pytest.approx(expected, rel=1e-6)
+    assert expected[0] != pytest.approx(expected[1], rel=1e-3)
+
+
 def test_tasks_that_have_done_their_steps_keep_their_state() -> None:
     run = run_of(0.0, 0.0)
     chain = build_chain([rule("adam")])

@@ -9,7 +9,6 @@ import pytest
 
 from coordinator.federation.evaluation.measurement import scored_clients
 from coordinator.federation.hearing.client_data import Reference
-from coordinator.schedules.adaptive_lr import AdaptiveLearningRate
 from emulator.errors import ConfigurationError, DataFileError, EmulatorError
 from emulator.latency import DriftscaleLatency
 from emulator.messages import Work
@@ -372,18 +371,6 @@ def test_an_arm_has_its_schedules() -> None:
     scheduled, unscheduled = (build_parts(experiment, arm).schedules for arm in experiment.arm)
     assert [schedule.sets for schedule in scheduled] == [{"learning_rate"}]
     assert unscheduled == ()
-
-
-def test_a_schedule_of_another_setting_than_those_of_tasks_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(AdaptiveLearningRate, "sets", {"lr"})
-    experiment = small(arm=[{"name": "a", "schedules": "adaptive_lr"}])
-    with pytest.raises(ConfigurationError) as refused:
-        build_parts(experiment, experiment.arm[0])
-    assert str(refused.value) == (
-        "schedule 'adaptive_lr': sets 'lr'; choices: batch_size, learning_rate, local_steps"
-    )
 
 
 def test_two_schedules_of_an_arm_may_not_set_the_same_number() -> None:

@@ -393,3 +393,50 @@ def test_detection_without_a_truth_is_refused() -> None:
 
 def test_detection_fits_a_trace_that_knows_its_drifts() -> None:
     checked(trace=SWAPPED, detection={"positive": {"swap": [1, 2]}})
+
+
+BETAS = {"kind": "by_cluster", "clusters": {"1": {"adam.beta1": 0.5}}}
+
+
+@pytest.mark.parametrize(
+    ("arm", "problem"),
+    [
+        (
+            {"schedules": [BETAS]},
+            r"schedule 'by_cluster': sets 'adam\.beta1', which no rule of the solver \[sgd\] reads; choices: "
+            r"batch_size, learning_rate, local_steps$",
+        ),
+        (
+            {"schedules": [{**BETAS, "clusters": {"1": {"adam.beta1": 1.5}}}], "solver": ["adam"]},
+            r"schedule 'by_cluster': clusters\.1: adam\.beta1 = 1\.5: input should be less than 1$",
+        ),
+        (
+            {"schedules": [{**BETAS, "clusters": {"1": {"mu": 1.5}}}], "solver": ["fedprox", "adam"]},
+            r"sets 'mu', which no rule of the solver \[fedprox, adam\] reads; choices: adam\.beta1, "
+            r"adam\.beta2, batch_size, learning_rate, local_steps$",
+        ),
+        (
+            {"clusterer": {"kind": "drift_groups", "groups": {"sudden": ["jump"]}}},
+            r"clusterer\.groups\.sudden: the arm has no detector 'jump'; it has changed$",
+        ),
+        (
+            {
+                "clusterer": {"kind": "drift_groups", "groups": {"sudden": ["jump"]}},
+                "detectors": {"jump": "changed"},
+            },
+            r"clusterer\.groups\.sudden: the detector 'jump' \(changed\) watches reports, and not training; "
+            r"those that do: .*ddm.*, page_hinkley$",
+        ),
+    ],
+)
+def test_schedules_and_groups_that_name_what_the_arm_has_not_are_refused(
+    arm: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^arm 'a': .*{problem}"):
+        checked(arm=[{"name": "a", **arm}])
+
+
+def test_schedules_and_groups_fit_an_arm_that_has_what_they_name() -> None:
+    groups = {"kind": "drift_groups", "groups": {"sudden": ["jump"]}}
+    parts: dict[str, Any] = {"detectors": {"jump": "loss_jump"}, "solver": ["adam"], "schedules": [BETAS]}
+    checked(arm=[{"name": "a", "clusterer": groups, **parts}])

@@ -143,6 +143,7 @@ class Story:
             assignment=self.assignment,
             models=self.bank.parameters,
             model_ids=self.bank.ids,
+            cluster_labels=self.bank.labels,
             layout={},
             reports=np.zeros((self.num_clients, 0)),
             holding=np.ones(self.num_clients, dtype=bool),

@@ -28,6 +28,7 @@ from emulator.plugins import NoSettings
 from experiments.contracts.clusterers import _turnovers
 from experiments.contracts.ports import NUM_LABELS, LabelStream
 from experiments.contracts.rounds import Rounds
+from tests.contracts.registries import REQUIRED
 from tests.fakes import NOTHING, a_view, ints, one_hot
 
 NAN = float("nan")
@@ -52,7 +53,7 @@ def test_all_clients_that_hold_data_have_a_model_and_no_others(name: str, turnov
     steps, clients = turnover.shape
     labels = np.eye(NUM_LABELS)[np.add.outer(np.arange(steps), np.arange(clients)) % 3]
     stream = LabelStream(labels, turnover=turnover)
-    rounds = Rounds(stream, clusterer=part(part.Settings()))
+    rounds = Rounds(stream, clusterer=part(part.Settings(**REQUIRED.get(("clusterers", name), {}))))
     for _ in range(steps):
         rounds.play()
         assignment = rounds.federation._membership.in_force
