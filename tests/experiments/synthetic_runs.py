@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,46 @@ def a_drifting_run(
         for step, (accuracy, served) in enumerate(zip(omitting, serving, strict=True))
     ]
     return FinishedRun(arm, seed, {"concepts": CONCEPTS}, records, TIMING)
+
+
+def a_detecting_run(
+    arm: str,
+    seed: int,
+    decided: Mapping[int, Sequence[int]],
+    flagged: Mapping[int, Sequence[int]],
+    drifts: Sequence[tuple[int, int, str, int, int]],
+    *,
+    watched: str = "training",
+    steps: Sequence[int] = range(10),
+) -> FinishedRun:
+    """A run of ten-second rounds with a detector `watch`, which has clipped seven numbers by the end.
+
+    Args:
+        arm: Its arm.
+        seed: Its seed.
+        decided: By round, the clients that were decided about.
+        flagged: By round, those that were flagged.
+        drifts: Each as (data step, client, kind, concept before, concept after), in any order.
+        watched: What the detector watches.
+        steps: The data step of each round.
+    """
+    kinds = sorted({kind for _, _, kind, _, _ in drifts})
+    rows = [(step, client, kinds.index(kind), *concepts) for step, client, kind, *concepts in sorted(drifts)]
+    names = ("step", "client", "kind", "before", "after")
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    table = {name: np.array(column, dtype=int) for name, column in zip(names, columns, strict=True)}
+    records = [
+        a_record(
+            number,
+            step=step,
+            decided={watched: list(decided.get(number, []))},
+            flagged={"watch": list(flagged.get(number, []))},
+            clipped={"watch": min(number, 7)},
+        )
+        for number, step in enumerate(steps)
+    ]
+    header = {"detectors": {"watch": watched}, "drifts": {"kinds": kinds, **table}}
+    return FinishedRun(arm, seed, header, records, TIMING)
 
 
 def a_directory(path: Path, arms: Sequence[str], seeds: Sequence[int], **changes: Any) -> RunDirectory:
