@@ -148,6 +148,10 @@ def refuse_unreadable(experiment: Mapping[str, Any]) -> None:
         raise ValueError("round.evaluate_clients must be a whole number")
     _refuse_unreadable_published(report.get("published", {}))
     _refuse_unreadable_faults(experiment.get("faults", {}))
+    if "detection" in experiment:
+        from experiments.results.reading.detection import detection_settings
+
+        detection_settings(experiment)
 
 
 def recorded_targets(report: Mapping[str, Any]) -> list[Target]:

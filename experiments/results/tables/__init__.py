@@ -24,6 +24,7 @@ NAMES = (
     "cluster_changes",
     "honest",
     "clusterings",
+    "detection",
     "clients",
     "deciles",
     "clients_by_group",

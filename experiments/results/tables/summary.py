@@ -16,6 +16,10 @@
     marked_seeds   a list of {seed, arms, distance}: seeds on which every arm is off (marked_seeds.py), by the
                    accuracy omitting drift where concepts are known, by `mean_accuracy` elsewhere
     finished       figures of every finished run, see concept_drift.py
+    detection      only if runs recorded decisions of detectors: `positive`, `first_round`, `last_round` and
+                   `tolerance` of the configuration, and arms.<arm>.<detector> of arms with detectors:
+                   `watched` ("training" or "representation"), the figures of detection.py, each {mean, ci95,
+                   per_seed}, and kinds.<kind> with `drifts`, `found` and `recall_all` of a kind of drifts
 
 The `ci95` of a mean is Student's t over seeds; a gain also has `ci95_joint`, which holds for all arms at
 once. A median, and each of its seeds, is {low, high, status}: a number that is known has status "=" and low =
@@ -28,8 +32,9 @@ every seed is null.
 
 Figures are in the units of their names; accuracies, shares and distances have none, `_pp` is percentage
 points. Nothing after the horizon counts, except in `virtual_time_s`, `wall_s` and `clustering_wall_s`, which
-are of whole runs, and in `finished`, which is by data step. `crashed_visits` are among the `dropouts`;
-`rejected_updates` counts the visits with an update that was not finite, `nonfinite_reports` such reports.
+are of whole runs, in `finished`, which is by data step, and in `detection`, which has its own rounds.
+`crashed_visits` are among the `dropouts`; `rejected_updates` counts the visits with an update that was not
+finite, `nonfinite_reports` such reports.
 
 An arm is measured on the seeds that the reference arm has also finished, so that all comparisons are paired.
 Arms that share no seed with the reference arm are left out; these are all arms until it has finished a run.
@@ -45,6 +50,7 @@ from typing import TYPE_CHECKING
 from emulator.errors import InputError
 from emulator.storage.checkpoints import write_durably
 from experiments.results.reading.configured_arms import ConfiguredArm, configured_arms, headline_arm
+from experiments.results.reading.detection import DetectionSettings, detection_settings
 from experiments.results.reading.json_files import Finished
 from experiments.results.reading.recorded import Target, recorded_targets
 from experiments.results.reading.run_directory import FinishedRun, RunDirectory
@@ -67,6 +73,7 @@ from experiments.results.tables import all_quantities
 from experiments.results.tables.table import Row
 
 if TYPE_CHECKING:
+    from experiments.results.statistics.detection.scores import Detection
     from experiments.results.tables.targets import TargetTable
 
 SUMMARY_VERSION = 4
@@ -90,6 +97,8 @@ class Summary:
     finished: Finished
     headline: str | None = None
     """The arm of the report's headline; None for a headline on all arms."""
+    detection: Detection | None = None
+    """The figures of detectors; None if no run recorded decisions of one."""
 
     @property
     def compared(self) -> Sequence[Comparison]:
@@ -132,6 +141,7 @@ class Summary:
 
     def as_json(self) -> dict[str, object]:
         """The content of `summary.json`."""
+        detection = {} if self.detection is None else {"detection": self.detection.as_json()}
         return {
             "version": SUMMARY_VERSION,
             "name": self.name,
@@ -146,6 +156,7 @@ class Summary:
             "offline_clients_heard": self.offline_clients_heard,
             "marked_seeds": self._marked_json(),
             "finished": self.finished.model_dump(),
+            **detection,
         }
 
 
@@ -162,6 +173,7 @@ def summarise(
     seconds_per_round: float | None = None,
     configured: Mapping[str, ConfiguredArm] | None = None,
     headline: str | None = None,
+    detection: DetectionSettings | None = None,
 ) -> Summary:
     """The summary of finished runs; arms are in the order of their first runs.
 
@@ -179,6 +191,7 @@ def summarise(
         seconds_per_round: Virtual seconds of a nominal round; None if rounds are server rounds.
         configured: The configured arms by name, as far as they are known.
         headline: The arm of the report's headline, if it is on one.
+        detection: How decisions of detectors are scored; None if they are not.
 
     Raises:
         InputError: There is no run, or one was never evaluated, or its rounds are out of order.
@@ -211,7 +224,14 @@ def summarise(
         targets=[target_table(target, compared) for target in targets] if compared.arms else [],
         finished=figures_of_finished(runs, reference_arm),
         headline=headline,
+        detection=None if detection is None else _figures_of_detectors(compared, detection),
     )
+
+
+def _figures_of_detectors(compared: Compared, settings: DetectionSettings) -> Detection | None:
+    from experiments.results.statistics.detection.scores import detection_of
+
+    return detection_of(compared.arms, settings)
 
 
 def measured_rows(compared: Compared) -> list[Row]:
@@ -268,4 +288,5 @@ def summarise_directory(directory: RunDirectory, runs: Sequence[FinishedRun]) ->
         seconds_per_round=seconds_per_round(experiment),
         configured=configured_arms(experiment),
         headline=headline_arm(experiment),
+        detection=detection_settings(experiment),
     )

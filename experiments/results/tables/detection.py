@@ -1,0 +1,210 @@
+"""How well detectors find drifts: by drift, and decision by decision.
+
+`detection` of `summary.json` has for each detector of an arm, over the scored rounds:
+
+    drifts                 drifts that begin in them; those of a client that begin in one round are one
+    found, never_asked     those with a true flag, and those without a decision within the tolerance
+    recall_asked           found / (drifts - never_asked)
+    recall_all             found / drifts
+    delay_rounds_median, delay_rounds_90
+                           rounds from a found drift to its flag: the median, and what 90 % do not exceed
+    delay_s_median, delay_s_90
+                           the same in virtual seconds, from the opening of the round in which it begins
+    asked_s_median, found_s_median
+                           of that delay, the part until the first decision about the client, and the rest
+    false_alarms, repeats  flags that are false, and flags that are neither true nor false
+    false_alarms_per_1000  false alarms per 1,000 decisions
+    decisions              decisions about a client in a round; of these
+    tp, tn, fp, fn         true and false positives and negatives, and their
+    accuracy, precision, recall, f1
+    clipped                numbers outside the domain of the detector, in the whole run
+
+A ratio without a denominator is null, and so is a delay without a drift that was found. Which flags are true
+is said by statistics/detection/by_drift.py, which decisions should be flags by confusion.py beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from experiments.results.reading.detection import DetectionSettings
+from experiments.results.statistics.scales import count_scale, percent_scale, time_scale
+from experiments.results.tables.cells import Cell
+from experiments.results.tables.report import Report
+from experiments.results.tables.summary import Summary
+from experiments.results.tables.table import (
+    Column,
+    InTerminal,
+    NotedTable,
+    Place,
+    Row,
+    Shown,
+    Table,
+    TextTable,
+    any_measured,
+    text_table,
+)
+
+if TYPE_CHECKING:
+    from experiments.results.statistics.detection.scores import Detection
+    from experiments.results.statistics.intervals import Estimate
+
+BY_DRIFT = (
+    Column("drifts", "drifts", count_scale),
+    Column("found", "found", count_scale),
+    Column("never_asked", "never asked", count_scale),
+    Column("recall_asked", "found of those asked", percent_scale),
+    Column("recall_all", "found of all", percent_scale),
+    Column("delay_rounds_median", "rounds until found, median", count_scale),
+    Column("delay_rounds_90", "rounds, 90 %", count_scale, in_terminal=False),
+    Column("delay_s_median", "time until found, median", time_scale),
+    Column("delay_s_90", "time, 90 %", time_scale, in_terminal=False),
+    Column("asked_s_median", "until asked", time_scale),
+    Column("found_s_median", "from asked to found", time_scale),
+    Column("false_alarms_per_1000", "false alarms per 1,000 decisions", count_scale),
+    Column(
+        "clipped",
+        "numbers clipped",
+        count_scale,
+        only_if=lambda found: any(any(number.per_seed) for number in found),
+    ),
+)
+
+BY_DECISION = (
+    Column("decisions", "decisions", count_scale),
+    Column("tp", "true positives", count_scale),
+    Column("tn", "true negatives", count_scale),
+    Column("fp", "false positives", count_scale),
+    Column("fn", "false negatives", count_scale),
+    Column("accuracy", "accuracy", percent_scale),
+    Column("precision", "precision", percent_scale),
+    Column("recall", "recall", percent_scale),
+    Column("f1", "F1", percent_scale),
+)
+
+LATCHES = (
+    "These figures flatter latches, detectors that keep a flag up: a drift that such a detector finds once "
+    "makes every later decision about the client a true positive, and as many false negatives of a detector "
+    "that starts anew after its flag. The table by drift counts both as one."
+)
+
+TITLES = ("By drift", "By decision")
+
+
+def detector_tables(detection: Detection, *, in_terminal: bool) -> tuple[TextTable, TextTable]:
+    """The table by drift and the one by decision, each with a row for each detector of an arm."""
+    by_kind = [
+        Column(f"found of {kind}", f"found, {kind}", percent_scale, only_if=any_measured)
+        for kind in detection.kinds
+        if len(detection.kinds) > 1
+    ]
+    return (
+        _with_names(detection, [*BY_DRIFT, *by_kind], in_terminal),
+        _with_names(detection, BY_DECISION, in_terminal),
+    )
+
+
+def _with_names(detection: Detection, columns: Sequence[Column], in_terminal: bool) -> TextTable:
+    """A row for each detector, whose name is in the first column."""
+    rows: list[Row] = []
+    names: list[str] = []
+    for arm, detectors in detection.arms.items():
+        for name, found in detectors.items():
+            by_kind = {f"found of {kind}": of_kind["recall_all"] for kind, of_kind in found.kinds.items()}
+            quantities: Mapping[str, Estimate] = {**by_kind, **found.figures}
+            rows.append(Row(arm, quantities))
+            names.append(name)
+    shown = text_table(columns, rows, in_terminal=in_terminal)
+    named = [(arm, [Cell(name), *cells]) for name, (arm, cells) in zip(names, shown.rows, strict=True)]
+    return TextTable(["detector", *shown.headings], named, num_keys=1)
+
+
+def _captioned(summary: Summary, as_printed: bool) -> list[tuple[str, TextTable]]:
+    assert summary.detection is not None, "the table says something"
+    captions = ("drifts found by detectors", "decisions of detectors, one by one")
+    return list(zip(captions, detector_tables(summary.detection, in_terminal=as_printed), strict=True))
+
+
+def _on_page(report: Report) -> Shown | None:
+    detection = report.summary.detection
+    assert detection is not None, "the table says something"
+    notes = ([_on_drifts(detection)], [_on_decisions(detection)])
+    tables = detector_tables(detection, in_terminal=False)
+    return Shown([NotedTable(*parts) for parts in zip(TITLES, tables, notes, strict=True)])
+
+
+def _note(summary: Summary) -> str:
+    assert summary.detection is not None, "the table says something"
+    return f"{_on_drifts(summary.detection)} {_on_decisions(summary.detection)}"
+
+
+def _on_drifts(detection: Detection) -> str:
+    settings = detection.settings
+    within = f"{settings.tolerance} round{'' if settings.tolerance == 1 else 's'}"
+    sentences = [
+        f"Scored are the rounds from {settings.first_round} to {_last(settings)}.",
+        "A flag is true, and finds a drift, if it is the first one of its client since the client's newest "
+        f"drift, and at most {within} after it. Further flags up to the client's next drift are repeats, "
+        "neither true nor false. All other flags are false alarms: of clients without a drift so far, and of "
+        "drifts that were not found in time.",
+        f"Never asked are drifts after which no decision was made about the client for {within}, or up to "
+        "its next drift.",
+        "Times are virtual, from the opening of the round in which a drift begins to the decision, which is "
+        "made at the close of its round by a detector that watches training, and at its opening by one of "
+        "representations. They are the time until the first decision about the client, and the time from it "
+        "to the flag; of these, medians do not add up.",
+        _on_clipped(detection),
+        _without_decisions(detection),
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def _on_decisions(detection: Detection) -> str:
+    return f"A decision about a client should be a flag {_positive(detection.settings)}. {LATCHES}"
+
+
+def _positive(settings: DetectionSettings) -> str:
+    before = f"round {max(settings.first_round - 1, 0)}"
+    positive = settings.positive
+    if isinstance(positive, Mapping):
+        spans = [f"{kind}: {first} to {last}" for kind, (first, last) in positive.items()]
+        return (
+            f"if the client has had a drift since {before}, in the rounds of its kind ({', '.join(spans)}); "
+            "of other kinds it never should"
+        )
+    changed = f"if the client's data are of another distribution than in {before}"
+    return changed if isinstance(positive, str) else f"{changed}, in rounds {positive[0]} to {positive[1]}"
+
+
+def _last(settings: DetectionSettings) -> str:
+    return "the last" if settings.last_round is None else str(settings.last_round)
+
+
+def _on_clipped(detection: Detection) -> str:
+    found = [figures for detectors in detection.arms.values() for figures in detectors.values()]
+    if not any(any(figures.figures["clipped"].per_seed) for figures in found):
+        return ""
+    return "Numbers clipped were outside the domain of the detector, in whole runs."
+
+
+def _without_decisions(detection: Detection) -> str:
+    """A sentence on detectors that made no decision; empty if all made some."""
+    quiet = [
+        f"{name} of {arm}"
+        for arm, detectors in detection.arms.items()
+        for name, figures in detectors.items()
+        if not figures.decides
+    ]
+    return f"No decision in the scored rounds was made by {', '.join(quiet)}." if quiet else ""
+
+
+TABLE = Table(
+    title="Detection of drift",
+    place=Place("why", id="detection"),
+    says_something=lambda summary: summary.detection is not None,
+    note=_note,
+    in_terminal=InTerminal("", in_notebook=True),
+    captioned=_captioned,
+    on_page=_on_page,
+)
