@@ -70,10 +70,10 @@ class Results:
 
     A notebook shows them as tables of the report, and a terminal as `driftscale report` prints them.
 
-    The frames are `summary`, `table`, `rounds`, `clients`, `visits` and `triggers`, with units in the names
-    of columns and accuracies as shares of 1. Those of a folder begin with a column `experiment` and one for
-    each key in which its configurations differ. Every `plot_` method returns a figure of the report as a
-    plotly figure; of a folder, `results["name"]` has them for one experiment.
+    The frames are `summary`, `table`, `rounds`, `clients`, `visits`, `triggers`, `detection` and `drifts`,
+    with units in the names of columns and accuracies as shares of 1. Those of a folder begin with a column
+    `experiment` and one for each key in which its configurations differ. Every `plot_` method returns a
+    figure of the report as a plotly figure; of a folder, `results["name"]` has them for one experiment.
 
     Args:
         frames: The frames; `load` makes them from a path.
@@ -145,6 +145,24 @@ class Results:
     def triggers(self) -> pd.DataFrame:
         """A row per arm, seed and round in which a trigger compared: shift, limit, fired, silhouettes."""
         return self._frames.triggers
+
+    @property
+    def detection(self) -> pd.DataFrame:
+        """A row per arm, seed and detector: drifts found, delays, false alarms, and decisions one by one.
+
+        Raises:
+            NotRecordedError: The runs did not record decisions of detectors (a table [detection]).
+        """
+        return self._frames.detection
+
+    @property
+    def drifts(self) -> pd.DataFrame:
+        """A row per arm, seed, detector and drift: when its client was asked, and when it was found.
+
+        Raises:
+            NotRecordedError: The runs did not record decisions of detectors (a table [detection]).
+        """
+        return self._frames.drifts
 
     def columns(self, frame: str) -> pd.DataFrame:
         """A row per column of a frame: its name, its unit, its meaning, and when it is missing.

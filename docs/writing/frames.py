@@ -37,6 +37,10 @@ ABOUT: Mapping[str, str] = {
     "those of one run.",
     "triggers": "A row for each arm, seed and round in which a trigger compared something, or numbers of "
     "clusters were tried.",
+    "detection": "A row for each arm, seed and detector; needs a table `[detection]`. It has the figures of "
+    "`detection` in `summary.json`, over the rounds that are scored.",
+    "drifts": "A row for each arm, seed, detector and drift, a client and the round in which its data become "
+    "others, of the rounds that are scored; needs a table `[detection]`.",
 }
 
 FIGURES_ABOUT = """\

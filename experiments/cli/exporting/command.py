@@ -94,12 +94,14 @@ def _export_frames(command: ExportCommand) -> None:
 def _recorded_frames(command: ExportCommand) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     """The frames by name, and why others are left out, by name.
 
+    Frames of detectors are left out without a word unless --frames names them: most runs have none.
+
     Raises:
         UnknownNameError: --frames names something else.
         NotRecordedError: --frames names a frame that was not recorded.
     """
     from experiments.results.frames.result_frames import FRAMES, ResultFrames
-    from experiments.results.reading.not_recorded import NotRecordedError
+    from experiments.results.reading.not_recorded import NoDetectionError, NotRecordedError
 
     for name in command.frames or ():
         if name not in FRAMES:
@@ -113,7 +115,8 @@ def _recorded_frames(command: ExportCommand) -> tuple[dict[str, pd.DataFrame], d
         except NotRecordedError as error:
             if command.frames is not None:
                 raise
-            left_out[name] = str(error)
+            if not isinstance(error, NoDetectionError):
+                left_out[name] = str(error)
     return frames, left_out
 
 

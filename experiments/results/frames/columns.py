@@ -508,6 +508,79 @@ _VISITS: Mapping[str, Column] = {
     ),
 }
 
+DETECTOR = Column("name of the detector")
+
+NOT_FOUND = "if no drift was found"
+NO_DRIFTS = "if there was no drift"
+UNDECIDED = "without decisions"
+MISSED = "if the drift was missed"
+NOT_ASKED = "if no decision was made in time"
+
+_DETECTION: Mapping[str, Column] = {
+    "arm": ARM,
+    "seed": SEED,
+    "detector": DETECTOR,
+    "watched": Column("what the detector watches: `training` or `representation`"),
+    "drifts": Column("drifts that begin in scored rounds, of a client in a round", "drifts"),
+    "found": Column(
+        "of these, those with a true flag: the first since the drift, within the tolerance", "drifts"
+    ),
+    "never_asked": Column(
+        "those after which no decision was made about the client within the tolerance, and before its next "
+        "drift",
+        "drifts",
+    ),
+    "recall_asked": Column("`found` over the drifts that were asked about", SHARE, "if none was asked about"),
+    "recall_all": Column("`found` over `drifts`", SHARE, NO_DRIFTS),
+    "delay_rounds_median": Column("rounds from a found drift to its flag, the median", "rounds", NOT_FOUND),
+    "delay_rounds_90": Column("the rounds that 90 % of found drifts do not exceed", "rounds", NOT_FOUND),
+    "delay_s_median": Column(
+        "time from the opening of the round in which a found drift begins to its flag, the median",
+        SECONDS,
+        NOT_FOUND,
+    ),
+    "delay_s_90": Column("the time that 90 % of found drifts do not exceed", SECONDS, NOT_FOUND),
+    "asked_s_median": Column(
+        "the part of that time up to the first decision about the client, the median", SECONDS, NOT_FOUND
+    ),
+    "found_s_median": Column("the part from there to the flag, the median", SECONDS, NOT_FOUND),
+    "false_alarms": Column("flags of no drift, or of one that was not found in time", "flags"),
+    "repeats": Column("flags of a drift that was found already, neither true nor false", "flags"),
+    "false_alarms_per_1000": Column("`false_alarms` per 1,000 `decisions`", "flags", UNDECIDED),
+    "decisions": Column("decisions about a client in a scored round", "decisions"),
+    "tp": Column("of these, flags where `detection.positive` asks for one", "decisions"),
+    "tn": Column("those that are no flag where it asks for none", "decisions"),
+    "fp": Column("flags where it asks for none", "decisions"),
+    "fn": Column("those that are no flag where it asks for one", "decisions"),
+    "accuracy": Column("(`tp` + `tn`) / `decisions`", SHARE, UNDECIDED),
+    "precision": Column("`tp` / (`tp` + `fp`)", SHARE, "without flags"),
+    "recall": Column("`tp` / (`tp` + `fn`)", SHARE, "if no decision should have been a flag"),
+    "f1": Column(
+        "2 `tp` / (2 `tp` + `fp` + `fn`)", SHARE, "if no decision was a flag or should have been one"
+    ),
+    "clipped": Column("numbers outside the domain of the detector, in the whole run", "numbers"),
+}
+
+_DRIFTS: Mapping[str, Column] = {
+    "arm": ARM,
+    "seed": SEED,
+    "detector": DETECTOR,
+    "client": Column("id of the client"),
+    "onset": Column("number of the round in which its data become others, from 0"),
+    "step": Column("data step at which they do", "data steps"),
+    "kind": Column("name of the kind of drift"),
+    "before": Column("its concept before", missing="if concepts do not show the drift"),
+    "after": Column("its concept from then on", missing="if concepts do not show the drift"),
+    "asked_round": Column("round of the first decision about it, within the tolerance", "rounds", NOT_ASKED),
+    "found_round": Column("round of the flag that found the drift", "rounds", MISSED),
+    "delay_rounds": Column("`found_round` minus `onset`", "rounds", MISSED),
+    "delay_s": Column(
+        "from the opening of the round `onset` to the flag that found the drift", SECONDS, MISSED
+    ),
+    "asked_s": Column("from the same opening to the first decision", SECONDS, NOT_ASKED),
+    "found_s": Column("`delay_s` minus `asked_s`", SECONDS, MISSED),
+}
+
 COMPARISON: Mapping[str, Column] = {
     "directory": Column("run directories that share the row"),
     "<key>": Column(
@@ -582,6 +655,8 @@ def frame_columns() -> dict[str, dict[str, Column]]:
         "clients": dict(_CLIENTS),
         "visits": dict(_VISITS),
         "triggers": _triggers(),
+        "detection": dict(_DETECTION),
+        "drifts": dict(_DRIFTS),
     }
 
 

@@ -18,6 +18,12 @@ import pandas as pd
 from emulator.errors import DataFileError, InputError, abbreviated
 from experiments.results.frames.client_frames import clients_frame, visits_frame
 from experiments.results.frames.columns import IN_FOLDERS, Column, described, frame_columns
+from experiments.results.frames.detection_frames import (
+    Scored,
+    detection_frame,
+    drifts_frame,
+    scored_detectors,
+)
 from experiments.results.frames.round_frames import rounds_frame, triggers_frame
 from experiments.results.frames.summary_frames import summary_frame, table_frame
 from experiments.results.frames.typed_columns import below_each_other, kind_of, with_keys, with_run
@@ -27,13 +33,20 @@ from experiments.results.many_runs.folder_table import (
     run_counts,
     run_directories,
 )
+from experiments.results.reading.detection import detection_settings
 from experiments.results.reading.differing_keys import differing_keys, key_values, short_names
-from experiments.results.reading.not_recorded import LOG_CLIENTS, LOG_VISITS, NotRecordedError
+from experiments.results.reading.not_recorded import (
+    LOG_CLIENTS,
+    LOG_VISITS,
+    NoDetectionError,
+    NotRecordedError,
+)
 from experiments.results.reading.recorded import squared_distances
 from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.statistics.detection.scores import is_recorded
 from experiments.results.tables.summary import Summary, summarise_directory
 
-FRAMES = ("summary", "rounds", "clients", "visits", "triggers")
+FRAMES = ("summary", "rounds", "clients", "visits", "triggers", "detection", "drifts")
 """The names of the frames."""
 
 
@@ -116,6 +129,18 @@ class RecordedExperiment:
         if visits is None:
             raise NotRecordedError(str(self.directory.path), "visits", LOG_VISITS)
         return with_run(visits_frame(visits), arm, seed, self.arms)
+
+    @cached_property
+    def detectors(self) -> list[Scored]:
+        """The detectors of its finished runs, scored.
+
+        Raises:
+            NoDetectionError: The runs did not record decisions of detectors.
+        """
+        settings = detection_settings(self.config)
+        if settings is None or not all(map(is_recorded, self.runs)):
+            raise NoDetectionError(str(self.directory.path))
+        return scored_detectors(self.runs, settings)
 
     @property
     def squared_arms(self) -> set[str]:
@@ -241,6 +266,24 @@ class ResultFrames:
                 for item in self.experiments
             ]
         )
+
+    @cached_property
+    def detection(self) -> pd.DataFrame:
+        """A row per arm, seed and detector: see `detection_frame`.
+
+        Raises:
+            NotRecordedError: A finished run did not record decisions of detectors.
+        """
+        return self._joined([detection_frame(item.detectors, item.arms) for item in self.experiments])
+
+    @cached_property
+    def drifts(self) -> pd.DataFrame:
+        """A row per arm, seed, detector and drift that begins in a scored round: see `drifts_frame`.
+
+        Raises:
+            NotRecordedError: A finished run did not record decisions of detectors.
+        """
+        return self._joined([drifts_frame(item.detectors, item.arms) for item in self.experiments])
 
     @property
     def missing_columns(self) -> str | None:

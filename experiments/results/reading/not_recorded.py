@@ -17,3 +17,15 @@ class NotRecordedError(InputError):
             f"{where}: its runs recorded no {what}; with {option} = true, runs record them (driftscale run "
             f"… --set {option}=true, into a new directory)"
         )
+
+
+class NoDetectionError(NotRecordedError):
+    """Results of detectors are asked for, and the configuration has no table `[detection]`."""
+
+    def __init__(self, where: str) -> None:
+        """Compose the message: `where` the runs are."""
+        InputError.__init__(
+            self,
+            f"{where}: its runs recorded no decisions of detectors; with a table [detection] in their "
+            "configuration, runs record them (driftscale run …, into a new directory)",
+        )

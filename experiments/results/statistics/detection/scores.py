@@ -23,6 +23,20 @@ TRAINING = "training"
 SHARES = ("recall_asked", "recall_all", "accuracy", "precision", "recall", "f1")
 """The figures that are shares; all others are amounts."""
 
+COUNTS = (
+    *("drifts", "found", "never_asked", "false_alarms", "repeats", "decisions"),
+    *("tp", "tn", "fp", "fn", "clipped"),
+)
+"""The figures that are whole numbers in a run, and always defined."""
+
+FIGURES = (
+    *("drifts", "found", "never_asked", "recall_asked", "recall_all", "delay_rounds_median"),
+    *("delay_rounds_90", "delay_s_median", "delay_s_90", "asked_s_median", "found_s_median"),
+    *("false_alarms", "repeats", "false_alarms_per_1000", "decisions", "tp", "tn", "fp", "fn"),
+    *("accuracy", "precision", "recall", "f1", "clipped"),
+)
+"""The names of all figures, in the order of `summary.json`."""
+
 
 @dataclass(frozen=True, eq=False)
 class DetectorScores:

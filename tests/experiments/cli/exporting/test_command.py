@@ -10,7 +10,7 @@ from types import ModuleType
 import pandas as pd
 import pytest
 
-from experiments.results.reading.not_recorded import NotRecordedError
+from experiments.results.reading.not_recorded import NoDetectionError, NotRecordedError
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.synthetic_runs import a_directory, a_run, store
 
@@ -40,13 +40,15 @@ def _frames(monkeypatch: pytest.MonkeyPatch) -> None:
             return cls()
 
         def frame(self, name: str) -> pd.DataFrame:
+            if name == "detection":
+                raise NoDetectionError("runs")
             if name == "visits":
                 raise NotRecordedError("runs", "visits", "round.log_visits")
             return pd.DataFrame({"arm": ["global"], name: [0.1]})
 
     fake = ModuleType("experiments.results.frames.result_frames")
     vars(fake).update(
-        FRAMES=("summary", "rounds", "clients", "visits", "triggers"),
+        FRAMES=("summary", "rounds", "clients", "visits", "triggers", "detection"),
         ResultFrames=ResultFrames,
     )
     monkeypatch.setitem(sys.modules, "experiments.results.frames", ModuleType("frames"))
@@ -82,6 +84,17 @@ def test_named_frames_alone_are_written_into_out(driftscale: Driftscale, runs: P
     assert json.loads(ended.out) == {"files": ["there/rounds.csv", "there/summary.csv"], "left_out": {}}
     assert contents(tmp_path / "there")["rounds.csv"] == b"arm,rounds\nglobal,0.1\n"
     assert not (runs / "export").exists()
+
+
+@pytest.mark.usefixtures("_frames")
+def test_frames_of_detectors_are_missed_only_if_they_are_named(driftscale: Driftscale, runs: Path) -> None:
+    ended = driftscale("export", runs, "--to", "csv", "--format", "json")
+    assert set(json.loads(ended.out)["left_out"]) == {"visits"}
+    named = driftscale("export", runs, "--to", "csv", "--frames", "detection")
+    assert named.code == 2
+    assert named.error.startswith(
+        "runs: its runs recorded no decisions of detectors; with a table [detection]"
+    )
 
 
 @pytest.mark.usefixtures("_frames")

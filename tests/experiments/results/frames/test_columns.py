@@ -30,9 +30,10 @@ from experiments.results.tables import all_quantities
 from experiments.results.tables.targets import target_table
 from tests.experiments.running.played import play
 from tests.experiments.small import small, small_table
-from tests.experiments.synthetic_runs import a_directory, a_run, store
+from tests.experiments.synthetic_runs import a_detecting_run, a_directory, a_run, store
 
 ALL = (*FRAMES, "table")
+OF_DETECTORS = ("detection", "drifts")
 JSON_ONLY = {"reclustering_rounds", *(f"{name}_recovery" for name in ACCURACIES)}
 """Quantities of `summary.json` that are lists, and in no frame."""
 
@@ -67,11 +68,22 @@ def folder(tmp_path_factory) -> ResultFrames:
     return ResultFrames.read(path)
 
 
+@pytest.fixture(scope="module")
+def frames(played: ResultFrames, tmp_path_factory) -> dict[str, pd.DataFrame]:
+    """Every frame by name; those of detectors are of a made-up run, with a drift that concepts do not show."""
+    path = tmp_path_factory.mktemp("detection")
+    table = {"positive": "changed", "first_round": 0, "tolerance": 3}
+    drifts = [(3, 0, "sudden", 0, 1), (4, 1, "mix", -1, -1)]
+    store(a_directory(path, ["global"], [0], detection=table), a_detecting_run("global", 0, {}, {}, drifts))
+    detecting = ResultFrames.read(path)
+    return {name: getattr(detecting if name in OF_DETECTORS else played, name) for name in ALL}
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_every_column_of_a_frame_is_described_and_every_description_has_its_column(
-    name: str, played: ResultFrames, folder: ResultFrames
+    name: str, frames: dict[str, pd.DataFrame], folder: ResultFrames
 ) -> None:
-    names = list(getattr(played, name).columns)
+    names = list(frames[name].columns)
     if name in ("rounds", "triggers"):
         names += [column for column in getattr(folder, name).columns if column.startswith("trigger.")]
     for column in names:
@@ -83,9 +95,9 @@ def test_every_column_of_a_frame_is_described_and_every_description_has_its_colu
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_column_has_missing_values_only_if_its_description_says_when(
-    name: str, played: ResultFrames
+    name: str, frames: dict[str, pd.DataFrame]
 ) -> None:
-    frame = getattr(played, name)
+    frame = frames[name]
     for column in frame.columns:
         known = described(name, column)
         assert known is not None

@@ -17,7 +17,8 @@ from emulator.storage.recorded_tables import CLIENTS, VISITS, VISITS_OF_STEPS
 from experiments.results.frames.frame_files import as_csv, as_parquet
 from experiments.results.frames.result_frames import FRAMES, NotRecordedError, ResultFrames
 from experiments.results.frames.rounds_table import rounds_table
-from tests.experiments.synthetic_runs import a_directory, a_run, store
+from tests.experiments.results.statistics.detection.test_scores import DECIDED, DRIFTS, FLAGGED
+from tests.experiments.synthetic_runs import a_detecting_run, a_directory, a_run, store
 
 CLIENTS_OF_FOUR = {
     "client": [0, 1, 2, 3],
@@ -422,3 +423,64 @@ def test_an_unknown_frame_or_run_lists_the_choices(tmp_path):
         frames.frame("round")
     with pytest.raises(InputError, match="no finished run of arm 'global', seed 9; finished: global 0"):
         frames.experiments[0].run("global", 9)
+
+
+DETECTION = {"positive": "changed", "first_round": 2, "tolerance": 3}
+
+
+def test_detectors_have_a_row_for_each_run_and_one_for_each_drift(tmp_path):
+    """The run that statistics/detection/test_scores.py works out by hand, of arm `global` alone."""
+    directory = a_directory(tmp_path, ["static", "global"], [0], detection=DETECTION)
+    store(directory, a_detecting_run("global", 0, DECIDED, FLAGGED, DRIFTS))
+    without = a_run("static", 0, [0.5] * 10)
+    store(
+        directory,
+        replace(without, header={"detectors": {}, "drifts": {"kinds": [], "step": [], "client": []}}),
+    )
+
+    frames = ResultFrames.read(tmp_path)
+    detection, drifts = frames.detection, frames.drifts
+
+    assert detection[["arm", "seed", "detector", "watched", "drifts", "found", "fn"]].to_dict("records") == [
+        {
+            "arm": "global",
+            "seed": 0,
+            "detector": "watch",
+            "watched": "training",
+            "drifts": 3,
+            "found": 1,
+            "fn": 3,
+        }
+    ]
+    assert (detection.tp.dtype, detection.recall_all.to_list()) == ("int64", [1 / 3])
+    assert list(detection.arm.cat.categories) == ["static", "global"]
+    assert drifts.client.to_list() == [0, 1, 2]
+    assert drifts.onset.to_list() == drifts.step.to_list() == [3, 4, 5]
+    assert drifts.kind.to_list() == ["sudden", "sudden", "gradual"]
+    assert drifts.asked_round.to_list() == [4, 5, pd.NA]
+    assert drifts.found_round.to_list() == [5, pd.NA, pd.NA]
+    assert drifts.delay_rounds.to_list() == [2, pd.NA, pd.NA]
+    np.testing.assert_array_equal(drifts.delay_s, [30.0, np.nan, np.nan])
+    np.testing.assert_array_equal(drifts.asked_s, [20.0, 20.0, np.nan])
+    np.testing.assert_array_equal(drifts.found_s, [10.0, np.nan, np.nan])
+    for frame in (detection, drifts):
+        assert pq.read_table(pa.BufferReader(as_parquet(frame))).num_rows == len(frame)
+
+
+def test_frames_of_detectors_have_their_types_also_without_a_row(tmp_path):
+    directory = a_directory(tmp_path, ["global"], [0], detection=DETECTION)
+    header = {"detectors": {}, "drifts": {"kinds": [], "step": [], "client": []}}
+    store(directory, replace(a_run("global", 0, [0.5]), header=header))
+    frames = ResultFrames.read(tmp_path)
+    assert len(frames.detection) == len(frames.drifts) == 0
+    assert frames.drifts.dtypes[["client", "found_round", "delay_s"]].map(str).to_list() == [
+        *("int64", "Int64", "float64")
+    ]
+
+
+def test_frames_of_detectors_that_were_not_recorded_say_how_to_record_them(tmp_path):
+    written(tmp_path, ("global",), (0,))
+    frames = ResultFrames.read(tmp_path)
+    for name in ("detection", "drifts"):
+        with pytest.raises(NotRecordedError, match=r"no decisions of detectors; with a table \[detection\]"):
+            frames.frame(name)
