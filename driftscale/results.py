@@ -304,6 +304,14 @@ class Results:
             )
         return on_white(plot.figure)
 
+    def plot_flags(self) -> go.Figure:
+        """The share of decisions of each detector that are flags, over rounds, and when clients drift.
+
+        Raises:
+            NotRecordedError: The runs did not record decisions of detectors (a table [detection]).
+        """
+        return self._drawn("flags")
+
     def plot_trigger(self) -> go.Figure:
         """The distance that each arm's trigger measured, and its limit, over rounds."""
         return self._drawn("trigger")

@@ -20,6 +20,7 @@ NAMES = (
     "clients_by",
     "drift",
     "clusters",
+    "flags",
     "trigger",
     "silhouettes",
     "waiting",

@@ -544,14 +544,20 @@ _DETECTION: Mapping[str, Column] = {
         "the part of that time up to the first decision about the client, the median", SECONDS, NOT_FOUND
     ),
     "found_s_median": Column("the part from there to the flag, the median", SECONDS, NOT_FOUND),
-    "false_alarms": Column("flags of no drift, or of one that was not found in time", "flags"),
-    "repeats": Column("flags of a drift that was found already, neither true nor false", "flags"),
+    "false_alarms": Column(
+        "flags of clients without a drift so far, or whose newest drift was not found in time", "flags"
+    ),
+    "repeats": Column("further flags of a drift that was found, neither true nor false", "flags"),
     "false_alarms_per_1000": Column("`false_alarms` per 1,000 `decisions`", "flags", UNDECIDED),
     "decisions": Column("decisions about a client in a scored round", "decisions"),
-    "tp": Column("of these, flags where `detection.positive` asks for one", "decisions"),
-    "tn": Column("those that are no flag where it asks for none", "decisions"),
-    "fp": Column("flags where it asks for none", "decisions"),
-    "fn": Column("those that are no flag where it asks for one", "decisions"),
+    "tp": Column(
+        "true positives: flags of clients that should be flagged then, by `detection.positive`", "decisions"
+    ),
+    "tn": Column("true negatives: decisions without a flag about other clients", "decisions"),
+    "fp": Column("false positives: flags of other clients", "decisions"),
+    "fn": Column(
+        "false negatives: decisions without a flag about clients that should be flagged", "decisions"
+    ),
     "accuracy": Column("(`tp` + `tn`) / `decisions`", SHARE, UNDECIDED),
     "precision": Column("`tp` / (`tp` + `fp`)", SHARE, "without flags"),
     "recall": Column("`tp` / (`tp` + `fn`)", SHARE, "if no decision should have been a flag"),

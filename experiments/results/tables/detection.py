@@ -93,7 +93,7 @@ TITLES = ("By drift", "By decision")
 
 
 def detector_tables(detection: Detection, *, in_terminal: bool) -> tuple[TextTable, TextTable]:
-    """The table by drift and the one by decision, each with a row for each detector of an arm."""
+    """The table by drift and the one by decision, each with a row for each detector that made decisions."""
     by_kind = [
         Column(f"found of {kind}", f"found, {kind}", percent_scale, only_if=any_measured)
         for kind in detection.kinds
@@ -111,6 +111,8 @@ def _with_names(detection: Detection, columns: Sequence[Column], in_terminal: bo
     names: list[str] = []
     for arm, detectors in detection.arms.items():
         for name, found in detectors.items():
+            if not found.decides:
+                continue
             by_kind = {f"found of {kind}": of_kind["recall_all"] for kind, of_kind in found.kinds.items()}
             quantities: Mapping[str, Estimate] = {**by_kind, **found.figures}
             rows.append(Row(arm, quantities))
@@ -122,6 +124,8 @@ def _with_names(detection: Detection, columns: Sequence[Column], in_terminal: bo
 
 def _captioned(summary: Summary, as_printed: bool) -> list[tuple[str, TextTable]]:
     assert summary.detection is not None, "the table says something"
+    if not _decides(summary.detection):
+        return []
     captions = ("drifts found by detectors", "decisions of detectors, one by one")
     return list(zip(captions, detector_tables(summary.detection, in_terminal=as_printed), strict=True))
 
@@ -129,6 +133,8 @@ def _captioned(summary: Summary, as_printed: bool) -> list[tuple[str, TextTable]
 def _on_page(report: Report) -> Shown | None:
     detection = report.summary.detection
     assert detection is not None, "the table says something"
+    if not _decides(detection):
+        return Shown(remarks=[_without_decisions(detection)])
     notes = ([_on_drifts(detection)], [_on_decisions(detection)])
     tables = detector_tables(detection, in_terminal=False)
     return Shown([NotedTable(*parts) for parts in zip(TITLES, tables, notes, strict=True)])
@@ -136,7 +142,14 @@ def _on_page(report: Report) -> Shown | None:
 
 def _note(summary: Summary) -> str:
     assert summary.detection is not None, "the table says something"
+    if not _decides(summary.detection):
+        return _without_decisions(summary.detection)
     return f"{_on_drifts(summary.detection)} {_on_decisions(summary.detection)}"
+
+
+def _decides(detection: Detection) -> bool:
+    """Whether some detector made a decision in scored rounds."""
+    return any(found.decides for detectors in detection.arms.values() for found in detectors.values())
 
 
 def _on_drifts(detection: Detection) -> str:
@@ -170,7 +183,7 @@ def _positive(settings: DetectionSettings) -> str:
     if isinstance(positive, Mapping):
         spans = [f"{kind}: {first} to {last}" for kind, (first, last) in positive.items()]
         return (
-            f"if the client has had a drift since {before}, in the rounds of its kind ({', '.join(spans)}); "
+            f"if the client has had a drift after {before}, in the rounds of its kind ({', '.join(spans)}); "
             "of other kinds it never should"
         )
     changed = f"if the client's data are of another distribution than in {before}"

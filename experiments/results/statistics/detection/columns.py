@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from emulator.arrays import NO_IDS, Bools, Ints
-from emulator.storage.runlog import RoundRecord
+from emulator.storage.runlog import DRIFT_COLUMNS, RoundRecord
 
 UNKNOWN = -1
 """The concept of data whose change the trace's concepts do not show."""
@@ -75,7 +75,8 @@ class Drifts:
     def latest(self, client: Ints, round_: Ints | int) -> Ints:
         """(m,) index of the newest drift of each of `client` (m,) up to the round; -1 if there is none.
 
-        >>> drifts = drifts_of({"step": [1, 2, 3], "client": [5, 5, 7]}, steps=np.array([0, 1, 1, 2]))
+        >>> kinds = {"kind": [0, 0, 0], "before": [0, 1, 0], "after": [1, 0, 1]}
+        >>> drifts = drifts_of({"step": [1, 2, 3], "client": [5, 5, 7], **kinds}, np.array([0, 1, 1, 2]))
         >>> drifts.onset.tolist(), drifts.latest(np.array([5, 5, 6]), np.array([0, 4, 4])).tolist()
         ([1, 3], [-1, 1, -1])
         """
@@ -104,11 +105,7 @@ def decisions_of(records: Sequence[RoundRecord], watched: str, name: str) -> Dec
 
 def drifts_of(table: Mapping[str, Any], steps: Ints) -> Drifts:
     """The drifts of a header's `drifts` in a run whose rounds are of the data steps `steps` (rounds,)."""
-    step, client = (np.asarray(table[name], dtype=np.int64) for name in ("step", "client"))
-    kind, before, after = (
-        np.asarray(table.get(name, np.zeros(len(step))), dtype=np.int64)
-        for name in ("kind", "before", "after")
-    )
+    step, client, kind, before, after = (np.asarray(table[name], dtype=np.int64) for name in DRIFT_COLUMNS)
     onset = np.searchsorted(np.maximum.accumulate(steps), step) if len(steps) else np.zeros_like(step)
     order = np.lexsort((step, client))
     drifts = Drifts(*(column[order] for column in (client, onset, step, kind, before, after)))

@@ -70,7 +70,7 @@ def folder(tmp_path_factory) -> ResultFrames:
 
 @pytest.fixture(scope="module")
 def frames(played: ResultFrames, tmp_path_factory) -> dict[str, pd.DataFrame]:
-    """Every frame by name; those of detectors are of a made-up run, with a drift that concepts do not show."""
+    """Every frame by name; those of detectors are of a made-up run, with a drift that no concept shows."""
     path = tmp_path_factory.mktemp("detection")
     table = {"positive": "changed", "first_round": 0, "tolerance": 3}
     drifts = [(3, 0, "sudden", 0, 1), (4, 1, "mix", -1, -1)]

@@ -425,6 +425,10 @@ def test_an_unknown_frame_or_run_lists_the_choices(tmp_path):
         frames.experiments[0].run("global", 9)
 
 
+NO_DETECTOR = {
+    "detectors": {},
+    "drifts": {"kinds": [], "step": [], "client": [], "kind": [], "before": [], "after": []},
+}
 DETECTION = {"positive": "changed", "first_round": 2, "tolerance": 3}
 
 
@@ -432,11 +436,7 @@ def test_detectors_have_a_row_for_each_run_and_one_for_each_drift(tmp_path):
     """The run that statistics/detection/test_scores.py works out by hand, of arm `global` alone."""
     directory = a_directory(tmp_path, ["static", "global"], [0], detection=DETECTION)
     store(directory, a_detecting_run("global", 0, DECIDED, FLAGGED, DRIFTS))
-    without = a_run("static", 0, [0.5] * 10)
-    store(
-        directory,
-        replace(without, header={"detectors": {}, "drifts": {"kinds": [], "step": [], "client": []}}),
-    )
+    store(directory, replace(a_detecting_run("static", 0, {}, {}, []), header=NO_DETECTOR))
 
     frames = ResultFrames.read(tmp_path)
     detection, drifts = frames.detection, frames.drifts
@@ -469,8 +469,7 @@ def test_detectors_have_a_row_for_each_run_and_one_for_each_drift(tmp_path):
 
 def test_frames_of_detectors_have_their_types_also_without_a_row(tmp_path):
     directory = a_directory(tmp_path, ["global"], [0], detection=DETECTION)
-    header = {"detectors": {}, "drifts": {"kinds": [], "step": [], "client": []}}
-    store(directory, replace(a_run("global", 0, [0.5]), header=header))
+    store(directory, replace(a_detecting_run("global", 0, {}, {}, []), header=NO_DETECTOR))
     frames = ResultFrames.read(tmp_path)
     assert len(frames.detection) == len(frames.drifts) == 0
     assert frames.drifts.dtypes[["client", "found_round", "delay_s"]].map(str).to_list() == [

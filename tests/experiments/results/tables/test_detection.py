@@ -68,8 +68,21 @@ def test_the_note_says_what_was_scored_and_what_should_be_a_flag():
 
 def test_detectors_that_decided_nothing_are_named():
     quiet = a_detecting_run("global", 0, {}, {}, DRIFTS)
-    assert "No decision in the scored rounds was made by watch of global." in TABLE.note(a_summary(quiet))
+    summary = a_summary(quiet)
+    assert TABLE.note(summary) == "No decision in the scored rounds was made by watch of global."
+    assert TABLE.with_captions(summary, as_printed=True) == []
     assert "No decision" not in TABLE.note(a_summary())
+
+
+def test_detectors_without_decisions_have_no_row_beside_others():
+    run = a_detecting_run("global", 0, DECIDED, FLAGGED, DRIFTS)
+    both = replace(run, header={**run.header, "detectors": {"idle": "representation", "watch": "training"}})
+    summary = a_summary(both)
+    assert [cells[0] for cells in figures(detector_tables(summary.detection, in_terminal=False)[0])] == [
+        "watch"
+    ]
+    assert "No decision in the scored rounds was made by idle of global." in TABLE.note(summary)
+    assert set(summary.as_json()["detection"]["arms"]["global"]) == {"idle", "watch"}
 
 
 def written(path, **detection):
