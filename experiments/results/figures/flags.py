@@ -14,8 +14,8 @@ from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import CLUSTER_COLOURS, MAX_SEED_POINTS, blank_figure, verbatim
 from experiments.results.figures.figure import Figure
 from experiments.results.figures.over_rounds import list_clause
-from experiments.results.reading.header_truth import clients_of
 from experiments.results.reading.detection import detection_settings
+from experiments.results.reading.header_truth import clients_of
 from experiments.results.reading.not_recorded import NoDetectionError
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.statistics.detection.columns import drifts_of

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+import driftscale
 from emulator.errors import DataFileError
 from experiments.cli.tables import print_summary
 from experiments.results.pages.report_page import write_results
@@ -14,6 +15,8 @@ from experiments.results.reading.detection import DetectionSettings
 from experiments.results.tables.detection import TABLE, detector_tables
 from experiments.results.tables.summary import summarise
 from tests.experiments.results.statistics.detection.test_scores import DECIDED, DRIFTS, FLAGGED
+from tests.experiments.running.played import play
+from tests.experiments.small import small
 from tests.experiments.synthetic_runs import a_detecting_run, a_directory, a_run, store
 
 SETTINGS = DetectionSettings("changed", 2, None, 3)
@@ -140,3 +143,31 @@ def test_a_recorded_table_that_breaks_a_rule_is_refused(tmp_path, changes, probl
     directory = written(tmp_path, **changes)
     with pytest.raises(DataFileError, match=problem):
         directory.experiment()
+
+
+def test_positive_is_written_as_the_configuration_has_it():
+    for positive, expected in (((3, 5), [3, 5]), ({"sudden": (3, 5)}, {"sudden": [3, 5]}), ("changed",) * 2):
+        assert a_summary(positive=positive).as_json()["detection"]["positive"] == expected
+
+
+def test_a_played_run_is_scored_against_the_drifts_of_its_trace(tmp_path):
+    """Clients that report when their label shares have changed are flagged at once, also without a drift."""
+    swap = {"what": {"swap": [[3, 8]]}, "on": "arrivals", "clients": {"share": 0.5}, "at_step": 3}
+    arms = [
+        {"name": "watched", "detectors": {"jump": "loss_jump"}},
+        {"name": "fielding", "clusterer": {"kind": "fielding"}, "detectors": {"moved": "changed"}},
+    ]
+    detection = {"first_round": 2, "tolerance": 6}
+    play(
+        small(trace={"changes": [swap]}, round={"rounds": 12}, arm=arms, detection=detection),
+        tmp_path / "out",
+    )
+    results = driftscale.load(tmp_path / "out")
+    jump, moved = results.detection.to_dict("records")
+    assert (jump["watched"], jump["decisions"]) == ("training", 10 * 3)  # three participants in ten rounds
+    assert (moved["watched"], moved["recall_asked"], moved["delay_rounds_90"]) == ("representation", 1.0, 0.0)
+    drifts = results.drifts
+    assert moved["drifts"] == (drifts.detector == "moved").sum() == moved["found"] + moved["never_asked"]
+    swapped = drifts[(drifts.kind == "swap") & (drifts.detector == "moved")]
+    assert swapped.onset.to_list() == [6] * 6  # half of the clients; data steps are of two rounds
+    assert (swapped.before.to_list(), swapped.after.to_list()) == ([0] * 6, [1] * 6)
