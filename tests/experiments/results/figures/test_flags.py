@@ -2,9 +2,11 @@ from dataclasses import replace
 
 import pytest
 
+import driftscale
 from experiments.results.drawing.arms import Arm
 from experiments.results.figures.flags import flags_figure
 from experiments.results.pages.report_page import write_results
+from experiments.results.reading.not_recorded import NotRecordedError
 from experiments.results.reading.run_directory import FinishedRun
 from tests.experiments.synthetic_runs import a_detecting_run, a_directory, store
 
@@ -55,3 +57,10 @@ def test_the_figure_is_on_the_page_if_a_detector_made_decisions(tmp_path):
         store(directory, a_run(decided, {}))
         write_results(directory)
         assert ("Who is flagged, and who drifts" in directory.report_path.read_text()) == bool(decided)
+
+
+def test_a_notebook_is_told_how_to_record_decisions(tmp_path):
+    directory = a_directory(tmp_path, ["global"], [0], report={"window": 1})
+    store(directory, a_run({}, {}))
+    with pytest.raises(NotRecordedError, match=r"no decisions of detectors; with a table \[detection\]"):
+        driftscale.load(tmp_path).plot_flags()
