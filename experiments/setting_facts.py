@@ -101,6 +101,8 @@ def default_text(field: FieldInfo) -> str:
 def toml_value(value: Any) -> str:
     """A value as TOML has it, on one line; floats are rounded to six digits.
 
+    >>> toml_value({"adam.beta1": 1})
+    '{ "adam.beta1" = 1 }'
     >>> toml_value({"kind": "sgd", "momentum": 0.9}), toml_value((1, True, 1e-8, 1 / 3))
     ('{ kind = "sgd", momentum = 0.9 }', '[1, true, 1e-8, 0.333333]')
     """
@@ -114,9 +116,14 @@ def toml_value(value: Any) -> str:
         case float():
             return re.sub(r"e([+-])0*", r"e\1", f"{value:.6g}").replace("e+", "e")
         case Mapping():
-            items = ", ".join(f"{key} = {toml_value(item)}" for key, item in value.items())
+            items = ", ".join(f"{_toml_key(key)} = {toml_value(item)}" for key, item in value.items())
             return f"{{ {items} }}" if items else "{}"
     return f"[{', '.join(map(toml_value, value))}]" if isinstance(value, Sequence) else str(value)
+
+
+def _toml_key(key: str) -> str:
+    """A key as TOML has it, in quotes if it is not a bare one."""
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else f'"{key}"'
 
 
 def _kind(annotation: Any, metadata: Sequence[Any]) -> _Kind:

@@ -20,7 +20,6 @@ from emulator.messages import SampleRanges
 from emulator.ports import Split
 from emulator.seeding import RandomStreams
 from traces.arrivals import DTYPES, NOISE_NUMBERS, SPLITS, STEPS_AHEAD, Arrivals, TestOn
-from traces.drifts import Drifts, Turns, drifts_of
 from traces.onsets import Onsets, merged, newest, of_concepts, of_tests
 from traces.samples import NoisyImages, SamplePool
 from traces.tables.base import CHUNK_ROWS, Table, chunks_of_ranges, rows_of_ranges
@@ -28,6 +27,7 @@ from traces.tables.flipped_labels import FlippedLabels
 
 if TYPE_CHECKING:
     from traces.changes.features import FeatureChanges
+    from traces.drifts import Drifts, Turns
 
 DIGESTED_PIXELS = 2**22
 """Pixels that are converted to features at once, for the digest."""
@@ -163,6 +163,8 @@ class Trace:
     @property
     def drifts(self) -> Drifts | None:
         """The onsets of training samples, with what changed about them; None if unknown."""
+        from traces.drifts import drifts_of  # which few runs need
+
         return drifts_of(self.concepts, self.moves, self.turns)
 
     @property

@@ -305,7 +305,8 @@ class Federation:
             heard = checked_in.among(holding).and_then(registered)
             heard = heard.and_then(hearing.new_data(round_, now_s, holding, joined))
         self._progress.heard(heard)
-        self._progress.detected("representation", heard.decided, heard.drift)
+        if self.settings.log_detection:
+            self._progress.detected("representation", heard.decided, heard.drift)
         if adapting is not None and before is not None:
             self._progress.heard(adapting.opens(round_, now_s, before, changed, joined, left))
         if registering:  # this precedes the emulation: it costs bytes, and no virtual time
@@ -507,7 +508,7 @@ class Federation:
                 self._progress.forgotten += self._divergence.forgotten(round_, forgotten)
         # Step 4: the detectors that watch training see its batches, the selector learns how the visits ended,
         # and the clusterer sees the updates.
-        drift = {} if updates is None else self._watch(updates)
+        drift = self._watch(updates) if self._watching and updates is not None else {}
         self.parts.selector.feedback(ended, updates)
         if updates is not None:
             clusterer = self.parts.clusterer
@@ -519,11 +520,10 @@ class Federation:
 
     def _watch(self, updates: Updates) -> dict[str, Bools]:
         """What the detectors that watch training flag, by name (N,)."""
-        if not self._watching:
-            return {}
         with self._meter("cluster_s"):
             decided, drift = watch_training(self._watching, updates, self._stream.num_clients)
-        self._progress.detected("training", decided, drift)
+        if self.settings.log_detection:
+            self._progress.detected("training", decided, drift)
         return drift
 
     def abandon(self, round_: int, ended: EndedVisits, now_s: float) -> VisitRows | None:

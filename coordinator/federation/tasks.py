@@ -35,8 +35,9 @@ def task_settings(
         "local_steps": np.zeros(len(client)) + settings.local_steps,
         "batch_size": np.zeros(len(client)) + settings.batch_size,
     }
-    for name in sorted({name for schedule in schedules for name in schedule.sets}):
-        base.setdefault(name, np.zeros(len(client)) + of_rules.get(name, np.nan))
+    for schedule in schedules:
+        for name in sorted(schedule.sets - base.keys()):
+            base[name] = np.zeros(len(client)) + of_rules.get(name, np.nan)
     decided: dict[str, Floats] = {}
     for schedule, view in zip(schedules, views, strict=True):
         schedule.observe(view)
