@@ -37,7 +37,7 @@ from coordinator.federation.evaluation.personal import IMPERSONAL, Personal, Per
 from coordinator.federation.faults import Faults, no_faults
 from coordinator.federation.flight import Flight
 from coordinator.federation.hearing.client_data import ClientData, Reference
-from coordinator.federation.hearing.hearing import Hearing
+from coordinator.federation.hearing.hearing import Heard, Hearing
 from coordinator.federation.membership import Membership
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.federation.round_progress import RoundProgress
@@ -304,9 +304,7 @@ class Federation:
             registered = hearing.register(round_, joined)
             heard = checked_in.among(holding).and_then(registered)
             heard = heard.and_then(hearing.new_data(round_, now_s, holding, joined))
-        self._progress.heard(heard)
-        if self.settings.log_detection:
-            self._progress.detected("representation", heard.decided, heard.drift)
+        self._note(heard)
         if adapting is not None and before is not None:
             self._progress.heard(adapting.opens(round_, now_s, before, changed, joined, left))
         if registering:  # this precedes the emulation: it costs bytes, and no virtual time
@@ -330,6 +328,12 @@ class Federation:
         # Step 4: the memory claims the arrivals for the models that their clients belong to now.
         self._claim(round_)
         return now_s + self._requests.slowest_s
+
+    def _note(self, heard: Heard) -> None:
+        """Take note, for the log, of what was learned of the clients as the round was opened."""
+        self._progress.heard(heard)
+        if self.settings.log_detection:
+            self._progress.detected("representation", heard.decided, heard.drift)
 
     # -- dispatch: participants are selected and sent out --------------------------------------------------
 
