@@ -10,13 +10,13 @@ import numpy as np
 from pydantic import Field
 
 from coordinator.detectors.base import Detector
-from emulator.arrays import NO_IDS, Bools, Floats, Ints
+from emulator.arrays import Bools, Floats, Ints
 from emulator.messages import TaskMetric
 from emulator.plugins import Settings
 from emulator.storage.state_tree import Tree
 
-BLOCK = 1 << 14
-"""Clients that advance together: their rows, and what is computed of them, fit into a core's cache."""
+BLOCK = 1 << 15
+"""Clients that advance together: few enough for the caches, and enough that calls of numpy cost little."""
 
 Rows = dict[str, np.ndarray]
 """What is remembered of k clients, by column: arrays (k,), or (entries, k)."""
@@ -99,6 +99,8 @@ class Columns(Detector):
         seen = state["_seen"]
         self._seen[seen] = True
         for name, rows in state["_columns"].items():
+            if rows.ndim > 1:
+                self._widen(name, len(rows))
             self._columns[name][..., seen] = rows
         self._clipped = state["_clipped"]
 
@@ -123,50 +125,61 @@ class Columns(Detector):
         """Take in one number of each of k clients.
 
         Args:
-            rows: what is remembered of them, by column, (k,) or (entries, k); to be changed in place, or
-                replaced.
+            rows: what is remembered of them, by column, (k,) or (entries, k); to be changed in place, since
+                these may be views of the columns.
             number: (k,) within the domain.
 
         Returns:
             (k,) whether each is flagged now.
         """
 
+    def _widen(self, name: str, entries: int) -> None:
+        """Give a column of entries at least so many, of which the new ones begin as the others did."""
+        column = self._columns[name]
+        if entries > len(column):
+            shape, start = (entries - len(column), self._num_clients), self.columns[name].start
+            self._columns[name] = np.concatenate([column, np.full(shape, start, dtype=column.dtype)])
+
     def _advance(self, clients: Ints, signal: Floats) -> Bools:
         """(k,) whether each of `clients` (k,) is flagged at any of its numbers."""
         numbers = self._within_domain(self.numbers(signal))
-        counts = numbers.shape[1] - np.isnan(numbers).sum(axis=1)
-        ids: Ints | slice = clients
-        if len(clients) > 1 and (np.diff(clients) == 1).all():
-            ids = slice(int(clients[0]), int(clients[-1]) + 1)  # faster than one by one
-        rows = {name: column[..., ids].copy() for name, column in self._columns.items()}
+        missing = np.isnan(numbers)
+        counts = np.full(len(clients), numbers.shape[1])
+        if missing.any():
+            counts -= missing.sum(axis=1)
+        ids, fewest = _slice_of(clients), int(counts.min())
+        rows = {name: column[..., ids] for name, column in self._columns.items()}
         flagged = np.zeros(len(clients), dtype=bool)
-        for step in range(int(counts.max(initial=0))):
-            some = NO_IDS if (counts > step).all() else np.flatnonzero(counts > step)
-            if len(some) == 0:
-                flagged |= self._take_in(rows, numbers[:, step])
+        for step, number in enumerate(np.ascontiguousarray(numbers.T[: counts.max()])):
+            if step < fewest:
+                flagged |= self._take_in(rows, number)
                 continue
+            some = np.flatnonzero(counts > step)
             of_some = {name: column[..., some] for name, column in rows.items()}
-            flagged[some] |= self._take_in(of_some, numbers[some, step])
+            flagged[some] |= self._take_in(of_some, number[some])
             for name, column in of_some.items():
                 rows[name][..., some] = column
-        for name, column in rows.items():
-            self._columns[name][..., ids] = column
+        if not isinstance(ids, slice):  # else the rows are views
+            for name, column in rows.items():
+                self._columns[name][..., ids] = column
         self._seen[clients[counts > 0]] = True
         return flagged
 
     def _take_in(self, rows: Rows, number: Floats) -> Bools:
         if not self.starts_anew:
             return self.update(rows, number)
-        again = rows.pop("flagged")
-        if again.any():
+        again = np.flatnonzero(rows["flagged"])
+        if len(again) > 0:
             for name, column in self.columns.items():
                 rows[name][..., again] = column.start
         found = self.update(rows, number)
-        rows["flagged"] = found
+        rows["flagged"][:] = found
         return found
 
     def _within_domain(self, numbers: Floats) -> Floats:
         least, most = self.domain
+        if numbers.size == 0 or (least <= numbers.min() and numbers.max() <= most):
+            return numbers  # the common case; not if there is a NaN
         outside = int(np.count_nonzero((numbers < least) | (numbers > most)))
         if outside == 0:
             return numbers
@@ -174,7 +187,23 @@ class Columns(Detector):
         return np.clip(numbers, least, most)
 
 
+def _slice_of(clients: Ints) -> Ints | slice:
+    """`clients` (k,) as a slice if they are consecutive: that of a column is a view, and fast to take."""
+    first, last = int(clients[0]), int(clients[-1])
+    consecutive = last - first == len(clients) - 1 and bool((clients[1:] > clients[:-1]).all())
+    return slice(first, last + 1) if consecutive else clients
+
+
+def entry(number: Ints, entries: int) -> tuple[Ints | int, Ints | slice]:
+    """Index into a column (entries, k) of entry `number` (k,) modulo `entries`; a row if all are the same."""
+    if (number == number[0]).all():
+        return int(number[0]) % entries, slice(None)
+    return number % entries, np.arange(len(number))
+
+
 def running_mean(rows: Rows, count: str, mean: str, number: Floats) -> None:
     """Take one number of each of k clients into the columns of their count and their mean, in place."""
     rows[count] += 1
-    rows[mean] += (1.0 / rows[count]) * (number - rows[mean])
+    change = number - rows[mean]
+    change *= 1.0 / rows[count]
+    rows[mean] += change

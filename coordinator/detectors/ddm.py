@@ -55,14 +55,17 @@ class Ddm(Columns):
 
     def update(self, rows: Rows, number: Floats) -> Bools:
         running_mean(rows, "count", "mean", number)
-        mean, count = rows["mean"], rows["count"]
-        deviation = np.sqrt(mean * (1 - mean) / count)
+        mean, least_mean, least_deviation = rows["mean"], rows["least_mean"], rows["least_deviation"]
+        deviation = 1 - mean
+        deviation *= mean
+        deviation /= rows["count"]
+        np.sqrt(deviation, out=deviation)
         level = mean + deviation
-        warm = count > self.settings.warm_start
-        lower = warm & (level <= rows["least_mean"] + rows["least_deviation"])
-        np.copyto(rows["least_mean"], mean, where=lower)
-        np.copyto(rows["least_deviation"], deviation, where=lower)
-        limit = rows["least_deviation"] * self.settings.threshold
-        limit += rows["least_mean"]
+        warm = rows["count"] > self.settings.warm_start
+        lower = warm & (level <= least_mean + least_deviation)
+        np.putmask(least_mean, lower, mean)  # faster than copyto of many
+        np.putmask(least_deviation, lower, deviation)
+        limit = self.settings.threshold * least_deviation
+        limit += least_mean
         found: Bools = warm & (level > limit)
         return found

@@ -53,10 +53,10 @@ class LossJump(OfTasks):
         return {"count": Column(0, np.int32), "last": Column(), "jumped": Column(False, np.bool_)}
 
     def update(self, rows: Rows, number: Floats) -> Bools:
-        settings, jumped = self.settings, rows["jumped"]
+        settings, jumped, last = self.settings, rows["jumped"], rows["last"]
         found: Bools = jumped & (number >= settings.theta)
-        jumps = ~jumped & (number > settings.delta * rows["last"]) & (rows["count"] >= settings.warm_start)
-        rows["jumped"] = found | jumps
-        rows["last"] = number
+        jumps = ~jumped & (number > settings.delta * last) & (rows["count"] >= settings.warm_start)
+        np.logical_or(found, jumps, out=jumped)
+        last[:] = number
         rows["count"] += 1
         return found

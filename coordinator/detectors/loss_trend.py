@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, model_validator
 
-from coordinator.detectors.columns import Column, Rows
+from coordinator.detectors.columns import Column, Rows, entry
 from coordinator.detectors.of_tasks import OfTasks, TaskLossSettings
 from emulator.arrays import Bools, Floats
 from emulator.numbers import Count, Number
@@ -58,26 +58,25 @@ class LossTrend(OfTasks):
     def columns(self) -> Mapping[str, Column]:
         return {
             "count": Column(0, np.int32),
-            "window": Column(0.0, np.float32, self.settings.long),  # oldest first
+            "window": Column(0.0, np.float32, self.settings.long),  # visit v in entry v modulo `long`
             "frozen": Column(np.nan),  # the long mean, where it is kept
         }
 
     def update(self, rows: Rows, number: Floats) -> Bools:
-        settings = self.settings
-        window = rows["window"]
-        window[:-1] = window[1:]
-        window[-1] = number
-        rows["count"] += 1
-        loss = window[-1].astype(np.float64)
-        older = window[: -settings.short].sum(axis=0, dtype=np.float64)
-        newer = window[-settings.short :].sum(axis=0, dtype=np.float64)
+        settings, count, window, frozen = self.settings, rows["count"], rows["window"], rows["frozen"]
+        newest, who = entry(count, settings.long)
+        window[newest, who] = number
+        count += 1
+        loss, newer, older = number.astype(np.float32), np.zeros(len(number)), np.zeros(len(number))
+        for age in range(settings.long):
+            total = newer if age < settings.short else older
+            total += window[(newest - age) % settings.long, who]
         short, long = newer / settings.short, (older + newer) / settings.long
-        frozen = rows["frozen"]
         long = np.where(np.isnan(frozen), long, frozen)
-        full = rows["count"] >= settings.long
+        full = count >= settings.long
         above_short, above_long = full & (loss > short), full & (loss > long)
-        np.copyto(frozen, long, where=above_long)
+        np.putmask(frozen, above_long, long)
         if settings.releases:
-            frozen[full & ~above_short & ~above_long] = np.nan
+            np.putmask(frozen, full & ~above_short & ~above_long, np.nan)
         found: Bools = above_short & above_long
         return found

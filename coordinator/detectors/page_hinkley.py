@@ -59,14 +59,16 @@ class PageHinkley(Columns):
         }
 
     def update(self, rows: Rows, number: Floats) -> Bools:
-        settings = self.settings
+        settings, up, down = self.settings, rows["up"], rows["down"]
         running_mean(rows, "count", "mean", number)
         above = number - rows["mean"]
-        rows["up"] = settings.keep * rows["up"] + above - settings.delta
-        rows["down"] = settings.keep * rows["down"] + above + settings.delta
-        np.minimum(rows["least_up"], rows["up"], out=rows["least_up"])
-        np.maximum(rows["most_down"], rows["down"], out=rows["most_down"])
-        far = rows["up"] - rows["least_up"] > settings.threshold
-        far |= rows["most_down"] - rows["down"] > settings.threshold
+        for cumulated, tolerated in ((up, -settings.delta), (down, settings.delta)):
+            cumulated *= settings.keep
+            cumulated += above
+            cumulated += tolerated
+        np.minimum(rows["least_up"], up, out=rows["least_up"])
+        np.maximum(rows["most_down"], down, out=rows["most_down"])
+        far = up - rows["least_up"] > settings.threshold
+        far |= rows["most_down"] - down > settings.threshold
         found: Bools = far & (rows["count"] >= settings.warm_start)
         return found
