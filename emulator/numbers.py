@@ -83,6 +83,7 @@ Seed = Annotated[int, Number(ge=0, lt=2**32)]
 
 Share = Annotated[float, Number(ge=0, le=1)]
 PositiveShare = Annotated[float, Number(gt=0, le=1)]
+InnerShare = Annotated[float, Number(gt=0, lt=1)]
 ShareBelowHalf = Annotated[float, Number(ge=0, lt=0.5)]
 ShareBelowOne = Annotated[float, Number(ge=0, lt=1)]
 

@@ -10,6 +10,7 @@ DETECTORS: Registry[type[Detector]] = Registry(
         "changed": "coordinator.detectors.changed:Changed",
         "ddm": "coordinator.detectors.ddm:Ddm",
         "distance": "coordinator.detectors.distance:Distance",
+        "eddm": "coordinator.detectors.eddm:Eddm",
         "loss_jump": "coordinator.detectors.loss_jump:LossJump",
         "loss_trend": "coordinator.detectors.loss_trend:LossTrend",
         "page_hinkley": "coordinator.detectors.page_hinkley:PageHinkley",
