@@ -11,6 +11,8 @@ DETECTORS: Registry[type[Detector]] = Registry(
         "ddm": "coordinator.detectors.ddm:Ddm",
         "distance": "coordinator.detectors.distance:Distance",
         "eddm": "coordinator.detectors.eddm:Eddm",
+        "hddm_a": "coordinator.detectors.hddm_a:HddmA",
+        "hddm_w": "coordinator.detectors.hddm_w:HddmW",
         "loss_jump": "coordinator.detectors.loss_jump:LossJump",
         "loss_trend": "coordinator.detectors.loss_trend:LossTrend",
         "page_hinkley": "coordinator.detectors.page_hinkley:PageHinkley",
