@@ -7,6 +7,7 @@ DETECTORS: Registry[type[Detector]] = Registry(
     "detector",
     "driftscale.detector",
     {
+        "adwin": "coordinator.detectors.adwin:Adwin",
         "changed": "coordinator.detectors.changed:Changed",
         "ddm": "coordinator.detectors.ddm:Ddm",
         "distance": "coordinator.detectors.distance:Distance",

@@ -1,0 +1,134 @@
+"""ADWIN, adaptive windowing: a window of numbers whose older part has another mean than its newer part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from pydantic import Field
+
+from coordinator.detectors.columns import Column, Columns, Rows, TrainingSettings
+from emulator.arrays import Bools, Floats, Ints
+from emulator.numbers import Count, InnerShare, TwoOrMore
+
+
+class AdwinSettings(TrainingSettings):
+    """How sure a drift has to be, how often windows are compared, and how finely."""
+
+    delta: InnerShare = Field(0.002, description="the greater, the smaller a difference of means is a drift")
+    clock: Count = Field(32, description="numbers of a client from one comparison to the next", examples=[8])
+    max_buckets: TwoOrMore = Field(5, description="buckets of each size; more are more cuts of the window")
+    min_window_length: Count = Field(5, description="numbers that either part of the window has at least")
+    grace_period: Count = Field(10, description="numbers of a client before it can be flagged")
+
+
+class Adwin(Columns):
+    """Flags a client if the window of its numbers can be cut into two parts of different means.
+
+    The window is kept as sums of 1, 2, 4, … numbers, the newest in the smallest: at most `max_buckets` of
+    each size, beyond which the two oldest of a size become one of the next. At every number divisible by
+    `clock`, each cut between two sums is tried, into parts of n and m numbers, of `min_window_length` at
+    least. With d = ln(2 ln(n + m) / `delta`), v the variance of the window and
+    r = 1 / (n - `min_window_length` + 1) + 1 / (m - `min_window_length` + 1), a client is flagged if their
+    means differ by more than sqrt(2 r v d) + 2/3 d r. It forgets everything after a flag, as river does;
+    the published ADWIN drops the oldest sums only.
+
+    Memory grows with the logarithm of the most numbers of a client, for all clients: 8 bytes for each sum.
+
+    Source: Bifet and Gavaldà, "Learning from time-changing data with adaptive windowing", SIAM International
+    Conference on Data Mining 2007; in the form of river's `ADWIN`.
+
+    >>> detector = Adwin(AdwinSettings(clock=8))
+    >>> detector.open(2)
+    >>> numbers = np.array([[0.1] * 96, [0.1] * 48 + [0.9] * 48])
+    >>> detector.detect(np.array([0, 1]), numbers, None)
+    array([False,  True])
+    """
+
+    Settings = AdwinSettings
+    settings: AdwinSettings
+
+    # What a flagged client has remembered is never used again. So its window need not shrink at a flag, only
+    # the sums are needed of the buckets, and which of them there are follows from the count alone.
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        sums = Column(entries=self.settings.max_buckets)
+        return {"count": Column(0, np.int32), "total": Column(), "squares": Column(), "sums": sums}
+
+    def detect(self, clients: Ints, signal: Floats, last: Floats | None) -> Bools:
+        most = int(self._columns["count"][clients].max(initial=0)) + signal.shape[1]
+        self._widen("sums", self.settings.max_buckets * len(self._received(np.array([most]))))
+        return super().detect(clients, signal, last)
+
+    def update(self, rows: Rows, number: Floats) -> Bools:
+        count, total = rows["count"], rows["total"]
+        older = count.astype(np.float64)
+        deviation = number - total / np.maximum(older, 1)
+        count += 1
+        rows["squares"] += older * deviation * deviation / count
+        total += number
+        self._insert(rows["sums"], count, number)
+        tested = (count % self.settings.clock == 0) & (count > self.settings.grace_period)
+        found: Bools = np.zeros(len(number), dtype=bool)
+        some = np.flatnonzero(tested)
+        if len(some) > 0:
+            found[some] = self._differs({name: column[..., some] for name, column in rows.items()})
+        return found
+
+    def _received(self, count: Ints) -> list[Ints]:
+        """The buckets of each size that clients (k,) of these counts have had, as long as any has had one.
+
+        The two oldest of the first `max_buckets` + 1 become one of the next size, and so at every second
+        after these.
+        """
+        received = [count]
+        while (more := np.maximum(received[-1] - self.settings.max_buckets + 1, 0) // 2).any():
+            received.append(more)
+        return received
+
+    def _insert(self, sums: Floats, count: Ints, number: Floats) -> None:
+        """Add the newest number of each of k clients to the sums, of which they have `count` now, in place.
+
+        The i-th bucket of a size is in entry i modulo `max_buckets` of those of this size: where one must
+        leave for the next, it is the oldest.
+        """
+        size = self.settings.max_buckets
+        who, received = np.arange(len(count)), count
+        for first in range(0, len(sums), size):
+            newest = first + (received - 1) % size
+            merge = np.flatnonzero((received > size) & ((received - size) % 2 == 1))
+            oldest, second, of = newest[merge], first + received[merge] % size, who[merge]
+            merged = sums[oldest, of] + sums[second, of]
+            sums[newest, who] = number
+            if len(merge) == 0:
+                return
+            who, number, received = of, merged, (received[merge] - size + 1) // 2
+
+    def _differs(self, rows: Rows) -> Bools:
+        """(k,) whether any cut of each client's window separates two different means."""
+        size, least = self.settings.max_buckets, self.settings.min_window_length
+        sums, who = rows["sums"], np.arange(len(rows["count"]))
+        width, total = rows["count"].astype(np.float64), rows["total"]
+        variance, doubt = rows["squares"] / width, np.log(2.0 * np.log(width) / self.settings.delta)
+        older, older_total, newer, newer_total = np.zeros(len(who)), np.zeros(len(who)), width, total.copy()
+        found = np.zeros(len(who), dtype=bool)
+        received = self._received(rows["count"])
+        merged = [*received[1:], np.zeros_like(received[0])]
+        for level in reversed(range(len(received))):
+            oldest = 2 * merged[level]
+            for place in range(size):
+                there = oldest + place < received[level]
+                if not there.any():
+                    break
+                bucket = np.where(there, sums[level * size + (oldest + place) % size, who], 0.0)
+                older = older + there * 2.0**level
+                newer = width - older
+                older_total += bucket
+                newer_total -= bucket
+                one, other = np.maximum(older, least), np.maximum(newer, least)
+                difference = np.abs(older_total / one - newer_total / other)
+                parts = 1.0 / (one - least + 1.0) + 1.0 / (other - least + 1.0)
+                limit = np.sqrt(2.0 * parts * variance * doubt) + 2.0 / 3.0 * doubt * parts
+                found |= there & (one == older) & (other == newer) & (difference > limit)
+        return found
