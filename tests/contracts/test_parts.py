@@ -54,7 +54,17 @@ VARIANTS = {
         ("hypcluster", {"num_models": 4}),
         ("ifca", {"choose": "step", "metric": "loss", "first": "choose", "num_models": 4}),
     ],
-    "detectors": [("distance", {"eps": 0.5, "distance": "js"})],
+    "detectors": [
+        ("adwin", {"clock": 5, "max_buckets": 2, "min_window_length": 2, "signal": "losses"}),
+        ("ddm", {"warm_start": 3, "threshold": 1.0}),
+        ("distance", {"eps": 0.5, "distance": "js"}),
+        ("eddm", {"wrong_from": 0.15, "warm_start": 3}),
+        ("hddm_a", {"two_sided": True}),
+        ("hddm_w", {"two_sided": True, "decay": 0.2, "signal": "losses"}),
+        ("loss_jump", {"loss": "mean", "delta": 1.5, "theta": 0.5}),
+        ("loss_trend", {"loss": "mean", "short": 2, "long": 3, "releases": False}),
+        ("page_hinkley", {"threshold": 1.0}),
+    ],
     "memories": [
         ("claimed", {"window": 1}),
         ("held", {"window": 2, "weighting": "exponential"}),
