@@ -88,6 +88,11 @@ WORKLOADS: Mapping[str, Workload] = {
         "gradients",
         "measure_gradients",
     ),
+    "detectors": Workload(
+        "a decision of 1,000,000 clients by each detector that watches training, against objects of river",
+        "detectors",
+        "measure_detectors",
+    ),
     "memory": Workload(
         "memory of 1,000,000 devices with availability and label histograms", "memory", "measure_memory"
     ),
