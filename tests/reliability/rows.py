@@ -249,6 +249,31 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         },
     ),
     "oracle": (CONCEPTS, {"clusterer": "oracle", "memory": "claimed"}),
+    # detectors that watch training, all of them, groups by their flags, and numbers of tasks by group
+    "drift-groups": (
+        merged(CONCEPTS, {"detection": {}}),
+        {
+            "detectors": {
+                "jump": {"kind": "loss_jump", "delta": 1.1, "theta": 0.1, "warm_start": 2},
+                "trend": {"kind": "loss_trend", "short": 2, "long": 3},
+                "ddm": {"kind": "ddm", "warm_start": 3, "threshold": 1.0},
+                "eddm": {"kind": "eddm", "warm_start": 2, "wrong_from": 0.3},
+                "hddm_a": {"kind": "hddm_a", "confidence": 0.3},
+                "hddm_w": {"kind": "hddm_w", "confidence": 0.5, "two_sided": True, "signal": "losses"},
+                "page_hinkley": {"kind": "page_hinkley", "warm_start": 3, "threshold": 0.2},
+                "adwin": {"kind": "adwin", "clock": 4, "delta": 0.9},
+            },
+            "clusterer": {
+                "kind": "drift_groups",
+                "groups": {"sudden": ["jump"], "incremental": ["trend"], "both": ["jump", "trend"]},
+                "sticky": False,
+            },
+            "schedules": [
+                "adaptive_lr",
+                {"kind": "by_cluster", "clusters": {"2": {"adam.beta1": 0.6, "local_steps": 7}}},
+            ],
+        },
+    ),
     # memories, schedules, solvers
     "held-with-weights": (CONCEPTS, {"memory": {"kind": "held", "weighting": "exponential"}}),
     "adaptive-lr": (CONCEPTS, {"schedules": ["adaptive_lr"], "solver": ["sgd"]}),

@@ -35,7 +35,7 @@ STOPPED, BAD_INPUT, INTERRUPTED = 3, 2, 130
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # as torchrun sets it
 
 
-FEW = ("lane", "ifca", "kue", "adam-by-step", "faulty", "gradient")
+FEW = ("lane", "ifca", "kue", "drift-groups", "faulty", "gradient")
 """Rows that differ in what ranks exchange: updates, scores, models, solver states, lost updates, reports."""
 
 
@@ -54,7 +54,7 @@ def log_without_ranks(world_of: WorldOf, tmp_path_factory: pytest.TempPathFactor
     ("name", "size"),
     [
         *((name, 2) for name in ARMS),
-        *((name, 3) for name in ("scaffold", "ditto", "apfl")),
+        *((name, 3) for name in ("scaffold", "ditto", "drift-groups")),
         *(pytest.param(name, 1, marks=[] if name in FEW else pytest.mark.sweep) for name in ARMS),
     ],
 )

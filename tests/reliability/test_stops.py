@@ -28,7 +28,17 @@ REPORTING = ("embedding", "gradient", "gradient-in-full", "gradient-at-the-mean-
 
 AFTER_EVERY_STEP = (
     *("labels-by-js", "oort", "feddrift", "feddrift-c", "auxo", "driftsurf", "fielding-learned"),
-    *("feddrift-eager", "adaptive-lr", "flexcfl", "static", "fedyogi", "aue", "aue-pc", "kue", "last-losses"),
+    *(
+        "feddrift-eager",
+        "drift-groups",
+        "flexcfl",
+        "static",
+        "fedyogi",
+        "aue",
+        "aue-pc",
+        "kue",
+        "last-losses",
+    ),
     *("oracle", "cfl", "adam-by-step", "away", "alone"),
 )
 """Rows that together have every state field; the others are stopped after every step in sweeps."""
