@@ -19,6 +19,7 @@ are about the wall time of all runs on two cores, with `--jobs auto`; a dash: th
 
 FOLDERS = {
     "": "Single experiments",
+    "dao": "Detect-Adapt-Overcome",
     "feddrift": "FedDrift",
     "fielding": "Fielding",
     "personal": "Personalisation",
