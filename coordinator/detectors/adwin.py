@@ -58,7 +58,7 @@ class Adwin(Columns):
 
     def detect(self, clients: Ints, signal: Floats, last: Floats | None) -> Bools:
         most = int(self._columns["count"][clients].max(initial=0)) + signal.shape[1]
-        self._widen("sums", self.settings.max_buckets * len(self._received(np.array([most]))))
+        self._widen("sums", self.settings.max_buckets * self._sizes(most))
         return super().detect(clients, signal, last)
 
     def update(self, rows: Rows, number: Floats) -> Bools:
@@ -76,16 +76,19 @@ class Adwin(Columns):
             found[some] = self._differs({name: column[..., some] for name, column in rows.items()})
         return found
 
-    def _received(self, count: Ints) -> list[Ints]:
-        """The buckets of each size that clients (k,) of these counts have had, as long as any has had one.
+    def _merged(self, received: Ints) -> Ints:
+        """The buckets (k,) that `received` (k,) buckets of the size below have become.
 
-        The two oldest of the first `max_buckets` + 1 become one of the next size, and so at every second
-        after these.
+        The two oldest of the first `max_buckets` + 1 become one, and so at every second after these.
         """
-        received = [count]
-        while (more := np.maximum(received[-1] - self.settings.max_buckets + 1, 0) // 2).any():
-            received.append(more)
-        return received
+        return np.maximum(received - self.settings.max_buckets + 1, 0) // 2
+
+    def _sizes(self, count: int) -> int:
+        """Sizes of which a client of this count has had a bucket; at least 1."""
+        sizes, received = 1, count
+        while (received := max(received - self.settings.max_buckets + 1, 0) // 2) > 0:
+            sizes += 1
+        return sizes
 
     def _insert(self, sums: Floats, count: Ints, number: Floats) -> None:
         """Add the newest number of each of k clients to the sums, of which they have `count` now, in place.
@@ -103,7 +106,7 @@ class Adwin(Columns):
             sums[newest, who] = number
             if len(merge) == 0:
                 return
-            who, number, received = of, merged, (received[merge] - size + 1) // 2
+            who, number, received = of, merged, self._merged(received[merge])
 
     def _differs(self, rows: Rows) -> Bools:
         """(k,) whether any cut of each client's window separates two different means."""
@@ -113,10 +116,11 @@ class Adwin(Columns):
         variance, doubt = rows["squares"] / width, np.log(2.0 * np.log(width) / self.settings.delta)
         older, older_total, newer, newer_total = np.zeros(len(who)), np.zeros(len(who)), width, total.copy()
         found = np.zeros(len(who), dtype=bool)
-        received = self._received(rows["count"])
-        merged = [*received[1:], np.zeros_like(received[0])]
-        for level in reversed(range(len(received))):
-            oldest = 2 * merged[level]
+        received = [rows["count"]]
+        for _ in range(len(sums) // size):
+            received.append(self._merged(received[-1]))
+        for level in reversed(range(len(sums) // size)):
+            oldest = 2 * received[level + 1]
             for place in range(size):
                 there = oldest + place < received[level]
                 if not there.any():

@@ -15,8 +15,12 @@ from emulator.messages import TaskMetric
 from emulator.plugins import Settings
 from emulator.storage.state_tree import Tree
 
-BLOCK = 1 << 15
-"""Clients that advance together: few enough for the caches, and enough that calls of numpy cost little."""
+BLOCK = 1 << 14
+"""Clients that advance together: enough that calls of numpy cost little, and few enough for the caches.
+
+NOTE: with twice as many, glibc returns the memory of every intermediate array to the system at once, unless
+it is told to keep it; some calls then take twice as long.
+"""
 
 Rows = dict[str, np.ndarray]
 """What is remembered of k clients, by column: arrays (k,), or (entries, k)."""
@@ -162,7 +166,7 @@ class Columns(Detector):
         if not isinstance(ids, slice):  # else the rows are views
             for name, column in rows.items():
                 self._columns[name][..., ids] = column
-        self._seen[clients[counts > 0]] = True
+        self._seen[ids] |= counts > 0
         return flagged
 
     def _take_in(self, rows: Rows, number: Floats) -> Bools:
@@ -192,13 +196,6 @@ def _slice_of(clients: Ints) -> Ints | slice:
     first, last = int(clients[0]), int(clients[-1])
     consecutive = last - first == len(clients) - 1 and bool((clients[1:] > clients[:-1]).all())
     return slice(first, last + 1) if consecutive else clients
-
-
-def entry(number: Ints, entries: int) -> tuple[Ints | int, Ints | slice]:
-    """Index into a column (entries, k) of entry `number` (k,) modulo `entries`; a row if all are the same."""
-    if (number == number[0]).all():
-        return int(number[0]) % entries, slice(None)
-    return number % entries, np.arange(len(number))
 
 
 def running_mean(rows: Rows, count: str, mean: str, number: Floats) -> None:

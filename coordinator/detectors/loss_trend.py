@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, model_validator
 
-from coordinator.detectors.columns import Column, Rows, entry
+from coordinator.detectors.columns import Column, Rows
 from coordinator.detectors.of_tasks import OfTasks, TaskLossSettings
 from emulator.arrays import Bools, Floats
 from emulator.numbers import Count, Number
@@ -58,19 +58,19 @@ class LossTrend(OfTasks):
     def columns(self) -> Mapping[str, Column]:
         return {
             "count": Column(0, np.int32),
-            "window": Column(0.0, np.float32, self.settings.long),  # visit v in entry v modulo `long`
+            "window": Column(0.0, np.float32, self.settings.long),  # oldest first
             "frozen": Column(np.nan),  # the long mean, where it is kept
         }
 
     def update(self, rows: Rows, number: Floats) -> Bools:
         settings, count, window, frozen = self.settings, rows["count"], rows["window"], rows["frozen"]
-        newest, who = entry(count, settings.long)
-        window[newest, who] = number
         count += 1
-        loss, newer, older = number.astype(np.float32), np.zeros(len(number)), np.zeros(len(number))
-        for age in range(settings.long):
-            total = newer if age < settings.short else older
-            total += window[(newest - age) % settings.long, who]
+        newer, older = np.zeros(len(number)), np.zeros(len(number))
+        for at in range(settings.long):  # row by row, which each sum finds in the cache
+            window[at] = number if at == settings.long - 1 else window[at + 1]
+            total = older if at < settings.long - settings.short else newer
+            total += window[at]
+        loss = window[-1]
         short, long = newer / settings.short, (older + newer) / settings.long
         long = np.where(np.isnan(frozen), long, frozen)
         full = count >= settings.long

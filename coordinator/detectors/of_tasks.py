@@ -36,14 +36,17 @@ class OfTasks(Columns):
 
     def numbers(self, signal: Floats) -> Floats:
         """(k, 1) the sum or the mean of the losses (k, steps); NaN for a client without a batch."""
-        missing = np.isnan(signal)
-        total, counts = np.zeros(len(signal)), np.full(len(signal), signal.shape[1])
+        if signal.shape[1] == 0:
+            return signal
+        missing, counts = np.isnan(signal), None
         if missing.any():
-            counts -= missing.sum(axis=1)
+            counts = signal.shape[1] - missing.sum(axis=1)
             signal = np.where(missing, 0.0, signal)
-        for number in signal.T:
+        total = signal[:, 0].copy()
+        for number in signal.T[1:]:
             total += number  # one after the other, so that steps that only others have change no digit
         if self.settings.loss == "mean":
-            total /= np.maximum(counts, 1)
-        total[counts == 0] = np.nan
+            total /= signal.shape[1] if counts is None else np.maximum(counts, 1)
+        if counts is not None:
+            total[counts == 0] = np.nan
         return total[:, None]
