@@ -147,15 +147,16 @@ class Columns(Detector):
     def _advance(self, clients: Ints, signal: Floats) -> Bools:
         """(k,) whether each of `clients` (k,) is flagged at any of its numbers."""
         numbers = self._within_domain(self.numbers(signal))
-        missing = np.isnan(numbers)
-        counts = np.full(len(clients), numbers.shape[1])
-        if missing.any():
-            counts -= missing.sum(axis=1)
-        ids, fewest = _slice_of(clients), int(counts.min())
+        counts: Ints | None = None
+        fewest = most = numbers.shape[1]
+        if np.isnan(numbers.min(initial=0)):  # which is NaN if any of them is
+            counts = numbers.shape[1] - np.isnan(numbers).sum(axis=1)
+            fewest, most = int(counts.min()), int(counts.max())
+        ids = _slice_of(clients)
         rows = {name: column[..., ids] for name, column in self._columns.items()}
         flagged = np.zeros(len(clients), dtype=bool)
-        for step, number in enumerate(np.ascontiguousarray(numbers.T[: counts.max()])):
-            if step < fewest:
+        for step, number in enumerate(np.ascontiguousarray(numbers.T[:most])):
+            if counts is None or step < fewest:
                 flagged |= self._take_in(rows, number)
                 continue
             some = np.flatnonzero(counts > step)
@@ -166,7 +167,7 @@ class Columns(Detector):
         if not isinstance(ids, slice):  # else the rows are views
             for name, column in rows.items():
                 self._columns[name][..., ids] = column
-        self._seen[ids] |= counts > 0
+        self._seen[ids] |= most > 0 if counts is None else counts > 0
         return flagged
 
     def _take_in(self, rows: Rows, number: Floats) -> Bools:

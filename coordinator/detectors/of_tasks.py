@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from coordinator.detectors.columns import Columns
-from emulator.arrays import Floats
+from emulator.arrays import Floats, Ints
 from emulator.messages import TaskMetric
 from emulator.plugins import Settings
 
@@ -38,11 +38,12 @@ class OfTasks(Columns):
         """(k, 1) the sum or the mean of the losses (k, steps); NaN for a client without a batch."""
         if signal.shape[1] == 0:
             return signal
-        missing, counts = np.isnan(signal), None
-        if missing.any():
+        counts: Ints | None = None
+        if np.isnan(signal.min()):  # which is NaN if any of them is
+            missing = np.isnan(signal)
             counts = signal.shape[1] - missing.sum(axis=1)
             signal = np.where(missing, 0.0, signal)
-        total = signal[:, 0].copy()
+        total = signal[:, 0].astype(np.float64)
         for number in signal.T[1:]:
             total += number  # one after the other, so that steps that only others have change no digit
         if self.settings.loss == "mean":

@@ -12,7 +12,9 @@ def detected(*numbers: float, **settings: float) -> list[bool]:
     """After which numbers of one client it is flagged."""
     detector = Ddm(DdmSettings(**settings))
     detector.open(1)
-    return [bool(detector.detect(np.array([0]), np.array([[number]]), None)[0]) for number in numbers]
+    return [
+        bool(detector.detect(np.array([0]), np.array([[number]], dtype=float), None)[0]) for number in numbers
+    ]
 
 
 def test_a_flag_needs_an_error_rate_above_the_lowest_by_deviations_of_it() -> None:

@@ -11,7 +11,7 @@ def detected(*visits: float, **settings: float) -> list[bool]:
     """At which visits, each of one batch of this loss, a client is flagged."""
     detector = LossJump(LossJumpSettings(**{"warm_start": 1, **settings}))
     detector.open(1)
-    return [bool(detector.detect(np.array([0]), np.array([[loss]]), None)[0]) for loss in visits]
+    return [bool(detector.detect(np.array([0]), np.array([[loss]], dtype=float), None)[0]) for loss in visits]
 
 
 def test_a_client_is_flagged_from_the_visit_after_the_jump_until_its_loss_is_below_theta() -> None:

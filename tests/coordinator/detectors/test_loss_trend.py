@@ -10,7 +10,7 @@ def detected(*visits: float, **settings: int) -> list[bool]:
     """At which visits, each of one batch of this loss, a client is flagged."""
     detector = LossTrend(LossTrendSettings(**settings))
     detector.open(1)
-    return [bool(detector.detect(np.array([0]), np.array([[loss]]), None)[0]) for loss in visits]
+    return [bool(detector.detect(np.array([0]), np.array([[loss]], dtype=float), None)[0]) for loss in visits]
 
 
 def test_nothing_is_flagged_before_the_twentieth_visit() -> None:

@@ -9,7 +9,9 @@ def detected(*numbers: float, **settings: float) -> list[bool]:
     """After which numbers of one client it is flagged."""
     detector = PageHinkley(PageHinkleySettings(**settings))
     detector.open(1)
-    return [bool(detector.detect(np.array([0]), np.array([[number]]), None)[0]) for number in numbers]
+    return [
+        bool(detector.detect(np.array([0]), np.array([[number]], dtype=float), None)[0]) for number in numbers
+    ]
 
 
 EXACT = {"warm_start": 1, "delta": 0.0, "keep": 1.0}
