@@ -261,9 +261,9 @@ TaskMetric = Literal["batch_errors", "batch_losses", "loss_before", "loss_square
 
 `loss_before`: the mean loss of the task's first batch, at the model as received. `loss_squared`: the mean of
 the squared losses of the samples of its last batch, taken before its step. `batch_losses` and `batch_errors`,
-of shape (n, steps): the mean loss of each of the task's batches in order, and the share of its samples that
-the model predicts wrongly, both before the step; NaN behind a task's last step. Like `loss`, all are of the
-model's predictions alone: what a local rule adds, such as FedProx's pull, is not in them.
+of shape (n, steps): the mean loss of each of the task's batches in order, and the share of its samples for
+which another label is likelier, both before the step; NaN behind a task's last step. Like `loss`, all are of
+the model's predictions alone: what a local rule adds, such as FedProx's pull, is not in them.
 """
 
 TASK_METRICS: tuple[TaskMetric, ...] = get_args(TaskMetric)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property, partial
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,7 +19,7 @@ from executor.flat import FlatModel
 from executor.rules.base import Chain, GradientAt
 from executor.training.groups import TaskGroup, Trained
 from executor.training.layers import MASK, Layers
-from executor.training.measured import Measured, wrong
+from executor.training.measured import Measured
 
 COPIED_BELOW = 1_000_000
 """Elements of a layer's gradient, over all tasks, below which it is computed separately and then copied.
@@ -176,12 +177,10 @@ class _CrossEntropy:
         if not self._group.measure:
             return {}
         measured = Measured(self._group)
-        by_step = torch.split_with_sizes(self._of_samples[:, 0], self._group.active.tolist())
-        for step, log_probabilities in enumerate(by_step):
-            measured.add(step, -log_probabilities, partial(self._wrong, step))
+        step = np.repeat(np.arange(len(self._group.active)), self._group.active)
+        measured.add(self._owner.numpy(), step, -self._of_samples[:, 0], self._wrong)
         return measured.columns
 
-    def _wrong(self, step: int) -> Tensor:
-        """(n, B) what of the batches of `step` is predicted wrongly."""
-        labels = torch.split_with_sizes(self._labels[:, 0], self._group.active.tolist())[step]
-        return wrong(self._of_step[step][0].mT, labels)
+    def _wrong(self) -> Tensor:
+        """(steps of all tasks, B) as `measured.wrong`, of log-probabilities in the order of their axes."""
+        return self._log_probabilities.amax(dim=1) > self._of_samples[:, 0]

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from torch import Tensor
 
-from emulator.arrays import Bools, Floats, Ints
+from emulator.arrays import Floats, Ints
 from emulator.messages import TaskMetric, empty_metric
 from executor.training.groups import TaskGroup
 
 
 def wrong(logits: Tensor, labels: Tensor) -> Tensor:
-    """(k, B) whether another label than that of `labels` (k, B) has the largest of the logits (k, B, L)."""
-    return logits.argmax(dim=2) != labels
+    """(k, B) whether some label has a larger one of the logits (k, B, L) than that of `labels` (k, B)."""
+    return logits.amax(dim=2) > logits.gather(2, labels[:, :, None])[:, :, 0]
 
 
 class Measured:
@@ -45,24 +45,23 @@ class Measured:
         first, last = step == 0, bool(self._steps[task] == step + 1)
         return (first and "loss_before" in self._filled) or (last and "loss_squared" in self._filled)
 
-    def add(self, step: int, losses: Tensor, predicted_wrongly: Callable[[], Tensor], task: int = 0) -> None:
-        """Add the batches of one step, of the k tasks from `task` on.
+    def add(self, task: Ints, step: Ints, losses: Tensor, predicted_wrongly: Callable[[], Tensor]) -> None:
+        """Add r batches: of `task` (r,) in its `step` (r,).
 
-        `losses` (k, B) are those of their samples before the step is done; `predicted_wrongly` returns what
+        `losses` (r, B) are those of their samples before the step is done; `predicted_wrongly` returns what
         `wrong` does, and is called only if that is asked for.
         """
-        if not self._filled:
-            return
-        rows = slice(task, task + len(losses))
-        if step == 0 and "loss_before" in self._filled:
-            self._filled["loss_before"][rows] = losses.detach().mean(dim=1).numpy()
-        if "batch_losses" in self._filled:
-            self._filled["batch_losses"][rows, step] = losses.detach().mean(dim=1).numpy()
+        of_batches = (
+            losses.mean(dim=1).numpy() if {"batch_losses", "loss_before"} & self._filled.keys() else None
+        )
+        if "loss_before" in self._filled and of_batches is not None:
+            self._filled["loss_before"][task[step == 0]] = of_batches[step == 0]
+        if "batch_losses" in self._filled and of_batches is not None:
+            self._filled["batch_losses"][task, step] = of_batches
         if "batch_errors" in self._filled:
-            self._filled["batch_errors"][rows, step] = predicted_wrongly().numpy().mean(axis=1)
+            self._filled["batch_errors"][task, step] = predicted_wrongly().float().mean(dim=1).numpy()
         if "loss_squared" in self._filled:
-            ends: Bools = self._steps[rows] == step + 1
-            members: Ints = np.flatnonzero(ends)
-            if len(members) > 0:
-                squares = losses.detach()[members].double().square()
-                self._filled["loss_squared"][task + members] = squares.mean(dim=1).numpy()
+            ends: Ints = np.flatnonzero(self._steps[task] == step + 1)
+            if len(ends) > 0:
+                squares = losses[ends].double().square().mean(dim=1)
+                self._filled["loss_squared"][task[ends]] = squares.numpy()

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -66,12 +67,9 @@ class ReferenceLoop:
             loss = functional.cross_entropy(logits, labels[client])
             if measured.needs(number, client):
                 of_samples = functional.cross_entropy(logits.detach(), labels[client], reduction="none")
-                measured.add(
-                    number,
-                    of_samples[None],
-                    partial(wrong, logits.detach()[None], labels[client, None]),
-                    client,
-                )
+                batch = np.array([client]), np.array([number])
+                predicted_wrongly = partial(wrong, logits.detach()[None], labels[client, None])
+                measured.add(*batch, of_samples[None], predicted_wrongly)
             gradients = torch.autograd.grad(loss, self._local.trainable)
             step(gradients, features[client], labels[client])
             total += loss.detach()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.func import vmap
@@ -49,7 +50,9 @@ class StackedStrategy:
                 gradient_at = partial(self._gradient_at, elsewhere[:active], features, labels)
             self._chain.step(run, gradient[:active], gradient_at)
             loss[:active] += of_samples.mean(dim=1)
-            measured.add(step, of_samples, partial(wrong, logits, labels))
+            if group.measure:
+                of_step = np.arange(active), np.full(active, step)
+                measured.add(*of_step, of_samples, partial(wrong, logits, labels))
         self._chain.finish(group.local_run(trained, state, self._model.frozen))
         return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state, measured.columns)
 

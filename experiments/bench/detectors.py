@@ -1,4 +1,4 @@
-"""Workload detectors: a million clients that each decide on one number, by detectors that watch training.
+"""Workload detectors: a million clients that each decide on one number, and what reading their signal costs.
 
 One process, one thread. Every detector has had as many numbers as it needs before it can flag a client. The
 reference is one object of river per client; 10,000 of them are measured, and scaled to a million. River is a
@@ -7,11 +7,12 @@ dependency of the tests, not of the package: without it the figures have no refe
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import cycle
+from itertools import count, cycle
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,14 +20,18 @@ import numpy as np
 from coordinator.detectors import DETECTORS
 from coordinator.detectors.columns import Columns
 from emulator.arrays import Floats, Ints
+from emulator.messages import BATCH_METRICS, TaskMetric
 from experiments.bench.figures import Figure, Reference, Target, figure
 from experiments.bench.measure import Measured, Say, interleaved, often
-from experiments.bench.training import SEED
+from experiments.bench.training import DENSE, SEED, Contest, Schedule, wave
 
 NUMBERS = 32
 """Numbers of each client before the measurement; also those from one comparison of ADWIN to the next."""
 
 MOST_MS_OF_FEW = 0.3
+
+MOST_OF_SIGNALS = 1.05
+"""Most CPU time of a wave that measures what detectors watch, in times that of one that does not."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,49 @@ def measure_detectors(repeats: int, say: Say) -> list[Figure]:
     drift = import_module("river.drift") if find_spec("river") is not None else None
     if drift is None:
         say("river is not installed (pip install river): the figures have no reference")
-    return detector_figures(DetectorSizes(), repeats, say, drift)
+    return [*detector_figures(DetectorSizes(), repeats, say, drift), *signal_figures(repeats, say, waves=8)]
+
+
+def signal_figures(
+    repeats: int, say: Say, clients: int = 50, schedule: Schedule | None = None, waves: int = 1
+) -> list[Figure]:
+    """Milliseconds of CPU time of a wave of W1 that measures a signal, against one that measures nothing."""
+    contest, nothing = Contest(DENSE, clients, schedule or Schedule()), frozenset[TaskMetric]()
+    contenders: dict[str, Measured] = {"none": _training(contest, clients, nothing, waves)}
+    for name in sorted(BATCH_METRICS):
+        contenders[name] = _training(contest, clients, frozenset({name}), waves)
+    say("signals")
+    samples = interleaved(contenders, repeats)
+    without = Reference(1000 * samples["none"], "the same wave, of which nothing is measured")
+    return [
+        figure(
+            f"w1-{name.replace('_', '-')}",
+            f"one wave of {clients} clients with {name.replace('_', ' ')}",
+            1000 * samples[name],
+            "ms",
+            better="lower",
+            against=without,
+            target=Target("ratio", 1 / MOST_OF_SIGNALS),
+        )
+        for name in sorted(BATCH_METRICS)
+    ]
+
+
+def _training(contest: Contest, clients: int, measure: frozenset[TaskMetric], waves: int) -> Measured:
+    """A function that trains waves with these metrics and returns the mean CPU seconds of one."""
+    executor, models = contest.executor(1), contest.start[None, :]
+    row, rounds = np.zeros(clients, dtype=np.int64), count()
+
+    def measured() -> float:
+        ready = [
+            replace(wave(clients, contest.schedule, next(rounds)), measure=measure) for _ in range(waves)
+        ]
+        begun = time.process_time()
+        for tasks in ready:
+            executor.train(tasks, models, row)
+        return (time.process_time() - begun) / waves
+
+    return measured
 
 
 def detector_figures(sizes: DetectorSizes, repeats: int, say: Say, drift: Any) -> list[Figure]:

@@ -59,7 +59,7 @@ def test_two_steps_of_a_model_of_biases_by_hand(strategy: str, rules: list[Local
     )
     of_batches = np.array([[before, nothing], [before, even], [nothing, nothing]])
     assert metrics["batch_losses"] == pytest.approx(of_batches, rel=1e-6, nan_ok=True)
-    # Half of the samples have the label that is less likely; when both are equally likely, any may be wrong.
+    # Half of the samples have the label that is less likely; when both are nearly, any may be wrong.
     assert metrics["batch_errors"][:, 0] == pytest.approx([0.5, 0.5, nothing], nan_ok=True)
     assert np.isnan(metrics["batch_errors"][:, 1]).tolist() == [True, False, True]
 

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from coordinator.detectors import DETECTORS
-from experiments.bench.detectors import CONTENDERS, DetectorSizes, detector_figures
+from experiments.bench.detectors import CONTENDERS, DetectorSizes, detector_figures, signal_figures
+from experiments.bench.training import Schedule
 
 TINY = DetectorSizes(clients=40, deciding=5, objects=4)
 
@@ -58,3 +59,9 @@ def test_those_that_river_has_are_compared_with_its_objects() -> None:
     assert compared == {f"detectors-{item.name}" for item in CONTENDERS if not item.part.startswith("loss")}
     # 32 numbers before the measurement, one as a warm-up and one measured, of four clients each.
     assert NeverDrifts.numbers == len(compared) * 34 * 4
+
+
+def test_both_signals_are_compared_with_a_wave_that_measures_nothing() -> None:
+    figures = signal_figures(1, ignore, clients=3, schedule=Schedule(steps=2))
+    assert [item.name for item in figures] == ["w1-batch-errors", "w1-batch-losses"]
+    assert all(item.ratio is not None and item.target is not None for item in figures)
