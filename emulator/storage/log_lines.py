@@ -140,6 +140,11 @@ NUMBER = Kind("float", frozenset(), _is_number)
 WHOLES = Kind(
     "list[int]", frozenset(), lambda value: isinstance(value, list) and set(map(type, value)) <= {int}
 )
+NUMBERS = Kind(
+    "list[float]",
+    frozenset(),
+    lambda value: isinstance(value, list) and all(map(_is_number, value)),
+)
 _LISTS = Kind(
     "list[list[int]]", frozenset(), lambda value: isinstance(value, list) and all(map(WHOLES.fits, value))
 )

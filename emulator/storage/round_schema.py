@@ -18,6 +18,7 @@ from emulator.messages import AnyTrigger, NamedNumbers
 from emulator.storage.log_lines import (
     FLAG,
     NUMBER,
+    NUMBERS,
     WHOLE,
     WHOLES,
     Kind,
@@ -55,6 +56,7 @@ class Logged:
         most: The largest number, if there is one; a mean may exceed it by rounding.
         in_order: A time of at least 0, and not before the field in order that precedes it.
         scored: An array with an entry for each scored client; others have one for each client.
+        by_cluster: Lists with a number for each of the round's clusters.
         in_a_line: The field's name in a line, and in a table, if it is another one: names in files are data.
         omitted: Left out of a line that would have its default.
         in_table: A number, or a list by its length, is a column of `rounds.parquet`.
@@ -70,6 +72,7 @@ class Logged:
     most: float | None = None
     in_order: bool = False
     scored: bool = False
+    by_cluster: bool = False
     in_a_line: str | None = None
     omitted: bool = False
     in_table: bool = True
@@ -115,6 +118,7 @@ class RoundSchema:
     kinds: Mapping[str, Kind]  # of the fields that are not arrays
     arrays: Mapping[str, type[np.int64] | type[np.float32]]  # the dtypes of the others
     scored: frozenset[str]  # arrays with an entry for each scored client
+    by_cluster: tuple[str, ...]  # lists with a number for each cluster, in an object
     omitted: tuple[tuple[str, Any], ...]  # fields left out of a line, and their value then
     checks: tuple[Check, ...]  # of ranges, in the order of a line
 
@@ -131,6 +135,7 @@ class RoundSchema:
             kinds={item.line_name: item.kind for item in found if item.kind is not None},
             arrays={item.line_name: item.array for item in found if item.array is not None},
             scored=frozenset(item.line_name for item in found if item.logged.scored),
+            by_cluster=tuple(item.line_name for item in found if item.logged.by_cluster),
             omitted=tuple((item.line_name, item.default) for item in found if item.logged.omitted),
             checks=_checks(found),
         )
@@ -180,6 +185,12 @@ class RoundSchema:
             expected = scored_clients(header, clients) if name in self.scored else clients
             if values is not None and expected is not None and len(values) != expected:
                 raise ValueError(f"{name} has {len(values)} entries, for {expected} clients")
+        for name in self.by_cluster:
+            for key, values in (line.get(name) or {}).items():
+                if len(values) != len(line["clusters"]):
+                    raise ValueError(
+                        f"{name}: {key} has {len(values)} numbers, for {len(line['clusters'])} clusters"
+                    )
 
 
 def refuse_wrong_numbers(trigger: Mapping[str, Any]) -> None:
@@ -252,6 +263,8 @@ def _checks(found: tuple[RoundField, ...]) -> tuple[Check, ...]:
         least, most = item.logged.least, item.logged.most
         if in_order and item.line_name == in_order[0]:
             checks.append(_in_order(in_order))
+        elif least is not None and most is not None and item.logged.by_cluster:
+            checks.append(_all_from_to(item.line_name, least, most))
         elif least is not None and most is not None:
             checks.append(_from_to(item.line_name, least, most))
         elif least is not None:
@@ -277,6 +290,15 @@ def _from_to(name: str, least: float, most: float) -> Check:
         value = line.get(name)
         if value is not None and not least <= value <= most + ROUNDING:
             raise ValueError(f"{name} = {value} must be from {least} to {most}")
+
+    return check
+
+
+def _all_from_to(name: str, least: float, most: float) -> Check:
+    def check(line: Mapping[str, Any]) -> None:
+        for key, values in (line.get(name) or {}).items():
+            if not all(least <= value <= most + ROUNDING for value in values):
+                raise ValueError(f"{name}: {key} has {values}, which must be from {least} to {most}")
 
     return check
 
@@ -312,6 +334,7 @@ KINDS: dict[Any, Kind] = {
         (float, NUMBER),
         (list[int], WHOLES),
         (dict[int, float | None], by_number(or_none(NUMBER))),
+        (dict[int, list[float]], by_number(NUMBERS)),
         (dict[str, int], by_name(WHOLE)),
         (dict[str, list[int]], by_name(WHOLES)),
     )

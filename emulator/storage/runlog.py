@@ -509,6 +509,21 @@ class RoundRecord:
             omitted=True,
         ),
     ] = None
+    accuracy_by_concept: Annotated[
+        dict[int, list[float]] | None,
+        Logged(
+            "accuracy of each of `clusters`' models, in their order, on the test samples of each true "
+            "concept, of all scored clients whose tests are of it in one pool, by the concept's number; a "
+            "concept without such samples is left out",
+            "share, 0 to 1",
+            f"{UNMEASURED}, without round.log_model_accuracy, and if the arm federates no models",
+            since=11,
+            least=0,
+            most=1,
+            by_cluster=True,
+            omitted=True,
+        ),
+    ] = None
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal; arrays entry by entry, NaN equal to NaN."""

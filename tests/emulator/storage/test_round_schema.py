@@ -44,6 +44,7 @@ def test_the_kinds_of_a_line_are_the_types_of_the_fields() -> None:
             **dict.fromkeys(("silhouettes", *PERSONAL[-2:]), "dict[int, float | None] | None"),
             **dict.fromkeys(("decided", "flagged"), "dict[str, list[int]] | None"),
             "clipped": "dict[str, int] | None",
+            "accuracy_by_concept": "dict[int, list[float]] | None",
         }
     )
     assert SCHEMA.arrays == {
@@ -75,7 +76,7 @@ def test_lines_need_the_fields_of_the_first_version_alone() -> None:
         **dict.fromkeys(("adaptation_samples", "adaptation_s", "nonfinite_copies"), 8),
         **dict.fromkeys(("steps", "staleness", "largest_staleness", "in_flight"), 9),
         **dict.fromkeys((*PERSONAL, "forgotten"), 10),
-        **dict.fromkeys(DETECTION, 11),
+        **dict.fromkeys((*DETECTION, "accuracy_by_concept"), 11),
     }
     assert SCHEMA.needed == SCHEMA.known - set(since)
     omitted = ("holding", "client_label", "adaptation_samples", "adaptation_s")
@@ -88,7 +89,7 @@ def test_lines_need_the_fields_of_the_first_version_alone() -> None:
         ("nonfinite_copies", 0),
         *of_steps,
         ("forgotten", []),
-        *((name, None) for name in DETECTION),
+        *((name, None) for name in (*DETECTION, "accuracy_by_concept")),
     )
 
 

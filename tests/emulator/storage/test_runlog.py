@@ -4,6 +4,7 @@ import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -175,6 +176,33 @@ def test_what_is_logged_by_number_is_read_back_by_number(tmp_path: Path) -> None
     by_age = {"personal_accuracy_by_age": {1: 0.5, 10: None}, "clients_by_age": {1: 3, 10: 0}}
     aged = replace(RECORD, silhouettes={2: 1.0}, **by_age)
     assert read_log(written_to(tmp_path / "log.jsonl", aged)) == (HEADER, [aged])
+
+
+def test_accuracies_by_concept_have_a_number_for_each_cluster_and_are_read_back(tmp_path: Path) -> None:
+    measured = replace(RECORD, clusters=[4, 7], accuracy_by_concept={0: [0.25, 1.0], 12: [0, 0.5]})
+    path = written_to(tmp_path / "log.jsonl", measured, RECORD)
+    first, second = path.read_bytes().splitlines()[1:]
+    assert first.endswith(b',"accuracy_by_concept":{"0":[0.25,1.0],"12":[0,0.5]}}')
+    assert b"accuracy_by_concept" not in second
+    assert read_log(path) == (HEADER, [measured, RECORD])
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ({"0": 0.5}, r"accuracy_by_concept must be of kind dict\[int, list\[float\]\] \| None"),
+        ({"0": [None, 0.5]}, "accuracy_by_concept must be of kind"),
+        ({"zero": [0.5, 0.5]}, "accuracy_by_concept must be of kind"),
+        ({"0": [0.5, 1.5]}, r"accuracy_by_concept: 0 has \[0.5, 1.5\], which must be from 0 to 1"),
+        ({"0": [0.5, 0.5], "1": [0.5]}, "accuracy_by_concept: 1 has 1 numbers, for 2 clusters"),
+    ],
+)
+def test_wrong_accuracies_by_concept_name_the_line(tmp_path: Path, value: Any, problem: str) -> None:
+    path = written_to(tmp_path / "log.jsonl", replace(RECORD, clusters=[4, 7]))
+    head, line = path.read_text().splitlines()
+    path.write_text(f"{head}\n{json.dumps({**json.loads(line), 'accuracy_by_concept': value})}\n")
+    with pytest.raises(DataFileError, match=f"row 2: damaged: {problem}"):
+        read_log(path)
 
 
 def test_a_trigger_by_pairs_has_fields_of_its_own(tmp_path: Path) -> None:
