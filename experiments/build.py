@@ -179,6 +179,7 @@ def build_emulation(
         evaluate_clients=experiment.round.evaluate_clients,
         accuracies=frozenset(experiment.round.accuracies),
         log_client_accuracy=experiment.round.log_client_accuracy,
+        log_model_accuracy=experiment.round.log_model_accuracy,
         log_visits=experiment.round.log_visits,
         log_detection=experiment.detection is not None,
         nonfinite_updates=experiment.round.nonfinite_updates,

@@ -212,6 +212,12 @@ class Round(Settings):
         description="write the accuracy of every scored client, and the label that it holds most of, into "
         "the log, at each evaluation",
     )
+    log_model_accuracy: bool = Field(
+        False,
+        description="write the accuracy of every model on the tests of every true concept into the log, at "
+        "each evaluation; of models that are federated, before any adaptation: nothing of an arm without "
+        "them, as with `alone`; needs a trace that knows its concepts",
+    )
     log_visits: bool = Field(
         False, description="write every visit into visits.parquet: its phases, end, outcome, bytes and device"
     )

@@ -100,6 +100,7 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
                 size = _size(measure, experiment, arm, world, executors[trained], stream)
                 _refuse_oversize_measure(experiment, world.trace.num_clients, size)
     refuse_detection_without_truth(experiment, world.trace)
+    refuse_model_accuracy_without_concepts(experiment, world.trace)
     model_factors(experiment, arms, world)
     late = late_reporting(experiment, arms)
     refuse_late_reports(experiment, late, world.availability, world.trace.num_clients)
@@ -118,6 +119,15 @@ def refuse_detection_without_truth(experiment: Experiment, trace: Trace) -> None
         )
     rounds = experiment.round.rounds if experiment.round.seconds_per_round is None else None
     settings.refuse_unfit(rounds, drifts.kinds)
+
+
+def refuse_model_accuracy_without_concepts(experiment: Experiment, trace: Trace) -> None:
+    """ConfigurationError if models are measured by concept, and the trace does not know its concepts."""
+    if experiment.round.log_model_accuracy and trace.concepts is None:
+        raise ConfigurationError(
+            "round.log_model_accuracy = true: this trace does not know its concepts, by which models are "
+            "measured; leave it out, or take a trace that does, such as one with trace.changes"
+        )
 
 
 def _refuse_unmeasured(parts: Parts) -> None:

@@ -379,6 +379,7 @@ class Population:
     batch_size: int = 1
     evaluate_every: int = 1
     evaluate_every_s: float | None = None
+    log_model_accuracy: bool = False
     log_visits: bool = False
     min_online: int = 1
     max_wait_days: float = 30.0
@@ -415,6 +416,7 @@ class Population:
                 seconds_per_round=self.seconds_per_round,
                 evaluate_every=self.evaluate_every,
                 evaluate_every_s=self.evaluate_every_s,
+                log_model_accuracy=self.log_model_accuracy,
                 log_visits=self.log_visits,
                 min_online=self.min_online,
                 max_wait_days=self.max_wait_days,

@@ -685,6 +685,7 @@ class Federation:
             evaluate=evaluate,
             log_clients=settings.log_client_accuracy,
             pooled="pooled" in settings.accuracies,
+            by_concept=settings.log_model_accuracy and self.parts.adaptation.federates,
             meter=self._meter,
         )
         self._divergence.refuse(round_, measured.loss or 0.0)

@@ -129,6 +129,7 @@ class RoundSettings:
     evaluate_clients: int | None = None
     accuracies: frozenset[FurtherAccuracy] = frozenset()
     log_client_accuracy: bool = False
+    log_model_accuracy: bool = False
     log_visits: bool = False
     min_online: int = 1
     max_wait_days: float = 30.0

@@ -62,6 +62,7 @@ def test_omitted_settings_have_the_documented_defaults() -> None:
         "nonfinite_updates": "drop",
         "accuracies": [],
         "log_client_accuracy": False,
+        "log_model_accuracy": False,
         "log_visits": False,
         "client_distance": {"kind": "label"},
     }
@@ -318,9 +319,9 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"round": {"partcipants": 3}},
             "x.toml: round: unknown key 'partcipants'; choices: accuracies, client_distance, "
-            "evaluate_clients, evaluate_every, evaluate_every_s, hear, log_client_accuracy, log_visits, "
-            "max_wait_days, min_online, nonfinite_updates, over_commit, participants, rounds, "
-            "seconds_per_round; did you mean 'participants'?",
+            "evaluate_clients, evaluate_every, evaluate_every_s, hear, log_client_accuracy, "
+            "log_model_accuracy, log_visits, max_wait_days, min_online, nonfinite_updates, over_commit, "
+            "participants, rounds, seconds_per_round; did you mean 'participants'?",
         ),
         (
             {"trace": {"source": "digitz"}},

@@ -391,6 +391,16 @@ def test_detection_without_a_truth_is_refused() -> None:
         unfit.refuse_detection_without_truth(experiment, unknowing)
 
 
+def test_models_are_measured_by_concept_only_if_the_trace_knows_its_concepts() -> None:
+    recorded = {"log_model_accuracy": True}
+    with pytest.raises(
+        ConfigurationError, match=r"^round\.log_model_accuracy = true: this trace does not know its concepts"
+    ) as refusal:
+        checked(round=recorded)
+    assert "\n" not in str(refusal.value)
+    checked(round=recorded, trace=SWAPPED)
+
+
 def test_detection_fits_a_trace_that_knows_its_drifts() -> None:
     checked(trace=SWAPPED, detection={"positive": {"swap": [1, 2]}})
 

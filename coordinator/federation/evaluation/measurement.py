@@ -48,6 +48,7 @@ class Measurement:
     client_accuracy: Floats32 | None = None
     client_label: Ints | None = None
     pooled_accuracy: float | None = None
+    accuracy_by_concept: dict[int, list[float]] | None = None
 
 
 NOT_MEASURED = Measurement()
@@ -95,6 +96,7 @@ def measure(
     evaluate: Evaluate | None = None,
     log_clients: bool = False,
     pooled: bool = False,
+    by_concept: bool = False,
     meter: Meter = unmeasured,
 ) -> tuple[Measurement, Evaluation]:
     """Evaluate `clients` on their test samples, of which at least one client must hold some.
@@ -106,7 +108,8 @@ def measure(
     concept than its newest training samples, which no method can know (FedDrift, section 5: "omitting drifts"
     averages over the other cells). `evaluate`: evaluates clients with more than the models of their plan.
     `log_clients`: include the accuracy of each of `clients`, and the label of which it holds most training
-    samples. `pooled`: include the accuracy over all their test samples in one pool.
+    samples. `pooled`: include the accuracy over all their test samples in one pool. `by_concept`: include
+    that of each model in each concept, over the test samples of all `clients` that hold data.
     """
     samples = stream.held(clients, "test")
     plan_of_clients = plan.take(clients)
@@ -125,6 +128,13 @@ def measure(
     drifts = now[clients] != tested[clients] if now is not None and tested is not None else False
     drift = scored & drifts
     steady = scored & ~drift
+    of_models: dict[int, list[float]] | None = None
+    if by_concept and tested is not None:
+        rows = np.flatnonzero(stream.holding[clients])
+        with meter("evaluate_s"):
+            of_models = accuracy_by_concept(
+                executor, bank.parameters, samples.take(rows), tested[clients[rows]]
+            )
     measurement = Measurement(
         accuracy=float(evaluation.accuracy[scored].mean()),
         accuracy_std=float(evaluation.accuracy[scored].std()),
@@ -140,8 +150,30 @@ def measure(
         client_accuracy=evaluation.accuracy.astype(np.float32) if log_clients else None,
         client_label=main_labels(stream.label_histograms(clients)) if log_clients else None,
         pooled_accuracy=_pooled(evaluation, samples, scored) if pooled else None,
+        accuracy_by_concept=of_models,
     )
     return measurement, evaluation
+
+
+def accuracy_by_concept(
+    executor: Executor, models: Floats32, samples: SampleRanges, concepts: Ints
+) -> dict[int, list[float]]:
+    """The accuracy of each of `models` (M, P) on all `samples` of a concept, by the number of the concept.
+
+    Row i of `samples`, of a client, is of `concepts[i]` (n,). A concept without samples is left out.
+    """
+    # A request for each client, not for each concept: requests are never split over threads and ranks.
+    scores = executor.score(models, samples, frozenset({"correct"}))
+    assert scores.correct is not None
+    numbers, row = np.unique(concepts, return_inverse=True)
+    correct, counts = np.zeros((len(numbers), len(models))), np.zeros(len(numbers))
+    np.add.at(correct, row, scores.correct)
+    np.add.at(counts, row, scores.counts)
+    return {
+        number: (hits / count).tolist()
+        for number, hits, count in zip(numbers.tolist(), correct, counts, strict=True)
+        if count > 0
+    }
 
 
 def _pooled(evaluation: Evaluation, samples: SampleRanges, scored: Bools) -> float:

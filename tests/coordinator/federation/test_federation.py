@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from coordinator.adaptations.alone import Alone, AloneSettings
 from coordinator.assignment import Assignment
 from coordinator.clusterers.fielding import Fielding, FieldingSettings
 from coordinator.detectors.changed import Changed
@@ -330,6 +331,33 @@ def test_members_are_logged_at_first_and_when_they_changed():
     assert [record.moved for record in records] == [0, 0, 1, 0, 0, 0]
     assert [record.reclustered for record in records] == [False] * 4 + [True, False]
     assert [record.clusters for record in records] == [[0, 1]] * 4 + [[1, 0]] * 2
+
+
+def by_concept(**changes):
+    """Two rounds of two clients: client 0 has concept 0 and trains model 0, client 1 has and trains 1."""
+    stream = FakeStream(np.ones((2, 2, 1)), concepts=[[0, 1]] * 3)
+    clusterer = FakeClusterer({0: fresh([0, 1])})
+    population = {"stream": stream, "clusterer": clusterer, "rounds": 2, "log_model_accuracy": True}
+    return Population(FakeExecutor([0.0, 1.0]), **{**population, **changes}).play()
+
+
+def test_every_model_is_measured_by_concept_at_each_evaluation():
+    # Model 1 goes half the way from 0 to 1, and half of the rest.
+    of_rounds = [record.accuracy_by_concept for record in by_concept().records]
+    assert of_rounds == [{0: [1, 0.5], 1: [0, 0.5]}, {0: [1, 0.25], 1: [0, 0.75]}]
+    rarely = by_concept(evaluate_every=2).records
+    assert [record.accuracy_by_concept for record in rarely] == [None, of_rounds[1]]
+
+
+def test_to_measure_models_by_concept_changes_nothing_else():
+    logged, plain = by_concept().records, by_concept(log_model_accuracy=False).records
+    assert [record.accuracy_by_concept for record in plain] == [None, None]
+    assert [replace(record, accuracy_by_concept=None) for record in logged] == plain
+
+
+def test_models_that_nobody_federates_are_not_measured_by_concept():
+    alone = by_concept(clusterer=FakeClusterer({0: fresh([0, 0])}), adaptation=Alone(AloneSettings()))
+    assert [record.accuracy_by_concept for record in alone.records] == [None, None]
 
 
 def test_rows_that_trade_places_are_no_change_of_members():

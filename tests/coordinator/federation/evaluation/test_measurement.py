@@ -6,12 +6,17 @@ import pytest
 
 from coordinator.assignment import Assignment
 from coordinator.federation.bank import ModelBank
-from coordinator.federation.evaluation.measurement import ClientVectors, Measurement, measure
+from coordinator.federation.evaluation.measurement import (
+    ClientVectors,
+    Measurement,
+    accuracy_by_concept,
+    measure,
+)
 from coordinator.representations.base import LocalData
 from coordinator.representations.label import Label
 from emulator.arrays import Floats, Ints
 from emulator.errors import RunError
-from emulator.messages import InferencePlan
+from emulator.messages import InferencePlan, SampleRanges
 from emulator.plugins import NoSettings
 from tests.fakes import FakeExecutor, FakeStream, ints
 
@@ -118,3 +123,45 @@ def test_without_known_concepts_their_fields_are_empty() -> None:
     assert measurement.drift_cells is None
     assert measurement.accuracy_omitting_drift is None
     assert measurement.serving is None
+
+
+def of_models(
+    targets: npt.ArrayLike,
+    concepts: npt.ArrayLike | None,
+    clients: Ints,
+    holding: npt.ArrayLike | None = None,
+) -> dict[int, list[float]] | None:
+    """The accuracy by concept of models 0 and 1, of `clients` of the population with these `targets`."""
+    members = np.zeros(len(np.array(targets)), dtype=np.int64)
+    stream = FakeStream(np.ones((1, len(members), 1)), concepts=concepts, holding=holding)
+    stream.advance_to_round(0)
+    bank = ModelBank(num_parameters=1)
+    bank.apply(Assignment.fresh(members, 2, np.zeros(1, dtype=np.float32)))
+    bank.publish(np.array([[0.0], [1.0]], dtype=np.float32), np.array([False, True]))
+    plan = InferencePlan.alike(members[:, None])
+    vectors = ClientVectors(Label(NoSettings()), stream)  # type: ignore[arg-type]  # its histograms suffice
+    executor = FakeExecutor(targets)
+    return measure(executor, bank, plan, stream, vectors, clients, by_concept=True)[0].accuracy_by_concept
+
+
+def test_every_model_is_measured_on_the_tests_of_every_concept_whoever_it_serves() -> None:
+    concepts = [[0, 0, 0, 0], [0, 0, 1, 1]]  # those of tests are in the last row
+    assert of_models([0.0, 0.0, 1.0, 0.5], concepts, ints(0, 1, 2, 3)) == {0: [1, 0], 1: [0.25, 0.75]}
+
+
+def test_concepts_are_those_of_the_scored_clients_that_hold_data() -> None:
+    concepts = [[0, 0, 0, 0], [3, 9, 7, 3]]
+    holding = [[True, True, False, True]]
+    assert of_models([0.0, 0.0, 1.0, 0.5], concepts, ints(0, 2, 3), holding) == {3: [0.75, 0.25]}
+
+
+def test_models_are_not_measured_by_concepts_that_nobody_knows() -> None:
+    assert measured([0.0], ints(0), np.ones((1, 1)), concepts=[[0], [1]]).accuracy_by_concept is None
+    assert of_models([0.0, 1.0], None, ints(0, 1)) is None
+
+
+def test_tests_of_a_concept_are_one_pool_of_samples() -> None:
+    executor = FakeExecutor([0.0, 0.0, 0.0, 1.0])  # of these clients are the rows 0 to 3
+    samples = SampleRanges.one_each(ints(0, 3, 1), ints(3, 4, 1))  # the last client has no test sample
+    models = np.array([[0.0], [1.0]], dtype=np.float32)
+    assert accuracy_by_concept(executor, models, samples, ints(5, 5, 6)) == {5: [0.75, 0.25]}
