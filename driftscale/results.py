@@ -17,6 +17,7 @@ from experiments.cli.tables import print_short, print_short_sections
 from experiments.results.drawing.plot import Plot
 from experiments.results.figures import all_figures
 from experiments.results.figures.clusters import clustered_run, membership_figure
+from experiments.results.figures.model_accuracy import plot_id
 from experiments.results.figures.timeline import timeline_figure
 from experiments.results.frames.result_frames import RecordedExperiment, ResultFrames
 from experiments.results.many_runs.folder_table import (
@@ -70,10 +71,11 @@ class Results:
 
     A notebook shows them as tables of the report, and a terminal as `driftscale report` prints them.
 
-    The frames are `summary`, `table`, `rounds`, `clients`, `visits`, `triggers`, `detection` and `drifts`,
-    with units in the names of columns and accuracies as shares of 1. Those of a folder begin with a column
-    `experiment` and one for each key in which its configurations differ. Every `plot_` method returns a
-    figure of the report as a plotly figure; of a folder, `results["name"]` has them for one experiment.
+    The frames are `summary`, `table`, `rounds`, `clients`, `visits`, `triggers`, `detection`, `drifts` and
+    `model_accuracy`, with units in the names of columns and accuracies as shares of 1. Those of a folder
+    begin with a column `experiment` and one for each key in which its configurations differ. Every `plot_`
+    method returns a figure of the report as a plotly figure; of a folder, `results["name"]` has them for one
+    experiment.
 
     Args:
         frames: The frames; `load` makes them from a path.
@@ -163,6 +165,15 @@ class Results:
             NotRecordedError: The runs did not record decisions of detectors (a table [detection]).
         """
         return self._frames.drifts
+
+    @property
+    def model_accuracy(self) -> pd.DataFrame:
+        """A row per arm, seed, evaluated round, model and true concept: the model's accuracy on its tests.
+
+        Raises:
+            NotRecordedError: The runs did not log it (round.log_model_accuracy = true).
+        """
+        return self._frames.model_accuracy
 
     def columns(self, frame: str) -> pd.DataFrame:
         """A row per column of a frame: its name, its unit, its meaning, and when it is missing.
@@ -303,6 +314,25 @@ class Results:
                 f"no figure clients-by-{group}: the runs do not say which client is in which group"
             )
         return on_white(plot.figure)
+
+    def plot_model_accuracy(self, arm: str | None = None) -> go.Figure:
+        """The accuracy of each model on the tests of each true concept, last evaluated by the horizon.
+
+        Args:
+            arm: The arm, of which the first seed is drawn; by default the first that has such accuracies.
+
+        Raises:
+            NotRecordedError: The runs did not log it (round.log_model_accuracy = true).
+            InputError: There is no such arm, or it federates no models.
+        """
+        if arm is None:
+            return self._drawn("model_accuracy")
+        plots = {plot.id: plot for plot in self._plots("model_accuracy")}
+        ids = {known.name: plot_id(known) for known in self._report.arms}
+        if ids.get(arm) not in plots:
+            choices = ", ".join(name for name, id_ in ids.items() if id_ in plots)
+            raise self._cannot(f"no models of arm {arm!r} were measured; choices: {choices}")
+        return on_white(plots[ids[arm]].figure)
 
     def plot_flags(self) -> go.Figure:
         """The share of decisions of each detector that are flags, over rounds, and when clients drift.

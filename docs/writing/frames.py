@@ -41,6 +41,8 @@ ABOUT: Mapping[str, str] = {
     "`detection` in `summary.json`, over the rounds that are scored.",
     "drifts": "A row for each arm, seed, detector and drift, a client and the round in which its data become "
     "others, of the rounds that are scored; needs a table `[detection]`.",
+    "model_accuracy": "A row for each arm, seed, evaluated round, model and true concept of tests, also "
+    "after the horizon; needs `round.log_model_accuracy = true`. Arms that federate no models have none.",
 }
 
 FIGURES_ABOUT = """\

@@ -94,14 +94,19 @@ def _export_frames(command: ExportCommand) -> None:
 def _recorded_frames(command: ExportCommand) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     """The frames by name, and why others are left out, by name.
 
-    Frames of detectors are left out without a word unless --frames names them: most runs have none.
+    Frames of detectors, and of models by concept, are left out without a word unless --frames names them:
+    most runs have none.
 
     Raises:
         UnknownNameError: --frames names something else.
         NotRecordedError: --frames names a frame that was not recorded.
     """
     from experiments.results.frames.result_frames import FRAMES, ResultFrames
-    from experiments.results.reading.not_recorded import NoDetectionError, NotRecordedError
+    from experiments.results.reading.not_recorded import (
+        NoDetectionError,
+        NoModelAccuracyError,
+        NotRecordedError,
+    )
 
     for name in command.frames or ():
         if name not in FRAMES:
@@ -115,7 +120,7 @@ def _recorded_frames(command: ExportCommand) -> tuple[dict[str, pd.DataFrame], d
         except NotRecordedError as error:
             if command.frames is not None:
                 raise
-            if not isinstance(error, NoDetectionError):
+            if not isinstance(error, NoDetectionError | NoModelAccuracyError):
                 left_out[name] = str(error)
     return frames, left_out
 

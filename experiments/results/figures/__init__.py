@@ -20,6 +20,7 @@ NAMES = (
     "clients_by",
     "drift",
     "clusters",
+    "model_accuracy",
     "flags",
     "trigger",
     "silhouettes",

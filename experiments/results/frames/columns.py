@@ -587,6 +587,20 @@ _DRIFTS: Mapping[str, Column] = {
     "found_s": Column("`delay_s` minus `asked_s`", SECONDS, MISSED),
 }
 
+_MODEL_ACCURACY: Mapping[str, Column] = {
+    "arm": ARM,
+    "seed": SEED,
+    "round": Column("number of the round, from 0"),
+    "closed_s": Column("when it closed", SECONDS),
+    "cluster": Column("label of the model's cluster"),
+    "concept": Column("true concept of test samples"),
+    "accuracy": Column(
+        "share of correct predictions of the model among all test samples of the concept that scored clients "
+        "hold, whichever model serves them",
+        SHARE,
+    ),
+}
+
 COMPARISON: Mapping[str, Column] = {
     "directory": Column("run directories that share the row"),
     "<key>": Column(
@@ -663,6 +677,7 @@ def frame_columns() -> dict[str, dict[str, Column]]:
         "triggers": _triggers(),
         "detection": dict(_DETECTION),
         "drifts": dict(_DRIFTS),
+        "model_accuracy": dict(_MODEL_ACCURACY),
     }
 
 

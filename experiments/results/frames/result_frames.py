@@ -24,6 +24,7 @@ from experiments.results.frames.detection_frames import (
     drifts_frame,
     scored_detectors,
 )
+from experiments.results.frames.model_frames import model_accuracy_frame
 from experiments.results.frames.round_frames import rounds_frame, triggers_frame
 from experiments.results.frames.summary_frames import summary_frame, table_frame
 from experiments.results.frames.typed_columns import below_each_other, kind_of, with_keys, with_run
@@ -40,13 +41,14 @@ from experiments.results.reading.not_recorded import (
     LOG_VISITS,
     NoDetectionError,
     NotRecordedError,
+    refuse_without_model_accuracy,
 )
 from experiments.results.reading.recorded import squared_distances
 from experiments.results.reading.run_directory import FinishedRun, RunDirectory
 from experiments.results.statistics.detection.scores import is_recorded
 from experiments.results.tables.summary import Summary, summarise_directory
 
-FRAMES = ("summary", "rounds", "clients", "visits", "triggers", "detection", "drifts")
+FRAMES = ("summary", "rounds", "clients", "visits", "triggers", "detection", "drifts", "model_accuracy")
 """The names of the frames."""
 
 
@@ -129,6 +131,15 @@ class RecordedExperiment:
         if visits is None:
             raise NotRecordedError(str(self.directory.path), "visits", LOG_VISITS)
         return with_run(visits_frame(visits), arm, seed, self.arms)
+
+    def model_accuracy(self) -> pd.DataFrame:
+        """The frame of the models of its finished runs (`model_accuracy_frame`).
+
+        Raises:
+            NotRecordedError: The runs did not record it.
+        """
+        refuse_without_model_accuracy(self.config, self.directory.path)
+        return model_accuracy_frame(self.runs, self.arms)
 
     @cached_property
     def detectors(self) -> list[Scored]:
@@ -284,6 +295,15 @@ class ResultFrames:
             NotRecordedError: A finished run did not record decisions of detectors.
         """
         return self._joined([drifts_frame(item.detectors, item.arms) for item in self.experiments])
+
+    @cached_property
+    def model_accuracy(self) -> pd.DataFrame:
+        """A row per arm, seed, evaluated round, model and concept: see `model_accuracy_frame`.
+
+        Raises:
+            NotRecordedError: A finished run did not record the accuracy of its models.
+        """
+        return self._joined([item.model_accuracy() for item in self.experiments])
 
     @property
     def missing_columns(self) -> str | None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 from emulator.errors import InputError
 
 LOG_VISITS = "round.log_visits"
 LOG_CLIENTS = "round.log_client_accuracy"
+LOG_MODELS = "round.log_model_accuracy"
 
 
 class NotRecordedError(InputError):
@@ -29,3 +34,17 @@ class NoDetectionError(NotRecordedError):
             f"{where}: its runs recorded no decisions of detectors; with a table [detection] in their "
             "configuration, runs record them (driftscale run …, into a new directory)",
         )
+
+
+class NoModelAccuracyError(NotRecordedError):
+    """The accuracy of models by concept is asked for, and the runs did not record it."""
+
+    def __init__(self, where: str) -> None:
+        """Compose the message: `where` the runs are."""
+        super().__init__(where, "accuracies of models by concept", LOG_MODELS)
+
+
+def refuse_without_model_accuracy(experiment: Mapping[str, Any], path: Path) -> None:
+    """NoModelAccuracyError unless the runs of a recorded configuration log the accuracy of models."""
+    if not experiment.get("round", {}).get("log_model_accuracy", False):
+        raise NoModelAccuracyError(str(path))

@@ -10,7 +10,11 @@ from types import ModuleType
 import pandas as pd
 import pytest
 
-from experiments.results.reading.not_recorded import NoDetectionError, NotRecordedError
+from experiments.results.reading.not_recorded import (
+    NoDetectionError,
+    NoModelAccuracyError,
+    NotRecordedError,
+)
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.synthetic_runs import a_directory, a_run, store
 
@@ -42,13 +46,15 @@ def _frames(monkeypatch: pytest.MonkeyPatch) -> None:
         def frame(self, name: str) -> pd.DataFrame:
             if name == "detection":
                 raise NoDetectionError("runs")
+            if name == "model_accuracy":
+                raise NoModelAccuracyError("runs")
             if name == "visits":
                 raise NotRecordedError("runs", "visits", "round.log_visits")
             return pd.DataFrame({"arm": ["global"], name: [0.1]})
 
     fake = ModuleType("experiments.results.frames.result_frames")
     vars(fake).update(
-        FRAMES=("summary", "rounds", "clients", "visits", "triggers", "detection"),
+        FRAMES=("summary", "rounds", "clients", "visits", "triggers", "detection", "model_accuracy"),
         ResultFrames=ResultFrames,
     )
     monkeypatch.setitem(sys.modules, "experiments.results.frames", ModuleType("frames"))
@@ -87,9 +93,14 @@ def test_named_frames_alone_are_written_into_out(driftscale: Driftscale, runs: P
 
 
 @pytest.mark.usefixtures("_frames")
-def test_frames_of_detectors_are_missed_only_if_they_are_named(driftscale: Driftscale, runs: Path) -> None:
+def test_frames_that_most_runs_lack_are_missed_only_if_they_are_named(
+    driftscale: Driftscale, runs: Path
+) -> None:
     ended = driftscale("export", runs, "--to", "csv", "--format", "json")
     assert set(json.loads(ended.out)["left_out"]) == {"visits"}
+    named = driftscale("export", runs, "--to", "csv", "--frames", "model_accuracy")
+    assert named.code == 2
+    assert named.error.startswith("runs: its runs recorded no accuracies of models by concept; with round.")
     named = driftscale("export", runs, "--to", "csv", "--frames", "detection")
     assert named.code == 2
     assert named.error.startswith(

@@ -70,13 +70,18 @@ def folder(tmp_path_factory) -> ResultFrames:
 
 @pytest.fixture(scope="module")
 def frames(played: ResultFrames, tmp_path_factory) -> dict[str, pd.DataFrame]:
-    """Every frame by name; those of detectors are of a made-up run, with a drift that no concept shows."""
+    """Every frame by name; those of detectors, with a drift that no concept shows, and models are made up."""
     path = tmp_path_factory.mktemp("detection")
     table = {"positive": "changed", "first_round": 0, "tolerance": 3}
     drifts = [(3, 0, "sudden", 0, 1), (4, 1, "mix", -1, -1)]
     store(a_directory(path, ["global"], [0], detection=table), a_detecting_run("global", 0, {}, {}, drifts))
     detecting = ResultFrames.read(path)
-    return {name: getattr(detecting if name in OF_DETECTORS else played, name) for name in ALL}
+    path = tmp_path_factory.mktemp("models")
+    recorded = {"participants": 20, "over_commit": 1.3, "rounds": 150, "log_model_accuracy": True}
+    models = a_run("global", 0, [0.5], accuracy_by_concept={0: [0.5]})
+    store(a_directory(path, ["global"], [0], round=recorded), models)
+    made_up = {**dict.fromkeys(OF_DETECTORS, detecting), "model_accuracy": ResultFrames.read(path)}
+    return {name: getattr(made_up.get(name, played), name) for name in ALL}
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -483,3 +483,38 @@ def test_frames_of_detectors_that_were_not_recorded_say_how_to_record_them(tmp_p
     for name in ("detection", "drifts"):
         with pytest.raises(NotRecordedError, match=r"no decisions of detectors; with a table \[detection\]"):
             frames.frame(name)
+
+
+def test_models_have_a_row_for_each_evaluation_cluster_and_concept(tmp_path):
+    recorded = {"participants": 20, "over_commit": 1.3, "rounds": 150, "log_model_accuracy": True}
+    directory = a_directory(tmp_path, ["global", "alone"], [4], round=recorded)
+    run = a_run("global", 4, [0.5, None], clusters=[2, 7])
+    measured = replace(run.records[0], accuracy_by_concept={0: [0.25, 0.5], 3: [0.75, 1.0]})
+    store(directory, replace(run, records=[measured, run.records[1]]))
+    store(directory, a_run("alone", 4, [0.5]))
+
+    frame = ResultFrames.read(tmp_path).model_accuracy
+
+    assert frame.columns.to_list() == ["arm", "seed", "round", "closed_s", "cluster", "concept", "accuracy"]
+    assert frame.to_numpy().tolist() == [
+        ["global", 4, 0, 10.0, 2, 0, 0.25],
+        ["global", 4, 0, 10.0, 2, 3, 0.75],
+        ["global", 4, 0, 10.0, 7, 0, 0.5],
+        ["global", 4, 0, 10.0, 7, 3, 1.0],
+    ]
+    assert list(frame.arm.cat.categories) == ["global", "alone"]
+
+
+def test_accuracies_of_models_have_their_types_also_without_a_row(tmp_path):
+    recorded = {"participants": 20, "over_commit": 1.3, "rounds": 150, "log_model_accuracy": True}
+    store(a_directory(tmp_path, ["alone"], [0], round=recorded), a_run("alone", 0, [0.5]))
+    frame = ResultFrames.read(tmp_path).model_accuracy
+    assert (len(frame), frame.cluster.dtype, frame.accuracy.dtype) == (0, "int64", "float64")
+
+
+def test_accuracies_of_models_that_were_not_recorded_are_refused(tmp_path):
+    written(tmp_path, ("global",), (0,))
+    with pytest.raises(
+        NotRecordedError, match=r"no accuracies of models by concept; with round\.log_model_accuracy = true"
+    ):
+        ResultFrames.read(tmp_path).frame("model_accuracy")
