@@ -48,6 +48,7 @@ def model_figure(record: RoundRecord) -> PlainFigure:
         zmin=0,
         zmax=100,
         colorscale=COLOURS,
+        showscale=written is None,
         colorbar={"title": {"text": "%"}, "thickness": 18, "outlinewidth": 0, "len": 1},
         xgap=2,
         ygap=2,
@@ -106,9 +107,10 @@ def _plot(arm: Arm, record: RoundRecord) -> Plot:
     is_thinned = max(len(record.clusters), len(found)) > MOST_DRAWN
     sampled = f" At most {MOST_DRAWN} of each, evenly spaced, are drawn." if is_thinned else ""
     caption = (
-        "Rows are models, by the label of their cluster, and columns are true concepts. A cell is the share "
-        "of correct predictions among all test samples of the concept, whichever model serves their clients; "
-        f"the best of each concept is in bold. The last evaluation by the horizon, in round {record.round}."
+        "Rows are models, by the label of their cluster, and columns are true concepts. A cell is the "
+        "accuracy in percent on all test samples of the concept, whichever model serves their clients; "
+        f"the best of each concept is in bold. The last evaluation by the horizon, in round {record.round}; "
+        f"concepts of which there are no tests then are left out."
         f"{sampled}"
     )
     title = f"Who is right for what: {arm.name}, seed {arm.runs[0].seed}"

@@ -21,7 +21,7 @@ from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.replicas import follow
 from experiments.running.runner import FailedRunsError, run_plan
 from tests.executor.meeting import together
-from tests.experiments.small import Story, small
+from tests.experiments.small import Story, drifting, small
 
 TWO_SEEDS = {"seeds": [0, 1], "executor": {"chunk": 1}}
 
@@ -64,6 +64,15 @@ def test_logs_are_those_of_one_process_and_only_rank_0_has_a_run_directory(size:
     assert len(logs(tmp_path / "alone")) == 4
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"alone", "together"}
+
+
+def test_models_that_ranks_measure_by_concept_are_measured_as_by_one_process(tmp_path: Path) -> None:
+    experiment = drifting(seeds=[0], round={"log_model_accuracy": True})
+    lead(None, experiment, tmp_path / "alone")
+    by_ranks(2, experiment, tmp_path / "together")
+    counts = {log.count(b'"accuracy_by_concept":{"0":[') for log in logs(tmp_path / "alone").values()}
+    assert counts == {2}  # at the end of each data step
+    assert logs(tmp_path / "together") == logs(tmp_path / "alone")
 
 
 def test_a_run_that_was_stored_is_resumed_by_ranks_and_the_other_way_round(tmp_path: Path) -> None:

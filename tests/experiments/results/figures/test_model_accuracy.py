@@ -49,14 +49,14 @@ def test_rows_are_clusters_columns_concepts_and_the_best_of_a_column_are_bold():
 
 def test_colours_mean_the_same_in_every_arm():
     (heat,) = model_figure(measured({0: [0.5, 0.25]})).validated().data
-    assert (heat.zmin, heat.zmax) == (0, 100)
+    assert (heat.zmin, heat.zmax, heat.showscale) == (0, 100, False)
 
 
 def test_of_many_concepts_no_accuracy_is_written_and_of_very_many_some_are_drawn():
     (heat,) = (
         model_figure(measured({number: [0.5, 0.5] for number in range(MOST_WRITTEN + 1)})).validated().data
     )
-    assert (heat.text, heat.texttemplate) == (None, None)
+    assert (heat.text, heat.texttemplate, heat.showscale) == (None, None, True)
     clusters, concepts, percent = accuracies(measured({number: [0.5, 0.5] for number in range(250)}))
     assert (clusters, concepts[-1], percent.shape) == ([0, 3], 249, (2, MOST_DRAWN))
 
