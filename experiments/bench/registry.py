@@ -41,7 +41,7 @@ WORKLOADS: Mapping[str, Workload] = {
     ),
     "solvers": Workload(
         "w1 by scaffold, ditto and apfl, with what clients remember read and committed",
-        "solvers",
+        "parts.solvers",
         "measure_solvers",
     ),
     "w1-2-ranks": Workload("w1 by two ranks of one job", "training", "measure_w1_ranks"),
@@ -90,7 +90,7 @@ WORKLOADS: Mapping[str, Workload] = {
     ),
     "detectors": Workload(
         "a decision of 1,000,000 clients by each detector that watches training, against objects of river",
-        "detectors",
+        "parts.detectors",
         "measure_detectors",
     ),
     "memory": Workload(

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from coordinator.detectors import DETECTORS
-from experiments.bench.detectors import CONTENDERS, DetectorSizes, detector_figures, signal_figures
+from experiments.bench.parts.detectors import CONTENDERS, DetectorSizes, detector_figures, signal_figures
 from experiments.bench.training import Schedule
 
 TINY = DetectorSizes(clients=40, deciding=5, objects=4)

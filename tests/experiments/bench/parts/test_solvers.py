@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from experiments.bench.solvers import AGAINST, solver_figures
+from experiments.bench.parts.solvers import AGAINST, solver_figures
 from experiments.bench.training import Schedule
 
 

@@ -1,0 +1,1 @@
+"""Workloads of parts: detectors that watch training, and solvers that remember."""
