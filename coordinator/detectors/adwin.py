@@ -20,6 +20,12 @@ class AdwinSettings(TrainingSettings):
     max_buckets: TwoOrMore = Field(5, description="buckets of each size; more are more cuts of the window")
     min_window_length: Count = Field(5, description="numbers that either part of the window has at least")
     grace_period: Count = Field(10, description="numbers of a client before it can be flagged")
+    two_sided: bool = Field(
+        True,
+        description="whether a client is also flagged if its numbers have fallen, as they do while a model "
+        "learns; if not, it is then forgotten without a flag",
+        examples=[False],
+    )
 
 
 class Adwin(Columns):
@@ -31,7 +37,8 @@ class Adwin(Columns):
     least. With d = ln(2 ln(n + m) / `delta`), v the variance of the window and
     r = 1 / (n - `min_window_length` + 1) + 1 / (m - `min_window_length` + 1), a client is flagged if their
     means differ by more than sqrt(2 r v d) + 2/3 d r. It forgets everything after a flag, as river does;
-    the published ADWIN drops the oldest sums only.
+    the published ADWIN drops the oldest sums only. Without `two_sided`, only a newer part of a greater mean
+    is a flag; a lesser one is forgotten like a flag.
 
     Memory grows with the logarithm of the most numbers of a client, for all clients: 8 bytes for each sum.
 
@@ -72,8 +79,13 @@ class Adwin(Columns):
         tested = (count % self.settings.clock == 0) & (count > self.settings.grace_period)
         found: Bools = np.zeros(len(number), dtype=bool)
         some = np.flatnonzero(tested)
-        if len(some) > 0:
-            found[some] = self._differs({name: column[..., some] for name, column in rows.items()})
+        if len(some) == 0:
+            return found
+        rises, falls = self._differs({name: column[..., some] for name, column in rows.items()})
+        found[some] = rises | falls if self.settings.two_sided else rises
+        fallen = some[falls & ~found[some]]
+        for name, column in self.columns.items() if len(fallen) > 0 else ():
+            rows[name][..., fallen] = column.start
         return found
 
     def _merged(self, received: Ints) -> Ints:
@@ -108,14 +120,14 @@ class Adwin(Columns):
                 return
             who, number, received = of, merged, self._merged(received[merge])
 
-    def _differs(self, rows: Rows) -> Bools:
-        """(k,) whether any cut of each client's window separates two different means."""
+    def _differs(self, rows: Rows) -> tuple[Bools, Bools]:
+        """(k,) whether any cut of each client's window has a greater mean after it; whether a lesser one."""
         size, least = self.settings.max_buckets, self.settings.min_window_length
         sums, who = rows["sums"], np.arange(len(rows["count"]))
         width, total = rows["count"].astype(np.float64), rows["total"]
         variance, doubt = rows["squares"] / width, np.log(2.0 * np.log(width) / self.settings.delta)
         older, older_total, newer, newer_total = np.zeros(len(who)), np.zeros(len(who)), width, total.copy()
-        found = np.zeros(len(who), dtype=bool)
+        rises, falls = np.zeros(len(who), dtype=bool), np.zeros(len(who), dtype=bool)
         received = [rows["count"]]
         for _ in range(len(sums) // size):
             received.append(self._merged(received[-1]))
@@ -131,8 +143,10 @@ class Adwin(Columns):
                 older_total += bucket
                 newer_total -= bucket
                 one, other = np.maximum(older, least), np.maximum(newer, least)
-                difference = np.abs(older_total / one - newer_total / other)
+                rise = newer_total / other - older_total / one
                 parts = 1.0 / (one - least + 1.0) + 1.0 / (other - least + 1.0)
                 limit = np.sqrt(2.0 * parts * variance * doubt) + 2.0 / 3.0 * doubt * parts
-                found |= there & (one == older) & (other == newer) & (difference > limit)
-        return found
+                tried = there & (one == older) & (other == newer)
+                rises |= tried & (rise > limit)
+                falls |= tried & (-rise > limit)
+        return rises, falls

@@ -24,17 +24,22 @@ class PageHinkleySettings(TrainingSettings):
     keep: Annotated[float, Number(gt=0, le=1)] = Field(
         0.9999, description="share of the cumulated deviation that is kept from one number to the next"
     )
+    two_sided: bool = Field(
+        True,
+        description="whether a client is also flagged if its numbers have fallen, as they do while a model "
+        "learns",
+        examples=[False],
+    )
 
 
 class PageHinkley(Columns):
-    """Flags a client whose numbers have risen, or fallen, by more than `threshold` in all.
+    """Flags a client whose numbers have risen, or with `two_sided` fallen, by more than `threshold` in all.
 
     With m the running mean, it cumulates u = `keep` u + (x - m) - `delta` and d = `keep` d + (x - m) +
     `delta`, and flags a client if u is more than `threshold` above its least, or d as much below its most;
     the latter begins at -1, as in river. It forgets everything after a flag.
 
-    Source: Page, "Continuous inspection schemes", Biometrika 1954; in the two-sided form of river's
-    `PageHinkley`.
+    Source: Page, "Continuous inspection schemes", Biometrika 1954; in the form of river's `PageHinkley`.
 
     >>> detector = PageHinkley(PageHinkleySettings(warm_start=3, threshold=1.0))
     >>> detector.open(2)
@@ -49,26 +54,28 @@ class PageHinkley(Columns):
 
     @property
     def columns(self) -> Mapping[str, Column]:
-        return {
-            "count": Column(),
-            "mean": Column(),
-            "up": Column(),
-            "down": Column(),
-            "least_up": Column(np.inf),
-            "most_down": Column(-1.0),
-        }
+        columns = {"count": Column(), "mean": Column(), "up": Column(), "least_up": Column(np.inf)}
+        if self.settings.two_sided:
+            columns |= {"down": Column(), "most_down": Column(-1.0)}
+        return columns
 
     def update(self, rows: Rows, number: Floats) -> Bools:
-        settings, up, down = self.settings, rows["up"], rows["down"]
+        settings, up, least = self.settings, rows["up"], rows["least_up"]
         running_mean(rows, "count", "mean", number)
         above = number - rows["mean"]
-        for cumulated, tolerated in ((up, -settings.delta), (down, settings.delta)):
-            cumulated *= settings.keep
-            cumulated += above
-            cumulated += tolerated
-        np.minimum(rows["least_up"], up, out=rows["least_up"])
-        np.maximum(rows["most_down"], down, out=rows["most_down"])
-        far = up - rows["least_up"] > settings.threshold
-        far |= rows["most_down"] - down > settings.threshold
+        self._cumulate(up, above, -settings.delta)
+        np.minimum(least, up, out=least)
+        far = up - least > settings.threshold
+        if settings.two_sided:
+            down, most = rows["down"], rows["most_down"]
+            self._cumulate(down, above, settings.delta)
+            np.maximum(most, down, out=most)
+            far |= most - down > settings.threshold
         found: Bools = far & (rows["count"] >= settings.warm_start)
         return found
+
+    def _cumulate(self, cumulated: Floats, above: Floats, tolerated: float) -> None:
+        """Add the deviations (k,) of the newest numbers from their means, in place."""
+        cumulated *= self.settings.keep
+        cumulated += above
+        cumulated += tolerated

@@ -69,6 +69,13 @@ CASES: dict[str, tuple[str, dict[str, Any], str, dict[str, Any], int]] = {
         {"min_instances": 3, "alpha": 0.9, **FORGETFUL},
         150,
     ),
+    "page_hinkley-up": (
+        "page_hinkley",
+        {"two_sided": False, **FORGETFUL},
+        "PageHinkley",
+        {"mode": "up", **FORGETFUL},
+        100,
+    ),
     "eddm": ("eddm", {}, "EDDM", {}, 300),
     "eddm-5": ("eddm", {"warm_start": 5, "beta": 0.8}, "EDDM", {"warm_start": 5, "beta": 0.8}, 150),
     "hddm_a": ("hddm_a", {}, "HDDMA", {}, 100),
