@@ -390,6 +390,8 @@ class Detection(Settings):
         if last is not None and last < first:
             raise ValueError(f"last_round = {last}: must be at least first_round = {first}")
         ranges: Mapping[str, tuple[int, int]] = {}
+        if not self.positive:
+            raise ValueError("positive = {}: no decision could be positive; name a kind of drift")
         if isinstance(self.positive, tuple):
             ranges = {"positive": self.positive}
         elif isinstance(self.positive, Mapping):
@@ -482,6 +484,9 @@ class PartsRow(Settings):
             raise ValueError(
                 f"must be a table of detectors by names of your own, as in {{ mine = {kind!r} }}"
             )
+        for name in detectors if isinstance(detectors, Mapping) else ():
+            if not 0 < len(str(name)) <= MOST_NAME_BYTES:
+                raise ValueError(f"{str(name)[:20]!r}: a name must have 1 to {MOST_NAME_BYTES} letters")
         return detectors
 
     @field_validator("representation")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 from pydantic import ValidationError
@@ -11,6 +12,7 @@ from coordinator.adaptations.none import NoAdaptation
 from coordinator.aggregators import AGGREGATORS
 from coordinator.clusterers.label_shift import LabelShiftSettings
 from coordinator.detectors import DETECTORS
+from coordinator.detectors.base import Watches
 from coordinator.distances import DISTANCES, SHARES_ONLY
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.hearing.client_data import ClientData, Reference
@@ -22,7 +24,7 @@ from coordinator.schedules.base import TASK_SETTINGS
 from coordinator.schedules.by_cluster import ByCluster
 from coordinator.view import RunFacts
 from emulator.errors import ConfigurationError, naming
-from emulator.messages import BYTES_PER_PARAMETER, TASK_METRICS, SolverFacts
+from emulator.messages import BATCH_METRICS, BYTES_PER_PARAMETER, TASK_METRICS, SolverFacts
 from emulator.plugins import Settings
 from emulator.ports import Availability, unmeasured
 from executor.executor import LocalExecutor
@@ -238,8 +240,8 @@ def _refuse_settings(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
 
 def _refuse_number(name: str, number: float, arm: Arm) -> None:
     """ConfigurationError unless the rule of the solver that reads a number such as "adam.beta1" takes it."""
-    kind, _, key = name.partition(".")
-    rule = next(rule for rule in arm.solver if rule.kind == kind).build()
+    key = name.rpartition(".")[2]
+    rule = next(rule for rule in (chosen.build() for chosen in arm.solver) if name in rule.task_settings)
     try:
         rule.Settings.model_validate({**rule.settings.model_dump(by_alias=True), key: number})
     except ValidationError as error:
@@ -247,7 +249,20 @@ def _refuse_number(name: str, number: float, arm: Arm) -> None:
 
 
 def _refuse_detectors(parts: Parts, arm: Arm) -> None:
-    """ConfigurationError if the clusterer reads a detector that the arm has not, or that watches reports."""
+    """ConfigurationError for a detector that is none, or one that the clusterer reads and cannot have."""
+    for name, detector in parts.detectors.items():
+        if detector.watches not in get_args(Watches):
+            raise ConfigurationError(
+                f"detectors.{name}: {detector.name}.watches = {detector.watches!r}; choices: "
+                f"{', '.join(get_args(Watches))}"
+            )
+        if detector.watches == "training" and not (
+            len(detector.needs) == 1 and detector.needs <= BATCH_METRICS
+        ):
+            raise ConfigurationError(
+                f"detectors.{name}: {detector.name} watches training, and needs {sorted(detector.needs)}; "
+                f"must need one of {', '.join(sorted(BATCH_METRICS))}"
+            )
     for key, names in parts.clusterer.reads_detectors.items():
         for name in names:
             if name not in parts.detectors:

@@ -47,8 +47,9 @@ class Turns(NamedTuple):
 def drifts_of(concepts: Ints | None, moves: Onsets | None, turns: Sequence[Turns]) -> Drifts | None:
     """The drifts of a trace; None if nothing is known of them.
 
-    A drift by changes is of the kind of those that begin or end for the client at its data step, or last did
-    before, if no sample arrived at once; of several, their names are joined by "+".
+    A drift by changes is of the kind of those that begin or end for the client at its data step, or, if no
+    sample arrived at once, of those that last did since its drift before; of several, their names are joined
+    by "+".
 
     >>> concepts = np.array([[0, 0], [1, 0], [1, 0]])
     >>> drifts_of(concepts, None, [Turns("swap", np.array([0]), np.array([1]))])._asdict()["kinds"]
@@ -84,11 +85,15 @@ def drifts_of(concepts: Ints | None, moves: Onsets | None, turns: Sequence[Turns
 def _names(step: Ints, client: Ints, turns: Sequence[Turns]) -> np.ndarray:
     """(n,) the kind of each drift of a concept, at `step` (n,) of `client` (n,)."""
     names = np.full(len(step), CONCEPT, dtype=object)
-    newest = np.zeros(len(step), dtype=np.int64)  # data step of the newest turn up to the drift, from 1 on
+    order = np.lexsort((step, client))
+    before = np.zeros(len(step), dtype=np.int64)  # data step of the client's drift before, 0 for none
+    follows = client[order][1:] == client[order][:-1]
+    before[order[1:][follows]] = step[order[:-1][follows]]
+    newest = before.copy()  # data step of the newest turn since then, up to the drift
     for turn in sorted(turns, key=lambda turn: turn.name):
         at = _newest(turn, step, client)
         later = at > newest
-        both = (at == newest) & (at > 0)
+        both = (at == newest) & (at > before)
         names[later] = turn.name
         names[both] = [
             name if turn.name in name.split("+") else f"{name}+{turn.name}" for name in names[both]

@@ -101,21 +101,23 @@ class DriftGroups(Clusterer):
         return None
 
     def on_joined(self, view: View) -> Assignment | None:
+        self._flags[view.joined] = 0
         members = view.members[:, 0].copy()
         members[view.joined] = 0
         return Assignment.moved(members, 1 + len(self._begun))
 
     def on_updates(self, view: View) -> Assignment | None:
         assert view.updates is not None, "there are updates"
+        before = view.members[:, 0]
         trained = np.unique(view.updates.client[view.updates.num_steps > 0])
+        trained = trained[before[trained] >= 0]  # others hold no data any more
         for column, name in enumerate(self._names):
             flagged = view.drift[name][trained] if name in view.drift else np.zeros(len(trained), dtype=bool)
             counted = self._flags[trained, column]
             kept = counted if self.settings.sticky else np.where(flagged, counted, 0)
             self._flags[trained, column] = np.minimum(kept + flagged, self.settings.after)
-        before = view.members[:, 0]
         members = before.copy()
-        members[trained] = np.where(before[trained] >= 0, self._group_of(trained), -1)
+        members[trained] = self._group_of(trained)
         if (members == before).all():
             return None
         return self._moved(before, members)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from coordinator.detectors.columns import Column, Columns, Rows, TrainingSettings
 from emulator.arrays import Bools, Floats, Ints
-from emulator.numbers import Count, InnerShare, TwoOrMore
+from emulator.numbers import Count, InnerShare, Number
 
 
 class AdwinSettings(TrainingSettings):
@@ -17,7 +18,9 @@ class AdwinSettings(TrainingSettings):
 
     delta: InnerShare = Field(0.002, description="the greater, the smaller a difference of means is a drift")
     clock: Count = Field(32, description="numbers of a client from one comparison to the next", examples=[8])
-    max_buckets: TwoOrMore = Field(5, description="buckets of each size; more are more cuts of the window")
+    max_buckets: Annotated[int, Number(ge=2, le=100)] = Field(
+        5, description="buckets of each size; more are more cuts of the window"
+    )
     min_window_length: Count = Field(5, description="numbers that either part of the window has at least")
     grace_period: Count = Field(10, description="numbers of a client before it can be flagged")
     two_sided: bool = Field(

@@ -37,7 +37,7 @@ from coordinator.federation.evaluation.personal import IMPERSONAL, Personal, Per
 from coordinator.federation.faults import Faults, no_faults
 from coordinator.federation.flight import Flight
 from coordinator.federation.hearing.client_data import ClientData, Reference
-from coordinator.federation.hearing.hearing import Heard, Hearing
+from coordinator.federation.hearing.hearing import Hearing
 from coordinator.federation.membership import Membership
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.federation.round_progress import RoundProgress
@@ -302,9 +302,9 @@ class Federation:
             heard = checked_in.and_then(hearing.register_first(round_))
         else:
             registered = hearing.register(round_, joined)
-            heard = checked_in.among(holding).and_then(registered)
+            heard = checked_in.among(holding, changed).and_then(registered)
             heard = heard.and_then(hearing.new_data(round_, now_s, holding, joined))
-        self._note(heard)
+        self._progress.heard(heard, detection=self.settings.log_detection)
         if adapting is not None and before is not None:
             self._progress.heard(adapting.opens(round_, now_s, before, changed, joined, left))
         if registering:  # this precedes the emulation: it costs bytes, and no virtual time
@@ -328,12 +328,6 @@ class Federation:
         # Step 4: the memory claims the arrivals for the models that their clients belong to now.
         self._claim(round_)
         return now_s + self._requests.slowest_s
-
-    def _note(self, heard: Heard) -> None:
-        """Take note, for the log, of what was learned of the clients as the round was opened."""
-        self._progress.heard(heard)
-        if self.settings.log_detection:
-            self._progress.detected("representation", heard.decided, heard.drift)
 
     # -- dispatch: participants are selected and sent out --------------------------------------------------
 
@@ -512,7 +506,7 @@ class Federation:
                 self._progress.forgotten += self._divergence.forgotten(round_, forgotten)
         # Step 4: the detectors that watch training see its batches, the selector learns how the visits ended,
         # and the clusterer sees the updates.
-        drift = self._watch(updates) if self._watching and updates is not None else {}
+        drift = self._watch(trained) if self._watching and trained is not None else {}
         self.parts.selector.feedback(ended, updates)
         if updates is not None:
             clusterer = self.parts.clusterer
@@ -522,10 +516,10 @@ class Federation:
         self._answered_s = max(self._answered_s, now_s + self._requests.slowest_s)
         return logged
 
-    def _watch(self, updates: Updates) -> dict[str, Bools]:
+    def _watch(self, trained: Trained) -> dict[str, Bools]:
         """What the detectors that watch training flag, by name (N,)."""
         with self._meter("cluster_s"):
-            decided, drift = watch_training(self._watching, updates, self._stream.num_clients)
+            decided, drift = watch_training(self._watching, trained, self._stream.num_clients)
         if self.settings.log_detection:
             self._progress.detected("training", decided, drift)
         return drift

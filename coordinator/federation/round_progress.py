@@ -46,8 +46,10 @@ class RoundProgress:
     decided: dict[str, list[int]] = field(default_factory=dict)  # by what detectors watch, ascending
     flagged: dict[str, list[int]] = field(default_factory=dict)  # of these, by detector
 
-    def heard(self, heard: Heard) -> None:
-        """Take note of the clients that were heard."""
+    def heard(self, heard: Heard, *, detection: bool = False) -> None:
+        """Take note of the clients that were heard, and with `detection` of whom detectors decided about."""
+        if detection:
+            self.detected("representation", heard.decided, heard.drift)
         self.changed += heard.checked
         self.reported += heard.reported
         self.nonfinite_reports += heard.nonfinite

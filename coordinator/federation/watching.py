@@ -7,20 +7,25 @@ from collections.abc import Mapping
 import numpy as np
 
 from coordinator.detectors import Detector
+from coordinator.federation.trained import Trained
 from emulator.arrays import Bools, Floats, Ints
-from emulator.messages import Updates
 
 
 def watch_training(
-    detectors: Mapping[str, Detector], updates: Updates, num_clients: int
+    detectors: Mapping[str, Detector], trained: Trained, num_clients: int
 ) -> tuple[Ints, dict[str, Bools]]:
-    """Evaluate `detectors`, which watch training, on the batches of `updates`.
+    """Evaluate `detectors`, which watch training, on the batches of the updates that are absorbed.
 
-    Returns the ids (n,), ascending, of the clients that trained, and by the name of each detector (N,) which
-    of `num_clients` clients it flags.
+    Clients that have ceased to hold data meanwhile, if only for a while, are not watched: they begin anew.
+    Returns the ids (n,), ascending, of the clients whose training says something about the data that they
+    hold now, since it was on these; and by the name of each detector (N,) which of `num_clients` clients it
+    flags, also others that trained.
     """
-    trained = updates.num_steps > 0
-    clients = np.unique(updates.client[trained])
+    if not trained.stayed.all():
+        trained = trained.take(np.flatnonzero(trained.stayed))
+    updates = trained.updates
+    clients = np.unique(updates.client[updates.num_steps > 0])
+    earlier = updates.client[~trained.bound]
     flags = {}
     for name, detector in detectors.items():
         (metric,) = detector.needs
@@ -28,7 +33,7 @@ def watch_training(
         flags[name] = np.zeros(num_clients, dtype=bool)
         if len(clients) > 0:
             flags[name][clients] = detector.detect(clients, signal, None)
-    return clients, flags
+    return np.setdiff1d(clients, earlier), flags
 
 
 def of_clients(client: Ints, num_steps: Ints, batches: Floats) -> Floats:

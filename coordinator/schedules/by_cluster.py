@@ -11,17 +11,17 @@ from pydantic import Field, field_validator
 from coordinator.schedules.base import Schedule
 from coordinator.view import View
 from emulator.arrays import Floats, Ints
-from emulator.numbers import LARGEST, Number
+from emulator.numbers import LARGEST, MOST_STEPS, Number
 from emulator.plugins import Settings
 
-WHOLE = ("batch_size", "local_steps")
+WHOLE = frozenset({"batch_size", "local_steps"})
 """The numbers of a task that are whole."""
 
 
 class ByClusterSettings(Settings):
     """The numbers of the tasks of each cluster."""
 
-    clusters: dict[str, dict[str, Annotated[float, Number(gt=0, le=LARGEST)]]] = Field(
+    clusters: dict[str, dict[str, Annotated[float, Number(ge=0, le=LARGEST)]]] = Field(
         min_length=1,
         description="by the number of a cluster: learning_rate, local_steps, batch_size, or a number that a "
         "local rule reads, as `adam.beta1`; what is left out, and other clusters, stay as they are",
@@ -32,13 +32,18 @@ class ByClusterSettings(Settings):
     @classmethod
     def _clusters_have_numbers(cls, clusters: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
         for cluster, numbers in clusters.items():
-            if not (cluster.isascii() and cluster.isdecimal() and len(cluster) <= 9):
+            if not (cluster.isascii() and cluster.isdecimal() and str(int(cluster)) == cluster):
                 raise ValueError(f"{cluster!r}: must be the number of a cluster, from 0 on")
             if not numbers:
                 raise ValueError(f"{cluster} = {{}}: sets nothing; give a number, or leave it out")
-            for name in WHOLE:
-                if not float(numbers.get(name, 0)).is_integer():
-                    raise ValueError(f"{cluster}.{name} = {numbers[name]}: must be a whole number")
+            for name in WHOLE & numbers.keys():
+                number = numbers[name]
+                if not (float(number).is_integer() and 1 <= number <= MOST_STEPS):
+                    raise ValueError(
+                        f"{cluster}.{name} = {number:g}: must be a whole number from 1 to {MOST_STEPS:,}"
+                    )
+            if numbers.get("learning_rate") == 0:
+                raise ValueError(f"{cluster}.learning_rate = 0: must be above 0")
         return clusters
 
 

@@ -235,14 +235,14 @@ def _refuse_wrong_onsets(header: Mapping[str, Any]) -> None:
 
 def _refuse_wrong_detection(header: Mapping[str, Any]) -> None:
     """Raise ValueError unless a header's `detectors` and `drifts` are objects that fit, or missing."""
-    detectors, drifts = header.get("detectors", {}), header.get("drifts")
+    detectors = header.get("detectors", {})
     if not isinstance(detectors, dict) or len(detectors) > MOST_KINDS or not all(map(_is_name, detectors)):
         raise ValueError("detectors must be an object: what each watches, by its name")
-    if not set(detectors.values()) <= {"representation", "training"}:
+    if not all(watched in ("representation", "training") for watched in detectors.values()):
         raise ValueError("detectors must watch representation or training")
-    if drifts is None:
+    if "drifts" not in header:
         return
-    columns = {"kinds", "step", "client", "kind", "before", "after"}
+    drifts, columns = header["drifts"], {"kinds", "step", "client", "kind", "before", "after"}
     if not isinstance(drifts, dict) or drifts.keys() != columns:
         raise ValueError(f"drifts must be an object of {', '.join(sorted(columns))}")
     kinds = drifts["kinds"]

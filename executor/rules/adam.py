@@ -75,9 +75,9 @@ class Adam(LocalRule):
         run.add_decay(gradient, settings.weight_decay)
         beta1, beta2 = run.settings.get(BETA1, settings.beta1), run.settings.get(BETA2, settings.beta2)
         mean = _moved(state[MOMENT1], beta1, gradient)
-        square = state[MOMENT2].mul_(beta2)
+        square = state[MOMENT2].mul_(_like(beta2, gradient) if isinstance(beta2, Tensor) else beta2)
         if isinstance(beta2, Tensor):
-            square.addcmul_(gradient * (1 - beta2), gradient)
+            square.addcmul_(gradient * _like(1 - beta2, gradient), gradient)
         else:
             square.addcmul_(gradient, gradient, value=1 - beta2)
         if settings.amsgrad:
@@ -92,11 +92,18 @@ class Adam(LocalRule):
 
 def _moved(mean: Tensor, kept: float | Tensor, number: Tensor) -> Tensor:
     """A running mean (n, P), of which the share `kept`, one or (n, 1), is kept, in place."""
-    return mean.lerp_(number, (1 - kept).expand_as(mean) if isinstance(kept, Tensor) else 1 - kept)
+    if isinstance(kept, Tensor):
+        return mean.lerp_(number, _like(1 - kept, mean).expand_as(mean))
+    return mean.lerp_(number, 1 - kept)
+
+
+def _like(numbers: Tensor, other: Tensor) -> Tensor:
+    """`numbers` in the precision of `other`: a beta is in double, so that 1 - beta is, too."""
+    return numbers.to(other.dtype)
 
 
 def _one_minus_power(base: float | Tensor, exponent: Tensor) -> Tensor:
     """1 - base^exponent, accurate to rounding even where base, one or (n, 1), is nearly 1."""
     if isinstance(base, Tensor):
-        return torch.expm1(exponent * base.double().log().to(exponent.dtype)).neg_()
+        return torch.expm1(exponent * _like(base.double().log(), exponent)).neg_()
     return torch.expm1(exponent * (log(base) if base > 0 else -inf)).neg_()

@@ -143,7 +143,7 @@ class Wave:
         return TaskGroup(
             tasks=members,
             start=torch.from_numpy(self._models[self._start[members]]).to(self._dtype),
-            settings={name: self._rows(column, members)[:, None] for name, column in tasks.settings.items()},
+            settings={name: self._setting(name, members)[:, None] for name in tasks.settings},
             state={name: self._rows(column, members) for name, column in tasks.state.items()},
             steps=steps,
             active=takes.sum(axis=1),
@@ -153,6 +153,11 @@ class Wave:
             measure=tasks.measure,
             broadcast={name: self._received(name, members) for name in self._receives},
         )
+
+    def _setting(self, name: str, members: Ints) -> Tensor:
+        """(n,) a setting of the tasks; the numbers of rules, as `adam.beta2`, stay in double precision."""
+        column = self._tasks.settings[name]
+        return torch.from_numpy(column[members]) if "." in name else self._rows(column, members)
 
     def _received(self, name: str, members: Ints) -> Tensor:
         """(n, P) what was sent along with the models of the tasks; zeros if nothing was."""

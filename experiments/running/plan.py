@@ -21,7 +21,7 @@ from experiments.running.manifest import recorded_files
 from experiments.running.members import refuse_unknown_arms
 from experiments.running.source_files import SourceFiles
 from experiments.shipped import named
-from experiments.unfit import late_reporting, refuse_unfit_arms
+from experiments.unfit import late_reporting, refuse_detection_without_truth, refuse_unfit_arms
 from experiments.unfit_seeds import CHECKED_OF_ROUNDS, refuse_unfit_seeds
 
 
@@ -294,6 +294,7 @@ class Checker:
             experiment.to_toml()  # refuse what cannot be recorded before drawing the world
             world = self._draw(experiment, locate, scratch)
             refuse_unfit_rounds(experiment, world.trace, world.streams)
+            refuse_detection_without_truth(experiment, world.trace)
             unbuilt = [arm for arm in names if known.get(arm) not in self._built]
             if unbuilt:
                 refuse_unfit_arms(experiment, unbuilt, world)

@@ -41,6 +41,12 @@ def test_a_change_that_waits_for_samples_and_a_concept_without_a_change_are_name
     assert rows(found) == [(1, 1, "concept", 0, 1), (2, 0, "xor", 0, 2)]
 
 
+def test_a_change_is_the_kind_of_one_drift_and_later_ones_are_of_the_concepts() -> None:
+    concepts = np.array([[0], [1], [2], [2], [3], [3]])
+    found = drifts_of(concepts, None, [turns("swap", (0, 1), (0, 3))])
+    assert rows(found) == [(1, 0, "swap", 0, 1), (2, 0, "concept", 1, 2), (4, 0, "swap", 2, 3)]
+
+
 def test_other_label_shares_are_drifts_where_the_concept_does_not_change_at_once() -> None:
     moves = of_steps([(1, np.array([0, 1])), (3, np.array([1]))])
     concepts = np.array([[0, 0], [5, 0], [5, 0], [5, 0], [5, 0]])

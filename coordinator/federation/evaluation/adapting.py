@@ -137,7 +137,7 @@ class Adapting(Stateful):
             hearing.data_changed(changed, holding, left)
         if before.held is None:
             return before.checked_in.and_then(hearing.register_first(round_))
-        heard = before.checked_in.among(holding).and_then(hearing.register(round_, joined))
+        heard = before.checked_in.among(holding, changed).and_then(hearing.register(round_, joined))
         return heard.and_then(hearing.new_data(round_, now_s, holding, joined))
 
     def data_changes(self, round_: int, changed: Ints, held: SampleRanges, step: int) -> None:

@@ -37,12 +37,16 @@ class Heard:
     nonfinite: int = 0
     decided: Ints = field(default_factory=lambda: NO_IDS)
 
-    def among(self, holding: Bools) -> Heard:
-        """What was learned of the clients `holding` data (N,); the counts are of all that were heard."""
-        if holding[self.changed].all():
+    def among(self, holding: Bools, since: Ints) -> Heard:
+        """What was learned of the clients `holding` data (N,); the counts are of all that were heard.
+
+        It decides nothing about clients whose data have changed `since` (n,).
+        """
+        if len(self.changed) == len(self.decided) == 0:
             return self
         drift = {name: flags & holding for name, flags in self.drift.items()}
-        return replace(self, changed=self.changed[holding[self.changed]], drift=drift)
+        changed, decided = (ids[holding[ids]] for ids in (self.changed, self.decided))
+        return replace(self, changed=changed, drift=drift, decided=np.setdiff1d(decided, since))
 
     def and_then(self, later: Heard) -> Heard:
         """What was learned in both."""

@@ -80,9 +80,10 @@ def counts_by_round(run: FinishedRun, name: str, watched: str) -> tuple[Ints, In
 
 
 def onsets_by_round(run: FinishedRun) -> Ints:
-    """(rounds,) the drifts that begin in each round."""
+    """(rounds,) the clients of which a drift begins in each round."""
     steps = np.array([record.step for record in run.records], dtype=np.int64)
-    return np.bincount(drifts_of(run.header["drifts"], steps).onset, minlength=len(steps)).astype(np.int64)
+    drifts = drifts_of(run.header["drifts"], steps).one_for_each_onset()
+    return np.bincount(drifts.onset, minlength=len(steps)).astype(np.int64)
 
 
 def _refuse_without_detection(report: Report) -> None:
@@ -106,8 +107,8 @@ def _plots(report: Report) -> list[Plot]:
     )
     caption = (
         "Lines: of the decisions that a detector makes in a round, the share that are flags. Bars: drifts "
-        "that begin in the round, as a share of all clients. The first seed of an arm is "
-        f"drawn{list_clause(arms)}.{joined}"
+        "that begin in the round, as a share of all clients. A flag that stays up counts at each decision. "
+        f"The first seed of an arm is drawn{list_clause(arms)}.{joined}"
     )
     return [Plot("flags", "Who is flagged, and who drifts", caption, flags_figure(arms))]
 

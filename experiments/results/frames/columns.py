@@ -549,6 +549,12 @@ _DETECTION: Mapping[str, Column] = {
     ),
     "repeats": Column("further flags of a drift that was found, neither true nor false", "flags"),
     "false_alarms_per_1000": Column("`false_alarms` per 1,000 `decisions`", "flags", UNDECIDED),
+    "undrifted_flagged": Column(
+        "of the clients without a drift up to the last scored round about which it decided, those that it "
+        "has flagged",
+        SHARE,
+        "if it decided about none",
+    ),
     "decisions": Column("decisions about a client in a scored round", "decisions"),
     "tp": Column(
         "true positives: flags of clients that should be flagged then, by `detection.positive`", "decisions"

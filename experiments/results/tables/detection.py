@@ -11,9 +11,11 @@
     delay_s_median, delay_s_90
                            the same in virtual seconds, from the opening of the round in which it begins
     asked_s_median, found_s_median
-                           of that delay, the part until the first decision about the client, and the rest
+                           of that delay, and so of found drifts only, the part until the first decision about
+                           the client, and the rest
     false_alarms, repeats  flags that are false, and flags that are neither true nor false
     false_alarms_per_1000  false alarms per 1,000 decisions
+    undrifted_flagged      of the clients without a drift about which it decided, those that were flagged
     decisions              decisions about a client in a round; of these
     tp, tn, fp, fn         true and false positives and negatives, and their
     accuracy, precision, recall, f1
@@ -56,13 +58,14 @@ BY_DRIFT = (
     Column("never_asked", "never asked", count_scale),
     Column("recall_asked", "found of those asked", percent_scale),
     Column("recall_all", "found of all", percent_scale),
-    Column("delay_rounds_median", "rounds until found, median", count_scale),
+    Column("delay_rounds_median", "of those found: rounds, median", count_scale),
     Column("delay_rounds_90", "rounds, 90 %", count_scale, in_terminal=False),
-    Column("delay_s_median", "time until found, median", time_scale),
+    Column("delay_s_median", "time, median", time_scale),
     Column("delay_s_90", "time, 90 %", time_scale, in_terminal=False),
-    Column("asked_s_median", "until asked", time_scale),
-    Column("found_s_median", "from asked to found", time_scale),
+    Column("asked_s_median", "until asked", time_scale, in_terminal=False),
+    Column("found_s_median", "from asked to found", time_scale, in_terminal=False),
     Column("false_alarms_per_1000", "false alarms per 1,000 decisions", count_scale),
+    Column("undrifted_flagged", "clients without drift flagged", percent_scale, only_if=any_measured),
     Column(
         "clipped",
         "numbers clipped",
@@ -166,7 +169,11 @@ def _on_drifts(detection: Detection) -> str:
         "Times are virtual, from the opening of the round in which a drift begins to the decision, which is "
         "made at the close of its round by a detector that watches training, and at its opening by one of "
         "representations. They are the time until the first decision about the client, and the time from it "
-        "to the flag; of these, medians do not add up.",
+        "to the flag; of these, medians do not add up. All are of drifts that were found: a detector that "
+        "finds only the easy ones has short delays. They are empty if some seed has none. A flag that was up "
+        "before a drift counts as finding it at the first decision after.",
+        "Clients without drift are those about which it decided and that have no drift up to the last scored "
+        "round; an interval of width 0 says that the seeds agree, not that a figure is exact.",
         _on_clipped(detection),
         _without_decisions(detection),
     ]

@@ -31,7 +31,9 @@ def test_only_the_named_numbers_of_the_named_clusters_change() -> None:
         ({"first": {"learning_rate": 1}}, "'first': must be the number of a cluster, from 0 on"),
         ({"1": {}}, "1 = {}: sets nothing"),
         ({"1": {"local_steps": 2.5}}, r"1.local_steps = 2.5: must be a whole number"),
-        ({"1": {"learning_rate": 0}}, "greater than 0"),
+        ({"1": {"learning_rate": 0}}, "1.learning_rate = 0: must be above 0"),
+        ({"1": {"local_steps": 1e12}}, "must be a whole number from 1 to 100,000"),
+        ({"01": {"learning_rate": 1}}, "'01': must be the number of a cluster"),
     ],
 )
 def test_what_sets_nothing_or_no_number_is_refused(clusters: dict[str, Any], problem: str) -> None:

@@ -38,6 +38,8 @@ class DriftScores:
         false_alarms: The false flags in scored rounds.
         repeats: The flags in scored rounds that are neither true nor false.
         decisions: The decisions in scored rounds.
+        undrifted: The clients that these are about and that have no drift up to the last scored round.
+        undrifted_flagged: Those of them that were flagged in scored rounds.
     """
 
     drifts: Drifts
@@ -48,6 +50,8 @@ class DriftScores:
     false_alarms: int
     repeats: int
     decisions: int
+    undrifted: int
+    undrifted_flagged: int
 
     @property
     def delays(self) -> Ints:
@@ -107,7 +111,16 @@ def score_drifts(
         int((is_false & is_scored).sum()),
         int((is_repeat & is_scored).sum()),
         int(is_scored.sum()),
+        *_undrifted(decisions, drifts, is_scored, last_round),
     )
+
+
+def _undrifted(decisions: Decisions, drifts: Drifts, is_scored: Bools, last_round: int) -> tuple[int, int]:
+    """The clients without a drift that scored decisions are about, and those of them that were flagged."""
+    drifted = drifts.client[drifts.onset <= last_round]
+    about_others = is_scored & ~np.isin(decisions.client, drifted)
+    clients = np.unique(decisions.client[about_others])
+    return len(clients), len(np.unique(decisions.client[about_others & decisions.is_flag]))
 
 
 def _first_of(of: Ints, chosen: Bools) -> tuple[Ints, Ints]:

@@ -20,7 +20,7 @@ from experiments.results.statistics.intervals import Estimate, amount_estimate, 
 TRAINING = "training"
 """What detectors watch that decide by the close of a round; others decide as it opens."""
 
-SHARES = ("recall_asked", "recall_all", "accuracy", "precision", "recall", "f1")
+SHARES = ("recall_asked", "recall_all", "undrifted_flagged", "accuracy", "precision", "recall", "f1")
 """The figures that are shares; all others are amounts."""
 
 COUNTS = (
@@ -32,7 +32,8 @@ COUNTS = (
 FIGURES = (
     *("drifts", "found", "never_asked", "recall_asked", "recall_all", "delay_rounds_median"),
     *("delay_rounds_90", "delay_s_median", "delay_s_90", "asked_s_median", "found_s_median"),
-    *("false_alarms", "repeats", "false_alarms_per_1000", "decisions", "tp", "tn", "fp", "fn"),
+    *("false_alarms", "repeats", "false_alarms_per_1000", "undrifted_flagged"),
+    *("decisions", "tp", "tn", "fp", "fn"),
     *("accuracy", "precision", "recall", "f1", "clipped"),
 )
 """The names of all figures, in the order of `summary.json`."""
@@ -78,6 +79,7 @@ class DetectorScores:
             "false_alarms": scores.false_alarms,
             "repeats": scores.repeats,
             "false_alarms_per_1000": None if alarms is None else 1000 * alarms,
+            "undrifted_flagged": ratio(scores.undrifted_flagged, scores.undrifted),
             "decisions": scores.decisions,
             "tp": count.tp,
             "tn": count.tn,

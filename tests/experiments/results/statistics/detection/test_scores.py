@@ -55,6 +55,7 @@ def test_one_late_detection_one_miss_one_false_alarm_and_one_client_never_asked(
         "false_alarms": 1,
         "repeats": 1,
         "false_alarms_per_1000": 125.0,
+        "undrifted_flagged": None,
         "decisions": 8,
         "tp": 2,
         "tn": 2,
@@ -66,6 +67,13 @@ def test_one_late_detection_one_miss_one_false_alarm_and_one_client_never_asked(
         "f1": 1 / 2,
         "clipped": 7,
     }
+
+
+def test_of_the_clients_without_a_drift_those_that_were_flagged_are_a_share():
+    """Clients 0 and 1 drift, the latter after the scored rounds; of 1, 2 and 3 two are flagged, one twice."""
+    drifts = [(2, 0, "sudden", 0, 1), (9, 1, "sudden", 0, 1)]
+    run = a_run({3: [0, 1, 2], 4: [0, 2, 3], 9: [1, 3]}, {3: [0, 1], 4: [0, 2], 9: [3]}, drifts)
+    assert figures(run, "undrifted_flagged", last_round=8) == [2 / 3]
 
 
 def test_drifts_are_told_apart_by_kind():
@@ -186,7 +194,7 @@ def test_ratios_without_a_denominator_are_not_defined():
     undefined = [name for name, value in quiet.items() if value is None]
     assert undefined == [
         *("recall_asked", "delay_rounds_median", "delay_rounds_90", "delay_s_median", "delay_s_90"),
-        *("asked_s_median", "found_s_median", "false_alarms_per_1000"),
+        *("asked_s_median", "found_s_median", "false_alarms_per_1000", "undrifted_flagged"),
         *("accuracy", "precision", "recall", "f1"),
     ]
     assert (quiet["recall_all"], quiet["never_asked"]) == (0.0, 3)
