@@ -550,6 +550,13 @@ BY_NUMBER = tuple(
 )
 """The fields with values by number. Numbers that are keys of a JSON object are texts."""
 
+IDS_BY_NAME = tuple(
+    item.line_name
+    for item in SCHEMA.fields
+    if item.kind is not None and item.kind.bare == "dict[str, list[int]]"
+)
+"""The fields with ids of clients by name; long lists are written as arrays are."""
+
 LINES = json.JSONEncoder(allow_nan=False, separators=(",", ":"), default=packed)
 
 
@@ -595,6 +602,9 @@ class RunLog:
             values = line[name]
             if values is not None:
                 line[name] = packed(values, self._members if name == "members" else None)
+        for name in IDS_BY_NAME:
+            if line[name] is not None:
+                line[name] = {key: packed(np.array(ids, dtype=np.int64)) for key, ids in line[name].items()}
         names = self._names
         if record.trigger is not None:
             line["trigger"] = _trigger_line(record.trigger)
@@ -717,7 +727,24 @@ def _unpack_record(line: dict[str, Any], members: Ints | None, most: int) -> int
             except ValueError as error:
                 raise ValueError(f"{name} is not an array ({error})") from error
             num_bytes += line[name].nbytes
+    for name in IDS_BY_NAME:
+        if isinstance(line.get(name), dict):
+            for key, ids in line[name].items():
+                line[name][key] = _ids(name, ids, most)
+                num_bytes += 8 * len(line[name][key])
     return num_bytes
+
+
+def _ids(name: str, written: Any, most: int) -> list[int]:
+    """A list of ids; ValueError unless they are ascending ids of at most `most` clients."""
+    try:
+        ids = unpacked(written, np.int64, most_entries=most)
+    except ValueError as error:
+        raise ValueError(f"{name} is not by name a list of ids ({error})") from error
+    if len(ids) and (ids[0] < 0 or ids[-1] >= most or (np.diff(ids.astype(np.int64)) <= 0).any()):
+        raise ValueError(f"{name} must have ascending ids of the {most} clients")
+    found: list[int] = ids.tolist()
+    return found
 
 
 def _refuse_other_length(members: Ints | None, last: Ints | None) -> None:

@@ -187,6 +187,36 @@ def test_accuracies_by_concept_have_a_number_for_each_cluster_and_are_read_back(
     assert read_log(path) == (HEADER, [measured, RECORD])
 
 
+def test_who_was_decided_about_and_flagged_is_read_back_and_takes_little_room(tmp_path: Path) -> None:
+    many = list(range(0, 200_000, 2))
+    detected = replace(
+        RECORD, decided={"training": many}, flagged={"ddm": [4, 8], "trend": many}, clipped={"ddm": 3}
+    )
+    path = written_to(tmp_path / "log.jsonl", detected, RECORD)
+    assert read_log(path) == (HEADER, [detected, RECORD])
+    assert b'"flagged":{"ddm":[4,8],"trend":{"dtype"' in path.read_bytes()
+    assert path.stat().st_size < 4 * len(many)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("decided", [1], r"decided must be of kind dict\[str, list\[int\]\] \| None"),
+        ("flagged", {"ddm": "1"}, "flagged is not by name a list of ids"),
+        ("flagged", {"ddm": [1.5]}, "flagged is not by name a list of ids"),
+        ("flagged", {"ddm": [2, 1]}, "flagged must have ascending ids of the"),
+        ("decided", {"training": [-1, 1]}, "decided must have ascending ids of the"),
+        ("clipped", {"ddm": [1]}, "clipped must be of kind"),
+    ],
+)
+def test_wrong_decisions_name_the_line(tmp_path: Path, name: str, value: Any, problem: str) -> None:
+    path = written_to(tmp_path / "log.jsonl", RECORD)
+    head, line = path.read_text().splitlines()
+    path.write_text(f"{head}\n{json.dumps({**json.loads(line), name: value})}\n")
+    with pytest.raises(DataFileError, match=f"row 2: damaged: {problem}"):
+        read_log(path)
+
+
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
