@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from coordinator.detectors.columns import Column, Columns, Rows, TrainingSettings, running_mean
 from emulator.arrays import Bools, Floats
-from emulator.numbers import InnerShare
+from emulator.numbers import Number
 
 
 class HddmSettings(TrainingSettings):
     """How sure a drift has to be, and whether a fall is one."""
 
-    confidence: InnerShare = Field(
+    confidence: Annotated[float, Number(ge=1e-100, lt=1)] = Field(
         0.001, description="greatest probability of a flag where nothing has changed, by the bound"
     )
     two_sided: bool = Field(
