@@ -46,6 +46,9 @@ KEPT_COPIES = 3
 MEMORY_COPIES = 2
 """Copies of what the solver remembers that are held at once, at most: while it is stored."""
 
+REPRESENTATION: Watches = "representation"
+TRAINING: Watches = "training"
+
 HEARD_COPIES = 4
 """Copies of all reports that are held while all clients report."""
 
@@ -273,13 +276,13 @@ def _refuse_detectors(parts: Parts, arm: Arm) -> None:
             if parts.detectors[name].watches != "training":
                 raise ConfigurationError(
                     f"clusterer.{key}: the detector {name!r} ({arm.detectors[name].kind}) watches reports, "
-                    f"and not training; those that do: {', '.join(_on_training())}"
+                    f"and not training; those that do: {', '.join(_watching(TRAINING))}"
                 )
 
 
-def _on_training() -> list[str]:
-    """The names of our detectors that watch training."""
-    return [kind for kind in DETECTORS.ours() if DETECTORS.find(kind).watches == "training"]
+def _watching(watched: Watches) -> list[str]:
+    """The names of our detectors that watch this."""
+    return [kind for kind in DETECTORS.ours() if DETECTORS.find(kind).watches == watched]
 
 
 def _refuse_oversize_memory(
@@ -369,7 +372,7 @@ def _refuse_selection_by_first_reports(parts: Parts, arm: Arm) -> None:
         raise ConfigurationError(
             f"selector = {arm.selector.kind!r}: compares clients by reports, and without detectors nobody "
             f"reports new data; set detectors, as in {{ changed = 'changed' }}; choices: "
-            f"{', '.join(DETECTORS.names())}"
+            f"{', '.join(_watching(REPRESENTATION))}"
         )
 
 
