@@ -37,7 +37,12 @@ class Threads:
     def __init__(self, threads: int) -> None:
         torch.set_num_threads(1)
         self._num_helpers = threads - 1  # besides the caller's thread
-        self._pool = ThreadPoolExecutor(self._num_helpers) if self._num_helpers else None
+        # Of OpenMP the number is that of the thread that sets it: sums by several differ in their last bits.
+        self._pool = None
+        if self._num_helpers:
+            self._pool = ThreadPoolExecutor(
+                self._num_helpers, initializer=torch.set_num_threads, initargs=(1,)
+            )
 
     def run(self, job: Callable[[Item], None], items: Iterable[Item]) -> None:
         """Run `job` for each of `items`, which must be independent of one another.
