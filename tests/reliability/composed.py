@@ -282,7 +282,6 @@ def draw_table(key: str, fixed: Mapping[str, Any] | None = None) -> dict[str, An
             "rounds": rounds,
             "participants": draw.randint(1, 3),
             "over_commit": draw.choice([1, 1.3, 2]),
-            "evaluate_every": 1,
             "max_wait_days": 0.002,  # spells last seconds, and each is waited for
         },
         "executor": draw_settings(ExecutorSettings, draw),
@@ -290,6 +289,8 @@ def draw_table(key: str, fixed: Mapping[str, Any] | None = None) -> dict[str, An
         "report": {"window": 1},
         "arm": [{"name": "one", **draw_settings(PartsRow, draw), "clusterer": draw_part(CLUSTERERS, draw)}],
     }
+    if "evaluate_every_s" not in table["round"]:
+        table["round"]["evaluate_every"] = 1
     clusterer = table["arm"][0]["clusterer"]
     if clusterer["kind"] == "auxo":
         clusterer.setdefault("split_rounds", [1, 2])
@@ -298,6 +299,13 @@ def draw_table(key: str, fixed: Mapping[str, Any] | None = None) -> dict[str, An
     if table["devices"].get("availability", {}).get("kind") == "intervals":
         table["devices"]["availability"] = "spells.csv"
     arm = {key: fixed.pop(key) for key in list(fixed) if key in Arm.model_fields}
+    if clusterer["kind"] == "drift_groups":
+        watching = draw.choice(["ddm", "hddm_w", {"kind": "loss_jump", "delta": 1.01, "warm_start": 1}])
+        clusterer["groups"] = {"drifted": ["watching"]}
+        table["arm"][0].setdefault("detectors", {})["watching"] = watching
+    for schedule in table["arm"][0].get("schedules", ()):
+        if schedule["kind"] == "by_cluster":
+            schedule["clusters"] = {str(draw.randint(0, 1)): {"learning_rate": draw.uniform(0.01, 0.1)}}
     if "solver" in table["arm"][0]:  # a chain ends with its only optimiser
         optimiser = draw.choice(
             ["sgd", {"kind": "sgd", "momentum": 0.9}, "adam", {"kind": "adam", "keep": "step"}]
