@@ -181,7 +181,15 @@ def _on_drifts(detection: Detection) -> str:
 
 
 def _on_decisions(detection: Detection) -> str:
-    return f"A decision about a client should be a flag {_positive(detection.settings)}. {LATCHES}"
+    sentence = f"A decision about a client should be a flag {_positive(detection.settings)}."
+    return " ".join(filter(None, [sentence, _on_unknown_kinds(detection), LATCHES]))
+
+
+def _on_unknown_kinds(detection: Detection) -> str:
+    """A sentence on kinds that no run has: settings may have changed since the runs were checked."""
+    positive = detection.settings.positive
+    unknown = sorted(set(positive) - set(detection.kinds)) if isinstance(positive, Mapping) else []
+    return f"No run has a drift of the kind {', '.join(unknown)}." if unknown else ""
 
 
 def _positive(settings: DetectionSettings) -> str:

@@ -67,6 +67,8 @@ def test_the_note_says_what_was_scored_and_what_should_be_a_flag():
     assert "than in round 1, in rounds 3 to 5. These" in TABLE.note(a_summary(positive=(3, 5)))
     by_kind = TABLE.note(a_summary(positive={"sudden": (3, 5), "gradual": (4, 9)}))
     assert "in the rounds of its kind (sudden: 3 to 5, gradual: 4 to 9); of other kinds it never" in by_kind
+    assert "No run has" not in by_kind
+    assert "No run has a drift of the kind swap." in TABLE.note(a_summary(positive={"swap": (3, 5)}))
 
 
 def test_detectors_that_decided_nothing_are_named():
