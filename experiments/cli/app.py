@@ -228,18 +228,18 @@ def export(
         str | None,
         typer.Option(
             "--frames",
-            help="Write only these: summary,rounds,clients,visits,triggers,detection,drifts (csv and "
-            "parquet; default: all that were recorded).",
+            help="Write only these: summary,rounds,clients,visits,triggers,detection,drifts,model_accuracy "
+            "(csv and parquet; default: all that were recorded).",
         ),
     ] = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Write the results of finished runs for other programs.
 
-    As csv or parquet, each frame becomes a file: summary, rounds, clients, visits, triggers, detection and
-    drifts, with units in the names of their columns. For tensorboard and mlflow, each run is tracked as
-    --track of `driftscale run` does: a point for each round, at its virtual time. Exporting again replaces
-    what was exported.
+    As csv or parquet, each frame becomes a file: summary, rounds, clients, visits, triggers, detection,
+    drifts and model_accuracy, with units in the names of their columns. For tensorboard and mlflow, each run
+    is tracked as --track of `driftscale run` does: a point for each round, at its virtual time. Exporting
+    again replaces what was exported.
     """
     from experiments.cli.exporting.command import ExportCommand, run_export
 

@@ -14,6 +14,7 @@ import pytest
 from emulator.errors import InputError
 from emulator.messages import NamedNumbers, PairwiseTrigger, Trigger
 from emulator.storage.recorded_tables import CLIENTS, VISITS, VISITS_OF_STEPS
+from experiments.cli.app import export
 from experiments.results.frames.frame_files import as_csv, as_parquet
 from experiments.results.frames.result_frames import FRAMES, NotRecordedError, ResultFrames
 from experiments.results.frames.rounds_table import rounds_table
@@ -518,3 +519,8 @@ def test_accuracies_of_models_that_were_not_recorded_are_refused(tmp_path):
         NotRecordedError, match=r"no accuracies of models by concept; with round\.log_model_accuracy = true"
     ):
         ResultFrames.read(tmp_path).frame("model_accuracy")
+
+
+def test_the_help_of_the_command_that_writes_them_names_all():
+    assert export.__doc__ is not None
+    assert [name for name in FRAMES if name not in export.__doc__] == []
