@@ -32,6 +32,7 @@ class RunFacts:
     rounds: int | None  # None with `round.seconds_per_round`: how many there will be is not known
     participants: int  # wanted in each round, over all lanes
     buffer: int | None = None  # updates that a server step of all lanes absorbs; None if a round is one step
+    clusters: int | None = None  # if they are the same in the whole run, labelled 0 and on
 
     def refuse_late_round(self, key: str, round_: int) -> None:
         """Reject a setting that names a round which the run may not have.

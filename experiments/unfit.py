@@ -27,6 +27,7 @@ from emulator.errors import ConfigurationError, naming
 from emulator.messages import BATCH_METRICS, BYTES_PER_PARAMETER, TASK_METRICS, SolverFacts
 from emulator.plugins import Settings
 from emulator.ports import Availability, unmeasured
+from emulator.storage.log_lines import MOST_DRIFTS
 from executor.executor import LocalExecutor
 from experiments.build import World, always_online, build_executor, build_parts, model_factors
 from experiments.config import Arm, Experiment
@@ -46,11 +47,14 @@ KEPT_COPIES = 3
 MEMORY_COPIES = 2
 """Copies of what the solver remembers that are held at once, at most: while it is stored."""
 
-REPRESENTATION: Watches = "representation"
-TRAINING: Watches = "training"
+DETECTOR_COPIES = 2
+"""Copies of what a detector remembers that are held at once, at most: while it is stored."""
 
 HEARD_COPIES = 4
 """Copies of all reports that are held while all clients report."""
+
+REPRESENTATION: Watches = "representation"
+TRAINING: Watches = "training"
 
 
 def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World) -> None:
@@ -85,12 +89,14 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             _refuse_solver(parts, arm, executors[trained].solver)
             _refuse_settings(parts, arm, executors[trained].solver)
             _refuse_detectors(parts, arm)
+            _refuse_oversize_detectors(parts, world.trace.num_clients)
             _refuse_oversize_memory(experiment, parts, executors[trained], world.trace.num_clients)
             run = RunFacts(
                 world.trace.num_clients,
                 experiment.round.rounds if experiment.round.seconds_per_round is None else None,
                 parts.pacing.cohort.participants,
                 parts.pacing.buffer,
+                parts.clusterer.fixed_clusters,
             )
             for part in parts.all:
                 part.check_run(run)
@@ -121,6 +127,11 @@ def refuse_detection_without_truth(experiment: Experiment, trace: Trace) -> None
         raise ConfigurationError(
             "[detection]: this trace does not tell which clients drift when, and so nobody can be scored; "
             "leave it out, or take a trace that does, such as one with trace.changes"
+        )
+    if len(drifts.step) > MOST_DRIFTS:
+        raise ConfigurationError(
+            f"[detection]: this trace has {len(drifts.step):,} drifts, each of a client at a step, and a "
+            f"log records at most {MOST_DRIFTS:,}; leave it out, or take fewer clients or drifts"
         )
     rounds = experiment.round.rounds if experiment.round.seconds_per_round is None else None
     settings.refuse_unfit(rounds, drifts.kinds)
@@ -296,13 +307,12 @@ def _refuse_oversize_memory(
     clients, cohort = num_clients, parts.pacing.cohort
     if parts.pacing.whole_rounds and experiment.round.seconds_per_round is None:
         clients = min(clients, experiment.round.rounds * cohort.over_committed(cohort.participants))
-    needed, available = BYTES_PER_PARAMETER * MEMORY_COPIES * clients * width, available_bytes()
-    if needed > available:
-        raise ConfigurationError(
-            f"solver: remembers {width:,} numbers of each of up to {clients:,} clients, for a model of "
-            f"{executor.num_parameters:,} parameters, which takes {needed / 2**30:.1f} GiB of memory, and "
-            f"{available / 2**30:.1f} GiB are free; take fewer clients or rounds, or a smaller model"
-        )
+    _refuse_beyond_memory(
+        BYTES_PER_PARAMETER * MEMORY_COPIES * clients * width,
+        f"solver: remembers {width:,} numbers of each of up to {clients:,} clients, for a model of "
+        f"{executor.num_parameters:,} parameters, which",
+        "take fewer clients or rounds, or a smaller model",
+    )
 
 
 def _refuse_oversize_concurrency(parts: Parts, arm: Arm, executor: LocalExecutor) -> None:
@@ -311,12 +321,21 @@ def _refuse_oversize_concurrency(parts: Parts, arm: Arm, executor: LocalExecutor
     if concurrency is None:
         return
     numbers = executor.num_parameters + executor.solver.state_width(executor.num_parameters)
-    needed, available = BYTES_PER_PARAMETER * concurrency * numbers, available_bytes()
-    if needed > available:
-        raise ConfigurationError(
-            f"pacing.concurrency = {concurrency}: to keep {numbers:,} numbers for each of the visits takes "
-            f"{needed / 2**30:.1f} GiB of memory, and {available / 2**30:.1f} GiB are free; lower it, or "
-            f"take a smaller model"
+    _refuse_beyond_memory(
+        BYTES_PER_PARAMETER * concurrency * numbers,
+        f"pacing.concurrency = {concurrency}: to keep {numbers:,} numbers for each of the visits",
+        "lower it, or take a smaller model",
+    )
+
+
+def _refuse_oversize_detectors(parts: Parts, num_clients: int) -> None:
+    """ConfigurationError if what a detector remembers of all clients does not fit into memory."""
+    for name, detector in parts.detectors.items():
+        size = detector.bytes_per_client
+        _refuse_beyond_memory(
+            DETECTOR_COPIES * num_clients * size,
+            f"detectors.{name}: remembers {size:,} bytes or more of each of {num_clients:,} clients, which",
+            "take fewer clients, or settings with which it remembers less",
         )
 
 
@@ -328,13 +347,11 @@ def _refuse_oversize_models(
         return
     numbers = executor.num_parameters + executor.solver.state_width(executor.num_parameters)
     scored = min(num_clients, experiment.round.evaluate_clients or num_clients)
-    needed, available = BYTES_PER_PARAMETER * KEPT_COPIES * scored * numbers, available_bytes()
-    if needed > available:
-        raise ConfigurationError(
-            f"{parts.adaptation.name}: to keep {numbers:,} numbers for each of {scored} clients takes "
-            f"{needed / 2**30:.1f} GiB of memory, and {available / 2**30:.1f} GiB are free; set "
-            f"round.evaluate_clients, or take a smaller model"
-        )
+    _refuse_beyond_memory(
+        BYTES_PER_PARAMETER * KEPT_COPIES * scored * numbers,
+        f"{parts.adaptation.name}: to keep {numbers:,} numbers for each of {scored} clients",
+        "set round.evaluate_clients, or take a smaller model",
+    )
 
 
 def late_reporting(experiment: Experiment, arms: Sequence[str]) -> list[str]:
@@ -413,12 +430,11 @@ def _refuse_several_measures(experiment: Experiment) -> None:
 def _refuse_oversize_measure(experiment: Experiment, num_clients: int, size: int) -> None:
     """ConfigurationError if vectors of `size` numbers of all scored clients do not fit into memory."""
     scored = min(num_clients, experiment.round.evaluate_clients or num_clients)
-    needed, available = 8 * MEASURED_COPIES * scored * size, available_bytes()
-    if needed > available:
-        raise ConfigurationError(
-            f"to measure {size:,} numbers of {scored} clients takes {needed / 2**30:.1f} GiB of memory, and "
-            f"{available / 2**30:.1f} GiB are free; set round.evaluate_clients, or take a smaller model"
-        )
+    _refuse_beyond_memory(
+        8 * MEASURED_COPIES * scored * size,
+        f"to measure {size:,} numbers of {scored} clients",
+        "set round.evaluate_clients, or take a smaller model",
+    )
 
 
 def _untrained(experiment: Experiment, arm: Arm, world: World, settings: ReferenceSettings) -> Reference:
@@ -432,12 +448,21 @@ def _refuse_oversize(arm: Arm, parts: Parts, num_clients: int, size: int) -> Non
     # Of a large fleet only a subsample is clustered, beside the last reports of all.
     clustered = min(num_clients, getattr(parts.clusterer.settings, "kmeans_clients", num_clients))
     rows = max(HEARD_COPIES * num_clients, num_clients + (REPORT_COPIES - 1) * clustered)
-    needed, available = 8 * rows * size, available_bytes()
+    _refuse_beyond_memory(
+        8 * rows * size,
+        f"representation = {arm.representation.kind!r}: to cluster {num_clients} clients by reports of "
+        f"{size:,} numbers",
+        _to_shrink(arm.representation.settings),
+    )
+
+
+def _refuse_beyond_memory(needed: int, what: str, instead: str) -> None:
+    """ConfigurationError if `what` takes `needed` bytes, and fewer are free."""
+    available = available_bytes()
     if needed > available:
         raise ConfigurationError(
-            f"representation = {arm.representation.kind!r}: to cluster {num_clients} clients by reports of "
-            f"{size:,} numbers takes {needed / 2**30:.1f} GiB of memory, and {available / 2**30:.1f} GiB are "
-            f"free; {_to_shrink(arm.representation.settings)}"
+            f"{what} takes {needed / 2**30:.1f} GiB of memory, and {available / 2**30:.1f} GiB are free; "
+            f"{instead}"
         )
 
 

@@ -73,6 +73,11 @@ class Clusterer(Part):
         return 0
 
     @property
+    def fixed_clusters(self) -> int | None:
+        """How many clusters there are if these are the same in a whole run: labelled 0 and on; else None."""
+        return None
+
+    @property
     def reads_detectors(self) -> Mapping[str, Sequence[str]]:
         """The detectors on training that it reads, by the key of its setting that names them.
 

@@ -84,6 +84,10 @@ class DriftGroups(Clusterer):
         self._begun: Bools = np.zeros(len(settings.groups), dtype=bool)
 
     @property
+    def fixed_clusters(self) -> int:
+        return 1 + len(self.settings.groups)
+
+    @property
     def watches_data(self) -> bool:
         return False
 

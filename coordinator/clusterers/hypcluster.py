@@ -50,6 +50,10 @@ class HypCluster(Clusterer):
     settings: HypClusterSettings
 
     @property
+    def fixed_clusters(self) -> int:
+        return self.settings.num_models
+
+    @property
     def watches_data(self) -> bool:
         return False
 

@@ -67,6 +67,10 @@ class Ifca(Clusterer):
     Settings = IfcaSettings
     settings: IfcaSettings
 
+    @property
+    def fixed_clusters(self) -> int:
+        return self.settings.num_models
+
     def on_data(self, view: View) -> Assignment | None:
         if view.assignment is None:
             return own_initialisations(self.settings.num_models, view)

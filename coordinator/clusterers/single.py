@@ -24,6 +24,10 @@ class Single(Clusterer):
     Settings = NoSettings
 
     @property
+    def fixed_clusters(self) -> int:
+        return 1
+
+    @property
     def watches_data(self) -> bool:
         return False
 

@@ -41,6 +41,11 @@ class Detector(Part):
         """
 
     @property
+    def bytes_per_client(self) -> int:
+        """What it remembers of each client, at least; 0 by default. Runs that lack the memory are refused."""
+        return 0
+
+    @property
     def clipped(self) -> int:
         """The values so far that were outside of its domain, and so clipped; 0 by default."""
         return 0

@@ -84,6 +84,12 @@ class Columns(Detector):
     def clipped(self) -> int:
         return self._clipped
 
+    @property
+    def bytes_per_client(self) -> int:
+        return sum(
+            np.dtype(column.dtype).itemsize * (column.entries or 1) for column in self.columns.values()
+        )
+
     def open(self, num_clients: int) -> None:
         self._num_clients = num_clients
         flagged = {"flagged": Column(False, np.bool_)} if self.starts_anew else {}

@@ -9,8 +9,9 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from coordinator.schedules.base import Schedule
-from coordinator.view import View
+from coordinator.view import RunFacts, View
 from emulator.arrays import Floats, Ints
+from emulator.errors import ConfigurationError
 from emulator.numbers import LARGEST, MOST_STEPS, Number
 from emulator.plugins import Settings
 
@@ -69,6 +70,14 @@ class ByCluster(Schedule):
     @property
     def sets(self) -> frozenset[str]:  # type: ignore[override]  # of an instance: its settings say
         return frozenset(name for numbers in self.settings.clusters.values() for name in numbers)
+
+    def check_run(self, run: RunFacts) -> None:
+        for cluster in self.settings.clusters:
+            if run.clusters is not None and int(cluster) >= run.clusters:
+                raise ConfigurationError(
+                    f"schedule 'by_cluster': clusters.{cluster}: there is no such cluster; in the whole run, "
+                    f"those of this arm are {'0' if run.clusters == 1 else f'0 to {run.clusters - 1}'}"
+                )
 
     def task_settings(
         self, client: Ints, model: Ints, base: Mapping[str, Floats], view: View

@@ -35,8 +35,8 @@ MOST_CONCEPTS = 2**16
 MOST_ONSET_STEPS = 2**20
 """Most data steps with an onset in a header."""
 
-MOST_DRIFTS = 2**26
-"""Most drifts, each a client and a data step, in a header."""
+MOST_DRIFTS = 2**22
+"""Most drifts, each a client and a data step, in a header: at 3 to 7 bytes each, they fit into a line."""
 
 MOST_KINDS = 1_000
 """Most kinds of drift, and most detectors, in a header."""

@@ -35,6 +35,7 @@ def check_clusterer(make: Callable[[], Clusterer]) -> None:
     * Its plans pass `check_plan`, and combine several models only if it declares `serves_several`; `serve`
       sends no client requests, logs no trigger and changes nothing.
     * Its client requests and triggers are such that a run can execute and log them.
+    * With `fixed_clusters`, all assignments have so many models, each its own successor.
     * It reads the true concepts and onsets only if it declares `oracle = True`.
 
     Args:
@@ -291,8 +292,19 @@ class _Watched(Clusterer):
             assignment = moment(self.watch.over(view))
         if assignment is not None:
             check_assignment(_counted(assignment, view), view.num_clients, num_old=len(view.model_ids))
+            self._check_fixed(assignment)
         self.outputs.append(assignment)
         return assignment
+
+    def _check_fixed(self, assignment: Assignment) -> None:
+        fixed, old = self.clusterer.fixed_clusters, np.arange(len(assignment.successor))
+        if fixed is not None:
+            assert assignment.num_models == fixed, (
+                f"fixed_clusters = {fixed}, and an assignment has {assignment.num_models} models"
+            )
+            assert (assignment.successor == old).all(), (
+                f"fixed_clusters = {fixed}, and a model is not its own successor"
+            )
 
     def _served(self, view: View) -> InferencePlan:
         requests, logged = len(self.watch.requests), len(self.watch.logged)

@@ -53,7 +53,7 @@ REQUIRED: dict[tuple[str, str], dict[str, Any]] = {
     ("pacings", "fixed"): {"duration_s": 5.0},
     ("partitions", "column"): {"column": "camera"},
     ("partitions", "dirichlet"): {"per": "class"},
-    ("schedules", "by_cluster"): {"clusters": {"1": {"learning_rate": 0.05}}},
+    ("schedules", "by_cluster"): {"clusters": {"0": {"learning_rate": 0.05}}},
     ("sources", "concepts"): {"concepts": "sine", "pattern": "Y"},
     ("sources", "file"): {"folder": "own"},
     ("sources", "idx"): {"folder": "mnist"},

@@ -67,6 +67,7 @@ class Spoilt(Single):
     """Single, whose first assignment is replaced by `spoil` of it."""
 
     watches_data = True
+    fixed_clusters = None
 
     def __init__(self, spoil) -> None:
         super().__init__(NOTHING)
@@ -183,6 +184,14 @@ def test_later_assignments_must_obey_the_same_rules(moment):
     setattr(Late, moment, Late.again)
     with pytest.raises(AssertionError, match="its own successor"):
         contracts.check_clusterer(lambda: Late(NOTHING))
+
+
+def test_clusterers_whose_clusters_are_not_those_that_they_declare_are_refused():
+    class Two(Single):
+        fixed_clusters = 2
+
+    with pytest.raises(AssertionError, match="fixed_clusters = 2, and an assignment has 1 models"):
+        contracts.check_clusterer(lambda: Two(NOTHING))
 
 
 def test_clusterers_that_need_no_clear_thing_are_refused():
@@ -427,6 +436,8 @@ def test_what_a_clusterer_says_of_clients_that_hold_no_data_does_not_count():
 def test_clusterers_that_forget_when_they_are_stored_are_refused():
     class Forgetful(Single):
         """Moves all clients to another model in round 2; counts rounds in an undeclared attribute."""
+
+        fixed_clusters = 2
 
         def __init__(self, settings):
             super().__init__(settings)

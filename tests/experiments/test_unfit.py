@@ -389,6 +389,23 @@ def test_detection_without_a_truth_is_refused() -> None:
     unknowing: Any = SimpleNamespace(drifts=None)
     with pytest.raises(ConfigurationError, match=r"\[detection\]: this trace does not tell which clients"):
         unfit.refuse_detection_without_truth(experiment, unknowing)
+    endless: Any = SimpleNamespace(drifts=SimpleNamespace(step=range(2**22 + 1)))
+    with pytest.raises(ConfigurationError, match=r"4,194,305 drifts.* a log records at most 4,194,304"):
+        unfit.refuse_detection_without_truth(experiment, endless)
+
+
+def test_detectors_that_remember_more_than_the_memory_holds_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    detectors = {"window": {"kind": "adwin", "max_buckets": 100}}  # 4 + 8 + 8 + 100 * 8 bytes
+    experiment = small(trace={"clients": 12}, arm=[{"name": "only", "detectors": detectors}])
+    world = build_world(experiment, 0, locator(None, None))
+    monkeypatch.setattr(unfit, "available_bytes", lambda: 2 * 12 * 820)
+    unfit.refuse_unfit_arms(experiment, ["only"], world)
+    monkeypatch.setattr(unfit, "available_bytes", lambda: 2 * 12 * 820 - 1)
+    problem = r"^arm 'only': detectors\.window: remembers 820 bytes or more of each of 12 clients"
+    with pytest.raises(ConfigurationError, match=problem):
+        unfit.refuse_unfit_arms(experiment, ["only"], world)
 
 
 def test_models_are_measured_by_concept_only_if_the_trace_knows_its_concepts() -> None:

@@ -8,6 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from coordinator.schedules.by_cluster import ByCluster, ByClusterSettings
+from coordinator.view import RunFacts
+from emulator.errors import ConfigurationError
 
 
 def test_only_the_named_numbers_of_the_named_clusters_change() -> None:
@@ -39,3 +41,11 @@ def test_only_the_named_numbers_of_the_named_clusters_change() -> None:
 def test_what_sets_nothing_or_no_number_is_refused(clusters: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
         ByClusterSettings(clusters=clusters)
+
+
+def test_a_cluster_that_never_is_there_is_refused() -> None:
+    schedule = ByCluster(ByClusterSettings(clusters={"0": {"local_steps": 2}, "3": {"local_steps": 5}}))
+    for clusters in (None, 4):
+        schedule.check_run(RunFacts(8, rounds=5, participants=2, clusters=clusters))
+    with pytest.raises(ConfigurationError, match=r"clusters\.3: there is no such cluster; .* are 0 to 2$"):
+        schedule.check_run(RunFacts(8, rounds=5, participants=2, clusters=3))
