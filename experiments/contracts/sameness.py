@@ -102,18 +102,21 @@ class _Resumed:
     def __init__(self, make: Callable[[], Stateful]) -> None:
         self._make = make
         self._stored = to_bytes(make().state())
+        self._restored: tuple[Stateful, StoredParts] | None = None  # one that has not been called yet
 
     def __getattr__(self, name: str) -> Any:
-        part = self._make()
-        stored = StoredParts({"part": part})
-        part.restore(from_bytes(self._stored))
-        attribute = getattr(part, name)
+        if self._restored is None:
+            part = self._make()
+            self._restored = part, StoredParts({"part": part})
+            part.restore(from_bytes(self._stored))
+        attribute = getattr(self._restored[0], name)
         if not callable(attribute):
             return attribute
+        _, stored = self._restored
 
         def call(*args: Any, **kwargs: Any) -> Any:
             result = attribute(*args, **kwargs)
-            self._stored = to_bytes(stored.state()["part"])
+            self._stored, self._restored = to_bytes(stored.state()["part"]), None
             return result
 
         return call
