@@ -56,6 +56,8 @@ class StoredParts:
 
     def _fingerprint(self, value: object) -> Fingerprint:
         """The content of `value` as bytes if it is a state tree, else its `_fingerprint_of_object`."""
+        if value is None or type(value) in (bool, int, float, str):
+            return repr(value).encode()  # the common case, for which a file need not be written
         try:
             return to_bytes(value)
         except RunError:

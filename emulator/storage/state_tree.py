@@ -13,6 +13,7 @@ import math
 import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -83,7 +84,7 @@ def from_tree(kind: type[T], tree: Tree) -> T:
     names = _field_names(kind)
     if not isinstance(tree, Mapping) or set(tree) != names:
         raise ValueError(f"not the fields of {kind.__name__}: must be {', '.join(sorted(names))}")
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     return kind(**{name: _field(hints[name], item) for name, item in tree.items()})
 
 
@@ -100,6 +101,11 @@ def _field(hint: Any, tree: Tree) -> Any:
         return tree
     fitting = [kind for kind in kinds if isinstance(tree, Mapping) and set(tree) == _field_names(kind)]
     return from_tree((fitting or kinds)[0], tree)
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)  # a millisecond of evaluating strings
 
 
 def _field_names(kind: type) -> set[str]:
