@@ -373,7 +373,7 @@ class Detection(Settings):
         "changed",
         description="when a decision about a client should be a flag: changed, while its concept is not that "
         "of before first_round; [first, last], only in these rounds of that time; a table of such rounds by "
-        "kind of drift, as { rotate = [19, 29] }, which leaves out other kinds",
+        "kind of drift, as { rotate = [19, 29] }: a flag of a client with a drift of another kind is wrong",
         examples=[(19, 29), {"rotate": (19, 29)}],
     )
     first_round: CountOrZero = Field(0, description="first round whose decisions are scored")

@@ -84,7 +84,7 @@ class Adwin(Columns):
         some = np.flatnonzero(tested)
         if len(some) == 0:
             return found
-        rises, falls = self._differs({name: column[..., some] for name, column in rows.items()})
+        rises, falls = self._differs(rows.of(some))
         found[some] = rises | falls if self.settings.two_sided else rises
         fallen = some[falls & ~found[some]]
         for name, column in self.columns.items() if len(fallen) > 0 else ():

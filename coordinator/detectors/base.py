@@ -5,11 +5,21 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from coordinator.view import Part
 from emulator.arrays import Bools, Floats, Ints
+from emulator.errors import RunError
 
 Watches = Literal["representation", "training"]
 """What a detector can watch: the representation of a client's data, or its training."""
+
+
+def refuse_wrong_flags(whose: str, flags: object, number: int) -> None:
+    """RunError if `flags` are not those of `number` clients; `whose` is the method that has returned them."""
+    if not (isinstance(flags, np.ndarray) and flags.dtype == np.bool_ and flags.shape == (number,)):
+        found = f"{flags.dtype} of shape {flags.shape}" if isinstance(flags, np.ndarray) else repr(flags)
+        raise RunError(f"{whose} must return ({number},) bools, one for each client, not {found:.80}")
 
 
 class Detector(Part):

@@ -9,8 +9,9 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from coordinator.detectors.base import Detector
+from coordinator.detectors.base import Detector, refuse_wrong_flags
 from emulator.arrays import Bools, Floats, Ints
+from emulator.errors import RunError
 from emulator.messages import TaskMetric
 from emulator.plugins import Settings
 from emulator.storage.state_tree import Tree
@@ -22,8 +23,23 @@ NOTE: with twice as many, glibc returns the memory of every intermediate array t
 it is told to keep it; some calls then take twice as long.
 """
 
-Rows = dict[str, np.ndarray]
-"""What is remembered of k clients, by column: arrays (k,), or (entries, k)."""
+
+class Rows(dict[str, np.ndarray]):
+    """What is remembered of k clients, by column: arrays (k,), or (entries, k), to be changed in place.
+
+    They may be views of the columns: another array in the place of one would be lost.
+    """
+
+    def __setitem__(self, name: str, value: np.ndarray) -> None:
+        if value is not self.get(name):
+            raise RunError(
+                f"update puts another array in the place of rows[{name!r}], which would be lost; change it "
+                f"in place, as in rows[{name!r}][:] = ..."
+            )
+
+    def of(self, clients: Ints) -> Rows:
+        """Those of some of the clients, by their number; copies."""
+        return Rows({name: column[..., clients] for name, column in self.items()})
 
 
 class Column(NamedTuple):
@@ -67,7 +83,7 @@ class Columns(Detector):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._num_clients = 0
-        self._columns: Rows = {}
+        self._columns: dict[str, np.ndarray] = {}
         self._seen: Bools = np.zeros(0, dtype=bool)
         self._clipped = 0
 
@@ -159,14 +175,14 @@ class Columns(Detector):
             counts = numbers.shape[1] - np.isnan(numbers).sum(axis=1)
             fewest, most = int(counts.min()), int(counts.max())
         ids = _slice_of(clients)
-        rows = {name: column[..., ids] for name, column in self._columns.items()}
+        rows = Rows({name: column[..., ids] for name, column in self._columns.items()})
         flagged = np.zeros(len(clients), dtype=bool)
         for step, number in enumerate(np.ascontiguousarray(numbers.T[:most])):
             if counts is None or step < fewest:
                 flagged |= self._take_in(rows, number)
                 continue
             some = np.flatnonzero(counts > step)
-            of_some = {name: column[..., some] for name, column in rows.items()}
+            of_some = rows.of(some)
             flagged[some] |= self._take_in(of_some, number[some])
             for name, column in of_some.items():
                 rows[name][..., some] = column
@@ -178,13 +194,18 @@ class Columns(Detector):
 
     def _take_in(self, rows: Rows, number: Floats) -> Bools:
         if not self.starts_anew:
-            return self.update(rows, number)
+            return self._updated(rows, number)
         again = np.flatnonzero(rows["flagged"])
         if len(again) > 0:
             for name, column in self.columns.items():
                 rows[name][..., again] = column.start
-        found = self.update(rows, number)
+        found = self._updated(rows, number)
         rows["flagged"][:] = found
+        return found
+
+    def _updated(self, rows: Rows, number: Floats) -> Bools:
+        found = self.update(rows, number)
+        refuse_wrong_flags(f"{self.name}.update", found, len(number))
         return found
 
     def _within_domain(self, numbers: Floats) -> Floats:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from coordinator.detectors import Detector
+from coordinator.detectors.base import refuse_wrong_flags
 from coordinator.federation.trained import Trained
 from emulator.arrays import Bools, Floats, Ints
 
@@ -32,7 +33,9 @@ def watch_training(
         signal = of_clients(updates.client, updates.num_steps, updates.metrics[metric])
         flags[name] = np.zeros(num_clients, dtype=bool)
         if len(clients) > 0:
-            flags[name][clients] = detector.detect(clients, signal, None)
+            found = detector.detect(clients, signal, None)
+            refuse_wrong_flags(f"detectors.{name}: detect", found, len(clients))
+            flags[name][clients] = found
     return np.setdiff1d(clients, earlier), flags
 
 

@@ -84,7 +84,7 @@ def from_tree(kind: type[T], tree: Tree) -> T:
     names = _field_names(kind)
     if not isinstance(tree, Mapping) or set(tree) != names:
         raise ValueError(f"not the fields of {kind.__name__}: must be {', '.join(sorted(names))}")
-    hints = _hints(kind)
+    hints: dict[str, Any] = _hints(kind)  # type: ignore[arg-type]  # classes are hashable
     return kind(**{name: _field(hints[name], item) for name, item in tree.items()})
 
 

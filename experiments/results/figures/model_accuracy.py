@@ -12,6 +12,7 @@ from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import blank_figure, thinned
 from experiments.results.drawing.text_alternative import MOST_NAMED
 from experiments.results.figures.figure import Figure
+from experiments.results.reading.clusters_in_force import clusters_in_force
 from experiments.results.reading.not_recorded import refuse_without_model_accuracy
 from experiments.results.tables.report import Report
 
@@ -97,6 +98,13 @@ def last_measured(report: Report, arm: Arm) -> RoundRecord | None:
     return next((record for record in reversed(records) if record.accuracy_by_concept), None)
 
 
+def unused(arm: Arm, record: RoundRecord) -> list[int]:
+    """The clusters of `record`, of the first seed, without a client at the end of its round."""
+    records = arm.runs[0].records
+    members = clusters_in_force(records)[records.index(record)]
+    return [] if members is None else [cluster for cluster in record.clusters if cluster not in members]
+
+
 def plot_id(arm: Arm) -> str:
     """The id of the map of an arm."""
     return f"model-accuracy-{arm.position}"
@@ -106,12 +114,14 @@ def _plot(arm: Arm, record: RoundRecord) -> Plot:
     found = record.accuracy_by_concept or {}
     is_thinned = max(len(record.clusters), len(found)) > MOST_DRAWN
     sampled = f" At most {MOST_DRAWN} of each, evenly spaced, are drawn." if is_thinned else ""
+    empty = unused(arm, record)
+    without = f" No client is in {', '.join(map(str, empty[:MOST_NAMED]))}." if empty else ""
     caption = (
         "Rows are models, by the label of their cluster, and columns are true concepts. A cell is the "
         "accuracy in percent on all test samples of the concept, whichever model serves their clients; "
         f"the best of each concept is in bold. The last evaluation by the horizon, in round {record.round}; "
         f"concepts of which there are no tests then are left out."
-        f"{sampled}"
+        f"{without}{sampled}"
     )
     title = f"Who is right for what: {arm.name}, seed {arm.runs[0].seed}"
     return Plot(plot_id(arm), title, caption, model_figure(record), in_words(title, record))

@@ -23,6 +23,9 @@ OF_CLUSTERS = ("clusterer", "representation", "detectors")
 KEEP_THE_SIZE_OF_A_VISIT = ("adaptive_lr",)
 """The schedules that set neither the local steps nor the batch size; those of third parties may."""
 
+BY_CLUSTER = "by_cluster"
+"""The schedule that sets what its `clusters` name."""
+
 MOST_SAMPLES = 2**31
 """Most local steps, or samples of a batch, of a configuration that is believed."""
 
@@ -95,12 +98,21 @@ def _kind(part: Any) -> str:
     return str(part.get("kind", "")) if isinstance(part, Mapping) else ""
 
 
+def _keeps_the_size(schedule: Any) -> bool:
+    """Whether a recorded schedule is known to set neither the local steps nor the batch size."""
+    if _kind(schedule) != BY_CLUSTER:
+        return _kind(schedule) in KEEP_THE_SIZE_OF_A_VISIT
+    clusters = schedule.get("clusters")
+    numbers = list(clusters.values()) if isinstance(clusters, Mapping) else [None]
+    return all(
+        isinstance(item, Mapping) and not {"local_steps", "batch_size"} & set(item) for item in numbers
+    )
+
+
 def _samples_per_visit(arm: Mapping[str, Any], training: Mapping[str, Any]) -> float | None:
     schedules = arm.get("schedules", [])
     factors = [training.get(key) for key in ("local_steps", "batch_size")]
-    if not isinstance(schedules, list) or any(
-        _kind(item) not in KEEP_THE_SIZE_OF_A_VISIT for item in schedules
-    ):
+    if not isinstance(schedules, list) or not all(map(_keeps_the_size, schedules)):
         return None
     steps, batch_size = (
         value if type(value) is int and 0 < value < MOST_SAMPLES else None for value in factors

@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from experiments.results.reading.detection import DetectionSettings
+from experiments.results.reading.detection import CHANGED, DetectionSettings
 from experiments.results.statistics.scales import count_scale, percent_scale, time_scale
 from experiments.results.tables.cells import Cell
 from experiments.results.tables.report import Report
@@ -90,6 +90,11 @@ LATCHES = (
     "These figures flatter latches, detectors that keep a flag up: a drift that such a detector finds once "
     "makes every later decision about the client a true positive, and as many false negatives of a detector "
     "that starts anew after its flag. The table by drift counts both as one."
+)
+
+RANGES = (
+    "A flag that stays up after these rounds is as many false positives; the table by drift counts it once, "
+    "as found, and then as repeats."
 )
 
 TITLES = ("By drift", "By decision")
@@ -174,6 +179,7 @@ def _on_drifts(detection: Detection) -> str:
         "before a drift counts as finding it at the first decision after.",
         "Clients without drift are those about which it decided and that have no drift up to the last scored "
         "round; an interval of width 0 says that the seeds agree, not that a figure is exact.",
+        "A drift near the last scored round has fewer rounds to be found in, and counts all the same.",
         _on_clipped(detection),
         _without_decisions(detection),
     ]
@@ -182,7 +188,8 @@ def _on_drifts(detection: Detection) -> str:
 
 def _on_decisions(detection: Detection) -> str:
     sentence = f"A decision about a client should be a flag {_positive(detection.settings)}."
-    return " ".join(filter(None, [sentence, _on_unknown_kinds(detection), LATCHES]))
+    after = LATCHES if detection.settings.positive == CHANGED else RANGES
+    return " ".join(filter(None, [sentence, _on_unknown_kinds(detection), after]))
 
 
 def _on_unknown_kinds(detection: Detection) -> str:

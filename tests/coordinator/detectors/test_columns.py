@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from coordinator.detectors import columns
 from coordinator.detectors.adwin import Adwin, AdwinSettings
 from coordinator.detectors.columns import Columns
 from coordinator.detectors.ddm import Ddm, DdmSettings
 from coordinator.detectors.loss_jump import LossJump, LossJumpSettings
+from emulator.errors import RunError
 
 NAN = float("nan")
 
@@ -104,3 +106,38 @@ def test_a_column_that_has_become_longer_is_stored_and_restored() -> None:
     assert sorted(sums[:, 0].tolist())[-4:] == [1.0, 2.0, 2.0, 4.0]
     again.restore(detector.state())
     assert again.state()["_columns"]["sums"].tolist() == sums.tolist()
+
+
+class Wrong(Ddm):
+    """Returns and changes what `update` says."""
+
+    def __init__(self, update) -> None:
+        super().__init__(DdmSettings())
+        self.update = update
+
+
+def rebinds(rows, number):
+    rows["count"] = rows["count"] + 1
+    return number > 2
+
+
+@pytest.mark.parametrize(
+    ("update", "problem"),
+    [
+        (
+            rebinds,
+            r"puts another array in the place of rows\['count'\], which would be lost; change it in place",
+        ),
+        (
+            lambda rows, number: np.array([True]),
+            r"Wrong.update must return \(3,\) bools.* bool of shape \(1,\)",
+        ),
+        (lambda rows, number: number, r"must return \(3,\) bools.* not float64 of shape \(3,\)"),
+        (lambda rows, number: None, r"must return \(3,\) bools, one for each client, not None"),
+    ],
+)
+def test_an_update_that_loses_what_it_remembers_or_flags_no_clients_is_refused(update, problem) -> None:
+    detector = Wrong(update)
+    detector.open(3)
+    with pytest.raises(RunError, match=problem):
+        detector.detect(np.arange(3), np.ones((3, 1)), None)

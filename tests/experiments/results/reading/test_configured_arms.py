@@ -27,6 +27,9 @@ def test_an_arm_that_was_recorded_before_there_were_adaptations_has_none():
         ({"training": {"batch_size": 2}}, 6.0),  # the other key from [training]
         ({"schedules": [{"kind": "adaptive_lr", "every": "round"}]}, 20.0),
         ({"schedules": [{"kind": "my_module:Steps"}]}, None),
+        ({"schedules": [{"kind": "by_cluster", "clusters": {"1": {"adam.beta1": 0.6}}}]}, 20.0),
+        ({"schedules": [{"kind": "by_cluster", "clusters": {"1": {"local_steps": 6}}}]}, None),
+        ({"schedules": [{"kind": "by_cluster", "clusters": 1}]}, None),
         ({"schedules": "adaptive_lr"}, None),
         ({"training": {"local_steps": True}}, None),
         ({"training": {"local_steps": 2**40}}, None),

@@ -45,6 +45,9 @@ def test_a_difference_names_its_key_and_both_values():
     other = changed(trace={"source": "digits", "noise": 1.0})
 
     assert list(differences(deciding(TABLE), deciding(other))) == ["trace.noise was 0.5, is 1.0"]
+    scored = changed(detection={"tolerance": 3})
+    assert list(differences(deciding(TABLE), deciding(scored))) == ["[detection] was left out, is given"]
+    assert list(differences(deciding(scored), deciding(TABLE))) == ["[detection] was given, is left out"]
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,9 @@ def test_the_note_says_what_was_scored_and_what_should_be_a_flag():
     assert "at most 3 rounds after it" in note
     assert "should be a flag if the client's data are of another distribution than in round 1. These" in note
     assert "from 2 to 8." in TABLE.note(a_summary(last_round=8))
-    assert "than in round 1, in rounds 3 to 5. These" in TABLE.note(a_summary(positive=(3, 5)))
+    assert "than in round 1, in rounds 3 to 5. A flag that stays up after these" in TABLE.note(
+        a_summary(positive=(3, 5))
+    )
     by_kind = TABLE.note(a_summary(positive={"sudden": (3, 5), "gradual": (4, 9)}))
     assert "in the rounds of its kind (sudden: 3 to 5, gradual: 4 to 9); of other kinds it never" in by_kind
     assert "No run has" not in by_kind
