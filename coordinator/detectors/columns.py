@@ -168,10 +168,13 @@ class Columns(Detector):
 
     def _advance(self, clients: Ints, signal: Floats) -> Bools:
         """(k,) whether each of `clients` (k,) is flagged at any of its numbers."""
-        numbers = self._within_domain(self.numbers(signal))
+        numbers = self.numbers(signal)
         counts: Ints | None = None
         fewest = most = numbers.shape[1]
-        if np.isnan(numbers.min(initial=0)):  # which is NaN if any of them is
+        lowest, highest = numbers.min(initial=np.inf), numbers.max(initial=-np.inf)
+        if not (self.domain[0] <= lowest and highest <= self.domain[1]):  # nor if one is NaN
+            numbers = self._within_domain(numbers)
+        if np.isnan(lowest):
             counts = numbers.shape[1] - np.isnan(numbers).sum(axis=1)
             fewest, most = int(counts.min()), int(counts.max())
         ids = _slice_of(clients)
@@ -210,8 +213,6 @@ class Columns(Detector):
 
     def _within_domain(self, numbers: Floats) -> Floats:
         least, most = self.domain
-        if numbers.size == 0 or (least <= numbers.min() and numbers.max() <= most):
-            return numbers  # the common case; not if there is a NaN
         outside = int(np.count_nonzero((numbers < least) | (numbers > most)))
         if outside == 0:
             return numbers

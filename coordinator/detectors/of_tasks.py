@@ -39,15 +39,21 @@ class OfTasks(Columns):
         if signal.shape[1] == 0:
             return signal
         counts: Ints | None = None
-        if np.isnan(signal.min()):  # which is NaN if any of them is
+        total = _total(signal)
+        if np.isnan(total.min()):  # which is NaN if any of them is, as is the sum of a row with one
             missing = np.isnan(signal)
             counts = signal.shape[1] - missing.sum(axis=1)
-            signal = np.where(missing, 0.0, signal)
-        total = signal[:, 0].astype(np.float64)
-        for number in signal.T[1:]:
-            total += number  # one after the other, so that steps that only others have change no digit
+            total = _total(np.where(missing, 0.0, signal))
         if self.settings.loss == "mean":
             total /= signal.shape[1] if counts is None else np.maximum(counts, 1)
         if counts is not None:
             total[counts == 0] = np.nan
         return total[:, None]
+
+
+def _total(signal: Floats) -> Floats:
+    """(k,) the sums of rows, one column after the other: steps that only others have change no digit."""
+    total = signal[:, 0].astype(np.float64)
+    for number in signal.T[1:]:
+        total += number
+    return total
