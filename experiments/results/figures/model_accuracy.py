@@ -100,8 +100,8 @@ def last_measured(report: Report, arm: Arm) -> RoundRecord | None:
 
 def unused(arm: Arm, record: RoundRecord) -> list[int]:
     """The clusters of `record`, of the first seed, without a client at the end of its round."""
-    records = arm.runs[0].records
-    members = clusters_in_force(records)[records.index(record)]
+    until = [one for one in arm.runs[0].records if one.round <= record.round]
+    members = clusters_in_force(until)[-1]
     return [] if members is None else [cluster for cluster in record.clusters if cluster not in members]
 
 
@@ -115,7 +115,8 @@ def _plot(arm: Arm, record: RoundRecord) -> Plot:
     is_thinned = max(len(record.clusters), len(found)) > MOST_DRAWN
     sampled = f" At most {MOST_DRAWN} of each, evenly spaced, are drawn." if is_thinned else ""
     empty = unused(arm, record)
-    without = f" No client is in {', '.join(map(str, empty[:MOST_NAMED]))}." if empty else ""
+    names = ", ".join(map(str, empty[:MOST_NAMED]))
+    without = f" No client is in cluster{'s' if len(empty) > 1 else ''} {names} then." if empty else ""
     caption = (
         "Rows are models, by the label of their cluster, and columns are true concepts. A cell is the "
         "accuracy in percent on all test samples of the concept, whichever model serves their clients; "

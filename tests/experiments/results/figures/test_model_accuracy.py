@@ -85,7 +85,7 @@ def test_each_arm_that_measured_models_has_a_map_of_its_last_evaluation(tmp_path
     assert page.count("Who is right for what: ") >= 2
     assert "Who is right for what: alone" not in page
     assert "Concept 0: cluster 0 75.0 %, cluster 3 25.0 %" in page
-    assert page.count("No client is in 3.") == 2
+    assert page.count("No client is in cluster 3 then.") == 2
 
 
 def test_evaluations_after_the_horizon_are_not_drawn(tmp_path):
