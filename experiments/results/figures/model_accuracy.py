@@ -102,7 +102,9 @@ def unused(arm: Arm, record: RoundRecord) -> list[int]:
     """The clusters of `record`, of the first seed, without a client at the end of its round."""
     until = [one for one in arm.runs[0].records if one.round <= record.round]
     members = clusters_in_force(until)[-1]
-    return [] if members is None else [cluster for cluster in record.clusters if cluster not in members]
+    assert members is not None, "the first record has them"
+    empty: list[int] = np.setdiff1d(record.clusters, members).tolist()
+    return empty
 
 
 def plot_id(arm: Arm) -> str:

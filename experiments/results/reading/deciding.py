@@ -60,7 +60,10 @@ def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
             if path == "arm" and not (key in old and key in new):
                 continue
             yield from differences(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
-    elif old != new and None in (old, new) and (isinstance(old, Mapping) or isinstance(new, Mapping)):
-        yield f"[{path}] was left out, is given" if old is None else f"[{path}] was given, is left out"
+    elif (old, new) in (
+        (None, {}),
+        ({}, None),
+    ):  # a table of which no key decides anything, but its being there
+        yield f"[{path}] was {'left out, is given' if old is None else 'given, is left out'}"
     elif old != new:
         yield f"{path} was {old!r}, is {new!r}"
