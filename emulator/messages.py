@@ -32,12 +32,13 @@ class Work:
     trained_samples: Floats
 
     @classmethod
-    def of(cls, rows: int, **columns: float) -> Work:
-        """The same work for every row.
+    def of(cls, rows: int, **columns: float | Floats) -> Work:
+        """The same work for every row, or that of some columns.
 
         Args:
             rows: number of rows.
-            columns: value of each column by its name; columns that are not given are 0.
+            columns: value of each column by its name, or its values (rows,); columns that are not given are
+                0.
         """
         names = ("download_bytes", "upload_bytes", "forward_samples", "trained_samples")
         return cls(*(np.full(rows, columns.get(name, 0.0)) for name in names))
@@ -241,6 +242,9 @@ class SolverFacts:
     sent up. Of a model `unsent` parameters stay with the client, and are sent neither way. Each step takes
     `gradients` gradients of its batch. `settings` are the numbers that rules read from a task's settings, if
     these have them, such as "adam.beta1", with what each is if they have not.
+
+    If it `stops`, the steps of a task are known only once it is trained: tasks have `local_epochs` among
+    their settings, the most that they take, and `epochs` is what the rule itself sets that to, if it does.
     """
 
     state: Mapping[str, StateSpec] = field(default_factory=dict)
@@ -250,6 +254,8 @@ class SolverFacts:
     unsent: int = 0
     gradients: int = 1
     settings: Mapping[str, float] = field(default_factory=dict)
+    stops: bool = False
+    epochs: int | None = None
 
     def state_width(self, num_parameters: int) -> int:
         """The numbers that all slots of a row have together."""
@@ -267,6 +273,13 @@ the model's predictions alone: what a local rule adds, such as FedProx's pull, i
 """
 
 TASK_METRICS: tuple[TaskMetric, ...] = get_args(TaskMetric)
+
+STOPPED_METRICS = ("epochs", "held_out", "trained_samples", "forward_samples")
+"""Columns of `Updates.metrics` of tasks of `local_epochs`, whose solver stops.
+
+The epochs that each task took; the samples that it held out; the samples that it trained on, each counted
+once for each use; and those that it predicted to decide when to stop.
+"""
 
 BATCH_METRICS: frozenset[TaskMetric] = frozenset({"batch_losses", "batch_errors"})
 """Those with a number for each batch."""
@@ -291,8 +304,10 @@ class TrainTasks:
 
     `model` is the bank's id of the model at dispatch, `visit` the id of the visit that the task is part of.
     `settings` holds `learning_rate`, `local_steps` and `batch_size`, and the numbers of rules that a schedule
-    decides. `state` is the solver's state of each task, (n, P) or (n, 1) by its `StateSpec`; a slot that is
-    left out begins as its `start` says.
+    decides; and `local_epochs`, if the solver decides after each epoch whether to stop: then `local_steps`
+    is not read.
+    `state` is the solver's state of each task, (n, P) or (n, 1) by its `StateSpec`; a slot that is left out
+    begins as its `start` says.
     `broadcast` has, by name, an array (M, P) with a row for each of the models that tasks start from; one
     that is left out is zero. `dispatch`, the number of the dispatch, is in the key of the
     batches' random streams; in tasks that are not of a dispatch it is the round. The data `step` is in those
@@ -375,7 +390,8 @@ class Updates(Protocol):
     def metrics(self) -> Mapping[str, Floats]:
         """Columns by name: the training `loss` (n,), and those that `TrainTasks.measure` asked for.
 
-        Those of batches have shape (n, steps), for the largest number of steps of a task of the wave.
+        A solver that stops adds `STOPPED_METRICS`. Those of batches have shape (n, steps), for the largest
+        number of steps of a task of the wave.
         """
         ...
 

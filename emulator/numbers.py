@@ -26,6 +26,9 @@ MOST_UNITS = 2**16
 MOST_STEPS = 10**5
 """Upper bound of the local steps of one task."""
 
+MOST_EPOCHS = 1000
+"""Upper bound of the local epochs of one task."""
+
 LARGEST = 1e38
 """Upper bound of factors applied to model parameters, which are in single precision."""
 
@@ -79,6 +82,7 @@ TwoOrMore = Annotated[int, Number(ge=2, le=MOST)]
 ModelCount = Annotated[int, Number(ge=1, le=MOST_MODELS)]
 Units = Annotated[int, Number(ge=1, le=MOST_UNITS)]
 LocalSteps = Annotated[int, Number(ge=1, le=MOST_STEPS)]
+LocalEpochs = Annotated[int, Number(ge=1, le=MOST_EPOCHS)]
 Seed = Annotated[int, Number(ge=0, lt=2**32)]
 
 Share = Annotated[float, Number(ge=0, le=1)]

@@ -229,6 +229,13 @@ class SampleReader(Protocol):
         """(n,) the labels of the table rows `rows` (n,), in [0, num_labels)."""
         ...
 
+    def sample_keys(self, rows: Ints) -> Ints:
+        """(n, 2) which sample each of the table rows `rows` (n,) has: numbers in [0, 2^32).
+
+        A sample that is sent anew, also with another label or other features, keeps its key.
+        """
+        ...
+
     def reference_rows(self, per_label: int) -> Ints:
         """Draw training samples that clients hold at step 0, the same at each call, for a reference model.
 

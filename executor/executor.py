@@ -13,9 +13,11 @@ import numpy as np
 import torch
 
 from emulator.arrays import Floats, Floats32, Ints
+from emulator.epochs import LastBatch
 from emulator.errors import ConfigurationError
 from emulator.messages import (
     BATCH_METRICS,
+    STOPPED_METRICS,
     ArrayUpdates,
     Evaluation,
     InferencePlan,
@@ -38,7 +40,9 @@ from executor.pretraining import pretrained
 from executor.rules.base import Chain, LocalRule, build_chain
 from executor.settings import Batches, ExecutorSettings
 from executor.training.dense import DenseStrategy
+from executor.training.epochs import Epochs
 from executor.training.groups import Strategy, Wave
+from executor.training.held_out import HeldOut, HeldOutLosses
 from executor.training.out_of_memory import OutOfMemory, out_of_memory_named
 from executor.training.reference import ReferenceLoop
 from executor.training.stacked import StackedStrategy
@@ -63,6 +67,7 @@ class LocalExecutor:
         streams: RandomStreams,
         settings: ExecutorSettings | None = None,
         batches: Batches = "reshuffled",
+        last: LastBatch = "filled",
     ) -> None:
         """Build the model and choose the strategy; P, the number of parameters, is known afterwards.
 
@@ -73,6 +78,7 @@ class LocalExecutor:
             streams: The random streams of initial models, batches and tampering.
             settings: How training is carried out; None stands for the defaults.
             batches: How the batches of local steps are drawn.
+            last: Whether the last batch of a pass over the samples of a client is filled, or short.
 
         Raises:
             ConfigurationError: The model cannot be trained on these samples, or not with the configured
@@ -83,7 +89,7 @@ class LocalExecutor:
         keep_freed_memory()
         self._reader = reader
         self._streams = streams
-        self._batches = batches
+        self._batches: tuple[Batches, LastBatch] = batches, last
         with out_of_memory_named("building the model"):
             self._model = FlatModel(model, reader.sample_shape, reader.num_labels)
         self._threads = Threads(settings.threads)
@@ -91,6 +97,9 @@ class LocalExecutor:
         self._chain = build_chain(rules, self._model.layout)
         self.strategy = _strategy(settings, model)  # `auto` resolved, for the log
         self._strategy = _build(self.strategy, self._model, self._chain)
+        stopping = self._chain.stopping
+        self._held_out = None if stopping is None else HeldOut(stopping.held_out, reader, streams)
+        self._epochs = Epochs(self._model, self._chain, self._strategy, HeldOutLosses(self._predictor))
         self.chunk = 1 if self.strategy == "loop" else settings.chunk or _chunk(self.num_parameters)
         self._out_of_memory = OutOfMemory(settings.on_out_of_memory, self.chunk)
 
@@ -132,6 +141,19 @@ class LocalExecutor:
             ConfigurationError: The model has a kind of layer without a known initialisation.
         """
         return self._model.initial(self._streams, number)
+
+    def held_out(self, samples: SampleRanges) -> Ints:
+        """How many samples are held out, of those that each of n requests asks for.
+
+        Args:
+            samples: The samples of each request, n rows.
+
+        Returns:
+            Array of shape (n,); 0 unless the solver stops early.
+        """
+        if self._held_out is None:
+            return np.zeros(len(samples), dtype=np.int64)
+        return np.array([int(self._held_out.split(samples, row).sum()) for row in range(len(samples))])
 
     def cut(self, tasks: TrainTasks, models: Floats32, start: Ints) -> tuple[list[Ints], Ints]:
         """The task groups of a wave, as `train` forms them.
@@ -191,7 +213,8 @@ class LocalExecutor:
         diverges has an update that is not finite: the caller must check `finite`.
 
         Args:
-            tasks: n tasks.
+            tasks: n tasks; a solver that stops decides after each of their `local_epochs`, if they have such
+                a setting.
             models: Array of shape (M, P).
             start: Array of shape (n,): the row of `models`, and of `tasks.broadcast`, that each task starts
                 from.
@@ -228,8 +251,11 @@ class LocalExecutor:
         delta = np.zeros((len(tasks), self.num_parameters), dtype=np.float32)
         group_of = np.zeros(len(tasks), dtype=np.int64)
         most_steps = int(wave.steps.max(initial=0))
+        steps = wave.steps.copy()
+        stopped = STOPPED_METRICS if wave.epochs is not None else ()
         metrics = {
-            name: empty_metric(name, len(tasks), most_steps) for name in ("loss", *sorted(tasks.measure))
+            name: empty_metric(name, len(tasks), most_steps)
+            for name in ("loss", *stopped, *sorted(tasks.measure))
         }
         state = {
             name: np.zeros((len(tasks), slot.width(self.num_parameters)), dtype=np.float32)
@@ -238,20 +264,27 @@ class LocalExecutor:
 
         def train_group(members: Ints) -> None:
             # The group is gathered here, so that there are never more groups in memory than threads.
-            group = wave.group(members)
-            trained = self._strategy.train(group)
+            if wave.epochs is None:
+                group = wave.group(members)
+                trained, received = self._strategy.train(group), group.start
+            else:
+                of_epochs = self._epochs.train(wave, members)
+                trained, received = of_epochs.trained, of_epochs.start
+                steps[members] = of_epochs.steps
+                for name, column in of_epochs.metrics.items():
+                    metrics[name][members] = column
             moved = trained.parameters.numpy()
-            moved -= group.start.numpy()
-            delta[group.tasks] = moved
-            metrics["loss"][group.tasks] = trained.loss
+            moved -= received.numpy()
+            delta[members] = moved
+            metrics["loss"][members] = trained.loss
             for metric, column in trained.measured.items():
                 into = metrics[metric]
                 if metric in BATCH_METRICS:
                     into = into[:, : column.shape[1]]
-                into[group.tasks] = column
-            tamper(delta, tasks, group.tasks, self._streams, self._chain.sent)
+                into[members] = column
+            tamper(delta, tasks, members, self._streams, self._chain.sent)
             for name, rows in trained.state.items():
-                state[name][group.tasks] = rows.numpy()
+                state[name][members] = rows.numpy()
 
         groups = wave.cut(self.chunk)
         for number, members in enumerate(groups):
@@ -259,7 +292,7 @@ class LocalExecutor:
         wanted = groups if numbers is None else [groups[number] for number in numbers]
         self._threads.run(lambda members: self._out_of_memory.run(train_group, members), wanted)
         counts = tasks.samples.counts()
-        return ArrayUpdates(tasks.client, tasks.model, counts, wave.steps, delta, metrics, state, group_of)
+        return ArrayUpdates(tasks.client, tasks.model, counts, steps, delta, metrics, state, group_of)
 
     def personal(self, received: Floats32, state: Mapping[str, Floats32]) -> Floats32:
         """The parameters that clients use themselves, made of the models that serve them.
@@ -417,8 +450,10 @@ class LocalExecutor:
             start,
             self._reader,
             self._streams,
-            batches=self._batches,
+            batches=self._batches[0],
             receives=self.solver.receives,
+            last=self._batches[1],
+            held_out=self._held_out,
         )
 
 

@@ -76,8 +76,9 @@ class ReplicatedExecutor:
 
         If `weights` are given, the sums of the updates by them are exchanged along with the other results.
         """
-        groups, steps = self._local.cut(tasks, models, start)
+        groups, steps = self._local.cut(tasks, models, start)  # which may turn out to be fewer
         owner = share(np.array([steps[members].sum() for members in groups]), self._ranks.size)
+        steps = steps.copy()
         halved = self._local.halved_groups
         local_groups = np.flatnonzero(owner == self._ranks.rank).tolist()
         trained = self._local.train_groups(tasks, models, start, local_groups)
@@ -88,6 +89,7 @@ class ReplicatedExecutor:
             "metrics": {name: column[rows] for name, column in trained.metrics.items()},
             "finite": trained.take(rows).finite,
             "state": {name: column[rows] for name, column in trained.state.items()},
+            "steps": trained.num_steps[rows],
             "halved": self._local.halved_groups - halved,
             "sums": None if expected is None else wave.local_sums(expected),
         }
@@ -98,6 +100,7 @@ class ReplicatedExecutor:
         for rank, results in enumerate(contents):
             members = wave.rows_of(rank)
             finite[members] = results["finite"]
+            steps[members] = results["steps"]
             for name, column in results["metrics"].items():
                 trained.metrics[name][members] = column
             for name, column in results["state"].items():

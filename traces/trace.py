@@ -201,6 +201,18 @@ class Trace:
         """
         return self.table.take("label", rows).astype(np.int64)
 
+    def sample_keys(self, rows: Ints) -> Ints:
+        """Say which sample each of some rows has: its image, and where its noise begins.
+
+        Args:
+            rows: table rows of shape (n,).
+
+        Returns:
+            Numbers in [0, 2^32), of shape (n, 2). A sample that is sent anew has the same ones.
+        """
+        names = ("image", "noise_start")
+        return np.stack([self.table.take(name, rows).astype(np.int64) for name in names], axis=1)
+
     def held(self, ids: Ints, split: Split, step: int) -> SampleRanges:
         """Find the samples that clients hold: the arrivals of the newest retained steps.
 

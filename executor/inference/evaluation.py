@@ -87,7 +87,7 @@ def _by_own(predictor: Predictor, models: Floats32, samples: SampleRanges) -> Ev
     """Evaluate each of n clients with its row of `models` (n, P), all at once."""
     rows, counts = rows_of(samples, np.arange(len(models)))
     results = _OfSamples(np.zeros(len(rows)), np.zeros(len(rows)))
-    logits, labels = predictor.of_each(models, rows, counts)
+    logits, labels = predictor.of_each(torch.from_numpy(models), rows, counts)
     results.add(slice(None), logits, labels)
     return Evaluation(_means(results.correct, counts), _means(results.loss, counts))
 

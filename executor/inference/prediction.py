@@ -64,17 +64,17 @@ class Predictor:
             self._batches(rows, EVALUATION_BATCH, stacked_logits, use)
 
     @torch.inference_mode()
-    def of_each(self, models: Floats32, rows: Ints, counts: Ints) -> tuple[Tensor, Tensor]:
+    def of_each(self, models: Tensor, rows: Ints, counts: Ints) -> tuple[Tensor, Tensor]:
         """The logits (b, num_labels) of m dense `models` (m, P), each on its own samples, and their labels.
 
         The `rows` (b,) are those of the first model, then those of the next; `counts` (m,) has their numbers.
         """
         model = np.repeat(np.arange(len(counts)), counts)
         place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        features = torch.from_numpy(self.reader.features(rows)).flatten(1)
+        features = torch.from_numpy(self.reader.features(rows)).to(models.dtype).flatten(1)
         padded = features.new_zeros(len(counts), int(counts.max()), features.shape[1])
         padded[model, place] = features
-        logits = Layers.of(self.model, torch.from_numpy(models)).activations(padded)[-1]
+        logits = Layers.of(self.model, models).activations(padded)[-1]
         return logits.mT[model, place], torch.from_numpy(self.reader.labels(rows))
 
     def batch_of_many(self, num_models: int) -> int:

@@ -38,8 +38,9 @@ class LocalRun:
         frozen: Boolean tensor of shape (P,), True for parameters that no step moves; None if there are none.
         broadcast: The rows of the arrays that the aggregator sent along with the tasks' models, by name;
             tensors of shape (n, P).
-        steps: Tensor of shape (n, 1): how many steps each task does in all.
-        step: The number of steps done.
+        steps: Tensor of shape (n, 1): how many steps each task does in all; where tasks stop early, in the
+            epoch at hand, and in `finish` in all.
+        step: The number of steps done; where tasks stop early, of the epoch at hand.
         still: Boolean tensor of shape (P,) or (n, P), True for parameters that the step at hand must not
             move; rules set it in `correct`, and it holds until then.
     """
@@ -142,6 +143,40 @@ class LocalRule(plugins.Configured, ABC):
         """
         return ()
 
+    changes_steps: ClassVar[bool] = True
+    """Whether it does anything to the steps of a task: to the gradient, or to where it starts."""
+    plans_steps: bool = False
+    """Whether it reads `run.steps` before `finish`: then no rule of the solver may stop early."""
+    stops_early: ClassVar[bool] = False
+    """Whether it overrides `stops`; a solver may have one such rule."""
+    measures_first: bool = True
+    """Whether `stops` is told the loss of the received model."""
+
+    @property
+    def held_out(self) -> float:
+        """The share of a client's samples that it has held out, above 0 and below 1 if it `stops_early`."""
+        return 0.0
+
+    @property
+    def most_epochs(self) -> int | None:
+        """The most epochs of a task, if it `stops_early`; None: as many as tasks would have without it."""
+        return None
+
+    def stops(self, epoch: int, before: Tensor, after: Tensor, samples: Tensor) -> Tensor:
+        """Which of n tasks stop after an epoch.
+
+        Args:
+            epoch: The number of epochs done.
+            before: Tensor of shape (n,): the sum of the losses of the held-out samples, before this epoch;
+                infinite before the first epoch, unless it `measures_first`.
+            after: The same after it.
+            samples: Tensor of shape (n,): how many samples each task holds out, at least 1.
+
+        Returns:
+            Boolean tensor of shape (n,).
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not stop early")
+
     @property
     def is_plain_descent(self) -> bool:
         """Whether `correct` always returns the gradient times the task's learning rate, and nothing else."""
@@ -224,7 +259,14 @@ class Chain:
             unsent=sum(segment.last - segment.first for segment in self._unsent),
             gradients=1 + sum(rule.gradients for rule in self.rules),
             settings={name: number for rule in self.rules for name, number in rule.task_settings.items()},
+            stops=self.stopping is not None,
+            epochs=None if self.stopping is None else self.stopping.most_epochs,
         )
+
+    @cached_property
+    def stopping(self) -> LocalRule | None:
+        """The rule that decides when a task stops, if there is one."""
+        return next((rule for rule in self.rules if rule.stops_early), None)
 
     @cached_property
     def sent(self) -> Ints | None:
@@ -247,7 +289,8 @@ class Chain:
     @property
     def is_plain_descent(self) -> bool:
         """Whether a step is nothing but `w <- w - learning_rate g`."""
-        return len(self.rules) == 1 and self.rules[0].is_plain_descent
+        *others, optimiser = self.rules
+        return optimiser.is_plain_descent and not any(rule.changes_steps for rule in others)
 
     def remembered(self, start: Tensor, earlier: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The state that n tasks begin with.
@@ -360,6 +403,17 @@ def build_chain(rules: Sequence[LocalRule], layout: Mapping[str, Segment] | None
     for rule in rules:
         rule.check(layout or {}, rules[-1])
     chain = Chain(tuple(rules), layout or {})
+    stopping = [type(rule).__name__ for rule in rules if rule.stops_early]
+    if len(stopping) > 1:
+        raise ConfigurationError(
+            f"solver: {stopping[0]} and {stopping[1]} both decide when a task stops; take one of the two"
+        )
+    planning = [type(rule).__name__ for rule in rules if rule.plans_steps]
+    if stopping and planning:
+        raise ConfigurationError(
+            f"solver: {planning[0]}, with these settings, must know how many steps a task takes, which "
+            f"{stopping[0]} decides only after each epoch; take one of the two"
+        )
     personal = [type(rule).__name__ for rule in rules if rule.is_personal]
     if len(personal) > 1:
         raise ConfigurationError(

@@ -67,6 +67,10 @@ class PersonalLayers(LocalRule):
         for segment in kept:
             self._kept[segment.first : segment.last] = True
 
+    @property
+    def plans_steps(self) -> bool:  # type: ignore[override]  # its settings say
+        return self.settings.alternate
+
     def unsent(self, layout: Mapping[str, Segment]) -> Sequence[Segment]:
         keep = self.settings.keep
         head = _last_layer([name for name, segment in layout.items() if segment.trainable])

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from emulator.numbers import Factor, PositiveFactor, Share, ShareBelowOne
+from emulator.numbers import Factor, InnerShare, LocalEpochs, PositiveFactor, Share, ShareBelowOne
 from emulator.plugins import Settings
 
 
@@ -64,6 +64,31 @@ class ApflSettings(Settings):
     )
     adaptive: bool = Field(
         False, description="each client moves its alpha along the gradient, and keeps it", examples=[True]
+    )
+
+
+class EarlyStoppingSettings(Settings):
+    """Settings of `early_stopping`."""
+
+    gamma: PositiveFactor = Field(
+        0.03,
+        description="a client stops after epoch e if the loss of its held-out samples fell by less than "
+        "gamma / e in it",
+    )
+    epochs: LocalEpochs | None = Field(
+        None, description="most epochs of a task; training.local_epochs, if omitted", examples=[8]
+    )
+    held_out: InnerShare = Field(
+        0.3, description="share of a client's samples that it never trains on, and that decide"
+    )
+    loss: Literal["mean", "sum"] = Field(
+        "mean", description="over the held-out samples; with a sum, what gamma means depends on their number"
+    )
+    first: Literal["measured", "infinite"] = Field(
+        "measured",
+        description="loss before the first epoch: that of the received model, which costs predictions, or "
+        "infinite, so that a client takes at least two epochs",
+        examples=["infinite"],
     )
 
 

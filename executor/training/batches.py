@@ -1,13 +1,18 @@
 """The samples that a task trains on, step by step.
 
-A pure function of the task and the seed: the other tasks of the wave and their order change nothing.
+A pure function of the task and the seed: the other tasks of the wave and their order change nothing. Samples
+that are held out are left out before anything is drawn.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 import numpy as np
 
-from emulator.arrays import Floats, Ints
+from emulator.arrays import Bools, Floats, Ints
+from emulator.epochs import LastBatch, epoch_steps
 from emulator.messages import TrainTasks
 from emulator.seeding import RandomStreams, StreamKeys, generators
 from executor.settings import Batches
@@ -19,7 +24,13 @@ def step_counts(tasks: TrainTasks) -> Ints:
 
 
 def task_batches(
-    tasks: TrainTasks, chosen: Ints, steps: Ints, streams: RandomStreams, batches: Batches = "reshuffled"
+    tasks: TrainTasks,
+    chosen: Ints,
+    steps: Ints,
+    streams: RandomStreams,
+    batches: Batches = "reshuffled",
+    last: LastBatch = "filled",
+    held_out: Mapping[int, Bools] | None = None,
 ) -> Ints:
     """(max steps, n, batch_size) table rows of the batches of the `chosen` tasks (n,), all of one batch size.
 
@@ -29,7 +40,9 @@ def task_batches(
 
     "reshuffled": the rows of a range, permuted anew for each pass over it, are joined into one sequence, of
     which a step takes the next batch: every sample comes once before any comes twice. A batch may extend into
-    the next pass, so a batch larger than its range has each sample about equally often.
+    the next pass, so a batch larger than its range has each sample about equally often. If the `last` batch
+    of a pass is "short", the next pass begins with a new batch; the rows behind the last of its samples are
+    arbitrary ones of the task (`batch_sizes` says how many count).
 
     "fixed": the k rows of a range are permuted once and cut into ceil(k / batch_size) batches, of which each
     step draws one, uniformly and with replacement. The last batch is filled up from the start of the
@@ -38,8 +51,8 @@ def task_batches(
     what FedDrift's code does.
 
     The streams are ("batches", dispatch, client, model), for a bootstrap that of `_rows`, and ("cut", step,
-    client) for the cut of every range. Raises ValueError if all ranges of a task with several have weight 0
-    or no samples.
+    client) for the cut of every range. `held_out` has, by task, (k,) which of its k samples are left out.
+    Raises ValueError if all ranges of a task with several have weight 0 or no samples.
     """
     size = int(tasks.settings["batch_size"][chosen[0]])
     drawn = np.zeros((int(steps.max()), len(chosen), size), dtype=np.int64)
@@ -51,8 +64,22 @@ def task_batches(
     ):
         if taken > 0:
             cut = None if cuts is None else cuts[column]
-            drawn[:taken, column] = _of_one(tasks, task, taken, size, streams, rng, cut)
+            held = None if held_out is None else held_out[task]
+            drawn[:taken, column] = _of_one(tasks, task, taken, size, streams, rng, cut, last, held)
     return drawn
+
+
+def batch_sizes(steps: Ints, samples: Ints, batch_size: int) -> Ints:
+    """(max steps, n) how many samples of each batch of n tasks count, if the last one of a pass is short.
+
+    `steps` (n,) are those of each task, and `samples` (n,) the number of its samples.
+
+    >>> batch_sizes(np.array([3, 2]), np.array([5, 4]), 4).tolist()
+    [[4, 4], [1, 4], [4, 4]]
+    """
+    in_epoch = np.maximum(epoch_steps(samples, batch_size), 1)
+    ends = np.arange(1, int(steps.max(initial=0)) + 1)[:, None] % in_epoch == 0
+    return np.where(ends, samples - (in_epoch - 1) * batch_size, batch_size)
 
 
 def _of_one(
@@ -63,10 +90,13 @@ def _of_one(
     streams: RandomStreams,
     rng: np.random.Generator,
     cut: StreamKeys | None,
+    last: LastBatch,
+    held_out: Bools | None,
 ) -> Ints:
     """(steps, batch) table rows of one task's batches.
 
-    `cut` (2,): the key of the cut of the task's ranges; None to reshuffle them.
+    `cut` (2,): the key of the cut of the task's ranges; None to reshuffle them. `held_out` (k,): which of its
+    k samples are left out; None: none.
     """
     samples = tasks.samples
     begin, end = samples.offsets[task : task + 2].tolist()
@@ -74,35 +104,44 @@ def _of_one(
     if len(sizes) == 1 and not samples.bootstrap:
         rows = np.arange(samples.first[begin], samples.last[begin])
     else:
-        rows = _rows(tasks, task, sizes, streams)
+        rows = samples.rows(task)
+    if held_out is not None:
+        rows = rows[~held_out]
+        sizes = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[~held_out], minlength=len(sizes))
+    if samples.bootstrap:
+        rows = _resampled(rows, tasks, task, sizes, streams)
     if cut is not None:
         fixed: Ints = rows[_fixed(sizes, weights, steps, batch, cut, rng)]
         return fixed
     if len(sizes) > 1:
         mixed: Ints = rows[_mixed(sizes, weights, steps, batch, rng)]
         return mixed
-    passes = np.empty((-(-steps * batch // len(rows)), len(rows)), dtype=np.int64)
+    begun = steps * batch / len(rows) if last == "filled" else steps / -(-len(rows) // batch)
+    passes = np.empty((math.ceil(begun), len(rows)), dtype=np.int64)
     passes[:] = rows
     rng.permuted(passes, axis=1, out=passes)
+    if last == "short":
+        padding = -len(rows) % batch
+        passes = np.concatenate([passes, np.full((len(passes), padding), rows[0])], axis=1)
     return passes.ravel()[: steps * batch].reshape(steps, batch)
 
 
-def _rows(tasks: TrainTasks, task: int, sizes: Ints, streams: RandomStreams) -> Ints:
-    """The task's table rows, range after range; for a bootstrap, each range resampled with replacement.
+def _resampled(rows: Ints, tasks: TrainTasks, task: int, sizes: Ints, streams: RandomStreams) -> Ints:
+    """The `rows` of a task's ranges, of those `sizes`, each range resampled with replacement.
 
     A resample has the size of its range; how often it has each sample is distributed as independent
     Poisson(1) numbers, given their sum. The stream is ("bootstrap", step, client, model): all dispatches of a
     data step see the same resample.
     """
-    rows = tasks.samples.rows(task)
-    if not tasks.samples.bootstrap:
-        return rows
     rng = streams.generator(
         "bootstrap", int(tasks.step[task]), int(tasks.client[task]), int(tasks.model[task])
     )
     ends = np.cumsum(sizes)
     drawn: Ints = np.concatenate(
-        [rows[end - size : end][rng.integers(0, size, size)] for size, end in zip(sizes, ends, strict=True)]
+        [
+            rows[end - size : end][rng.integers(0, size, size)] if size > 0 else rows[:0]
+            for size, end in zip(sizes, ends, strict=True)
+        ]
     )
     return drawn
 

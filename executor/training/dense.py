@@ -17,7 +17,7 @@ from emulator.arrays import Floats
 from emulator.messages import TaskMetric
 from executor.flat import FlatModel
 from executor.rules.base import Chain, GradientAt
-from executor.training.groups import TaskGroup, Trained
+from executor.training.groups import BatchMean, TaskGroup, Trained
 from executor.training.layers import MASK, Layers
 from executor.training.measured import Measured
 
@@ -51,7 +51,7 @@ class DenseStrategy:
 
     def _descend(self, group: TaskGroup) -> Trained:
         # NOTE: each layer's weights in a contiguous array of their own, to which a product is added fastest.
-        all_layers = Layers.of(self._model, group.start).map(
+        all_layers = Layers.of(self._model, group.present).map(
             lambda part: part.clone(memory_format=torch.contiguous_format)
         )
         # With this scale the slope is the step itself: downhill, times the task's learning rate.
@@ -74,13 +74,11 @@ class DenseStrategy:
         return Trained(trained, loss.means(), {}, loss.measured())
 
     def _follow_rules(self, group: TaskGroup) -> Trained:
-        trained = group.start.clone()
-        state = self._chain.remembered(group.start, group.state)
+        trained = group.present.clone()
         gradient = torch.zeros_like(trained)
         elsewhere = torch.zeros_like(trained) if self._chain.looks_again else None
         loss = _CrossEntropy(group, self._model.num_labels, trained.new_ones(len(group), 1))
-        run = group.local_run(trained, state, self._model.frozen)
-        self._chain.begin(run)
+        run, state = group.begun(self._chain, trained, self._model.frozen)
         gradient_at: GradientAt | None = None
         active = -1
         for step, features in enumerate(group.vectors()):
@@ -95,7 +93,7 @@ class DenseStrategy:
             if elsewhere is not None:
                 gradient_at = partial(self._gradient_at, elsewhere[:active], loss, step, features)
             self._chain.step(run, gradient[:active], gradient_at)
-        self._chain.finish(group.local_run(trained, state, self._model.frozen))
+        state = group.finished(self._chain, trained, state, self._model.frozen)
         return Trained(trained, loss.means(), state, loss.measured())
 
     def _gradient_at(
@@ -130,18 +128,24 @@ class _CrossEntropy:
         self._group = group
         self._labels = group.labels.view(-1, 1, group.batch_size)  # a row per step and task
         self._owner = torch.cat([torch.arange(active) for active in group.active] or [torch.arange(0)])
-        share = scale[:, :, None] / group.batch_size  # of one sample in the slope
+        shares = group.shares()
+        self._mean = BatchMean(shares)
+        # (steps of all tasks, 1, 1 or B) of one sample in the slope
+        if shares is None:
+            share = (scale[:, :, None] / group.batch_size)[self._owner]
+        else:
+            share = scale[self._owner][:, :, None] * shares[:, None]
         shape = (len(self._labels), num_labels, group.batch_size)
         self._log_probabilities = group.start.new_empty(shape)
         targets = group.start.new_zeros(shape).scatter_(
-            1, self._labels, -share[self._owner].expand(-1, 1, group.batch_size)
+            1, self._labels, -share.expand(-1, 1, group.batch_size)
         )
         active = group.active.tolist()
         self._of_step = list(
             zip(
                 torch.split_with_sizes(self._log_probabilities, active),
                 torch.split_with_sizes(targets, active),
-                torch.split_with_sizes(share[self._owner], active),
+                torch.split_with_sizes(share, active),
                 strict=True,
             )
         )
@@ -167,7 +171,7 @@ class _CrossEntropy:
 
     def means(self) -> Floats:
         """(n,) each task's mean loss over its steps; NaN for a task without steps."""
-        losses = -self._of_samples.mean(dim=(1, 2))
+        losses = -self._mean(self._of_samples[:, 0])
         sums = torch.zeros(len(self._group), dtype=torch.float64).index_add_(0, self._owner, losses.double())
         means: Floats = (sums / torch.from_numpy(self._group.steps)).numpy()
         return means
@@ -178,7 +182,7 @@ class _CrossEntropy:
             return {}
         measured = Measured(self._group)
         step = np.repeat(np.arange(len(self._group.active)), self._group.active)
-        measured.add(self._owner.numpy(), step, -self._of_samples[:, 0], self._wrong)
+        measured.add(self._owner.numpy(), step, -self._of_samples[:, 0], self._wrong, self._mean)
         return measured.columns
 
     def _wrong(self) -> Tensor:

@@ -2,12 +2,14 @@
 
 All strategies train groups, each in its own way. The borders of groups depend on the wave and the chunk,
 never on ranks or memory; a group that does not fit into memory may be trained in halves (`out_of_memory.py`).
+Where clients stop early, a group is trained epoch by epoch (`epochs.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Protocol
 
@@ -16,12 +18,39 @@ import torch
 from torch import Tensor
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.epochs import LastBatch, epoch_steps, samples_of_steps
 from emulator.messages import TaskMetric, TrainTasks
 from emulator.ports import SampleReader
 from emulator.seeding import RandomStreams
-from executor.rules.base import LocalRun
+from executor.rules.base import Chain, LocalRun
 from executor.settings import Batches
-from executor.training.batches import step_counts, task_batches
+from executor.training.batches import batch_sizes, step_counts, task_batches
+from executor.training.held_out import HeldOut
+
+
+@dataclass(frozen=True)
+class BatchMean:
+    """The mean over the samples of batches, by the `shares` (r, B) that samples have in them; None: equal."""
+
+    shares: Tensor | None = None
+
+    def __call__(self, of_samples: Tensor) -> Tensor:
+        """(r,) the means of numbers of r batches (r, B)."""
+        if self.shares is None:
+            return of_samples.mean(dim=1)
+        return (of_samples * self.shares).sum(dim=1)
+
+    def of(self, rows: Ints) -> BatchMean:
+        """The mean over the samples of some of the batches, by their numbers (k,)."""
+        return self if self.shares is None else BatchMean(self.shares[rows])
+
+
+@dataclass(frozen=True)
+class GoesOn:
+    """What n tasks have after some epochs: parameters (n, P), and all state of the rules, by name."""
+
+    present: Tensor
+    state: Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -33,7 +62,9 @@ class TaskGroup:
     aggregator sent along with the tasks' models, (n, P) each.
     `steps` (n,). `active` (max steps,): how many tasks take each step. `features` (sum(active) * B,
     *sample_shape) and `labels` (sum(active) * B,): the batches, step by step and task by task within a step.
-    `measure`: as in `TrainTasks`.
+    `measure`: as in `TrainTasks`. `sizes` (sum(active),): how many samples of each batch count; None: all of
+    them. `goes_on`: what the tasks have after earlier epochs; None: they begin.
+    `ends`: whether these are their last steps.
     """
 
     tasks: Ints
@@ -47,6 +78,9 @@ class TaskGroup:
     labels: Tensor
     measure: frozenset[TaskMetric] = frozenset()
     broadcast: Mapping[str, Tensor] = field(default_factory=dict)
+    sizes: Ints | None = None
+    goes_on: GoesOn | None = None
+    ends: bool = True
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -55,6 +89,53 @@ class TaskGroup:
         """All tasks as rules see them, with the parameters (n, P) that they have at `present`."""
         steps = torch.from_numpy(self.steps).to(self.start.dtype)[:, None]
         return LocalRun(self.start, present, self.settings, dict(state), frozen, self.broadcast, steps)
+
+    @property
+    def present(self) -> Tensor:
+        """(n, P) the parameters with which these steps begin; they must not be changed."""
+        return self.start if self.goes_on is None else self.goes_on.present
+
+    def remembered(self, chain: Chain) -> dict[str, Tensor]:
+        """The state with which these steps begin, which may be changed; `LocalRule.begin` may add to it."""
+        if self.goes_on is None:
+            return chain.remembered(self.start, self.state)
+        return {name: rows.clone() for name, rows in self.goes_on.state.items()}
+
+    def begun(
+        self, chain: Chain, trained: Tensor, frozen: Tensor | None
+    ) -> tuple[LocalRun, dict[str, Tensor]]:
+        """The run of all tasks, before the first of these steps, and its state, all rows of it.
+
+        `trained` (n, P): the parameters that the steps change, with the content of `present`.
+        """
+        run = self.local_run(trained, self.remembered(chain), frozen)
+        if self.goes_on is None:
+            chain.begin(run)
+        return run, dict(run.state)
+
+    def finished(
+        self, chain: Chain, trained: Tensor, state: dict[str, Tensor], frozen: Tensor | None
+    ) -> dict[str, Tensor]:
+        """The state after these steps: if they are the last ones, what the pairs' next tasks start with."""
+        if not self.ends:
+            return state
+        chain.finish(self.local_run(trained, state, frozen))
+        return {name: state[name] for name in chain.facts.state}
+
+    def shares(self) -> Tensor | None:
+        """(sum(active), B) the share of each sample in the mean of its batch; None if all have the same."""
+        if self.sizes is None:
+            return None
+        sizes = torch.from_numpy(self.sizes)[:, None]
+        return (torch.arange(self.batch_size) < sizes).to(self.start.dtype) / sizes
+
+    def shares_by_step(self) -> Sequence[Tensor | None]:
+        """For each step, `shares` of the batches of the tasks that take it: (active, B), or None."""
+        shares = self.shares()
+        if shares is None:
+            return [None] * len(self.active)
+        steps: Sequence[Tensor] = torch.split_with_sizes(shares, self.active.tolist())
+        return steps
 
     def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         """For each step, the batches of the tasks that take it: (active, B, *sample_shape), (active, B)."""
@@ -97,8 +178,9 @@ class Strategy(Protocol):
 class Wave:
     """n tasks to be trained at the same virtual time; task i starts from row `start[i]` of `models` (M, P).
 
-    `batches` states how their batches are drawn (`task_batches`). `receives` names the arrays that rules read
-    beside the models. Tensors of its groups are of type `dtype`, except the labels.
+    `batches` and `last` state how their batches are drawn (`task_batches`), without what is `held_out`.
+    `receives` names the arrays that rules read beside the models. Tensors of its groups are of type `dtype`,
+    except the labels.
     """
 
     def __init__(
@@ -111,9 +193,21 @@ class Wave:
         dtype: torch.dtype = torch.float32,
         batches: Batches = "reshuffled",
         receives: Iterable[str] = (),
+        last: LastBatch = "filled",
+        held_out: HeldOut | None = None,
     ) -> None:
-        self.steps = step_counts(tasks)  # (n,)
+        self._held_out: dict[int, Bools] | None = None
+        # (n,) the samples that each task trains on
+        self._samples = tasks.samples.counts()
+        if held_out is not None:
+            self._held_out = {task: held_out.split(tasks.samples, task) for task in range(len(tasks))}
+            self._samples = self._samples - self.held_out
         self._tasks = tasks
+        self._last: LastBatch = last
+        # (n,) the most epochs of each task; None if none stops early
+        self.epochs = self._epochs(tasks)
+        # (n,) local steps, or the most, if the solver may stop earlier
+        self.steps = step_counts(tasks) if self.epochs is None else self.epochs * self.in_epoch
         self._models = models
         self._start = start
         self._reader = reader
@@ -134,12 +228,23 @@ class Wave:
         parts = [np.array_split(tasks, -(-len(tasks) // chunk)) for tasks in alike if len(tasks) > 0]
         return [members for part in parts for members in part]
 
+    def rows(self, members: Ints) -> Ints:
+        """(max steps, n, batch_size) the batches of `members` (n,) in all their steps, as `task_batches`."""
+        steps, how = self.steps[members], (self._streams, self._batches, self._last, self._held_out)
+        return task_batches(self._tasks, members, steps, *how)
+
     def group(self, members: Ints) -> TaskGroup:
         """The task group of `members`, positions in the wave: a group that `cut` returned, or part of one."""
-        tasks, steps = self._tasks, self.steps[members]
+        return self.gathered(members, self.rows(members), self.steps[members])
+
+    def gathered(self, members: Ints, rows: Ints, steps: Ints) -> TaskGroup:
+        """The task group of `members` (n,), which take `steps` (n,), descending, with the batches `rows`."""
+        tasks, batch_size = self._tasks, int(self._tasks.settings["batch_size"][members[0]])
         takes: Bools = np.arange(steps[0])[:, None] < steps  # (steps, n)
-        rows = task_batches(tasks, members, steps, self._streams, self._batches)
         wanted = rows.ravel() if takes.all() else rows[takes].ravel()
+        sizes = None
+        if self._last == "short":
+            sizes = batch_sizes(steps, self._samples[members], batch_size)[takes]
         return TaskGroup(
             tasks=members,
             start=torch.from_numpy(self._models[self._start[members]]).to(self._dtype),
@@ -147,12 +252,41 @@ class Wave:
             state={name: self._rows(column, members) for name, column in tasks.state.items()},
             steps=steps,
             active=takes.sum(axis=1),
-            batch_size=int(tasks.settings["batch_size"][members[0]]),
+            batch_size=batch_size,
             features=torch.from_numpy(self._reader.features(wanted)).to(self._dtype),
             labels=torch.from_numpy(self._reader.labels(wanted)),
             measure=tasks.measure,
             broadcast={name: self._received(name, members) for name in self._receives},
+            sizes=sizes,
         )
+
+    @cached_property
+    def held_out(self) -> Ints:
+        """(n,) the number of samples that each task holds out."""
+        flags = self._held_out or {}
+        return np.array([int(flags[task].sum()) for task in range(len(flags))], dtype=np.int64)
+
+    def samples_of(self, members: Ints, steps: Ints) -> Floats:
+        """(n,) the samples that `members` (n,) train on in so many `steps` (n,), once for each use."""
+        batch_size = self._tasks.settings["batch_size"][members]
+        return samples_of_steps(steps, self._samples[members], batch_size, self._last)
+
+    def held_out_rows(self, task: int) -> Ints:
+        """The table rows of the samples that a task holds out."""
+        assert self._held_out is not None
+        return self._tasks.samples.rows(task)[self._held_out[task]]
+
+    @property
+    def in_epoch(self) -> Ints:
+        """(n,) the steps of an epoch of each task."""
+        return epoch_steps(self._samples, self._tasks.settings["batch_size"])
+
+    def _epochs(self, tasks: TrainTasks) -> Ints | None:
+        """(n,) the most epochs of each task: one if it holds nothing out; None if none stops early."""
+        if self._held_out is None or "local_epochs" not in tasks.settings:
+            return None
+        most = tasks.settings["local_epochs"]
+        return np.where(self.held_out > 0, most, np.minimum(most, 1)).astype(np.int64)
 
     def _setting(self, name: str, members: Ints) -> Tensor:
         """(n,) a setting of the tasks; the numbers of rules, as `adam.beta2`, stay in double precision."""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from emulator.arrays import Floats, Ints
 from emulator.messages import TaskMetric, empty_metric
-from executor.training.groups import TaskGroup
+from executor.training.groups import BatchMean, TaskGroup
 
 
 def wrong(logits: Tensor, labels: Tensor) -> Tensor:
@@ -45,23 +45,28 @@ class Measured:
         first, last = step == 0, bool(self._steps[task] == step + 1)
         return (first and "loss_before" in self._filled) or (last and "loss_squared" in self._filled)
 
-    def add(self, task: Ints, step: Ints, losses: Tensor, predicted_wrongly: Callable[[], Tensor]) -> None:
+    def add(
+        self,
+        task: Ints,
+        step: Ints,
+        losses: Tensor,
+        predicted_wrongly: Callable[[], Tensor],
+        mean: BatchMean,
+    ) -> None:
         """Add r batches: of `task` (r,) in its `step` (r,).
 
         `losses` (r, B) are those of their samples before the step is done; `predicted_wrongly` returns what
-        `wrong` does, and is called only if that is asked for.
+        `wrong` does, and is called only if that is asked for. `mean` is that over the samples of a batch.
         """
-        of_batches = (
-            losses.mean(dim=1).numpy() if {"batch_losses", "loss_before"} & self._filled.keys() else None
-        )
+        of_batches = mean(losses).numpy() if {"batch_losses", "loss_before"} & self._filled.keys() else None
         if "loss_before" in self._filled and of_batches is not None:
             self._filled["loss_before"][task[step == 0]] = of_batches[step == 0]
         if "batch_losses" in self._filled and of_batches is not None:
             self._filled["batch_losses"][task, step] = of_batches
         if "batch_errors" in self._filled:
-            self._filled["batch_errors"][task, step] = predicted_wrongly().float().mean(dim=1).numpy()
+            self._filled["batch_errors"][task, step] = mean(predicted_wrongly().float()).numpy()
         if "loss_squared" in self._filled:
             ends: Ints = np.flatnonzero(self._steps[task] == step + 1)
             if len(ends) > 0:
-                squares = losses[ends].double().square().mean(dim=1)
+                squares = mean.of(ends)(losses[ends].double().square())
                 self._filled["loss_squared"][task[ends]] = squares.numpy()

@@ -7,7 +7,7 @@ where a single client keeps the machine busy, as with convolutions on a CPU.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -18,7 +18,7 @@ from torch.nn.utils import vector_to_parameters
 
 from executor.flat import FlatModel
 from executor.rules.base import Chain, GradientAt, LocalRun
-from executor.training.groups import TaskGroup, Trained
+from executor.training.groups import BatchMean, TaskGroup, Trained
 from executor.training.measured import Measured, wrong
 
 Step = Callable[[Sequence[Tensor], Tensor, Tensor], None]
@@ -34,12 +34,16 @@ class ReferenceLoop:
         self._chain = chain
 
     def train(self, group: TaskGroup) -> Trained:
-        trained = group.start.clone()
-        state = self._chain.remembered(group.start, group.state)
+        trained = group.present.clone()
+        state = group.remembered(self._chain)
         loss, measured = torch.zeros(len(group), dtype=torch.float64), Measured(group)
+        states = []
         for client in range(len(group)):
             client_state = {name: rows[client, None] for name, rows in state.items()}
             loss[client] = self._train_one(group, client, trained[client], client_state, measured)
+            states.append(client_state)
+        if not group.ends:
+            state = {name: torch.cat([of_client[name] for of_client in states]) for name in states[0]}
         return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state, measured.columns)
 
     def _train_one(
@@ -47,8 +51,8 @@ class ReferenceLoop:
     ) -> Tensor:
         """Train task `client` of the group; returns the sum of its losses over its steps.
 
-        `trained` (P,) has the initial parameters. It changes in place, as do the rules' `state` and
-        `measured`.
+        `trained` (P,) has the initial parameters. It changes in place, as do the rules' `state`, to which
+        they may add, and `measured`.
         """
         settings = {name: column[client, None] for name, column in group.settings.items()}
         broadcast = {name: rows[client, None] for name, rows in group.broadcast.items()}
@@ -59,21 +63,23 @@ class ReferenceLoop:
         vector_to_parameters(trained, self._local.module.parameters())
         step = self._descent(run, trained) if self._chain.is_plain_descent else self._by_rules(run)
         total = torch.zeros((), dtype=torch.float64)
-        self._chain.begin(run)
-        for number, (features, labels) in enumerate(group.batches()):
-            if client >= len(labels):
-                break
-            logits = self._local.module(features[client])
-            loss = functional.cross_entropy(logits, labels[client])
+        if group.goes_on is None:
+            self._chain.begin(run)
+        for number, (features, labels) in enumerate(_batches_of(group, client)):
+            logits = self._local.module(features)
+            loss = functional.cross_entropy(logits, labels)
             if measured.needs(number, client):
-                of_samples = functional.cross_entropy(logits.detach(), labels[client], reduction="none")
+                of_samples = functional.cross_entropy(logits.detach(), labels, reduction="none")
                 batch = np.array([client]), np.array([number])
-                predicted_wrongly = partial(wrong, logits.detach()[None], labels[client, None])
-                measured.add(*batch, of_samples[None], predicted_wrongly)
+                predicted_wrongly = partial(wrong, logits.detach()[None], labels[None])
+                measured.add(*batch, of_samples[None], predicted_wrongly, BatchMean())
             gradients = torch.autograd.grad(loss, self._local.trainable)
-            step(gradients, features[client], labels[client])
+            step(gradients, features, labels)
             total += loss.detach()
-        self._chain.finish(LocalRun(received, trained[None], settings, state, frozen, broadcast, steps))
+        if group.ends:
+            self._chain.finish(LocalRun(received, trained[None], settings, state, frozen, broadcast, steps))
+        else:
+            state |= run.state
         return total
 
     def _descent(self, run: LocalRun, trained: Tensor) -> Step:
@@ -124,6 +130,16 @@ class ReferenceLoop:
         """Views of `flat` (P,), one for each trainable parameter."""
         named = self._model.named(flat)
         return [named[name] for name, segment in self._model.layout.items() if segment.trainable]
+
+
+def _batches_of(group: TaskGroup, client: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """The batches of task `client` of the group: features and labels of the samples that count."""
+    begins = np.cumsum(group.active) - group.active  # of each step's batches
+    for begin, (features, labels) in zip(begins.tolist(), group.batches(), strict=True):
+        if client >= len(labels):
+            return
+        size = None if group.sizes is None else int(group.sizes[begin + client])
+        yield features[client, :size], labels[client, :size]
 
 
 class _Module(threading.local):

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from executor.flat import FlatModel
 from executor.rules.base import Chain, GradientAt
-from executor.training.groups import TaskGroup, Trained
+from executor.training.groups import BatchMean, TaskGroup, Trained
 from executor.training.measured import Measured, wrong
 
 
@@ -34,36 +34,38 @@ class StackedStrategy:
         self._trainable = [name for name, segment in model.layout.items() if segment.trainable]
 
     def train(self, group: TaskGroup) -> Trained:
-        trained = group.start.clone()
-        state = self._chain.remembered(group.start, group.state)
+        trained = group.present.clone()
         gradient = torch.zeros_like(trained)
         elsewhere = torch.zeros_like(trained) if self._chain.looks_again else None
         loss, measured = torch.zeros(len(group), dtype=torch.float64), Measured(group)
-        run = group.local_run(trained, state, self._model.frozen)
-        self._chain.begin(run)
+        run, state = group.begun(self._chain, trained, self._model.frozen)
+        shares = group.shares_by_step()
         for step, (features, labels) in enumerate(group.batches()):
             active = len(labels)
             run.keep_first(active)
-            of_samples, logits = self._write_gradient(gradient[:active], run.present, features, labels)
+            mean = BatchMean(shares[step])
+            of_samples, logits = self._write_gradient(gradient[:active], run.present, features, labels, mean)
             gradient_at: GradientAt | None = None
             if elsewhere is not None:
-                gradient_at = partial(self._gradient_at, elsewhere[:active], features, labels)
+                gradient_at = partial(self._gradient_at, elsewhere[:active], features, labels, mean)
             self._chain.step(run, gradient[:active], gradient_at)
-            loss[:active] += of_samples.mean(dim=1)
+            loss[:active] += mean(of_samples)
             if group.measure:
                 of_step = np.arange(active), np.full(active, step)
-                measured.add(*of_step, of_samples, partial(wrong, logits, labels))
-        self._chain.finish(group.local_run(trained, state, self._model.frozen))
+                measured.add(*of_step, of_samples, partial(wrong, logits, labels), mean)
+        state = group.finished(self._chain, trained, state, self._model.frozen)
         return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state, measured.columns)
 
-    def _gradient_at(self, gradient: Tensor, features: Tensor, labels: Tensor, parameters: Tensor) -> Tensor:
-        self._write_gradient(gradient, parameters, features, labels)
+    def _gradient_at(
+        self, gradient: Tensor, features: Tensor, labels: Tensor, mean: BatchMean, parameters: Tensor
+    ) -> Tensor:
+        self._write_gradient(gradient, parameters, features, labels, mean)
         return gradient
 
     def _write_gradient(
-        self, gradient: Tensor, parameters: Tensor, features: Tensor, labels: Tensor
+        self, gradient: Tensor, parameters: Tensor, features: Tensor, labels: Tensor, mean: BatchMean
     ) -> tuple[Tensor, Tensor]:
-        """Write the gradient (n, P) of each task's mean loss.
+        """Write the gradient (n, P) of each task's `mean` loss.
 
         Returns the losses (n, B) of its samples, and their logits (n, B, num_labels).
 
@@ -74,7 +76,7 @@ class StackedStrategy:
         logits = self._logits(named, features)
         losses = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
         of_samples = losses.view_as(labels)
-        gradients = torch.autograd.grad(of_samples.mean(dim=1).sum(), wanted)
+        gradients = torch.autograd.grad(mean(of_samples).sum(), wanted)
         parts = self._model.named(gradient)
         for name, of_parameter in zip(self._trainable, gradients, strict=True):
             parts[name].copy_(of_parameter)

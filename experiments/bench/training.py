@@ -89,6 +89,9 @@ class Samples:
     def labels(self, rows: Ints) -> Ints:
         return self._labels[rows]
 
+    def sample_keys(self, rows: Ints) -> Ints:
+        return np.stack([rows, 0 * rows], axis=1)
+
     def reference_rows(self, per_label: int) -> Ints:
         of_label = [np.flatnonzero(self._labels == label)[:per_label] for label in range(self.num_labels)]
         return np.sort(np.concatenate(of_label))

@@ -40,6 +40,9 @@ class FakeReader:
     def labels(self, rows: Ints) -> Ints:
         return self.y.take(rows)
 
+    def sample_keys(self, rows: Ints) -> Ints:
+        return np.stack([rows, 0 * rows], axis=1)
+
 
 def wave(
     counts: Sequence[int],

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from emulator.arrays import Floats
+from emulator.epochs import LastBatch
 from emulator.messages import TrainTasks
 from emulator.plugins import NoSettings
 from emulator.seeding import RandomStreams
 from executor.flat import FlatModel
+from executor.inference.prediction import Predictor
 from executor.models import MODELS as REGISTERED
 from executor.models.base import ModelSpec
 from executor.rules import RULES
@@ -28,7 +30,9 @@ from executor.settings import Batches
 from executor.training import dense
 from executor.training.batches import step_counts, task_batches
 from executor.training.dense import DenseStrategy
+from executor.training.epochs import Epochs
 from executor.training.groups import Strategy, Wave
+from executor.training.held_out import HeldOut, HeldOutLosses
 from executor.training.reference import ReferenceLoop
 from executor.training.stacked import StackedStrategy
 from tests.executor.fakes import FakeReader, Ready, model, rule, wave
@@ -42,6 +46,7 @@ DENSE = [
 ]
 MODELS = [*DENSE, model("cnn", channels=[3, 5])]
 AMSGRAD = rule("adam", amsgrad=True, weight_decay=0.01)
+STOPPING = [rule("early_stopping", gamma=0.01), rule("sgd")]
 CHAINS = [
     [rule("sgd")],
     [rule("sgd", momentum=0.9, weight_decay=0.01)],
@@ -53,6 +58,8 @@ CHAINS = [
     [rule("scaffold"), rule("sgd", weight_decay=0.01)],
     [rule("ditto", pull=0.3), rule("sgd")],
     [rule("apfl", alpha=0.3, adaptive=True), rule("sgd", momentum=0.9)],
+    [rule("fedprox", mu=0.3), rule("early_stopping", gamma=0.01), rule("sgd", momentum=0.9)],
+    STOPPING,
     [rule("personal_layers", keep="body", alternate=True, head_steps=0.3), rule("sgd", weight_decay=0.01)],
 ]
 OF_LAYERS = CHAINS[-1]  # not of a model that has a single layer
@@ -72,6 +79,7 @@ def train(
     chunk: int,
     dtype: torch.dtype = torch.float64,
     batches: Batches = "reshuffled",
+    last: LastBatch = "filled",
 ) -> list[Floats]:
     """Updates (n, P), losses (n,) and the state of the solver, in `dtype`.
 
@@ -89,15 +97,26 @@ def train(
     state: dict[str, Floats] = {}
     along = dict.fromkeys(chain.facts.receives, 0.1 * starts[::-1])
     tasks, everyone = replace(tasks, broadcast=along), np.arange(len(starts))
-    whole = Wave(tasks, starts, everyone, reader, STREAMS, dtype, batches, chain.facts.receives)
+    how = dtype, batches, chain.facts.receives, last
+    held_out = None
+    if chain.stopping is not None:
+        held_out = HeldOut(chain.stopping.held_out, reader, STREAMS)
+        epochs = {"local_epochs": tasks.settings["local_steps"]}
+        tasks = replace(tasks, settings={**tasks.settings, **epochs})
+    whole = Wave(tasks, starts, everyone, reader, STREAMS, *how, held_out)
+    losses = HeldOutLosses(Predictor(reader, flat_model, kind is DenseStrategy))
     for members in whole.cut(chunk):
-        group = whole.group(members)
-        trained = strategy.train(group)
-        delta[group.tasks] = (trained.parameters - group.start).numpy()
-        loss[group.tasks] = trained.loss
+        if held_out is None:
+            group = whole.group(members)
+            trained, received = strategy.train(group), group.start
+        else:
+            of_epochs = Epochs(flat_model, chain, strategy, losses).train(whole, members)
+            trained, received = of_epochs.trained, of_epochs.start
+        delta[members] = (trained.parameters - received).numpy()
+        loss[members] = trained.loss
         for name, rows in trained.state.items():
             column = state.setdefault(name, np.zeros((len(tasks), rows.shape[1])))
-            column[group.tasks] = rows.numpy()
+            column[members] = rows.numpy()
     return [delta, loss, *state.values()]
 
 
@@ -143,6 +162,18 @@ def test_a_batched_strategy_equals_the_reference_loop_on_fixed_batches(kind: Kin
     assert_same(fixed(kind, chunk=4), exact, rel=1e-11)
     reshuffled = train(ReferenceLoop, UNEQUAL, model("mlp"), [rule("sgd")], chunk=1)
     assert np.abs(reshuffled[0] - exact[0]).max() > 1e-3
+
+
+@pytest.mark.parametrize("rules", [CHAINS[0], CHAINS[1], CHAINS[8], STOPPING], ids=named)
+@pytest.mark.parametrize("kind", [StackedStrategy, DenseStrategy])
+def test_a_batched_strategy_equals_the_reference_loop_on_short_batches(
+    kind: Kind, rules: list[LocalRule]
+) -> None:
+    short = partial(train, tasks=UNEQUAL, spec=model("mlp"), rules=rules, last="short")
+    exact = short(ReferenceLoop, chunk=1)
+    assert_same(short(kind, chunk=4), exact, rel=1e-11)
+    filled = train(ReferenceLoop, UNEQUAL, model("mlp"), rules, chunk=1)
+    assert np.abs(filled[0] - exact[0]).max() > 1e-3
 
 
 @pytest.mark.parametrize("kind", [ReferenceLoop, StackedStrategy, DenseStrategy])
@@ -250,7 +281,10 @@ def test_a_subclass_of_sgd_is_not_taken_for_plain_descent() -> None:
 def test_plain_descent_equals_the_way_through_the_rules(kind: Kind, spec: ModelSpec) -> None:
     assert build_chain(CHAINS[0]).is_plain_descent
     layout = FlatModel(MODELS[1], (8, 8), 4).layout
-    assert not any(build_chain(rules, layout).is_plain_descent for rules in (*CHAINS[1:], NO_PULL))
+    assert not any(
+        build_chain(rules, layout).is_plain_descent for rules in (*CHAINS[1:], NO_PULL) if rules != STOPPING
+    )
+    assert build_chain(STOPPING, layout).is_plain_descent  # early stopping leaves the steps as they are
     by_rules = train(kind, UNEQUAL, spec, NO_PULL, chunk=3)
     assert_same(train(kind, UNEQUAL, spec, CHAINS[0], chunk=3), by_rules, rel=1e-12)
 
