@@ -222,7 +222,8 @@ class View:
     # Ids (n,) -> (n,) virtual seconds of a visit as planned: its models down, local training, its models up.
     # Without requests, schedules, lost packets and drop-outs.
     expected_s: Callable[[Ints], Floats]
-    local_steps: int  # of a task, as are the next two, unless a schedule decides otherwise
+    # Of a task, as are the next two, unless a schedule decides otherwise; None: as many as its epochs have.
+    local_steps: int | None
     batch_size: int
     learning_rate: float
     log_trigger: Callable[[AnyTrigger], None]  # logs why a global re-clustering did, or did not, happen

@@ -169,6 +169,9 @@ def build_emulation(
     settings = RoundSettings(
         rounds=experiment.round.rounds,
         local_steps=arm.training.local_steps,
+        local_epochs=executor.solver.epochs or arm.training.local_epochs,
+        stops=executor.solver.stops,
+        last=arm.training.last,
         batch_size=arm.training.batch_size,
         learning_rate=arm.training.learning_rate,
         seconds_per_round=experiment.round.seconds_per_round,
@@ -246,6 +249,7 @@ def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecu
         world.streams,
         experiment.executor,
         arm.training.batches,
+        arm.training.last,
     )
 
 

@@ -36,12 +36,14 @@ from coordinator.representations.base import ReferenceSettings
 from coordinator.schedules import SCHEDULES, Schedule
 from coordinator.selectors import SELECTORS, Selector
 from device_profiles import SUFFIXES as PROFILE_SUFFIXES
+from emulator.epochs import LastBatch
 from emulator.errors import ConfigurationError
 from emulator.messages import FurtherAccuracy
 from emulator.numbers import (
     Count,
     CountOrZero,
     Duration,
+    LocalEpochs,
     LocalSteps,
     Number,
     PositiveFactor,
@@ -136,6 +138,18 @@ class Training(Settings):
         "mlp", validate_default=True, description="the model that is trained"
     )
     local_steps: LocalSteps = Field(20, description="steps of a visit, one batch each")
+    local_epochs: LocalEpochs | None = Field(
+        None,
+        description="passes of a visit over what the client holds, instead of local_steps: "
+        "ceil(samples / batch_size) steps each; the most, with a rule that stops early",
+        examples=[2],
+    )
+    last: LastBatch = Field(
+        "filled",
+        description="last batch of a pass, with local_epochs: filled from the next pass, or short, with what "
+        "is left",
+        examples=["short"],
+    )
     batch_size: Annotated[int, Number(ge=1, le=MOST_BATCH)] = Field(20, description="samples per batch")
     batches: Batches = Field(
         "reshuffled",
@@ -144,6 +158,19 @@ class Training(Settings):
         "step draws one with replacement",
     )
     learning_rate: PositiveFactor = Field(0.05, description="learning rate of a local step")
+
+    @model_validator(mode="after")
+    def _counts_steps_or_epochs(self) -> Training:
+        if self.local_epochs is not None and "local_steps" in self.model_fields_set:
+            raise ValueError(
+                f"local_steps = {self.local_steps} beside local_epochs = {self.local_epochs}: a visit is of "
+                f"steps or of epochs; give one of them"
+            )
+        if self.last == "short" and self.local_epochs is None:
+            raise ValueError("last = 'short': needs local_epochs, whose passes have a last batch")
+        if self.last == "short" and self.batches == "fixed":
+            raise ValueError("last = 'short': needs batches = 'reshuffled', since fixed batches are drawn")
+        return self
 
 
 class ReferenceModel(BaseModel):
@@ -632,8 +659,8 @@ class Experiment(Settings):
     def resolved(self) -> dict[str, Any]:
         """The configuration as a TOML table with every default.
 
-        Settings that are None are left out, and so are `baseline` where it is false, and the rounds between
-        evaluations where these follow virtual time.
+        Settings that are None are left out, and so are `baseline` where it is false, the rounds between
+        evaluations where these follow virtual time, and the local steps where visits are of epochs.
         """
         without_nulls = _without_nulls(self.model_dump(mode="json", by_alias=True))
         assert isinstance(without_nulls, dict)
@@ -642,6 +669,11 @@ class Experiment(Settings):
         for arm in without_nulls["arm"]:
             if not arm["baseline"]:
                 del arm["baseline"]
+        for table in (without_nulls, *without_nulls["arm"]):
+            if "local_epochs" in table["training"]:
+                del table["training"]["local_steps"]
+            else:
+                del table["training"]["last"]
         return without_nulls
 
     def to_toml(self) -> str:
@@ -690,8 +722,15 @@ def _complete_arm(arm: Any, parts: Mapping[str, Any], training: Any) -> Any:
         return arm
     completed = arm.get("training", {})
     if isinstance(training, Mapping) and isinstance(completed, Mapping):
-        completed = {**training, **completed}
+        completed = {**_beside(training, completed), **completed}
     return {**parts, **arm, "training": completed}
+
+
+def _beside(shared: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The `shared` training settings that hold beside an arm's `own`: steps and epochs exclude each other."""
+    instead = {"local_steps": ("local_epochs", "last"), "local_epochs": ("local_steps",)}
+    without = {key for name in own for key in instead.get(name, ())}
+    return {key: value for key, value in shared.items() if key not in without}
 
 
 def _first_problem(error: ValidationError, table: Mapping[str, Any]) -> str:

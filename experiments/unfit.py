@@ -33,6 +33,7 @@ from experiments.build import World, always_online, build_executor, build_parts,
 from experiments.config import Arm, Experiment
 from experiments.reference import reference_executor
 from experiments.running.machine import available_bytes
+from experiments.unfit_stopping import refuse_unfit_stopping
 from traces.trace import Trace, TraceStream
 
 REPORT_COPIES = 7
@@ -88,6 +89,7 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             _refuse_oversize_concurrency(parts, arm, executors[trained])
             _refuse_solver(parts, arm, executors[trained].solver)
             _refuse_settings(parts, arm, executors[trained].solver)
+            refuse_unfit_stopping(experiment, parts, arm, executors[trained], world)
             _refuse_detectors(parts, arm)
             _refuse_oversize_detectors(parts, world.trace.num_clients)
             _refuse_oversize_memory(experiment, parts, executors[trained], world.trace.num_clients)

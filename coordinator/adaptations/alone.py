@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from coordinator.adaptations.base import Adaptation, ClientView, Served, Trained
 from emulator.arrays import Floats32, Ints
 from emulator.messages import InferencePlan, Work
-from emulator.numbers import MOST_STEPS, Number
+from emulator.numbers import MOST_STEPS, Number, PositiveFactor
 from emulator.plugins import Settings
 
 ROUNDING = 1e-9
@@ -24,9 +23,19 @@ class AloneSettings(Settings):
     steps_per_round: Annotated[float, Number(gt=0, le=MOST_STEPS)] | None = Field(
         None,
         description="local steps of each client per round, fractions are carried; if omitted, those that a "
-        "federation without drop-outs takes per client: round.participants x training.local_steps / clients",
+        "federation without drop-outs takes per client: round.participants x training.local_steps / clients, "
+        "or the steps of training.local_epochs over what it holds",
         examples=[2.5],
     )
+    times: PositiveFactor = Field(
+        1.0, description="how often these steps are taken: 10 for ten times the work of a federation"
+    )
+
+    @model_validator(mode="after")
+    def _says_how_much_once(self) -> Self:
+        if self.steps_per_round is not None and self.times != 1:
+            raise ValueError(f"times = {self.times:g} beside steps_per_round: give one of them")
+        return self
 
 
 class Alone(Adaptation):
@@ -34,14 +43,15 @@ class Alone(Adaptation):
 
     The rival that needs no federation. Rounds are opened, selected and timed as those of one model, so that
     both see the same data at the same time. After r rounds steps_per_round x r steps are due, rounded down.
-    They are taken in visits of training.local_steps, as those of a federation, at each of which a rule such
-    as momentum begins anew; the visit at hand ends when the client's data change, and the solver's state
-    then starts anew. A client is evaluated with a copy that has taken all steps that are due, so that how
-    often one looks changes nothing. Steps of rounds in which it holds no samples are not made up for.
-    It needs whole rounds: what is due follows the visits of one cohort per round.
+    They are taken in visits of training.local_steps (or local_epochs), as those of a federation, at each of
+    which a rule such as momentum begins anew; the visit at hand ends when the client's data change, and the
+    solver's state then starts anew. A client is evaluated with a copy that has taken all steps that are due,
+    so that how often one looks changes nothing. Steps of rounds in which it holds no samples are not made up
+    for. It needs whole rounds: what is due follows the visits of one cohort per round.
 
     State: (S, P) the models of the scored clients after their last visit, (S,) the steps that were due then,
-    and the solver's state of each. Others need not be trained, as nobody sees their models.
+    of these (S,) the ones before its data last changed, after (S,) which round that was, and the solver's
+    state of each. Others need not be trained, as nobody sees their models.
 
     Source: ours: local training, the usual rival without a federation.
 
@@ -54,7 +64,7 @@ class Alone(Adaptation):
     ...     scored=np.array([7, 9]),
     ...     num_samples=np.array([5, 5]),
     ...     rounds=3,
-    ...     local_steps=10,
+    ...     local_steps=np.array([10, 10]),
     ...     initial=lambda number: np.zeros(1),
     ...     train=lambda models, start, steps, state, taken: Trained(models[start] + steps[:, None], {}),
     ... )
@@ -65,7 +75,7 @@ class Alone(Adaptation):
     Settings = AloneSettings
     settings: AloneSettings
     needs_whole_rounds = True
-    state_fields = ("_models", "_steps", "_solver")
+    state_fields = ("_models", "_steps", "_before", "_changed", "_solver")
     serves_one: ClassVar[bool] = True
     federates: ClassVar[bool] = False
     keeps_models: ClassVar[bool] = True
@@ -74,6 +84,8 @@ class Alone(Adaptation):
         super().__init__(settings)
         self._models: Floats32 | None = None
         self._steps: Ints = np.zeros(0, dtype=np.int64)
+        self._before: Ints = np.zeros(0, dtype=np.int64)
+        self._changed: Ints = np.zeros(0, dtype=np.int64)
         self._solver: dict[str, Floats32] = {}
 
     def adapt(self, view: ClientView) -> Served:
@@ -82,12 +94,12 @@ class Alone(Adaptation):
 
     def work(self, view: ClientView) -> Work | None:
         steps = self._due(view, view.rounds) - self._due(view, view.rounds - 1)
-        return Work.of(len(view.clients), trained_samples=float(steps * view.batch_size))
+        return Work.of(len(view.clients), trained_samples=view.samples(steps))
 
     def data_changes(self, view: ClientView) -> None:
         rows, left = self._after_whole_visits(view)
         self._take(view, rows, left)
-        self._steps[rows] = self._due(view, view.rounds)
+        self._before[rows], self._changed[rows] = self._steps[rows], view.rounds
         for columns in self._solver.values():
             columns[rows] = 0.0
 
@@ -98,10 +110,12 @@ class Alone(Adaptation):
         """
         if self._models is None:
             self._models = np.tile(view.initial(0), (len(view.scored), 1))
-            self._steps = np.zeros(len(view.scored), dtype=np.int64)
+            self._steps, self._before, self._changed = np.zeros((3, len(view.scored)), dtype=np.int64)
         rows = np.searchsorted(view.scored, view.clients)
-        due = self._due(view, view.rounds)
-        self._steps[rows[view.num_samples == 0]] = due
+        # How much a client takes per round may follow from what it holds, and change with that.
+        due = self._due(view, view.rounds) - self._due(view, self._changed[rows]) + self._before[rows]
+        without = view.num_samples == 0
+        self._steps[rows[without]] = due[without]
         while True:
             left = due - self._steps[rows]
             whole = np.where(left >= view.local_steps, view.local_steps, 0)
@@ -130,7 +144,11 @@ class Alone(Adaptation):
             return Trained(models, state or {})
         return view.train(models, np.arange(len(rows)), steps, state=state, taken=self._steps[rows])
 
-    def _due(self, view: ClientView, rounds: int) -> int:
-        """The steps that are due after so many rounds."""
+    def _due(self, view: ClientView, rounds: int | Ints) -> Ints:
+        """(n,) the steps that would be due after so many rounds, all of them with what clients hold now."""
         per_round = self.settings.steps_per_round
-        return math.floor((view.steps_per_client if per_round is None else per_round) * rounds + ROUNDING)
+        if per_round is None:
+            due = self.settings.times * view.steps_per_client * rounds
+        else:
+            due = np.full(len(view.clients), per_round) * rounds
+        return np.floor(due + ROUNDING).astype(np.int64)

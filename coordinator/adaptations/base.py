@@ -69,9 +69,11 @@ class ClientView:
     step: int  # data step
     rounds: int  # rounds so far: those that have closed, and the one that closes now
     new_data: bool  # whether the data step began in the round that closes now
-    local_steps: int  # of a visit, as is the next one
-    batch_size: int
-    steps_per_client: float  # local steps that a federation takes per round and client
+    local_steps: Ints  # (n,) of a visit of each client
+    batch_size: int  # of these steps
+    steps_per_client: Floats  # (n,) local steps that a federation takes per round and client
+    # (n,) steps of each client -> (n,) the samples that they train on, each once for each use
+    samples: Callable[[Ints], Floats]
     num_samples: Ints  # (n,) training samples that each client holds
     scored: Ints  # (S,) ids, ascending, of the clients that are ever evaluated
     # () -> (n, L) training samples of each label that each client holds; not in `data_changes`.

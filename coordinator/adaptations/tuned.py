@@ -60,5 +60,5 @@ class Tuned(Adaptation):
     def work(self, view: ClientView) -> Work | None:
         if not view.new_data:
             return None
-        samples = float(self.settings.local_steps * view.batch_size)
-        return Work.of(len(view.clients), trained_samples=samples)
+        steps = np.full(len(view.clients), self.settings.local_steps)
+        return Work.of(len(view.clients), trained_samples=view.samples(steps))

@@ -5,7 +5,8 @@ out), `aggregate` (a server step: updates make new models), `close_round` (measu
 holds the assignment in force and what the parts see; the numbers of the round, of the dispatch and of the
 server step, and every instant, are arguments. All its decisions are those of its parts. Visits that are
 abandoned or dropped cost no real compute: tasks are frozen at dispatch, nothing later can change their
-outcome, and so they are trained in `aggregate`, when it is known which visits completed.
+outcome, and so they are trained in `aggregate`, when it is known which visits completed. Where clients stop
+early, how long a visit lasts is known only after training: then all tasks are trained at dispatch.
 """
 
 from __future__ import annotations
@@ -45,11 +46,13 @@ from coordinator.federation.selectable import Selectable
 from coordinator.federation.solver_state import SolverState
 from coordinator.federation.stored_parts import StoredParts
 from coordinator.federation.tasks import TaskCosts, task_settings, visit_work
-from coordinator.federation.trained import Trained
+from coordinator.federation.training.at_dispatch import AtDispatch
+from coordinator.federation.training.trained import Trained
+from coordinator.federation.training.watching import watch_training
 from coordinator.federation.views import Views
-from coordinator.federation.watching import watch_training
 from coordinator.view import Part, Samples, ScoreResponse, View
-from emulator.arrays import NO_IDS, Bools, Floats32, Ints
+from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
+from emulator.epochs import samples_of_steps
 from emulator.errors import RunError
 from emulator.latency import LatencyModel
 from emulator.ledger import Ledger
@@ -108,6 +111,7 @@ class Federation:
         self.scored_clients = scored_clients(stream.num_clients, settings.evaluate_clients, streams)
         self._model_bytes = float(BYTES_PER_PARAMETER * executor.num_parameters)
         self._costs = TaskCosts.of(executor.solver, executor.num_parameters)
+        self._at_dispatch = AtDispatch(executor) if executor.solver.stops else None
         self._solver_state = SolverState(
             executor.solver.state, executor.num_parameters, parts.aggregator.averages
         )
@@ -237,6 +241,7 @@ class Federation:
             "assignment": None if assignment is None else as_tree(assignment),
             "picked": None if self._picked is None else as_tree(self._picked),
             "flight": self._flight.state(),
+            "at_dispatch": None if self._at_dispatch is None else self._at_dispatch.state(),
             "trace_round": self._trace_round,
             "answered_s": self._answered_s,
             "stepped_s": self._stepped_s,
@@ -256,6 +261,8 @@ class Federation:
             self._num_holding = int(np.count_nonzero(self._stream.holding))
         self._picked = None if state["picked"] is None else from_tree(Picked, state["picked"])
         self._flight.restore(state["flight"])
+        if self._at_dispatch is not None:
+            self._at_dispatch.restore(state["at_dispatch"])
         self._stored.restore(state["parts"])
 
     @property
@@ -410,10 +417,23 @@ class Federation:
             of_visit = visit[row_of_visit]  # of each task
         model = self.bank.ids[row]
         views = [self._view(schedule, round_, dispatch, participants=clients) for schedule in schedules]
-        of_rules = self._executor.solver.settings
-        settings = task_settings(self.settings, schedules, client, row, views, of_rules)
+        solver, num_samples = self._executor.solver, samples.counts()
+        settings = task_settings(self.settings, schedules, client, row, num_samples, views, solver)
+        tasks = TrainTasks(
+            client=client,
+            model=model,
+            visit=of_visit,
+            samples=samples,
+            settings=settings,
+            dispatch=client * 0 + dispatch,
+            step=client * 0 + self._stream.step,
+            state=self._solver_state.read(client, model, lambda new: self.bank.parameters[row[new]]),
+            measure=self._measured,
+            broadcast=self._broadcast(round_, dispatch) if self.parts.aggregator.broadcasts else {},
+        )
+        trained, predicted = self._samples_of(dispatch, tasks, row)
         downloaded = self._requests.hold(client, row)
-        payload = visit_work(row_of_visit, settings, downloaded, len(clients), self._costs)
+        payload = visit_work(row_of_visit, trained, predicted, downloaded, len(clients), self._costs)
         faults = self._faults.visits(dispatch, clients, payload)
         requests_s, phases = self._requests.busy_s(clients), self._latency.phases(clients, faults.work)
         return Cohort(
@@ -426,18 +446,7 @@ class Federation:
             payload=None if faults.work is payload else payload,
             work=faults.work,
             phases=phases,
-            tasks=TrainTasks(
-                client=client,
-                model=model,
-                visit=of_visit,
-                samples=samples,
-                settings=settings,
-                dispatch=client * 0 + dispatch,
-                step=client * 0 + self._stream.step,
-                state=self._solver_state.read(client, model, lambda new: self.bank.parameters[row[new]]),
-                measure=self._measured,
-                broadcast=self._broadcast(round_, dispatch) if self.parts.aggregator.broadcasts else {},
-            ),
+            tasks=tasks,
             models=self.bank.parameters,
             start=row,
             version=self.bank.versions[row],
@@ -446,6 +455,27 @@ class Federation:
             bound=row >= 0,  # all are
             stayed=row >= 0,
         )
+
+    def _samples_of(self, dispatch: int, tasks: TrainTasks, row: Ints) -> tuple[Floats, Floats | None]:
+        """(n,) the samples that each of `tasks` trains on, once for each use, and those that it predicts.
+
+        If the solver stops, the tasks are trained for that, from the models in rows `row` (n,) of the bank.
+        """
+        settings = tasks.settings
+        if self._at_dispatch is None:
+            steps, batch_size = settings["local_steps"], settings["batch_size"]
+            samples = tasks.samples.counts()
+            return samples_of_steps(steps, samples, batch_size, self.settings.last), None
+        with self._meter("train_s"):
+            updates = self._at_dispatch.train(dispatch, self._tampered(tasks), self.bank.parameters, row)
+        metrics = updates.metrics
+        self._progress.stopped(metrics["epochs"], metrics["held_out"], updates.num_samples)
+        return metrics["trained_samples"], metrics["forward_samples"]
+
+    def _tampered(self, tasks: TrainTasks) -> TrainTasks:
+        """The tasks with what happens to their updates before they arrive."""
+        tampering = self._faults.tampering(tasks.dispatch, tasks.client, tasks.model)
+        return replace(tasks, tampering=tampering) if tampering else tasks
 
     def _broadcast(self, round_: int, dispatch: int) -> dict[str, Floats32]:
         """What the aggregator sends along with each model, by name (M, P).
@@ -493,6 +523,8 @@ class Federation:
         self._progress.steps += 1
         federates = self.parts.adaptation.federates
         trained = self._trained(round_, step, cohort, ended) if federates else None
+        if self._at_dispatch is not None:
+            self._at_dispatch.over(cohort.dispatch)
         updates = None if trained is None else trained.updates
         news = {"participants": cohort.clients, "updates": updates}
         # Step 3: the aggregator makes the new models, which the bank publishes.
@@ -526,7 +558,12 @@ class Federation:
 
     def abandon(self, round_: int, ended: EndedVisits, now_s: float) -> VisitRows | None:
         """Charge the visits that end with the run; returns them for the log, if they are logged."""
-        return self._landed(round_, ended)[1] if len(ended.visit) > 0 else None
+        if len(ended.visit) == 0:
+            return None
+        cohort, logged = self._landed(round_, ended)
+        if self._at_dispatch is not None:
+            self._at_dispatch.over(cohort.dispatch)
+        return logged
 
     def _landed(self, round_: int, ended: EndedVisits) -> tuple[Cohort, VisitRows | None]:
         """Take `ended` visits out of the flight, charge and record them; also returns them for the log."""
@@ -548,16 +585,17 @@ class Federation:
         num_samples = tasks.samples.counts()
         if not num_samples.any():
             return None
-        tampering = self._faults.tampering(tasks.dispatch, tasks.client, tasks.model)
-        tasks = replace(tasks, tampering=tampering) if tampering else tasks
         model, staleness = self.bank.ids[cohort.row[rows]], ended.staleness[visits]
         aggregator, weights = self.parts.aggregator, None
         # An executor of one process does without: with many models they are many numbers.
-        if not getattr(self._executor, "ignores_weights", False):
+        if self._at_dispatch is None and not getattr(self._executor, "ignores_weights", False):
             view = self._view(aggregator, round_, step, staleness=staleness)
             weights = aggregator.weights(model, num_samples, view)
         with self._meter("train_s"):
-            trained = self._executor.train(tasks, cohort.models, start, weights)
+            if self._at_dispatch is None:
+                trained = self._executor.train(self._tampered(tasks), cohort.models, start, weights)
+            else:
+                trained = self._at_dispatch.take(tasks)
         if not self.parts.pacing.whole_rounds:
             trained = trained.absorbed(model, staleness)
         usable, rejected = self._divergence.usable(round_, trained)

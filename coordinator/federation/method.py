@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
+
 from coordinator.adaptations import Adaptation
 from coordinator.adaptations.none import NoAdaptation
 from coordinator.aggregators import Aggregator
@@ -23,6 +25,8 @@ from coordinator.representations.label import Label
 from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
 from coordinator.view import Part
+from emulator.arrays import Floats, Ints
+from emulator.epochs import LastBatch, epoch_steps, samples_of_steps
 from emulator.messages import FurtherAccuracy, TaskMetric
 from emulator.plugins import NoSettings
 
@@ -117,12 +121,18 @@ class RoundSettings:
     end of the run follow virtual time, and the number of rounds depends on seed and arm. With
     `evaluate_every_s`, clients are evaluated in the first round that closes at or after each multiple of that
     many virtual seconds, and in the last one, instead of every `evaluate_every` rounds.
+
+    With `local_epochs` a task takes so many passes over its samples, instead of `local_steps`; at most, if
+    its solver `stops` early. `last` is the last batch of such a pass.
     """
 
     rounds: int
     local_steps: int
     batch_size: int
     learning_rate: float
+    local_epochs: int | None = None
+    stops: bool = False
+    last: LastBatch = "filled"
     seconds_per_round: float | None = None
     evaluate_every: int = 1
     evaluate_every_s: float | None = None
@@ -137,6 +147,20 @@ class RoundSettings:
     log_detection: bool = False
     hear: Hear = "online"
     client_distance: Representation = field(default_factory=lambda: Label(NoSettings()))
+
+    def steps_of(self, samples: Ints, epochs: int | None = None) -> Ints:
+        """(n,) the local steps of tasks over so many `samples` (n,), of these `epochs` if any are."""
+        if self.local_epochs is None:
+            return np.full(len(samples), self.local_steps)
+        return (epochs or self.local_epochs) * epoch_steps(samples, self.batch_size)
+
+    def visit_samples(self, samples: Ints) -> Floats:
+        """(n,) the samples that tasks over so many `samples` (n,) train on, each once for each use.
+
+        Of clients that stop early it is those of one epoch, which all of them take.
+        """
+        epochs = 1 if self.stops else None
+        return samples_of_steps(self.steps_of(samples, epochs), samples, self.batch_size, self.last)
 
     @property
     def ends_s(self) -> float | None:

@@ -43,6 +43,8 @@ class RoundProgress:
     staleness: int = 0  # of the visits absorbed, in all
     largest_staleness: int | None = None
     trained_accuracy: float | None = None  # of the last server step
+    epochs: list[int] = field(default_factory=list)  # of the tasks dispatched, where these stop early
+    without_held_out: int = 0  # of these, the tasks that hold nothing out
     decided: dict[str, list[int]] = field(default_factory=dict)  # by what detectors watch, ascending
     flagged: dict[str, list[int]] = field(default_factory=dict)  # of these, by detector
 
@@ -67,6 +69,11 @@ class RoundProgress:
         """Take note of the training losses (n,) of updates that a server step absorbs."""
         self.losses = losses if self.losses is None else np.concatenate([self.losses, losses])
         self.train_loss = float(self.losses.mean())
+
+    def stopped(self, epochs: Floats, held_out: Floats, samples: Ints) -> None:
+        """Take note of n tasks that stopped early: their epochs, `samples`, and how many are held out."""
+        self.epochs += epochs[samples > 0].astype(np.int64).tolist()
+        self.without_held_out += int(np.count_nonzero((held_out == 0) & (samples > 0)))
 
     def landed(self, ended: EndedVisits, crashed: Ints, *, whole_round: bool = False) -> None:
         """Take note of visits that are over, and of the clients (n,) among them whose device crashed.

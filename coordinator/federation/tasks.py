@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from coordinator.federation.method import RoundSettings
 from coordinator.schedules import Schedule
 from coordinator.view import View
 from emulator.arrays import Bools, Floats, Ints
+from emulator.epochs import epoch_steps
 from emulator.errors import RunError
 from emulator.messages import BYTES_PER_PARAMETER, SolverFacts, Work
 
@@ -20,24 +21,26 @@ def task_settings(
     schedules: Sequence[Schedule],
     client: Ints,
     row: Ints,
+    num_samples: Ints,
     views: Sequence[View],
-    of_rules: Mapping[str, float],
+    solver: SolverFacts,
 ) -> dict[str, Floats]:
     """The settings of n tasks, as columns (n,) by name: the round's, or what a schedule decides.
 
-    `client` (n,) and `row` (n,), a row of the bank, are the pair of each task; `views` holds the view of each
-    schedule, which observes it first. `of_rules` are the numbers that rules of the solver read, of which
-    tasks have those that a schedule decides. Raises RunError if a schedule returns anything but a number of
-    each task for each setting that it sets.
+    `client` (n,) and `row` (n,), a row of the bank, are the pair of each task, and `num_samples` (n,) the
+    samples that it trains on; `views` holds the view of each schedule, which observes it first. Of the
+    numbers that rules of the `solver` read, tasks have those that a schedule decides; if the solver stops,
+    they have `local_epochs`, the most. Raises RunError if a schedule returns anything but a number of each
+    task for each setting that it sets.
     """
     base = {
         "learning_rate": np.zeros(len(client)) + settings.learning_rate,
-        "local_steps": np.zeros(len(client)) + settings.local_steps,
+        "local_steps": settings.steps_of(num_samples).astype(np.float64),
         "batch_size": np.zeros(len(client)) + settings.batch_size,
     }
     for schedule in schedules:
         for name in sorted(schedule.sets - base.keys()):
-            base[name] = np.zeros(len(client)) + of_rules.get(name, np.nan)
+            base[name] = np.zeros(len(client)) + solver.settings.get(name, np.nan)
     decided: dict[str, Floats] = {}
     for schedule, view in zip(schedules, views, strict=True):
         schedule.observe(view)
@@ -49,6 +52,12 @@ def task_settings(
                 f"{row.shape} for each of {sorted(schedule.sets)}"
             )
         decided.update(columns)
+    if settings.local_epochs is not None:
+        if "batch_size" in decided and "local_steps" not in decided:
+            in_epoch = epoch_steps(num_samples, decided["batch_size"])
+            decided["local_steps"] = (settings.local_epochs * in_epoch).astype(np.float64)
+        if solver.stops:
+            decided["local_epochs"] = np.zeros(len(client)) + settings.local_epochs
     return base | decided
 
 
@@ -75,13 +84,19 @@ class TaskCosts:
 
 
 def visit_work(
-    visit: Ints, settings: Mapping[str, Floats], downloaded: Bools, num_visits: int, costs: TaskCosts
+    visit: Ints,
+    trained: Floats,
+    predicted: Floats | None,
+    downloaded: Bools,
+    num_visits: int,
+    costs: TaskCosts,
 ) -> Work:
     """The transfer and training of each visit, summed over its tasks.
 
-    `visit` (n,) is the visit of each task, in [0, num_visits). `downloaded` (n,) marks the tasks whose model
-    the client holds already, and does not download again. The columns of the result are of shape
-    (num_visits,).
+    `visit` (n,) is the visit of each task, in [0, num_visits). A task's steps train on `trained` (n,) samples
+    in all, each counted once for each use; `predicted` (n,) samples are predicted besides, None: none.
+    `downloaded` (n,) marks the tasks whose model the client holds already, and does not download again. The
+    columns of the result are of shape (num_visits,).
     """
 
     def total(amount: Floats) -> Floats:
@@ -91,10 +106,10 @@ def visit_work(
     downloads = costs.model_bytes * total((~downloaded).astype(np.float64))
     if costs.broadcast_bytes > 0:
         downloads += costs.broadcast_bytes * numbers
-    samples = total(settings["local_steps"] * settings["batch_size"])
+    samples = total(trained)
     return Work(
         download_bytes=downloads,
         upload_bytes=costs.upload_bytes * numbers,
-        forward_samples=np.zeros(num_visits),
+        forward_samples=np.zeros(num_visits) if predicted is None else total(predicted),
         trained_samples=samples if costs.gradients == 1 else costs.gradients * samples,
     )

@@ -123,7 +123,7 @@ class Views:
             score=score,
             train=train,
             expected_s=lambda ids: self._expected_s(ids, assignment),
-            local_steps=self._settings.local_steps,
+            local_steps=self._settings.local_steps if self._settings.local_epochs is None else None,
             batch_size=self._settings.batch_size,
             learning_rate=self._settings.learning_rate,
             log_trigger=log_trigger,
@@ -142,7 +142,7 @@ class Views:
             models = np.maximum((assignment.members[ids] >= 0).sum(axis=1), 1).astype(np.float64)
         costs, settings = self._costs, self._settings
         downloads = models * (costs.model_bytes + costs.broadcast_bytes)
-        samples = models * settings.local_steps * settings.batch_size * costs.gradients
+        samples = models * settings.visit_samples(self._stream.held(ids, "train").counts()) * costs.gradients
         work = Work(downloads, models * costs.upload_bytes, np.zeros(len(ids)), samples)
         return self._latency.phases(ids, work).total_s
 

@@ -11,6 +11,7 @@ from coordinator.selectors.utility import OortSettings, Scale
 from coordinator.view import View
 from emulator.arrays import NO_IDS, Floats, Ints
 from emulator.messages import EndedVisits, Outcome, TaskMetric, Updates
+from emulator.numbers import MOST
 
 
 class Oort(Selector):
@@ -72,7 +73,7 @@ class Oort(Selector):
         self._round = 0  # selections so far, with the first, random one
         self._exploration, self._percentile = settings.exploration_factor, float(settings.round_threshold)
         self._preferred_s = 0.0  # the duration at that percentile
-        self._visit_samples = 0  # steps x batch size
+        self._visit_samples = 0  # steps x batch size; of epochs, more than any client has
         self._exploited = NO_IDS  # ids of the last selection
         # Mean utility of these, and its sum over the pacer's present and last window.
         self._gain = self._window = self._window_before = 0.0
@@ -126,7 +127,8 @@ class Oort(Selector):
     def _register(self, view: View) -> None:
         """Give clients that hold data for the first time a utility and a duration."""
         if self._round == 0:
-            self._visit_samples = view.local_steps * view.batch_size
+            steps = view.local_steps
+            self._visit_samples = MOST if steps is None else steps * view.batch_size
             self._utility, self._duration_s = np.full((2, view.num_clients), np.nan)
             self._last_round = np.zeros(view.num_clients, dtype=np.int64)
         new = np.flatnonzero(view.holding & np.isnan(self._utility))

@@ -16,6 +16,7 @@ from coordinator.federation.hearing.hearing import NOTHING_HEARD, Heard, Hearing
 from coordinator.federation.hearing.reports import Reports
 from coordinator.federation.method import RoundSettings
 from emulator.arrays import Floats, Floats32, Ints
+from emulator.epochs import samples_of_steps
 from emulator.errors import RunError
 from emulator.latency import LatencyModel
 from emulator.messages import Evaluation, InferencePlan, SampleRanges, TrainTasks, Updates
@@ -102,7 +103,7 @@ class Adapting(Stateful):
         self._hearing = hearing
         self._reports = reports if hearing is None else hearing.reports
         self._meter = meter
-        self._steps_per_client = participants * settings.local_steps / stream.num_clients
+        self._participation = participants / stream.num_clients
 
     @property
     def stored(self) -> dict[str, Stateful]:
@@ -211,6 +212,10 @@ class Adapting(Stateful):
         stream, executor = self._stream, self._executor
         step = stream.step if step is None else step
         num_samples = held.counts()
+        local_steps = self._settings.steps_of(num_samples)
+
+        def samples(steps: Ints) -> Floats:
+            return samples_of_steps(steps, num_samples, self._settings.batch_size, self._settings.last)
 
         def label_counts() -> Floats:
             return np.rint(stream.label_histograms(clients) * num_samples[:, None])
@@ -241,9 +246,10 @@ class Adapting(Stateful):
             step=step,
             rounds=rounds,
             new_data=False,
-            local_steps=self._settings.local_steps,
+            local_steps=local_steps,
             batch_size=self._settings.batch_size,
-            steps_per_client=self._steps_per_client,
+            steps_per_client=self._participation * local_steps.astype(np.float64),
+            samples=samples,
             num_samples=num_samples,
             scored=self._scored,
             label_counts=label_counts,

@@ -41,7 +41,7 @@ class ConfiguredArm:
         beside_clusters: A text that is the same for two arms exactly if they have the same adaptation and are
             equal in all parts and settings but those of `OF_CLUSTERS`.
         samples_per_visit: Local steps x batch size, the samples that a visit trains a model on; None if a
-            schedule may set one of them, or if they were not recorded.
+            schedule may set one of them, if it takes epochs, or if they were not recorded.
     """
 
     clusterer: str
@@ -113,6 +113,8 @@ def _samples_per_visit(arm: Mapping[str, Any], training: Mapping[str, Any]) -> f
     schedules = arm.get("schedules", [])
     factors = [training.get(key) for key in ("local_steps", "batch_size")]
     if not isinstance(schedules, list) or not all(map(_keeps_the_size, schedules)):
+        return None
+    if "local_epochs" in training:  # as many as the client holds
         return None
     steps, batch_size = (
         value if type(value) is int and 0 < value < MOST_SAMPLES else None for value in factors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -41,7 +42,8 @@ def a_view(counts: npt.ArrayLike = ((1, 0),), models: npt.ArrayLike = ((0.0,),),
         "train": refused,
         "initial": lambda number: np.full(1, number, dtype=np.float32),
     }
-    return ClientView(**{**whole, **facts})
+    view = ClientView(**{"samples": refused, **whole, **facts})
+    return replace(view, samples=lambda steps: np.full(len(clients), 1.0) * steps * view.batch_size)
 
 
 class Training:

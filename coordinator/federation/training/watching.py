@@ -8,7 +8,7 @@ import numpy as np
 
 from coordinator.detectors import Detector
 from coordinator.detectors.base import refuse_wrong_flags
-from coordinator.federation.trained import Trained
+from coordinator.federation.training.trained import Trained
 from emulator.arrays import Bools, Floats, Ints
 
 

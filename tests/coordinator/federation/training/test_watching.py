@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from coordinator.detectors import Detector
-from coordinator.federation.trained import Trained
-from coordinator.federation.watching import watch_training
+from coordinator.federation.training.trained import Trained
+from coordinator.federation.training.watching import watch_training
 from emulator.arrays import Bools, Floats, Ints
 from emulator.messages import ArrayUpdates, TaskMetric
 from emulator.plugins import NoSettings

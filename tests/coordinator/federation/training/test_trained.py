@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coordinator.federation.trained import Trained
+from coordinator.federation.training.trained import Trained
 from emulator.messages import ArrayUpdates
 from tests.fakes import ints
 

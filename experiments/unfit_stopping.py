@@ -1,0 +1,111 @@
+"""Checks of arms whose clients stop early, in the world of a seed, before any run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coordinator.federation.method import Parts
+from emulator.arrays import Floats, Ints
+from emulator.epochs import epoch_steps, samples_of_steps
+from emulator.errors import ConfigurationError
+from emulator.latency import TIME_MODELS, LatencyModel
+from emulator.messages import BYTES_PER_PARAMETER, Work
+from executor.executor import LocalExecutor
+from experiments.build import World, resolve_model_factor
+from experiments.config import Arm, Experiment
+from traces.trace import Trace, TraceStream
+
+AT_ONCE = 1_000
+"""Clients whose held-out samples are drawn at once."""
+
+
+def refuse_unfit_stopping(
+    experiment: Experiment,
+    parts: Parts,
+    arm: Arm,
+    executor: LocalExecutor,
+    world: World,
+) -> None:
+    """Reject an arm whose clients stop early, if it cannot be timed, or nobody has done an epoch in time.
+
+    Args:
+        experiment: The configuration.
+        parts: The parts of the arm.
+        arm: The arm.
+        executor: Its executor.
+        world: The world of a seed.
+
+    Raises:
+        ConfigurationError: One line with the key, the value and the rule.
+    """
+    if not executor.solver.stops:
+        return
+    solver = f"solver [{', '.join(rule.kind for rule in arm.solver)}]"
+    if experiment.devices.time_model == "fedscale":
+        raise ConfigurationError(
+            f'devices.time_model = "fedscale": takes no time to predict samples, as the {solver} does after '
+            f'each epoch; set devices.time_model = "driftscale"'
+        )
+    if (executor.solver.epochs or arm.training.local_epochs) is None:
+        raise ConfigurationError(
+            f"{solver}: stops after an epoch, and training.local_steps = {arm.training.local_steps} counts "
+            f"steps; set training.local_epochs, the most epochs of a visit"
+        )
+    for schedule, chosen in zip(parts.schedules, arm.schedules, strict=True):
+        if "local_steps" in schedule.sets:
+            raise ConfigurationError(
+                f"schedule {chosen.kind!r}: sets local_steps, and the {solver} decides how many steps a task "
+                f"takes; take one of the two"
+            )
+    if not parts.adaptation.federates:
+        raise ConfigurationError(
+            f"adaptation = {arm.adaptation.kind!r}: trains for so many steps, and the {solver} decides how "
+            f"many a task takes; leave the rule out"
+        )
+    if parts.pacing.deadline_s is not None:
+        factor = resolve_model_factor(experiment, arm, world)
+        latency = TIME_MODELS[experiment.devices.time_model](world.fleet, factor)
+        _refuse_short_deadline(parts.pacing.deadline_s, arm, executor, latency, world.trace)
+
+
+def _refuse_short_deadline(
+    deadline_s: float, arm: Arm, executor: LocalExecutor, latency: LatencyModel, trace: Trace
+) -> None:
+    """ConfigurationError if no client can have done one epoch, over what it holds at first, by a deadline."""
+    stream = TraceStream(trace)
+    stream.advance_to_round(0)
+    clients = np.flatnonzero(stream.holding)
+    # The fastest first, so that mostly a look at some of them will do.
+    counts = stream.held(clients, "train").counts()
+    clients = clients[
+        np.argsort(_epoch_s(arm, executor, latency, clients, counts, 0 * counts), kind="stable")
+    ]
+    fastest_s = np.inf
+    for first in range(0, len(clients), AT_ONCE):
+        some = clients[first : first + AT_ONCE]
+        samples = stream.held(some, "train")
+        seconds = _epoch_s(arm, executor, latency, some, samples.counts(), executor.held_out(samples))
+        fastest_s = min(fastest_s, float(seconds.min()))
+        if fastest_s <= deadline_s:
+            return
+    raise ConfigurationError(
+        f"pacing = {arm.pacing.kind!r}: its {deadline_s:g} s end before any client has done one epoch, which "
+        f"takes the fastest one {fastest_s:.4g} s with its transfers; give it more time, or lower "
+        f"devices.model_factor"
+    )
+
+
+def _epoch_s(
+    arm: Arm, executor: LocalExecutor, latency: LatencyModel, clients: Ints, counts: Ints, held_out: Ints
+) -> Floats:
+    """(n,) virtual seconds of a visit of one epoch, over `counts` (n,) samples without those `held_out` (n,).
+
+    Without what a solver transfers or computes besides, and without predictions.
+    """
+    trained, batch_size = counts - held_out, arm.training.batch_size
+    samples = samples_of_steps(epoch_steps(trained, batch_size), trained, batch_size, arm.training.last)
+    model_bytes = float(BYTES_PER_PARAMETER * executor.num_parameters)
+    work = Work.of(
+        len(clients), download_bytes=model_bytes, upload_bytes=model_bytes, trained_samples=samples
+    )
+    return latency.phases(clients, work).total_s
