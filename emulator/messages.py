@@ -233,6 +233,40 @@ class StateSpec:
 
 
 @dataclass(frozen=True)
+class StepForm:
+    """What a solver's step is in the gradient g, at the distance x from the parameters that a task received.
+
+    `v <- momentum v + g + pull x`, then `x <- x - learning_rate v`, from v = x = 0 on.
+    """
+
+    pull: float = 0.0
+    momentum: float = 0.0
+
+    def norms(self, num_steps: Ints, learning_rate: Floats) -> Floats:
+        """The displacement of each of n tasks under a constant gradient of 1, over its learning rate.
+
+        The number of steps, for plain descent. With the momentum rho alone, for K steps,
+        `(K - rho (1 - rho^K) / (1 - rho)) / (1 - rho)`; with the pull mu alone, at the rate eta,
+        `(1 - (1 - eta mu)^K) / (eta mu)`.
+
+        Args:
+            num_steps: (n,) of each task.
+            learning_rate: (n,) of each task.
+
+        Returns:
+            (n,) NaN for a task without steps.
+
+        >>> StepForm(momentum=0.5).norms(np.array([0, 1, 2]), np.full(3, 0.1)).tolist()
+        [nan, 1.0, 2.5]
+        """
+        moved, velocity = np.zeros(len(num_steps)), np.zeros(len(num_steps))
+        for step in range(int(num_steps.max(initial=0))):
+            velocity = self.momentum * velocity + 1 - self.pull * learning_rate * moved
+            moved = np.where(num_steps > step, moved + velocity, moved)
+        return np.where(num_steps > 0, moved, np.nan)
+
+
+@dataclass(frozen=True)
 class SolverFacts:
     """All that the coordinator knows of a solver, joined over its rules.
 
@@ -241,7 +275,8 @@ class SolverFacts:
     sent along with each model, as large as it. Besides the update of each task `uploads` whole models are
     sent up. Of a model `unsent` parameters stay with the client, and are sent neither way. Each step takes
     `gradients` gradients of its batch. `settings` are the numbers that rules read from a task's settings, if
-    these have them, such as "adam.beta1", with what each is if they have not.
+    these have them, such as "adam.beta1", with what each is if they have not. `shares` are those that its
+    aggregator must have, too, such as "feddyn.alpha". `form` is that of its steps, None if they have none.
 
     If it `stops`, the steps of a task are known only once it is trained: tasks have `local_epochs` among
     their settings, the most that they take, and `epochs` is what the rule itself sets that to, if it does.
@@ -256,13 +291,15 @@ class SolverFacts:
     settings: Mapping[str, float] = field(default_factory=dict)
     stops: bool = False
     epochs: int | None = None
+    shares: Mapping[str, float] = field(default_factory=dict)
+    form: StepForm | None = None
 
     def state_width(self, num_parameters: int) -> int:
         """The numbers that all slots of a row have together."""
         return sum(spec.width(num_parameters) for spec in self.state.values())
 
 
-TaskMetric = Literal["batch_errors", "batch_losses", "loss_before", "loss_squared"]
+TaskMetric = Literal["batch_errors", "batch_losses", "loss_before", "loss_squared", "step_norm"]
 """A column of `Updates.metrics` that is computed only if asked for, NaN for a task without steps.
 
 `loss_before`: the mean loss of the task's first batch, at the model as received. `loss_squared`: the mean of
@@ -270,6 +307,9 @@ the squared losses of the samples of its last batch, taken before its step. `bat
 of shape (n, steps): the mean loss of each of the task's batches in order, and the share of its samples for
 which another label is likelier, both before the step; NaN behind a task's last step. Like `loss`, all are of
 the model's predictions alone: what a local rule adds, such as FedProx's pull, is not in them.
+
+`step_norm`: what the task's steps move the model by, over the learning rate, if each gradient is 1
+(`StepForm.norms`): their number, for plain descent. NaN with a solver whose steps have no such form.
 """
 
 TASK_METRICS: tuple[TaskMetric, ...] = get_args(TaskMetric)
@@ -283,6 +323,9 @@ once for each use; and those that it predicted to decide when to stop.
 
 BATCH_METRICS: frozenset[TaskMetric] = frozenset({"batch_losses", "batch_errors"})
 """Those with a number for each batch."""
+
+LOSS_METRICS: frozenset[TaskMetric] = frozenset(TASK_METRICS) - {"step_norm"}
+"""Those that are computed from the losses of batches, during training."""
 
 
 def empty_metric(name: str, tasks: int, steps: int) -> Floats:

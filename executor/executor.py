@@ -7,6 +7,7 @@ arrive in messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from emulator.epochs import LastBatch
 from emulator.errors import ConfigurationError
 from emulator.messages import (
     BATCH_METRICS,
+    LOSS_METRICS,
     STOPPED_METRICS,
     ArrayUpdates,
     Evaluation,
@@ -242,7 +244,7 @@ class LocalExecutor:
 
         Returns:
             The updates, as those of `train`; the update of a task in another group is zero, and its metrics
-            are NaN.
+            are NaN, but for `step_norm`, which follows from its settings.
 
         Raises:
             ResumableError: As `train`.
@@ -291,6 +293,8 @@ class LocalExecutor:
             group_of[members] = number
         wanted = groups if numbers is None else [groups[number] for number in numbers]
         self._threads.run(lambda members: self._out_of_memory.run(train_group, members), wanted)
+        if "step_norm" in tasks.measure and self.solver.form is not None:
+            metrics["step_norm"] = self.solver.form.norms(steps, tasks.settings["learning_rate"])
         counts = tasks.samples.counts()
         return ArrayUpdates(tasks.client, tasks.model, counts, steps, delta, metrics, state, group_of)
 
@@ -445,7 +449,7 @@ class LocalExecutor:
 
     def _wave(self, tasks: TrainTasks, models: Floats32, start: Ints) -> Wave:
         return Wave(
-            tasks,
+            replace(tasks, measure=tasks.measure & LOSS_METRICS),
             models,
             start,
             self._reader,

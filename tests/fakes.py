@@ -131,6 +131,7 @@ class FakeExecutor:
             "loss": loss,
             "loss_before": loss,
             "loss_squared": np.square(distance).mean(axis=1),
+            "step_norm": np.where(counts > 0, tasks.settings["local_steps"], np.nan),
             "batch_losses": np.where(takes, loss[:, None], np.nan),
             "batch_errors": np.where(takes, np.minimum(loss[:, None], 1), np.nan),
         }

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from emulator.messages import StateSpec
+from emulator.messages import StateSpec, StepForm
 from executor.rules.base import GradientAt, LocalRule, LocalRun
 from executor.rules.settings import ApflSettings
 
@@ -46,6 +46,10 @@ class Apfl(LocalRule):
     def state(self) -> Mapping[str, StateSpec]:
         own = {OWN: StateSpec("parameters", until="run", start="received")}
         return own | ({CHANGE: StateSpec("scalar", until="run")} if self.settings.adaptive else {})
+
+    @property
+    def form(self) -> StepForm:
+        return StepForm()
 
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
         return gradient

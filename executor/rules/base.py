@@ -19,7 +19,7 @@ from torch import Tensor
 from emulator import plugins
 from emulator.arrays import Ints
 from emulator.errors import ConfigurationError
-from emulator.messages import SolverFacts, StateSpec
+from emulator.messages import SolverFacts, StateSpec, StepForm
 from emulator.ports import Segment
 
 
@@ -121,6 +121,23 @@ class LocalRule(plugins.Configured, ABC):
         A name is that of the rule, a dot and that of one of its settings, whose bounds hold; none by default.
         """
         return {}
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """The numbers that the aggregator must have, too, as its `shares`: only with these are both right.
+
+        A name is that of the rule, a dot and that of one of its settings; none by default.
+        """
+        return {}
+
+    @property
+    def form(self) -> StepForm | None:
+        """What `correct` makes of a gradient: `StepForm()` if it leaves it as it is.
+
+        The pulls of a chain add up. None, the default: it does something else, so that the solver's tasks
+        have no `step_norm`.
+        """
+        return None
 
     def check(self, layout: Mapping[str, Segment], optimiser: LocalRule) -> None:
         """Reject a model or an optimiser that the rule cannot work with, before anything runs.
@@ -261,6 +278,8 @@ class Chain:
             settings={name: number for rule in self.rules for name, number in rule.task_settings.items()},
             stops=self.stopping is not None,
             epochs=None if self.stopping is None else self.stopping.most_epochs,
+            shares={name: number for rule in self.rules for name, number in rule.shares.items()},
+            form=_joined([rule.form for rule in self.rules]),
         )
 
     @cached_property
@@ -375,6 +394,14 @@ class Chain:
             if rule.is_personal:
                 own = rule.personal(own, state)
         return own if frozen is None else torch.where(frozen, received, own)
+
+
+def _joined(forms: Sequence[StepForm | None]) -> StepForm | None:
+    """The form of a chain's steps, of those of its rules; None if one of them has none."""
+    known = [form for form in forms if form is not None]
+    if len(known) < len(forms):
+        return None
+    return StepForm(sum(form.pull for form in known), sum(form.momentum for form in known))
 
 
 def build_chain(rules: Sequence[LocalRule], layout: Mapping[str, Segment] | None = None) -> Chain:

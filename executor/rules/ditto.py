@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from emulator.messages import StateSpec
+from emulator.messages import StateSpec, StepForm
 from executor.rules.base import GradientAt, LocalRule, LocalRun
 from executor.rules.settings import DittoSettings
 
@@ -43,6 +43,10 @@ class Ditto(LocalRule):
     @property
     def state(self) -> Mapping[str, StateSpec]:
         return {OWN: StateSpec("parameters", until="run", start="received")}
+
+    @property
+    def form(self) -> StepForm:
+        return StepForm()
 
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
         return gradient

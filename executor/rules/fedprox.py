@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from emulator.messages import StepForm
 from executor.rules.base import LocalRule, LocalRun
 from executor.rules.settings import FedProxSettings
 
@@ -30,6 +31,11 @@ class FedProx(LocalRule):
 
     Settings = FedProxSettings
 
+    settings: FedProxSettings
+
+    @property
+    def form(self) -> StepForm:
+        return StepForm(pull=-self.settings.mu if self.settings.fedscale_sign else self.settings.mu)
+
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
-        mu = -self.settings.mu if self.settings.fedscale_sign else self.settings.mu
-        return gradient.add_(run.present - run.received, alpha=mu)
+        return gradient.add_(run.present - run.received, alpha=self.form.pull)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from emulator.errors import ConfigurationError
-from emulator.messages import StateSpec
+from emulator.messages import StateSpec, StepForm
 from emulator.ports import Segment
 from executor.rules.base import LocalRule, LocalRun
 from executor.rules.settings import PersonalLayersSettings
@@ -52,6 +52,10 @@ class PersonalLayers(LocalRule):
     @property
     def state(self) -> Mapping[str, StateSpec]:
         return {OWN: StateSpec("parameters", until="run", start="received")}
+
+    @property
+    def form(self) -> StepForm | None:
+        return None if self.settings.alternate else StepForm()  # by turns, no tensor takes all steps
 
     def check(self, layout: Mapping[str, Segment], optimiser: LocalRule) -> None:
         kept = self.unsent(layout)

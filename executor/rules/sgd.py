@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from emulator.messages import StepForm
 from executor.rules.base import LocalRule, LocalRun
 from executor.rules.settings import SgdSettings
 
@@ -38,6 +39,12 @@ class Sgd(LocalRule):
     def is_plain_descent(self) -> bool:
         # A subclass may do more.
         return type(self) is Sgd and self.settings.momentum == 0 and self.settings.weight_decay == 0
+
+    @property
+    def form(self) -> StepForm | None:
+        if type(self) is not Sgd:  # a subclass may do more
+            return None
+        return StepForm(self.settings.weight_decay, self.settings.momentum)
 
     def begin(self, run: LocalRun) -> None:
         if self.settings.momentum > 0:

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
-from emulator.messages import TASK_METRICS, SampleRanges, TrainTasks
+from emulator.messages import LOSS_METRICS, SampleRanges, TrainTasks
 from emulator.ports import Segment
 from emulator.seeding import RandomStreams
 from executor.flat import FlatModel
@@ -454,7 +454,7 @@ def _trained(kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: to
         },
         dispatch=np.full_like(everyone, 2),
         step=np.zeros_like(everyone),
-        measure=frozenset(TASK_METRICS),
+        measure=LOSS_METRICS,
     )
     starts = np.stack([model.initial(STREAMS, number) for number in everyone.tolist()])
     if "mask" in model.layout:
@@ -472,7 +472,7 @@ def _trained(kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: to
             trained = strategy.train(group)
             update = (trained.parameters - group.start).numpy()
             state = [rows.numpy() for _, rows in sorted(trained.state.items())]
-            metrics = [trained.loss, *(trained.measured[name] for name in TASK_METRICS)]
+            metrics = [trained.loss, *(trained.measured[name] for name in sorted(LOSS_METRICS))]
             metrics = [of_batch for column in metrics for of_batch in _padded(column, int(steps.max()))]
             columns.append([update, *metrics, *state])
             position.append(group.tasks)

@@ -195,6 +195,7 @@ class ToyModels:
             "loss": moved,
             "loss_before": 2 * moved,
             "loss_squared": np.square(moved),
+            "step_norm": np.where(counts > 0, tasks.settings["local_steps"], np.nan),
             "batch_losses": of_batches,
             "batch_errors": np.minimum(of_batches, 1),
         }

@@ -107,7 +107,7 @@ def test_selectors_that_need_metrics_nobody_computes_are_refused():
     class Curious(Random):
         needs = frozenset({"accuracy"})
 
-    with pytest.raises(AssertionError, match=r"needs \['accuracy'\]; choices: .*, loss_squared"):
+    with pytest.raises(AssertionError, match=r"needs \['accuracy'\]; choices: .*, step_norm"):
         check(Curious)
 
 

@@ -43,7 +43,7 @@ def test_a_metric_that_nobody_computes_is_refused_with_those_that_there_are(
     class Needy(FedAvg):
         needs = frozenset({"loss_after", "loss_before"})
 
-    problem = r"Needy needs the metric 'loss_after' of training, which .*; choices: .*, loss_squared$"
+    problem = r"Needy needs the metric 'loss_after' of training, which .*; choices: .*, step_norm$"
     with pytest.raises(ConfigurationError, match=problem):
         with_aggregator(monkeypatch, Needy(FedAvgSettings()))()
 

@@ -86,6 +86,7 @@ def by_hand(tasks: TrainTasks, trainer: LocalExecutor, spec: ModelSpec) -> dict[
         columns["loss_squared"][task] = np.square(of_batches[-1]).mean()
         columns["batch_losses"][task, : len(wrong)] = np.mean(of_batches, axis=1)
         columns["batch_errors"][task, : len(wrong)] = wrong
+        columns["step_norm"][task] = len(wrong)
     return columns
 
 
