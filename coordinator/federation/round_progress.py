@@ -47,6 +47,7 @@ class RoundProgress:
     without_held_out: int = 0  # of these, the tasks that hold nothing out
     decided: dict[str, list[int]] = field(default_factory=dict)  # by what detectors watch, ascending
     flagged: dict[str, list[int]] = field(default_factory=dict)  # of these, by detector
+    noted: dict[str, float] = field(default_factory=dict)
 
     def heard(self, heard: Heard, *, detection: bool = False) -> None:
         """Take note of the clients that were heard, and with `detection` of whom detectors decided about."""
@@ -74,6 +75,12 @@ class RoundProgress:
         """Take note of n tasks that stopped early: their epochs, `samples`, and how many are held out."""
         self.epochs += epochs[samples > 0].astype(np.int64).tolist()
         self.without_held_out += int(np.count_nonzero((held_out == 0) & (samples > 0)))
+        if self.epochs:
+            self.note({"epochs": float(np.mean(self.epochs)), "without_held_out": self.without_held_out})
+
+    def note(self, numbers: Mapping[str, float]) -> None:
+        """Take note of numbers by name; of a name that was noted before, the new number counts."""
+        self.noted |= {name: float(number) for name, number in numbers.items()}
 
     def landed(self, ended: EndedVisits, crashed: Ints, *, whole_round: bool = False) -> None:
         """Take note of visits that are over, and of the clients (n,) among them whose device crashed.
@@ -173,6 +180,7 @@ class RoundProgress:
             decided=None if clipped is None else self.decided,
             flagged=None if clipped is None else {name: self.flagged.get(name, []) for name in clipped},
             clipped=clipped,
+            noted=self.noted or None,
         )
 
 

@@ -31,6 +31,10 @@ TRIGGERS = f"""\
 {MOST_NUMBER_NAME} lower-case letters, digits and underscores, to a finite number, or to a list with one for
 each of `clusters`."""
 
+NOTED = f"""\
+`noted` maps at most {MOST_NUMBERS} names in a run, of the same form, to finite numbers that parts noted in
+the round."""
+
 ARRAYS = """\
 A field with a value for each client is a list of numbers up to a thousand clients. A longer one is an
 object: `dtype`, `shape`, and the numbers, compressed (`emulator/storage/packed.py`). `members` may be
@@ -64,6 +68,8 @@ def log_page() -> str:
         heading(2, "What a trigger compared"),
         TRIGGERS,
         *_triggers(),
+        heading(2, "What parts noted"),
+        NOTED,
         heading(2, "Arrays"),
         ARRAYS,
     )
@@ -72,7 +78,7 @@ def log_page() -> str:
 def _field(item: RoundField) -> tuple[str, ...]:
     logged = item.logged
     kind = "array" if item.kind is None else item.kind.bare
-    is_object = item.name in ("trigger", "silhouettes")
+    is_object = item.name in ("trigger", "silhouettes", "noted")
     null = logged.missing + ("; then left out" if logged.omitted and logged.missing else "")
     if logged.omitted and not logged.missing:
         null = f"left out if {item.default}"

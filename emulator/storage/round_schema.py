@@ -31,10 +31,11 @@ from emulator.storage.log_lines import (
 )
 
 MOST_NUMBERS = 16
-"""Most named numbers of a trigger: in a round, and as many names in all rounds of a log, each a column."""
+"""Most named numbers of a trigger, and most that are noted: in a round, and as many names in all rounds of a
+log, each a column."""
 
 MOST_NUMBER_NAME = 32
-"""Most letters of the name of a trigger's number."""
+"""Most letters of the name of such a number."""
 
 ROUNDING = 1e-9
 """How far a mean of ones may exceed one."""
@@ -203,14 +204,8 @@ def refuse_wrong_numbers(trigger: Mapping[str, Any]) -> None:
     numbers, clusters = trigger["numbers"], trigger["clusters"]
     if type(clusters) is not int or clusters < 1 or type(trigger["fired"]) is not bool:
         raise ValueError("trigger: clusters must be an int of at least 1, and fired a bool")
-    if not isinstance(numbers, Mapping) or len(numbers) > MOST_NUMBERS:
-        raise ValueError(f"trigger: its numbers must be a mapping of at most {MOST_NUMBERS} names")
+    _refuse_wrong_names("trigger", numbers)
     for name, value in numbers.items():
-        if not isinstance(name, str) or _NUMBER_NAME.fullmatch(name) is None:
-            raise ValueError(
-                f"trigger: {str(name)[: 2 * MOST_NUMBER_NAME]!r} cannot name a number: at most "
-                f"{MOST_NUMBER_NAME} lower-case letters, digits and underscores, first a letter"
-            )
         values = value if isinstance(value, list) else [value]
         if not all(map(NUMBER.fits, values)):
             raise ValueError(
@@ -220,14 +215,48 @@ def refuse_wrong_numbers(trigger: Mapping[str, Any]) -> None:
             raise ValueError(f"trigger: {name} has {len(value)} numbers, for {clusters} clusters")
 
 
-def with_names(names: frozenset[str], trigger: Mapping[str, Any] | None) -> frozenset[str]:
-    """The names of numbers in a log, `names` before this trigger; ValueError if they are too many."""
-    if trigger is None or "numbers" not in trigger:
-        return names
-    names = names.union(trigger["numbers"])
-    if len(names) > MOST_NUMBERS:
-        raise ValueError(f"trigger: its numbers have had {len(names)} names; at most {MOST_NUMBERS} in a log")
-    return names
+def refuse_wrong_noted(noted: Mapping[str, Any]) -> None:
+    """Raise ValueError unless what was noted in a round is finite numbers by name, within their bounds.
+
+    >>> refuse_wrong_noted({"disparity": 0.5})
+    """
+    _refuse_wrong_names("noted", noted)
+    for name, value in noted.items():
+        if not NUMBER.fits(value):
+            raise ValueError(f"noted: {name} must be a finite number, an int or float of Python")
+
+
+def _refuse_wrong_names(field: str, numbers: object) -> None:
+    """Raise ValueError unless the numbers of this field are a mapping, not too large, with names."""
+    if not isinstance(numbers, Mapping) or len(numbers) > MOST_NUMBERS:
+        raise ValueError(f"{field}: its numbers must be a mapping of at most {MOST_NUMBERS} names")
+    for name in numbers:
+        if not isinstance(name, str) or _NUMBER_NAME.fullmatch(name) is None:
+            raise ValueError(
+                f"{field}: {str(name)[: 2 * MOST_NUMBER_NAME]!r} cannot name a number: at most "
+                f"{MOST_NUMBER_NAME} lower-case letters, digits and underscores, first a letter"
+            )
+
+
+@dataclass(frozen=True)
+class NumberNames:
+    """The names of all numbers in a log so far: of triggers, and of what was noted."""
+
+    trigger: frozenset[str] = frozenset()
+    noted: frozenset[str] = frozenset()
+
+    def after(self, trigger: Mapping[str, Any] | None, noted: Mapping[str, Any] | None) -> NumberNames:
+        """The names with those of one more round; ValueError if they are too many."""
+        numbers = None if trigger is None else trigger.get("numbers")
+        if numbers is None and noted is None:  # as in most rounds
+            return self
+        after = NumberNames(self.trigger.union(numbers or ()), self.noted.union(noted or ()))
+        for field, names in vars(after).items():
+            if len(names) > MOST_NUMBERS:
+                raise ValueError(
+                    f"{field}: its numbers have had {len(names)} names; at most {MOST_NUMBERS} in a log"
+                )
+        return after
 
 
 def _fields(record: type) -> list[RoundField]:
@@ -318,6 +347,13 @@ def _kinds_of(message: type) -> dict[str, Kind]:
     return {item.name: KINDS[hints[item.name]] for item in fields(message)}
 
 
+def _fits_noted(value: object) -> bool:
+    """Whether an object is what is noted in a round; ValueError says what is wrong with it."""
+    if isinstance(value, dict):
+        refuse_wrong_noted(value)
+    return value is None or isinstance(value, dict)
+
+
 def _fits_trigger(value: object) -> bool:
     """Whether an object is what a trigger logs; ValueError says what is wrong with named numbers."""
     if isinstance(value, dict) and "numbers" in value:
@@ -356,5 +392,7 @@ TRIGGER_KINDS: dict[type[AnyTrigger], dict[str, Kind]] = {
 """The kinds of the fields of each message of a trigger, but for that of named numbers."""
 
 _COMPARED = either(*(object_of(message.__name__, kinds) for message, kinds in TRIGGER_KINDS.items()))
+
+KINDS[dict[str, float] | None] = Kind("dict[str, float] | None", frozenset(), _fits_noted)
 
 KINDS[AnyTrigger | None] = or_none(Kind(_COMPARED.name, frozenset(), _fits_trigger))

@@ -32,7 +32,14 @@ from emulator.storage.log_lines import (
     refuse_wrong_header,
 )
 from emulator.storage.packed import packed, unpacked
-from emulator.storage.round_schema import TRIGGERS, Logged, RoundSchema, refuse_wrong_numbers, with_names
+from emulator.storage.round_schema import (
+    TRIGGERS,
+    Logged,
+    NumberNames,
+    RoundSchema,
+    refuse_wrong_noted,
+    refuse_wrong_numbers,
+)
 from emulator.storage.state_tree import Tree
 
 UNMEASURED = "in rounds that were not evaluated"
@@ -524,6 +531,16 @@ class RoundRecord:
             omitted=True,
         ),
     ] = None
+    noted: Annotated[
+        dict[str, float] | None,
+        Logged(
+            "numbers that parts noted, by name, as an aggregator its `disparity`; of several server steps "
+            "the last one's",
+            missing="in rounds in which nothing was noted",
+            since=12,
+            omitted=True,
+        ),
+    ] = None
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal; arrays entry by entry, NaN equal to NaN."""
@@ -582,20 +599,22 @@ class RunLog:
 
     def __init__(self, path: Path, header: dict[str, Any], resume: Mapping[str, Tree] | None = None) -> None:
         self._members: Ints | None = None if resume is None else resume["members"]  # the last written
-        # Of numbers that triggers named. Only runs with such numbers have it in their state.
-        self._names = frozenset(() if resume is None else resume.get("names", ()))
+        # Only runs with such numbers have them in their state.
+        names, noted = (() if resume is None else resume.get(name, ()) for name in ("names", "noted"))
+        self._names = NumberNames(frozenset(names), frozenset(noted))
         self._file = AppendedFile(path, _line({"kind": "run", **header}), resume)
 
     def state(self) -> dict[str, Tree]:
         """Length, hash and last members of the log so far, which is on the disk when this returns."""
-        names = {"names": sorted(self._names)} if self._names else {}
-        return {**self._file.state(), "members": self._members, **names}
+        names = {"names": sorted(self._names.trigger), "noted": sorted(self._names.noted)}
+        used = {name: of_numbers for name, of_numbers in names.items() if of_numbers}
+        return {**self._file.state(), "members": self._members, **used}
 
     def append(self, record: RoundRecord) -> None:
         """Write a record.
 
         ValueError, with nothing written, if a number outside its arrays is not finite, or if a trigger's
-        named numbers are not within their bounds.
+        named numbers, or those noted, are not within their bounds.
         """
         line = {"kind": "round", **dict(zip(SCHEMA.names, vars(record).values(), strict=True))}
         for name in SCHEMA.arrays:
@@ -605,10 +624,11 @@ class RunLog:
         for name in IDS_BY_NAME:
             if line[name] is not None:
                 line[name] = {key: packed(np.array(ids, dtype=np.int64)) for key, ids in line[name].items()}
-        names = self._names
         if record.trigger is not None:
             line["trigger"] = _trigger_line(record.trigger)
-            names = with_names(names, line["trigger"])
+        if record.noted is not None:
+            refuse_wrong_noted(record.noted)
+        names = self._names.after(line["trigger"], record.noted)
         for name, default in SCHEMA.omitted:
             if line[name] == default:  # as in most rounds
                 del line[name]
@@ -658,7 +678,7 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
         raise DataFileError(path, f"damaged: not the header of a run ({error})", row=1) from error
     records: list[RoundRecord] = []
     members: Ints | None = None  # the last members read
-    names: frozenset[str] = frozenset()  # of numbers that triggers named so far
+    names = NumberNames()  # so far
     num_bytes = 0  # of all arrays read so far
     for number, line in lines:
         if line.pop("kind", None) != "round" or not SCHEMA.needed <= line.keys() <= SCHEMA.known:
@@ -673,7 +693,7 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
         try:
             SCHEMA.refuse_wrong(line, header)
             _refuse_other_length(line["members"], members)
-            names = with_names(names, line.get("trigger"))
+            names = names.after(line.get("trigger"), line.get("noted"))
         except ValueError as error:
             raise DataFileError(path, f"damaged: {error}", row=number) from error
         if line["members"] is not None:

@@ -83,6 +83,7 @@ class Point:
         for k, value in (record.silhouettes or {}).items():
             if value is not None:
                 figures[f"silhouette_{k}"] = value
+        figures |= {f"noted.{name}": float(value) for name, value in (record.noted or {}).items()}
         return cls(record.round, record.closed_s, figures)
 
 

@@ -446,6 +446,13 @@ NAMED = Column(
     "if no trigger named it",
 )
 
+NOTED = Column(
+    "a number that a part noted, such as an aggregator's `disparity`",
+    "the part's own",
+    "in rounds in which no part noted it",
+    "if no part noted it",
+)
+
 _CLIENTS: Mapping[str, Column] = {
     "arm": ARM,
     "seed": SEED,
@@ -702,6 +709,8 @@ def described(frame: str, column: str) -> Column | None:
         return columns[column]
     if frame in ("rounds", "triggers") and column.startswith("trigger."):
         return NAMED
+    if frame == "rounds" and column.startswith("noted."):
+        return NOTED
     figure, suffix = re.fullmatch(r"(.*?)(_low|_high|_over|)", column).groups()  # type: ignore[union-attr]
     if frame == "table" and figure in FIGURES:
         of_all, of_figure = columns[f"<figure>{suffix}"], FIGURES[figure]
@@ -725,7 +734,7 @@ def _rounds() -> dict[str, Column]:
     columns["num_abandoned"] = Column(
         "number of visits that were still out when their lane closed or the deadline passed", "visits"
     )
-    return {**columns, "trigger.<name>": NAMED}
+    return {**columns, "trigger.<name>": NAMED, "noted.<name>": NOTED}
 
 
 def _triggers() -> dict[str, Column]:

@@ -33,6 +33,9 @@ MAY_MISS = (
 NAMED = "trigger."
 """Where the name of a column of a trigger's named numbers begins."""
 
+NOTED = "noted."
+"""Where the name of a column of numbers that parts noted begins."""
+
 
 def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
     """The table with a row for each run and round, in the order of `runs`.
@@ -40,8 +43,8 @@ def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
     Columns: arm, seed, the scalars of RoundRecord, `trigger_<field>` for the values that its trigger
     compared, its silhouettes by the number of clusters, `num_<list>` for the lengths of its lists,
     `num_abandoned`, and `trigger.<name>` for each named number of a trigger, in the order in which they first
-    appear: a list if in some round it has a number for each cluster. `holding` is null in rounds in which all
-    clients hold training samples.
+    appear: a list if in some round it has a number for each cluster; then `noted.<name>` for each number that
+    parts noted. `holding` is null in rounds in which all clients hold training samples.
     """
     rows: list[tuple[FinishedRun, RoundRecord]] = [(run, record) for run in runs for record in run.records]
     columns: dict[str, pa.Array[Any]] = {
@@ -62,7 +65,8 @@ def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
         lengths = [len(getattr(record, item.name)) for _, record in rows]
         columns[f"num_{item.line_name}"] = pa.array(lengths, pa.int64())
     columns["num_abandoned"] = pa.array([record.abandoned for _, record in rows], pa.int64())
-    return pa.table({**columns, **_named_numbers([record for _, record in rows])})
+    records = [record for _, record in rows]
+    return pa.table({**columns, **_named_numbers(records), **_noted(records)})
 
 
 def _named_numbers(records: Sequence[RoundRecord]) -> dict[str, pa.Array[Any]]:
@@ -77,6 +81,15 @@ def _named_numbers(records: Sequence[RoundRecord]) -> dict[str, pa.Array[Any]]:
             kind = pa.list_(kind)
         columns[NAMED + name] = pa.array(values, kind)
     return columns
+
+
+def _noted(records: Sequence[RoundRecord]) -> dict[str, pa.Array[Any]]:
+    """The columns of the numbers that parts noted, by the names of columns."""
+    found: list[dict[str, float]] = [record.noted or {} for record in records]
+    names = dict.fromkeys(name for numbers in found for name in numbers)
+    return {
+        NOTED + name: pa.array([numbers.get(name) for numbers in found], TYPES["float"]) for name in names
+    }
 
 
 def write_rounds_table(path: Path, runs: Sequence[FinishedRun]) -> None:

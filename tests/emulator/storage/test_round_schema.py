@@ -45,6 +45,7 @@ def test_the_kinds_of_a_line_are_the_types_of_the_fields() -> None:
             **dict.fromkeys(("decided", "flagged"), "dict[str, list[int]] | None"),
             "clipped": "dict[str, int] | None",
             "accuracy_by_concept": "dict[int, list[float]] | None",
+            "noted": "dict[str, float] | None",
         }
     )
     assert SCHEMA.arrays == {
@@ -77,6 +78,7 @@ def test_lines_need_the_fields_of_the_first_version_alone() -> None:
         **dict.fromkeys(("steps", "staleness", "largest_staleness", "in_flight"), 9),
         **dict.fromkeys((*PERSONAL, "forgotten"), 10),
         **dict.fromkeys((*DETECTION, "accuracy_by_concept"), 11),
+        "noted": 12,
     }
     assert SCHEMA.needed == SCHEMA.known - set(since)
     omitted = ("holding", "client_label", "adaptation_samples", "adaptation_s")
@@ -89,7 +91,7 @@ def test_lines_need_the_fields_of_the_first_version_alone() -> None:
         ("nonfinite_copies", 0),
         *of_steps,
         ("forgotten", []),
-        *((name, None) for name in (*DETECTION, "accuracy_by_concept")),
+        *((name, None) for name in (*DETECTION, "accuracy_by_concept", "noted")),
     )
 
 
