@@ -240,7 +240,7 @@ class View:
     # other calls, and if all are 0.
     staleness: Ints = field(default_factory=lambda: NO_IDS)
     # Slot -> (M, P) the mean over each model's clients of what they remember of it, 0 for those that have
-    # not trained it, in `Aggregator.broadcast`; in all other calls there is none.
+    # not trained it, in `Aggregator.broadcast` and `aggregate`; in all other calls there is none.
     remembered: Mapping[str, Floats] = field(default_factory=dict)
 
     @property

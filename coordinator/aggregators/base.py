@@ -17,12 +17,30 @@ class Aggregator(Part):
     Attributes:
         broadcasts: The names of the arrays that are sent to clients along with the models. Local rules read
             them, and an aggregator can be only beside rules that read all of them.
-        averages: The slots of local rules whose mean over the clients of each model `broadcast` reads, from
-            `view.remembered`; they must end with their `model`, and it needs whole rounds.
+        averages: The slots of local rules whose mean over the clients of each model it reads, from
+            `view.remembered`: in `broadcast`, and in `aggregate` as it is after the updates. They must end
+            with their `model`, and it needs whole rounds.
     """
 
     broadcasts: ClassVar[frozenset[str]] = frozenset()
     averages: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """The numbers that the solver must have, too (`LocalRule.shares`): only with these are both right.
+
+        A name is that of the rule, a dot and that of one of its settings; none by default.
+        """
+        return {}
+
+    @property
+    def noted(self) -> Mapping[str, float]:
+        """Finite numbers of its last `aggregate`, by name, for the log: `RoundRecord.noted`; none by default.
+
+        Of several server steps in a round, the last one's are logged. Names are as in
+        `emulator.messages.NamedNumbers`, at most 16 in all rounds of a run.
+        """
+        return {}
 
     def broadcast(self, view: View) -> Mapping[str, Floats32]:
         """What is sent along with each model, frozen at dispatch as the models are.

@@ -429,7 +429,7 @@ class Federation:
             step=client * 0 + self._stream.step,
             state=self._solver_state.read(client, model, lambda new: self.bank.parameters[row[new]]),
             measure=self._measured,
-            broadcast=self._broadcast(round_, dispatch) if self.parts.aggregator.broadcasts else {},
+            broadcast=self._broadcast(round_, dispatch),
         )
         trained, predicted = self._samples_of(dispatch, tasks, row)
         downloaded = self._requests.hold(client, row)
@@ -483,9 +483,10 @@ class Federation:
         Raises RunError if it is not what the aggregator declares.
         """
         aggregator = self.parts.aggregator
+        if not (aggregator.broadcasts or aggregator.averages):
+            return {}
         self._forget_untrained(round_, dispatch)
-        remembered = self._solver_state.means(self.bank.ids, self._membership.in_force.members)
-        view = self._view(aggregator, round_, dispatch, remembered=remembered)
+        view = self._view(aggregator, round_, dispatch, remembered=self._remembered())
         arrays = dict(aggregator.broadcast(view))
         shape = self.bank.parameters.shape
         if arrays.keys() != aggregator.broadcasts or any(array.shape != shape for array in arrays.values()):
@@ -495,6 +496,10 @@ class Federation:
                 f"shape {shape} for each of {sorted(aggregator.broadcasts)}"
             )
         return arrays
+
+    def _remembered(self) -> dict[str, Floats]:
+        """By slot that the aggregator averages (M, width) its mean over the clients of each model."""
+        return self._solver_state.means(self.bank.ids, self._membership.in_force.members)
 
     def _forget_untrained(self, round_: int, dispatch: int) -> None:
         """Delete what clients remember of models that they neither belong to nor train any more."""
@@ -527,15 +532,18 @@ class Federation:
             self._at_dispatch.over(cohort.dispatch)
         updates = None if trained is None else trained.updates
         news = {"participants": cohort.clients, "updates": updates}
-        # Step 3: the aggregator makes the new models, which the bank publishes.
+        # Step 3: clients remember what they learned, of which an aggregator may read the mean; the aggregator
+        # makes the new models, which the bank publishes.
         if trained is not None and updates is not None:
             if "trained" in self.settings.accuracies:
                 self._measure_trained(round_, trained, cohort.models, now_s)
-            self._publish(round_, updates, self._view(self.parts.aggregator, round_, step, **news))
             if updates.state:
                 valid = trained.valid(self._membership.in_force.members)
                 forgotten = self._solver_state.commit(updates, round_, valid)
                 self._progress.forgotten += self._divergence.forgotten(round_, forgotten)
+            remembered, aggregator = self._remembered(), self.parts.aggregator
+            view = self._view(aggregator, round_, step, remembered=remembered, **news)
+            self._publish(round_, updates, view)
         # Step 4: the detectors that watch training see its batches, the selector learns how the visits ended,
         # and the clusterer sees the updates.
         drift = self._watch(trained) if self._watching and trained is not None else {}
@@ -616,6 +624,7 @@ class Federation:
         """Make the models of the next version from `updates`, as the aggregator with this `view` decides."""
         with np.errstate(over="ignore", invalid="ignore"):  # `refuse` raises if a model is not finite
             models = self.parts.aggregator.aggregate(updates, view)
+            self._progress.note(self.parts.aggregator.noted)
             self._progress.trained(updates.metrics["loss"][updates.num_samples > 0])
         self._divergence.refuse(round_, models, self._progress.train_loss or 0.0)
         updated = np.zeros(int(self.bank.ids.max()) + 1, dtype=bool)  # by id

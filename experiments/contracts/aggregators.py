@@ -14,6 +14,7 @@ from coordinator.pacing.sync import Sync, SyncSettings
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import ArrayUpdates, TaskMetric, Updates
+from emulator.storage.round_schema import refuse_wrong_noted
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.ports import NUM_LABELS, NUM_PARAMETERS, LabelStream, initial
 from experiments.contracts.rounds import Rounds, Scripted
@@ -39,6 +40,7 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
     * Stale updates make finite models, and leave models without updates as they are.
     * It broadcasts the arrays that it declares, a row for each model, which changes with that model alone. If
       it reads what clients remember, it needs whole rounds.
+    * Numbers that it notes are finite, with names that the log can have.
     * It reads no metrics of the updates but `loss` and those it `needs`.
     * It reads the true concepts only if it declares `oracle = True`.
 
@@ -51,7 +53,7 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
     """
     twins = [_aggregating(aggregator, MEMBERS, _history()) for aggregator in (make(), resumed(make))]
     assert same(*(watched.made for watched in twins)), "equal updates get different models"
-    view = twins[0].view
+    view = _remembering(make(), twins[0].view)
     updates = _updates([2, 0, 2], view, num_samples=[5, 1, 2])
     twins = [_WatchedAggregator(make()), _WatchedAggregator(resumed(make))]
     for watched in twins:
@@ -83,7 +85,7 @@ def _check_broadcast(make: Callable[[], Aggregator], updates: ArrayUpdates, view
         "an aggregator that reads what clients remember needs whole rounds"
     )
     numbers = np.random.default_rng(2).normal(size=view.models.shape)
-    view = replace(view, remembered=dict.fromkeys(aggregator.averages, numbers))
+    view = replace(view, remembered=dict.fromkeys(sorted(aggregator.averages), numbers))
     sent = [dict(aggregator.broadcast(view))]
     aggregator.aggregate(updates, view)
     sent.append(dict(aggregator.broadcast(view)))
@@ -167,9 +169,16 @@ def _updates(models: Sequence[int], view: View, num_samples: Sequence[int]) -> A
             "loss_before": np.array([1.5, 0.5, 2.0, 0.75])[:count],
             "loss_squared": np.array([0.3, 0.1, 1.1, 4.2])[:count],
             "batch_losses": np.outer([1.5, 0.5, 2.0, 0.75], [1, 0.9, 0.7, 0.6])[:count],
+            "step_norm": np.array([4.0, 2.0, 7.5, 1.0])[:count],
             "batch_errors": np.outer([0.75, 0.25, 1.0, 0.5], [1, 1, 0.5, 0.5])[:count],
         },
     )
+
+
+def _remembering(aggregator: Aggregator, view: View) -> View:
+    """The view with what clients remember, the same for all models, of the slots that it averages."""
+    means = np.tile(np.linspace(-1, 1, view.models.shape[1]), (len(view.models), 1))
+    return replace(view, remembered=dict.fromkeys(sorted(aggregator.averages), means))
 
 
 class _WatchedAggregator(Aggregator):
@@ -208,6 +217,7 @@ class _WatchedAggregator(Aggregator):
 
     def aggregate(self, updates: Updates, view: View) -> Floats32:
         assert isinstance(updates, ArrayUpdates)
+        view = _remembering(self.aggregator, view)
         self.view, declared, used = self.watch.over(view), self._declared, []
         metrics = _NeededMetrics(updates.metrics, {"loss", *self.needs})
 
@@ -229,6 +239,10 @@ class _WatchedAggregator(Aggregator):
                 f"it declares its weights, but calls weighted_sum {len(used)} times, not once"
             )
             assert same(used[0], declared), f"it uses the weights {used[0]}, having declared {declared}"
+        try:
+            refuse_wrong_noted({name: float(number) for name, number in self.aggregator.noted.items()})
+        except ValueError as error:
+            raise AssertionError(f"the log refuses what it notes: {error}") from error
         self.made.append(models)
         return models
 
