@@ -12,7 +12,7 @@ from coordinator.aggregators.base import Aggregator
 from coordinator.aggregators.fedavg import mean_weights, means
 from coordinator.assignment import Assignment
 from coordinator.view import View
-from emulator.arrays import Floats, Floats32, Ints, weighted_sums
+from emulator.arrays import Bools, Floats, Floats32, Ints, weighted_sums
 from emulator.messages import Updates
 from emulator.numbers import Factor, Number, PositiveFactor, ShareBelowOne
 from emulator.plugins import Settings
@@ -66,7 +66,7 @@ class Adaptive(Aggregator):
     """
 
     settings: AdaptiveSettings
-    state_fields = ("_first", "_second")
+    state_fields: tuple[str, ...] = ("_first", "_second")
 
     def __init__(self, settings: AdaptiveSettings) -> None:
         super().__init__(settings)
@@ -76,6 +76,13 @@ class Adaptive(Aggregator):
     @abstractmethod
     def second_moment(self, second: Floats, squares: Floats) -> Floats:
         """(k, P) the new second moments of k models, from the present ones and D squared, both (k, P)."""
+
+    def denominators(self, steps: Bools, squares: Floats, before: Floats, second: Floats) -> Floats:
+        """(k, P) by what the first moments of k models are divided; `steps` (M,) marks the k among all.
+
+        `squares` (k, P) are of D, `before` and `second` (k, P) the second moments before and after.
+        """
+        return np.sqrt(second) + self.settings.tau
 
     def models_changed(self, assignment: Assignment) -> None:
         """The moments follow the models."""
@@ -95,9 +102,11 @@ class Adaptive(Aggregator):
         steps = np.isin(view.model_ids, updates.model[updates.num_samples > 0])
         settings = self.settings
         first = settings.beta1 * self._first[steps] + (1 - settings.beta1) * mean[steps]
-        second = self.second_moment(self._second[steps], np.square(mean[steps]))
+        squares, before = np.square(mean[steps]), self._second[steps]
+        second = self.second_moment(before, squares)
         models = view.models.copy()
-        moved = models[steps] + settings.learning_rate * first / (np.sqrt(second) + settings.tau)
+        divisors = self.denominators(steps, squares, before, second)
+        moved = models[steps] + settings.learning_rate * first / divisors
         models[steps] = moved.astype(np.float32)
         self._first[steps], self._second[steps] = first, second
         return models
@@ -107,6 +116,16 @@ class Adaptive(Aggregator):
         """The second moment of a new model."""
         assert self.settings.initial_v is not None  # its validator sets it
         return self.settings.initial_v
+
+
+def adam_moment(second: Floats, squares: Floats, beta2: float) -> Floats:
+    """(k, P) Adam's new second moments, of the present ones and D squared."""
+    return beta2 * second + (1 - beta2) * squares
+
+
+def yogi_moment(second: Floats, squares: Floats, beta2: float) -> Floats:
+    """(k, P) Yogi's new second moments, of the present ones and D squared."""
+    return second - (1 - beta2) * squares * np.sign(second - squares)
 
 
 def mixed(moments: Floats, mixing: Floats, initial: float, averages: bool) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from coordinator.aggregators.adaptive import Adaptive, AdaptiveSettings
+from coordinator.aggregators.adaptive import Adaptive, AdaptiveSettings, adam_moment
 from emulator.arrays import Floats
 from emulator.numbers import ShareBelowOne
 
@@ -39,4 +39,4 @@ class FedAdam(Adaptive):
     settings: FedAdamSettings
 
     def second_moment(self, second: Floats, squares: Floats) -> Floats:
-        return self.settings.beta2 * second + (1 - self.settings.beta2) * squares
+        return adam_moment(second, squares, self.settings.beta2)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import numpy as np
 from pydantic import Field, model_validator
 
-from coordinator.aggregators.adaptive import Adaptive, AdaptiveSettings
+from coordinator.aggregators.adaptive import Adaptive, AdaptiveSettings, yogi_moment
 from emulator.arrays import Floats
 from emulator.numbers import ShareBelowOne
 
@@ -40,6 +39,7 @@ class FedYogi(Adaptive):
 
     Source: Reddi et al., "Adaptive Federated Optimization", ICLR 2021, algorithm 2.
 
+    >>> import numpy as np
     >>> aggregator = FedYogi(FedYogiSettings(preset="fedscale", beta2=0.75))
     >>> aggregator.settings.learning_rate, aggregator.settings.initial_v
     (0.003, 1e-08)
@@ -51,4 +51,4 @@ class FedYogi(Adaptive):
     settings: FedYogiSettings
 
     def second_moment(self, second: Floats, squares: Floats) -> Floats:
-        return second - (1 - self.settings.beta2) * squares * np.sign(second - squares)
+        return yogi_moment(second, squares, self.settings.beta2)
