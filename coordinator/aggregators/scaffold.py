@@ -60,5 +60,10 @@ class Scaffold(Aggregator):
         return {CONTROL: view.remembered[OWN].astype(np.float32)}
 
     def aggregate(self, updates: Updates, view: View) -> Floats32:
-        trained = updates.take(((updates.num_steps > 0) & (updates.num_samples > 0)).nonzero()[0])
-        return (view.models + self.settings.rate * means(trained, view, "uniform")).astype(np.float32)
+        mean = means(stepped(updates), view, "uniform")
+        return (view.models + self.settings.rate * mean).astype(np.float32)
+
+
+def stepped(updates: Updates) -> Updates:
+    """The updates of tasks that took a step, on samples."""
+    return updates.take(((updates.num_steps > 0) & (updates.num_samples > 0)).nonzero()[0])

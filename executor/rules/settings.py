@@ -34,6 +34,23 @@ class FedProxSettings(Settings):
     fedscale_sign: bool = Field(False, description="push away instead, as FedScale does: for parity only")
 
 
+class FedDynSettings(Settings):
+    """Settings of `feddyn`."""
+
+    alpha: PositiveFactor = Field(
+        0.01, description="strength of the pull; the aggregator `feddyn` must have the same"
+    )
+
+
+class FedDCSettings(Settings):
+    """Settings of `feddc`."""
+
+    alpha: Factor = Field(0.1, description="strength of the pull towards the received model less the drift")
+    clip: PositiveFactor | None = Field(
+        10.0, description="largest norm of a corrected gradient; without it, any", examples=[1.0]
+    )
+
+
 class SgdSettings(Settings):
     """Settings of `sgd`."""
 

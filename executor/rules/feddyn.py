@@ -1,0 +1,56 @@
+"""FedDyn, the client's half: each client's loss is bent towards the common optimum (Acar et al., 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from emulator.messages import StateSpec
+from executor.rules.base import LocalRule, LocalRun
+from executor.rules.settings import FedDynSettings
+
+OWN = "feddyn.own"
+
+
+class FedDyn(LocalRule):
+    """FedDyn: a pull towards the received model, and a linear term that a client remembers.
+
+    `g <- g + alpha (w - w_received) - g_i`, and after the last step, at w: `g_i <- g_i - alpha (w -
+    w_received)`. A client that has trained its loss to the end has its own gradient at w as its g_i, so that
+    at a common optimum nobody moves. g_i starts at 0, outlives new data, and ends with the model. It needs
+    the aggregator `feddyn`, with the same `alpha`. One model goes either way: the coordinator can tell g_i
+    from the updates.
+
+    Source: Acar, Zhao, Matas Navarro, Mattina, Whatmough and Saligrama, "Federated Learning Based on Dynamic
+    Regularization", ICLR 2021, algorithm 1.
+
+    One step of rate 0.5, from 1, with g_i = 1: the gradient 2 becomes 1, the step leads to 0.5, and g_i is
+    1 - 0.5 x (0.5 - 1):
+
+    >>> import torch
+    >>> rule, column = FedDyn(FedDynSettings(alpha=0.5)), lambda number: torch.tensor([[number]])
+    >>> run = LocalRun(column(1.0), column(1.0), {"learning_rate": column(0.5)}, {OWN: column(1.0)})
+    >>> run.present -= 0.5 * rule.correct(run, column(2.0))
+    >>> rule.finish(run)
+    >>> run.present.item(), run.state[OWN].item()
+    (0.5, 1.25)
+    """
+
+    Settings = FedDynSettings
+    settings: FedDynSettings
+
+    @property
+    def state(self) -> Mapping[str, StateSpec]:
+        return {OWN: StateSpec("parameters", until="model")}
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        return {"feddyn.alpha": self.settings.alpha}
+
+    def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
+        moved = run.present - run.received
+        return gradient.add_(moved, alpha=self.settings.alpha).sub_(run.state[OWN])
+
+    def finish(self, run: LocalRun) -> None:
+        run.state[OWN].sub_(run.present - run.received, alpha=self.settings.alpha)
