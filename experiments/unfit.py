@@ -88,6 +88,8 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             _refuse_parts_of_whole_rounds(parts, arm)
             _refuse_oversize_concurrency(parts, arm, executors[trained])
             _refuse_solver(parts, arm, executors[trained].solver)
+            _refuse_unequal_numbers(parts, arm, executors[trained].solver)
+            _refuse_step_norms(parts, arm, executors[trained].solver)
             _refuse_settings(parts, arm, executors[trained].solver)
             refuse_unfit_stopping(experiment, parts, arm, executors[trained], world)
             _refuse_detectors(parts, arm)
@@ -226,6 +228,11 @@ def _refuse_solver(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
             f"adaptation = {arm.adaptation.kind!r}: no models are federated, and the solver [{kinds}] reads "
             f"what an aggregator sends along with them"
         )
+    if not parts.adaptation.federates and solver.shares:
+        raise ConfigurationError(
+            f"adaptation = {arm.adaptation.kind!r}: no models are federated, and the solver [{kinds}] shares "
+            f"{min(solver.shares)!r} with an aggregator"
+        )
     if solver.personal and not isinstance(parts.adaptation, NoAdaptation):
         raise ConfigurationError(
             f"adaptation = {arm.adaptation.kind!r}: the solver [{kinds}] makes personal parameters, and only "
@@ -236,6 +243,43 @@ def _refuse_solver(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
             f"solver [{kinds}]: makes personal parameters of the one model that serves a client, and "
             f"clusterer = {arm.clusterer.kind!r} combines several"
         )
+
+
+def _refuse_unequal_numbers(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
+    """ConfigurationError if the solver and the aggregator do not share the same numbers."""
+    ours, theirs = parts.aggregator.shares, solver.shares
+    of_aggregator = f"aggregator = {arm.aggregator.kind!r}"
+    of_solver = f"solver [{', '.join(rule.kind for rule in arm.solver)}]"
+    for name in sorted(ours.keys() | theirs.keys()):
+        rule, _, key = name.rpartition(".")
+        if name not in theirs:
+            raise ConfigurationError(
+                f"{of_aggregator}: {key} = {ours[name]:g} is a number that it shares with the local rule "
+                f"{rule!r}, which {of_solver} has not; put it into the solver"
+            )
+        if name not in ours:
+            raise ConfigurationError(
+                f"{of_solver}: {name} = {theirs[name]:g} is a number that the aggregator must share, and "
+                f"{of_aggregator} has none such; set aggregator to the other half of {rule!r}"
+            )
+        if ours[name] != theirs[name]:
+            raise ConfigurationError(
+                f"{of_solver}: {name} = {theirs[name]}, and {key} = {ours[name]} of {of_aggregator}; must be "
+                f"the same number"
+            )
+
+
+def _refuse_step_norms(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
+    """ConfigurationError if a part reads the norms of the solver's steps, and these have none."""
+    if solver.form is not None:
+        return
+    for part in parts.all:
+        if "step_norm" in part.needs:
+            raise ConfigurationError(
+                f"{part.name}: needs the metric 'step_norm', which the steps of the solver "
+                f"[{', '.join(rule.kind for rule in arm.solver)}] do not have; those of 'sgd' have it, also "
+                f"behind rules that leave gradients as they are, or pull, as 'fedprox' does"
+            )
 
 
 def _refuse_settings(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
