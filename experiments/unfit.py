@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
 import numpy as np
@@ -254,19 +254,26 @@ def _refuse_unequal_numbers(parts: Parts, arm: Arm, solver: SolverFacts) -> None
         rule, _, key = name.rpartition(".")
         if name not in theirs:
             raise ConfigurationError(
-                f"{of_aggregator}: {key} = {ours[name]:g} is a number that it shares with the local rule "
-                f"{rule!r}, which {of_solver} has not; put it into the solver"
+                f"{of_aggregator}: {key} = {ours[name]} is a number that it shares with the local rule "
+                f"{rule!r}, which {of_solver} does not have; put it into the solver"
             )
         if name not in ours:
+            sharing = ", ".join(repr(kind) for kind in AGGREGATORS.ours() if name in _shared_by(kind))
             raise ConfigurationError(
-                f"{of_solver}: {name} = {theirs[name]:g} is a number that the aggregator must share, and "
-                f"{of_aggregator} has none such; set aggregator to the other half of {rule!r}"
+                f"{of_solver}: {name} = {theirs[name]} must be a number of the aggregator, too, which "
+                f"{of_aggregator} does not have; aggregators that do: {sharing or 'none of ours'}"
             )
         if ours[name] != theirs[name]:
             raise ConfigurationError(
                 f"{of_solver}: {name} = {theirs[name]}, and {key} = {ours[name]} of {of_aggregator}; must be "
                 f"the same number"
             )
+
+
+def _shared_by(kind: str) -> Mapping[str, float]:
+    """The numbers that one of our aggregators shares with a solver, with its default settings."""
+    aggregator = AGGREGATORS.find(kind)
+    return aggregator(aggregator.Settings()).shares
 
 
 def _refuse_step_norms(parts: Parts, arm: Arm, solver: SolverFacts) -> None:

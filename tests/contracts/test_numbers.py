@@ -99,11 +99,20 @@ OVER: dict[str, dict[str, Any]] = {
     "round.min_online": {"devices": {"availability": "diurnal"}},
 }
 
+HALVES = ("feddc", "feddyn", "scaffold")
+"""Rules that need the aggregator of the same name, and the other way around."""
+
+
+def other_half(part: Mapping[str, Any]) -> dict[str, Any]:
+    """The half of the same name, with the numbers that both have."""
+    return {"kind": part["kind"], **{key: part[key] for key in ("alpha",) if key in part}}
+
+
 # For each kind, a run with a part that is given as a table.
 RUNS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "adaptations": lambda part: with_parts({"adaptation": part}),
     "aggregators": lambda part: with_parts(
-        {"aggregator": part, **({"solver": ["scaffold", "sgd"]} if part["kind"] == "scaffold" else {})}
+        {"aggregator": part, **({"solver": [other_half(part), "sgd"]} if part["kind"] in HALVES else {})}
     ),
     "availabilities": lambda part: merged(STILL, {"devices": {"availability": part}}),
     "clusterers": lambda part: with_parts(
@@ -124,7 +133,7 @@ RUNS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "rules": lambda part: with_parts(
         {
             "solver": [part] if part["kind"] in ("adam", "sgd") else [part, "sgd"],
-            "aggregator": "scaffold" if part["kind"] == "scaffold" else "fedavg",
+            "aggregator": other_half(part) if part["kind"] in HALVES else "fedavg",
         }
     ),
     "schedules": lambda part: with_parts({"schedules": [part]}),

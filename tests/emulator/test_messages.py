@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.arrays import NO_IDS
-from emulator.messages import ArrayUpdates, InferencePlan, SampleRanges, StateSpec, TrainTasks, Work
+from emulator.messages import (
+    ArrayUpdates,
+    InferencePlan,
+    SampleRanges,
+    StateSpec,
+    StepForm,
+    TrainTasks,
+    Work,
+)
 
 Request = list[list[tuple[int, int]]]
 REQUESTS = st.lists(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 4)), max_size=3), max_size=6)
@@ -142,3 +150,24 @@ def test_among_those_that_hold_data_the_others_are_served_by_no_model() -> None:
 def test_a_slot_names_its_choices(arguments: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         StateSpec(**arguments)
+
+
+def test_the_norm_of_steps_has_the_closed_forms_of_momentum_and_of_a_pull() -> None:
+    """Of tasks of 0, 1, 3 and 20 steps; of a pull so strong that each step overshoots, too."""
+    steps, rate = np.array([0, 1, 3, 20]), np.array([0.1, 0.2, 0.05, 0.1])
+    plain = StepForm().norms(steps, rate)
+    assert np.isnan(plain[0])
+    assert plain[1:].tolist() == [1, 3, 20]
+    count = steps[1:].astype(float)
+    for rho in (0.5, 0.95):
+        expected = (count - rho * (1 - rho**count) / (1 - rho)) / (1 - rho)
+        assert StepForm(momentum=rho).norms(steps, rate)[1:] == pytest.approx(expected, rel=1e-12)
+    for mu in (-0.1, 0.5, 12.0):
+        pull = rate[1:] * mu
+        expected = (1 - (1 - pull) ** count) / pull
+        assert StepForm(pull=mu).norms(steps, rate)[1:] == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_rate_of_0_counts_the_steps_as_the_smallest_rate_does() -> None:
+    form, steps = StepForm(pull=0.5, momentum=0.5), np.array([3])
+    assert form.norms(steps, np.zeros(1)) == pytest.approx(form.norms(steps, np.full(1, 1e-9)))

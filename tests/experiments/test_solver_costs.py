@@ -20,6 +20,8 @@ SOLVERS = {
     "plain": "sgd",
     "fedprox": ["fedprox", "sgd"],
     "scaffold": ["scaffold", "sgd"],
+    "feddyn": ["feddyn", "sgd"],
+    "feddc": ["feddc", "sgd"],
     "ditto": ["ditto", "sgd"],
     "apfl": ["apfl", "sgd"],
     "fedper": ["personal_layers", "sgd"],
@@ -35,7 +37,9 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
         {
             "name": name,
             "solver": solver,
-            "aggregator": "scaffold" if "scaffold" in solver else "fedavg",
+            "aggregator": next(
+                (name for name in ("scaffold", "feddyn", "feddc") if name in solver), "fedavg"
+            ),
         }
         for name, solver in SOLVERS.items()
     ]
@@ -61,6 +65,8 @@ def records(played: RunDirectory, arm: str) -> list[RoundRecord]:
         ("plain", MODEL_BYTES, MODEL_BYTES),
         ("fedprox", MODEL_BYTES, MODEL_BYTES),
         ("scaffold", 2 * MODEL_BYTES, 2 * MODEL_BYTES),
+        ("feddyn", MODEL_BYTES, MODEL_BYTES),
+        ("feddc", 2 * MODEL_BYTES, 2 * MODEL_BYTES),
         ("ditto", MODEL_BYTES, MODEL_BYTES),
         ("apfl", MODEL_BYTES, MODEL_BYTES),
         ("fedper", MODEL_BYTES - HEAD_BYTES, MODEL_BYTES - HEAD_BYTES),
@@ -82,7 +88,17 @@ def test_a_visit_moves_the_bytes_of_its_solver(played: RunDirectory, arm: str, d
 
 @pytest.mark.parametrize(
     ("arm", "gradients"),
-    [("fedprox", 1), ("scaffold", 1), ("ditto", 2), ("apfl", 2), ("fedper", 1), ("lg", 1), ("mixed", 2)],
+    [
+        ("fedprox", 1),
+        ("scaffold", 1),
+        ("feddyn", 1),
+        ("feddc", 1),
+        ("ditto", 2),
+        ("apfl", 2),
+        ("fedper", 1),
+        ("lg", 1),
+        ("mixed", 2),
+    ],
 )
 def test_a_visit_computes_as_long_as_its_gradients_take(
     played: RunDirectory, arm: str, gradients: int
@@ -118,6 +134,8 @@ def test_only_a_solver_that_sends_or_computes_otherwise_is_in_the_header(played:
         "plain": None,
         "fedprox": None,
         "scaffold": {"uploads": 2.0, "gradients": 1},
+        "feddyn": None,
+        "feddc": {"uploads": 2.0, "gradients": 1},
         "ditto": {"uploads": 1.0, "gradients": 2},
         "apfl": {"uploads": 1.0, "gradients": 2},
         "fedper": {"uploads": pytest.approx(sent), "gradients": 1},

@@ -212,7 +212,15 @@ def check_arm(arm: dict[str, Any], **changes: Any) -> None:
     unfit.refuse_unfit_arms(experiment, ["only"], world)
 
 
-SCAFFOLD = ["scaffold", "sgd"]
+SCAFFOLD, FEDDYN = ["scaffold", "sgd"], ["feddyn", "sgd"]
+
+
+class Sharing(FedAvg):
+    """It must have a number of a rule, and reads nothing that the rule keeps."""
+
+    @property
+    def shares(self) -> dict[str, float]:
+        return {"feddyn.alpha": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -232,6 +240,47 @@ SCAFFOLD = ["scaffold", "sgd"]
             {"solver": ["scaffold", "adam"], "aggregator": "scaffold"},
             r"solver: scaffold takes a client's mean step for its mean gradient, .* under Adam; end the "
             r"solver with 'sgd'.*",
+        ),
+        (
+            {"solver": FEDDYN},
+            r"solver \[feddyn, sgd\]: feddyn\.alpha = 0\.01 must be a number of the aggregator, too, which "
+            r"aggregator = 'fedavg' does not have; aggregators that do: 'feddyn'",
+        ),
+        (
+            {"solver": ["ditto", "sgd"], "aggregator": "feddyn"},
+            r"aggregator = 'feddyn': averages 'feddyn\.own' over clients, which the solver \[ditto, sgd\] "
+            r"does not keep until a model ends; put the local rule that does into the solver",
+        ),
+        (
+            {"solver": FEDDYN, "aggregator": {"kind": "feddyn", "alpha": 0.02}},
+            r"solver \[feddyn, sgd\]: feddyn\.alpha = 0\.01, and alpha = 0\.02 of aggregator = 'feddyn'; "
+            r"must be the same number",
+        ),
+        (
+            {"aggregator": f"{__name__}:Sharing"},
+            r"aggregator = '.*Sharing': alpha = 0\.5 is a number that it shares with the local rule "
+            r"'feddyn', which solver \[sgd\] does not have; put it into the solver",
+        ),
+        (
+            {"solver": FEDDYN, "adaptation": "alone"},
+            r"adaptation = 'alone': no models are federated, and the solver \[feddyn, sgd\] shares "
+            r"'feddyn\.alpha' with an aggregator",
+        ),
+        (
+            {"solver": FEDDYN, "aggregator": "feddyn", "pacing": "buffered"},
+            r"FedDyn: needs rounds of one dispatch and one server step each, unlike those of pacing = "
+            r"'buffered'; choices beside it: 'fixed', 'sync'",
+        ),
+        (
+            {"solver": ["feddc", "sgd"]},
+            r"solver \[feddc, sgd\]: reads 'feddc\.gradients', which aggregator = 'fedavg' does not send "
+            r"along with the models; aggregators that do: 'feddc'",
+        ),
+        (
+            {"solver": "adam", "aggregator": "fednova"},
+            r"FedNova: needs the metric 'step_norm', which the steps of the solver \[adam\] do not have; "
+            r"those of 'sgd' have it, also behind rules that leave gradients as they are, or pull, as "
+            r"'fedprox' does",
         ),
         (
             {"solver": SCAFFOLD, "aggregator": "scaffold", "pacing": "buffered"},
@@ -311,6 +360,11 @@ def test_an_aggregator_that_averages_what_no_rule_keeps_so_long_is_refused() -> 
 @pytest.mark.parametrize(
     "arm",
     [
+        {"solver": FEDDYN, "aggregator": "feddyn"},
+        {"solver": ["feddyn", "adam"], "aggregator": "feddyn", "clusterer": "ifca"},
+        {"solver": ["ditto", "feddc", "sgd"], "aggregator": "feddc"},
+        {"solver": ["fedprox", "ditto", {"kind": "sgd", "momentum": 0.9}], "aggregator": "fednova"},
+        {"solver": "sgd", "aggregator": "fednova", "pacing": "buffered"},
         {"solver": SCAFFOLD, "aggregator": "scaffold"},
         {"solver": SCAFFOLD, "aggregator": "scaffold", "adaptation": "tuned"},
         {"solver": SCAFFOLD, "aggregator": "scaffold", "pacing": {"kind": "fixed", "duration_s": 60}},

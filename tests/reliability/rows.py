@@ -293,6 +293,14 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
             "aggregator": "scaffold",
         },
     ),
+    "feddyn": (
+        merged(PHONES, {"round": {"rounds": 8}}),
+        {**RECLUSTERED, "solver": ["feddyn", "sgd"], "aggregator": "feddyn"},
+    ),
+    "feddc": (
+        merged(PHONES, {"round": {"rounds": 8}}),
+        {**RECLUSTERED, "solver": ["feddc", "sgd"], "aggregator": "feddc"},
+    ),
     "ditto": (
         merged(PHONES, {"round": {"rounds": 8, "accuracies": ["trained", "pooled"]}}),
         {
@@ -316,6 +324,21 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         {
             "clusterer": {"kind": "fielding", "max_clusters": 3},
             "aggregator": {"kind": "fedyogi", "moments": "averaged"},
+        },
+    ),
+    "flash": (
+        PHONES,
+        {
+            "clusterer": {"kind": "fielding", "max_clusters": 3},
+            "aggregator": {"kind": "flash", "moments": "averaged"},
+        },
+    ),
+    "fednova": (
+        PHONES,
+        {
+            "clusterer": {"kind": "fielding", "max_clusters": 3},
+            "solver": ["fedprox", {"kind": "sgd", "momentum": 0.5}],
+            "aggregator": "fednova",
         },
     ),
     "qfedavg": (

@@ -34,6 +34,7 @@ AFTER_EVERY_STEP = (
         "flexcfl",
         "static",
         "fedyogi",
+        "flash",
         "aue",
         "aue-pc",
         "kue",

@@ -61,3 +61,12 @@ def test_of_a_round_that_absorbed_nothing_no_staleness_is_known():
     progress = RoundProgress()
     progress.landed(landed((7, 9, ABANDONED)), crashed=ints())
     assert progress.largest_staleness is None
+
+
+def test_of_several_notes_of_a_round_the_last_of_each_name_counts() -> None:
+    progress = RoundProgress()
+    progress.note({"disparity": 1.0, "epochs": 2})
+    progress.note({})
+    progress.note({"disparity": np.float64(3.0)})
+    assert progress.noted == {"disparity": 3.0, "epochs": 2.0}
+    assert {type(number) for number in progress.noted.values()} == {float}

@@ -322,6 +322,60 @@ def test_the_names_of_numbers_are_at_most_sixteen_in_a_log_also_after_resuming(t
         read_log(path)
 
 
+def test_what_parts_noted_is_written_by_name_and_read_back(tmp_path: Path) -> None:
+    noted = replace(RECORD, noted={"disparity": 0.25, "epochs": 3})
+    path = written_to(tmp_path / "log.jsonl", noted, RECORD)
+    first, second = path.read_bytes().splitlines()[1:]
+    assert first.endswith(b',"noted":{"disparity":0.25,"epochs":3}}')
+    assert b"noted" not in second
+    assert read_log(path) == (HEADER, [noted, RECORD])
+
+
+@pytest.mark.parametrize(
+    ("noted", "problem"),
+    [
+        (
+            {f"n{number}": 1.0 for number in range(17)},
+            "noted: its numbers must be a mapping of at most 16 names",
+        ),
+        ({"Disparity": 1.0}, "noted: 'Disparity' cannot name a number: at most 32 lower-case letters"),
+        ({"disparity": True}, "noted: disparity must be a finite number, an int or float of Python"),
+        ({"disparity": [1.0]}, "noted: disparity must be a finite number, an int or float of Python"),
+    ],
+)
+def test_noted_numbers_out_of_bounds_are_neither_written_nor_read(
+    tmp_path: Path, noted: dict[str, Any], problem: str
+) -> None:
+    path = tmp_path / "log.jsonl"
+    with RunLog(path, HEADER) as log, pytest.raises(ValueError, match=problem):
+        log.append(replace(RECORD, noted=noted))
+    assert read_log(path) == (HEADER, [])
+    written_to(tmp_path / "forged.jsonl", RECORD)
+    head, line = (tmp_path / "forged.jsonl").read_text().splitlines()
+    forged = f"{head}\n{json.dumps({**json.loads(line), 'noted': noted})}\n"
+    (tmp_path / "forged.jsonl").write_text(forged)
+    with pytest.raises(DataFileError, match=f"row 2: damaged: {problem}"):
+        read_log(tmp_path / "forged.jsonl")
+
+
+def test_the_names_of_noted_numbers_are_at_most_sixteen_in_a_log_also_after_resuming(tmp_path: Path) -> None:
+    """They are counted apart from those of triggers."""
+    path = tmp_path / "log.jsonl"
+    named = replace(RECORD, trigger=NamedNumbers({"spread": 1.0}, 2, False))
+    first, second, late = (
+        replace(named, noted=dict.fromkeys(names, 1.0))
+        for names in ([f"n{number}" for number in range(12)], ["n0", "m0", "m1", "m2", "m3"], ["late"])
+    )
+    with RunLog(path, HEADER) as log:
+        log.append(first)
+        log.append(second)
+        state = log.state()
+    problem = "noted: its numbers have had 17 names; at most 16 in a log"
+    with RunLog(path, HEADER, state) as log, pytest.raises(ValueError, match=problem):
+        log.append(late)
+    assert read_log(path)[1] == [first, second]
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float64(1), np.ones(2), (1.0, 2.0)])
 def test_named_numbers_are_those_of_python_and_finite(tmp_path: Path, value: object) -> None:
     with RunLog(tmp_path / "log.jsonl", HEADER) as log, pytest.raises(ValueError, match="finite number"):

@@ -56,6 +56,8 @@ CHAINS = [
     [rule("adam", keep="task", beta1=0.5)],
     [rule("fedprox", mu=0.3), AMSGRAD],
     [rule("scaffold"), rule("sgd", weight_decay=0.01)],
+    [rule("feddyn", alpha=0.5), rule("sgd")],
+    [rule("feddc", clip=0.5), rule("sgd")],
     [rule("ditto", pull=0.3), rule("sgd")],
     [rule("apfl", alpha=0.3, adaptive=True), rule("sgd", momentum=0.9)],
     [rule("fedprox", mu=0.3), rule("early_stopping", gamma=0.01), rule("sgd", momentum=0.9)],

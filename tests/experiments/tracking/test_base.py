@@ -52,6 +52,13 @@ def test_a_point_has_the_numbers_that_a_trigger_named() -> None:
     }
 
 
+def test_a_point_has_the_numbers_that_parts_noted() -> None:
+    figures = Point.of(a_record(3, noted={"disparity": 0.5})).figures
+    assert {name: value for name, value in figures.items() if name.startswith("noted")} == {
+        "noted.disparity": 0.5
+    }
+
+
 def test_settings_are_those_of_one_arm_and_one_seed() -> None:
     table = {
         "name": "x",

@@ -90,7 +90,9 @@ def test_every_column_of_a_frame_is_described_and_every_description_has_its_colu
 ) -> None:
     names = list(frames[name].columns)
     if name in ("rounds", "triggers"):
-        names += [column for column in getattr(folder, name).columns if column.startswith("trigger.")]
+        names += [
+            column for column in getattr(folder, name).columns if column.startswith(("trigger.", "noted."))
+        ]
     for column in names:
         assert described(name, column) is not None, f"{name}.{column} is described nowhere"
     absent = [field.name for field in OF_STEPS] if name == "visits" else []  # each round is one step here

@@ -80,6 +80,19 @@ def test_numbers_that_a_trigger_named_have_columns_at_the_end(tmp_path):
     assert table["trigger_shift"].null_count == 3
 
 
+def test_numbers_that_parts_noted_have_columns_behind_those_of_triggers(tmp_path):
+    path = tmp_path / "rounds.parquet"
+    runs = [
+        a_run("global", 0, [0.25]),
+        a_run("flash", 0, [0.5], noted={"disparity": 2, "epochs": 1.5}),
+        a_run("fielding", 0, [0.5], trigger=NamedNumbers({"spread": 0.5}, 2, False)),
+    ]
+    write_rounds_table(path, runs)
+    table = pq.read_table(path)
+    assert table.column_names[-4:] == ["num_abandoned", "trigger.spread", "noted.disparity", "noted.epochs"]
+    assert table["noted.disparity"].to_pylist() == [None, 2.0, None]
+
+
 def test_who_holds_data_is_null_where_all_clients_do(tmp_path):
     path = tmp_path / "rounds.parquet"
     write_rounds_table(path, [a_run("global", 0, [0.25]), a_run("global", 1, [0.25], holding=3)])
