@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from coordinator.adaptations.base import Adaptation, ClientView, Served, Trained
 from emulator.arrays import Floats32, Ints
 from emulator.messages import InferencePlan, Work
-from emulator.numbers import MOST_STEPS, Number, PositiveFactor
+from emulator.numbers import MOST_STEPS, Number
 from emulator.plugins import Settings
 
 ROUNDING = 1e-9
@@ -27,7 +27,7 @@ class AloneSettings(Settings):
         "or the steps of training.local_epochs over what it holds",
         examples=[2.5],
     )
-    times: PositiveFactor = Field(
+    times: Annotated[float, Number(gt=0, le=1000)] = Field(
         1.0, description="how often these steps are taken: 10 for ten times the work of a federation"
     )
 

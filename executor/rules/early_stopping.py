@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from emulator.messages import StepForm
 from executor.rules.base import LocalRule, LocalRun
 from executor.rules.settings import EarlyStoppingSettings
 
@@ -51,6 +52,10 @@ class EarlyStopping(LocalRule):
     @property
     def measures_first(self) -> bool:  # type: ignore[override]  # its settings say
         return self.settings.first == "measured"
+
+    @property
+    def form(self) -> StepForm:
+        return StepForm()
 
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
         return gradient

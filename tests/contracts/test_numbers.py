@@ -52,9 +52,10 @@ EXPERIMENT: dict[str, Any] = merged(
     {
         "faults": {"byzantine": [{"kind": "sign_flip", "share": 0.5, "scale": 2.0}]},
         "report": {"targets": [0.5], "horizon_s": 60.0},
-        "arm": [{"name": "global", "training": {"local_steps": 2}}],
+        "arm": [{"name": "global", "training": {"batch_size": 4}}],
     },
 )
+EXPERIMENT["training"] = {key: value for key, value in SMALL["training"].items() if key != "local_steps"}
 """A configuration in which every table has an item."""
 
 FIGURES = ("accuracy_omitting_drift", "accuracy_including_drift")
@@ -164,6 +165,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "label_swaps": {"swaps": [[1, 2]]},
     "auxo": {"split_rounds": [2], "min_participants": 2},
     "cfl": {"eps1": 1.0, "eps2": 1.0},
+    "early_stopping": {"epochs": 2},
     "embedding": {"epochs": 1},
     "gradient": {"epochs": 1},
 }

@@ -131,13 +131,13 @@ def test_every_arm_has_its_whole_training_in_the_resolved_configuration() -> Non
         ),
         (
             {"arm": [{"name": "a", "training": {"rate": 1}}]},
-            "x.toml: arm.a.training: unknown key 'rate'; choices: batch_size, batches, learning_rate, "
-            "local_steps, model",
+            "x.toml: arm.a.training: unknown key 'rate'; choices: batch_size, batches, last, "
+            "learning_rate, local_epochs, local_steps, model",
         ),
         (
             {"training": {"rate": 1}},
-            "x.toml: training: unknown key 'rate'; choices: batch_size, batches, learning_rate, local_steps, "
-            "model",
+            "x.toml: training: unknown key 'rate'; choices: batch_size, batches, last, learning_rate, "
+            "local_epochs, local_steps, model",
         ),
     ],
 )
@@ -375,7 +375,8 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"arm": [{"name": "a", "solver": ["fedproxy"]}]},
             "x.toml: arm.a.solver.0 = 'fedproxy': unknown local rule 'fedproxy'; choices: adam, apfl, "
-            "ditto, early_stopping, feddc, feddyn, fedprox, personal_layers, scaffold, sgd; did you mean 'fedprox'?",
+            "ditto, early_stopping, feddc, feddyn, fedprox, personal_layers, scaffold, sgd; did you mean "
+            "'fedprox'?",
         ),
         (
             {"arm": [{"name": "a", "detectors": {"d": "stepd"}}]},
