@@ -115,6 +115,8 @@ class Federation:
         self._solver_state = SolverState(
             executor.solver.state, executor.num_parameters, parts.aggregator.averages
         )
+        # A local rule that reads what the aggregator sends along, or that remembers what it averages.
+        self._has_other_half = bool(parts.aggregator.broadcasts or parts.aggregator.averages)
         self._requests = ClientRequests(
             stream.num_clients,
             bank=self.bank,
@@ -429,7 +431,7 @@ class Federation:
             step=client * 0 + self._stream.step,
             state=self._solver_state.read(client, model, lambda new: self.bank.parameters[row[new]]),
             measure=self._measured,
-            broadcast=self._broadcast(round_, dispatch),
+            broadcast=self._broadcast(round_, dispatch) if self._has_other_half else {},
         )
         trained, predicted = self._samples_of(dispatch, tasks, row)
         downloaded = self._requests.hold(client, row)
@@ -483,8 +485,6 @@ class Federation:
         Raises RunError if it is not what the aggregator declares.
         """
         aggregator = self.parts.aggregator
-        if not (aggregator.broadcasts or aggregator.averages):
-            return {}
         self._forget_untrained(round_, dispatch)
         view = self._view(aggregator, round_, dispatch, remembered=self._remembered())
         arrays = dict(aggregator.broadcast(view))
@@ -541,9 +541,8 @@ class Federation:
                 valid = trained.valid(self._membership.in_force.members)
                 forgotten = self._solver_state.commit(updates, round_, valid)
                 self._progress.forgotten += self._divergence.forgotten(round_, forgotten)
-            remembered, aggregator = self._remembered(), self.parts.aggregator
-            view = self._view(aggregator, round_, step, remembered=remembered, **news)
-            self._publish(round_, updates, view)
+            memory = {"remembered": self._remembered()} if self._has_other_half else {}
+            self._publish(round_, updates, self._view(self.parts.aggregator, round_, step, **news, **memory))
         # Step 4: the detectors that watch training see its batches, the selector learns how the visits ended,
         # and the clusterer sees the updates.
         drift = self._watch(trained) if self._watching and trained is not None else {}
@@ -624,8 +623,9 @@ class Federation:
         """Make the models of the next version from `updates`, as the aggregator with this `view` decides."""
         with np.errstate(over="ignore", invalid="ignore"):  # `refuse` raises if a model is not finite
             models = self.parts.aggregator.aggregate(updates, view)
-            self._progress.note(self.parts.aggregator.noted)
             self._progress.trained(updates.metrics["loss"][updates.num_samples > 0])
+        if noted := self.parts.aggregator.noted:
+            self._progress.note(noted)
         self._divergence.refuse(round_, models, self._progress.train_loss or 0.0)
         updated = np.zeros(int(self.bank.ids.max()) + 1, dtype=bool)  # by id
         updated[updates.model] = True
