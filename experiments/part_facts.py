@@ -59,11 +59,16 @@ def _other_half(part: type[Any]) -> str:
     from coordinator.aggregators import AGGREGATORS
     from executor.rules import RULES
 
-    for name in AGGREGATORS.ours() if getattr(part, "receives", ()) else ():
-        if part.receives <= AGGREGATORS.find(name).broadcasts:
+    def averages(aggregator: type[Any]) -> set[str]:
+        """The names of the rules whose slots it averages: a slot's name begins with its rule's."""
+        return {slot.partition(".")[0] for slot in getattr(aggregator, "averages", ())}
+
+    for name in AGGREGATORS.ours() if hasattr(part, "receives") else ():
+        aggregator = AGGREGATORS.find(name)
+        if any(RULES.find(rule) is part for rule in averages(aggregator) & set(RULES.ours())):
             return f'aggregator = "{name}"\n'
-    for name in RULES.ours() if getattr(part, "broadcasts", ()) else ():
-        if part.broadcasts & RULES.find(name).receives:
+    for name in RULES.ours():
+        if name in averages(part):
             return f'solver = ["{name}", "sgd"]\n'
     return ""
 
