@@ -55,7 +55,7 @@ def assert_names(message: str, *parts: str) -> None:
             (
                 "small.toml",
                 "parts.aggregator = 'mean'",
-                "choices: fedadagrad, fedadam, fedavg, fedbuff, fedyogi",
+                "choices: fedadagrad, fedadam, fedavg, fedbuff, feddc",
             ),
         ),
         ("devices.profile=smartphone", ("devices.profile", "'smartphone'", "datacenter, iot, smartphones")),
