@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from emulator.counts import exact
 from emulator.numbers import PositiveFactor, Share, ShareBelowOne
 from emulator.plugins import Settings, alone_is_a_list
-from emulator.proportions import exact
 
 Hear = Literal["online", "everyone", "check_in"]
 """The clients with new data that report: those online as a round opens, all, or all when next online."""

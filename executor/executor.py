@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from emulator.arrays import Floats, Floats32, Ints
-from emulator.epochs import LastBatch
+from emulator.counts import LastBatch
 from emulator.errors import ConfigurationError
 from emulator.messages import (
     BATCH_METRICS,

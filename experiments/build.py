@@ -28,11 +28,11 @@ from coordinator.schedules import Schedule
 from device_profiles import SUFFIXES as PROFILE_SUFFIXES
 from device_profiles import DeviceProfile, Fleet, load_profile, read_profile
 from emulator.arrays import Floats, Floats32, Ints
+from emulator.counts import exact
 from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import ConfigurationError
 from emulator.latency import TIME_MODELS
 from emulator.ports import Availability, Executor
-from emulator.proportions import exact
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import DRIFT_COLUMNS
 from executor.executor import LocalExecutor

@@ -36,7 +36,7 @@ from coordinator.representations.base import ReferenceSettings
 from coordinator.schedules import SCHEDULES, Schedule
 from coordinator.selectors import SELECTORS, Selector
 from device_profiles import SUFFIXES as PROFILE_SUFFIXES
-from emulator.epochs import LastBatch
+from emulator.counts import LastBatch
 from emulator.errors import ConfigurationError
 from emulator.messages import FurtherAccuracy
 from emulator.numbers import (

@@ -6,7 +6,7 @@ import numpy as np
 
 from coordinator.federation.method import Parts
 from emulator.arrays import Floats, Ints
-from emulator.epochs import epoch_steps, samples_of_steps
+from emulator.counts import epoch_steps, samples_of_steps
 from emulator.errors import ConfigurationError
 from emulator.latency import TIME_MODELS, LatencyModel
 from emulator.messages import BYTES_PER_PARAMETER, Work

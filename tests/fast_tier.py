@@ -173,7 +173,7 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_taking_rows_repeats_and_reorders_their_ranges",
     ),
     "tests/emulator/test_own_parts.py": ("test_a_name_that_stands_for_no_part_of_the_kind_is_one_line",),
-    "tests/emulator/test_proportions.py": ("test_quotas_sum_to_the_total_and_are_within_one_of_proportion",),
+    "tests/emulator/test_counts.py": ("test_quotas_sum_to_the_total_and_are_within_one_of_proportion",),
     "tests/emulator/test_queue.py": (
         "test_the_order_of_insertion_decides_nothing_between_events_of_distinct_kinds",
     ),

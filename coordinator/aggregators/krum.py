@@ -10,11 +10,11 @@ from pydantic import Field
 from coordinator.aggregators.base import Aggregator
 from coordinator.view import RunFacts, View
 from emulator.arrays import Floats, Floats32, Ints
+from emulator.counts import exact
 from emulator.errors import ConfigurationError
 from emulator.messages import Updates
 from emulator.numbers import Count, ShareBelowHalf
 from emulator.plugins import Settings
-from emulator.proportions import exact
 
 
 class KrumSettings(Settings):

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from coordinator.aggregators.by_coordinate import ByCoordinate
 from emulator.arrays import Floats, Floats32
+from emulator.counts import exact
 from emulator.numbers import ShareBelowHalf
 from emulator.plugins import Settings
-from emulator.proportions import exact
 
 
 class TrimmedMeanSettings(Settings):

@@ -17,10 +17,10 @@ from coordinator.clusterers.affinities import Affinities, centred
 from coordinator.clusterers.base import Clusterer
 from coordinator.view import RunFacts, View
 from emulator.arrays import Ints
+from emulator.counts import exact
 from emulator.errors import ConfigurationError
 from emulator.numbers import Count, CountOrZero, PositiveFactor, PositiveShare, Share, TwoOrMore
 from emulator.plugins import Settings
-from emulator.proportions import exact
 from emulator.storage.state_tree import Tree
 
 

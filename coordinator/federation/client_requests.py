@@ -14,6 +14,7 @@ from coordinator.federation.faults import Faults
 from coordinator.federation.method import RoundSettings
 from coordinator.view import ScoreResponse
 from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.counts import largest_remainder
 from emulator.latency import LatencyModel
 from emulator.ledger import Ledger
 from emulator.messages import (
@@ -27,7 +28,6 @@ from emulator.messages import (
     Work,
 )
 from emulator.ports import Availability, Executor, Meter, unmeasured
-from emulator.proportions import largest_remainder
 from emulator.seeding import RandomStreams
 from emulator.storage.state_tree import Tree
 from emulator.storage.stateful import Stateful

@@ -16,8 +16,8 @@ import numpy as np
 
 from coordinator.population import Byzantine, FaultSettings, Kind
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
+from emulator.counts import exact
 from emulator.messages import Work
-from emulator.proportions import exact
 from emulator.seeding import RandomStreams, uniforms
 
 PACKET_BYTES = 1500

@@ -52,7 +52,7 @@ from coordinator.federation.training.watching import watch_training
 from coordinator.federation.views import Views
 from coordinator.view import Part, Samples, ScoreResponse, View
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
-from emulator.epochs import samples_of_steps
+from emulator.counts import samples_of_steps
 from emulator.errors import RunError
 from emulator.latency import LatencyModel
 from emulator.ledger import Ledger

@@ -26,7 +26,7 @@ from coordinator.schedules import Schedule
 from coordinator.selectors import Selector
 from coordinator.view import Part
 from emulator.arrays import Floats, Ints
-from emulator.epochs import LastBatch, epoch_steps, samples_of_steps
+from emulator.counts import LastBatch, epoch_steps, samples_of_steps
 from emulator.messages import FurtherAccuracy, TaskMetric
 from emulator.plugins import NoSettings
 

@@ -11,7 +11,7 @@ from coordinator.federation.method import RoundSettings
 from coordinator.schedules import Schedule
 from coordinator.view import View
 from emulator.arrays import Bools, Floats, Ints
-from emulator.epochs import epoch_steps
+from emulator.counts import epoch_steps
 from emulator.errors import RunError
 from emulator.messages import BYTES_PER_PARAMETER, SolverFacts, Work
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from coordinator.view import Part
 from emulator.arrays import Bools, Floats, Ints
+from emulator.counts import exact, largest_remainder
 from emulator.plugins import Settings
-from emulator.proportions import exact, largest_remainder
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from coordinator.selectors.draws import by_lane, weighted_draw
 from coordinator.selectors.losses import LastLosses, held_losses
 from coordinator.view import View
 from emulator.arrays import Ints
+from emulator.counts import exact
 from emulator.numbers import FactorFromOne
 from emulator.plugins import Settings
-from emulator.proportions import exact
 
 
 class PowerOfChoiceSettings(Settings):

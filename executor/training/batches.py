@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from emulator.arrays import Bools, Floats, Ints
-from emulator.epochs import LastBatch, epoch_steps
+from emulator.counts import LastBatch, epoch_steps
 from emulator.messages import TrainTasks
 from emulator.seeding import RandomStreams, StreamKeys, generators
 from executor.settings import Batches

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
-from emulator.epochs import LastBatch, epoch_steps, samples_of_steps
+from emulator.counts import LastBatch, epoch_steps, samples_of_steps
 from emulator.messages import TaskMetric, TrainTasks
 from emulator.ports import SampleReader
 from emulator.seeding import RandomStreams

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coordinator.pacing import CohortSize
-from emulator.proportions import largest_remainder
+from emulator.counts import largest_remainder
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,6 @@ def draw_table(key: str, fixed: Mapping[str, Any] | None = None) -> dict[str, An
         "training": {
             **draw_settings(Training, draw),
             "model": draw.choice(["linear", {"kind": "mlp", "hidden": [4]}]),
-            "local_steps": draw.randint(1, 3),
             "batch_size": draw.randint(2, 5),
             "learning_rate": 0.05,
         },
@@ -289,6 +288,13 @@ def draw_table(key: str, fixed: Mapping[str, Any] | None = None) -> dict[str, An
         "report": {"window": 1},
         "arm": [{"name": "one", **draw_settings(PartsRow, draw), "clusterer": draw_part(CLUSTERERS, draw)}],
     }
+    training = table["training"]
+    if "local_epochs" in training:
+        training["local_epochs"] = draw.randint(1, 2)
+    else:
+        training["local_steps"] = draw.randint(1, 3)
+    if "local_steps" in training or training.get("batches") == "fixed":
+        training.pop("last", None)
     if "evaluate_every_s" not in table["round"]:
         table["round"]["evaluate_every"] = 1
     clusterer = table["arm"][0]["clusterer"]
@@ -310,6 +316,7 @@ def draw_table(key: str, fixed: Mapping[str, Any] | None = None) -> dict[str, An
         optimiser = draw.choice(
             ["sgd", {"kind": "sgd", "momentum": 0.9}, "adam", {"kind": "adam", "keep": "step"}]
         )
-        table["arm"][0]["solver"] = draw.choice([[optimiser], ["fedprox", optimiser]])
+        first = "early_stopping" if "local_epochs" in training else "fedprox"
+        table["arm"][0]["solver"] = draw.choice([[optimiser], [first, optimiser]])
     table["arm"] = [{**table["arm"][0], **arm}]
     return merged(table, fixed)

@@ -16,7 +16,7 @@ from coordinator.federation.hearing.hearing import NOTHING_HEARD, Heard, Hearing
 from coordinator.federation.hearing.reports import Reports
 from coordinator.federation.method import RoundSettings
 from emulator.arrays import Floats, Floats32, Ints
-from emulator.epochs import samples_of_steps
+from emulator.counts import samples_of_steps
 from emulator.errors import RunError
 from emulator.latency import LatencyModel
 from emulator.messages import Evaluation, InferencePlan, SampleRanges, TrainTasks, Updates

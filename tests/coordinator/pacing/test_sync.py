@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncSettings
 from emulator.arrays import Ints
+from emulator.counts import largest_remainder
 from emulator.errors import ConfigurationError
-from emulator.proportions import largest_remainder
 from experiments.contracts import check_pacing
 from tests.fakes import ints
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from emulator.arrays import Floats
-from emulator.epochs import LastBatch
+from emulator.counts import LastBatch
 from emulator.messages import TrainTasks
 from emulator.plugins import NoSettings
 from emulator.seeding import RandomStreams

@@ -489,6 +489,7 @@ def test_parts_of_one_kind_are_all_of_that_kind(driftscale: Driftscale) -> None:
         "adam",
         "apfl",
         "ditto",
+        "early_stopping",
         "feddc",
         "feddyn",
         "fedprox",

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.proportions import largest_remainder
+from emulator.counts import largest_remainder
 from tests.fakes import ints
 
 
