@@ -123,7 +123,9 @@ def check_rule(make: Callable[[], LocalRule]) -> None:
     * Later tasks depend on the slots that `state` declares, and on nothing else.
     * `after_step` takes the `gradients` that the rule declares, and changes no present parameters.
     * `personal` is pure, and finite; what is `unsent` is as received after `finish`.
-    * If `is_plain_descent`, the rule is an optimiser and returns the gradient times the learning rate.
+    * If `is_plain_descent`, the rule is an optimiser and returns the gradient times the learning rate; if it
+      declares `changes_steps = False`, the gradient itself.
+    * If it `stops_early`, it has a share held out, and decides about each task independently.
     * All strategies train to the same parameters, state and metrics by it, up to rounding.
 
     Args:
@@ -146,13 +148,12 @@ def check_rule(make: Callable[[], LocalRule]) -> None:
     _check_remembered(make, together)
     if rule.is_plain_descent:
         assert rule.is_optimiser, "is_plain_descent = True: must be an optimiser"
-        plain = torch.zeros_like(together[0])
-        for row in everyone:
-            for step in range(STEPS[row]):
-                plain[row, step] = _gradient(step)[row] * _settings([row])["learning_rate"]
-        assert torch.equal(together[0], plain), (
+        assert torch.equal(together[0], _gradients(descends=True)), (
             "it declares plain descent, but does not return the gradient times the learning rate"
         )
+    if not rule.changes_steps:
+        assert torch.equal(together[0], _gradients()), "it declares changes_steps = False, but changes them"
+    _check_stopping(rule)
     inner = {"kind": "mlp", "hidden": [5]}
     for spec in (
         Mlp(Mlp.Settings(hidden=(5,))),
@@ -320,6 +321,39 @@ def _outcome(rule: LocalRule, rows: Sequence[int], earlier: Mapping[str, Tensor]
     assert torch.isfinite(own).all(), "personal parameters must be finite"
     assert torch.equal(own, rule.personal(served.clone(), declared)), "personal must be a pure function"
     return [corrections, all_present, *(declared[name] for name in sorted(declared)), own]
+
+
+def _gradients(*, descends: bool = False) -> Tensor:
+    """(tasks, steps, WIDTH) the gradients of the tasks, 0 after their last; times the rate, if one descends."""
+    gradients = torch.zeros(len(STEPS), max(STEPS), WIDTH)
+    for row, steps in enumerate(STEPS):
+        for step in range(steps):
+            rate = _settings([row])["learning_rate"] if descends else 1.0
+            gradients[row, step] = _gradient(step)[row] * rate
+    return gradients
+
+
+def _check_stopping(rule: LocalRule) -> None:
+    """Check what a rule holds out, and how it decides which tasks stop."""
+    if not rule.stops_early:
+        assert rule.held_out == 0, "only a rule with stops_early = True may hold samples out"
+        return
+    assert 0 < rule.held_out < 1, f"held_out = {rule.held_out}: must be above 0 and below 1"
+    after = torch.tensor([4.0, 1.0, torch.nan, 9.0], dtype=torch.float64)
+    before = torch.tensor([4.1, 2.0, 3.0, torch.inf if not rule.measures_first else 9.5], dtype=torch.float64)
+    samples = torch.tensor([3, 1, 2, 7])
+    given = [column.clone() for column in (before, after, samples)]
+    for epoch in (1, 2):
+        stops = rule.stops(epoch, before, after, samples)
+        assert stops.dtype == torch.bool, f"stops returns {stops.dtype}, not torch.bool"
+        assert stops.shape == (4,), f"stops returns shape {tuple(stops.shape)} for 4 tasks"
+        alone = [rule.stops(epoch, *(column[[row]] for column in given)) for row in range(4)]
+        assert torch.equal(torch.cat(alone), stops), "whether a task stops depends on the other tasks"
+        assert bool(stops[2]), "a task whose held-out loss is not a number must stop"
+    for column, as_given in zip((before, after, samples), given, strict=True):
+        assert torch.equal(column.nan_to_num(), as_given.nan_to_num()), (
+            "stops must not write to its arguments"
+        )
 
 
 def _check_after_step(rule: LocalRule, run: LocalRun) -> None:

@@ -22,6 +22,7 @@ from executor.models.linear import Linear
 from executor.models.mlp import Mlp
 from executor.rules import RULES
 from executor.rules.base import LocalRule
+from executor.rules.early_stopping import EarlyStopping
 from executor.rules.fedprox import FedProx
 from executor.rules.sgd import Sgd
 from experiments import contracts
@@ -347,6 +348,33 @@ class PlainLink(FedProx):
         return True
 
 
+class StillLink(FedProx):
+    """Declares that it leaves steps as they are."""
+
+    changes_steps = False
+
+
+class Hoarding(FedProx):
+    """Holds samples out, but never stops."""
+
+    held_out = 0.5
+
+
+class Together(EarlyStopping):
+    """All tasks stop if one does."""
+
+    def stops(self, epoch, before, after, samples):
+        stops = super().stops(epoch, before, after, samples)
+        return stops | stops.any()
+
+
+class Never(EarlyStopping):
+    """Goes on whatever the losses are."""
+
+    def stops(self, epoch, before, after, samples):
+        return torch.zeros(len(before), dtype=torch.bool)
+
+
 class OneOfASide(LocalRule):
     """An optimiser that takes larger steps where several tasks of larger models train side by side.
 
@@ -484,6 +512,10 @@ def bad_optimisers():
     return [
         pytest.param(lambda: Plain(Sgd.Settings()), "does not return the gradient", id="no descent"),
         pytest.param(lambda: PlainLink(FedProx.Settings()), "must be an optimiser", id="a link of descent"),
+        pytest.param(lambda: StillLink(FedProx.Settings()), "but changes them", id="steps change"),
+        pytest.param(lambda: Hoarding(FedProx.Settings()), "stops_early = True may hold", id="hoards"),
+        pytest.param(lambda: Together(EarlyStopping.Settings()), "depends on the other", id="stop together"),
+        pytest.param(lambda: Never(EarlyStopping.Settings()), "not a number must stop", id="never stops"),
         pytest.param(
             lambda: OneOfASide(NoSettings()), "Strategy and ReferenceLoop differ", id="unequal strategies"
         ),

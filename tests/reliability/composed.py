@@ -248,6 +248,16 @@ def draw_pattern(draw: random.Random) -> dict[str, Any]:
     return {"concepts": concepts, "pattern": pattern}
 
 
+def count_steps(training: dict[str, Any], draw: random.Random) -> None:
+    """Give drawn settings of training a few epochs, if they have any, and else a few steps."""
+    if "local_epochs" in training:
+        training["local_epochs"] = draw.randint(1, 2)
+    else:
+        training["local_steps"] = draw.randint(1, 3)
+    if "local_steps" in training or training.get("batches") == "fixed":
+        training.pop("last", None)
+
+
 def draw_table(key: str, fixed: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The configuration of a key: the same whenever it is drawn.
 
@@ -289,12 +299,7 @@ def draw_table(key: str, fixed: Mapping[str, Any] | None = None) -> dict[str, An
         "arm": [{"name": "one", **draw_settings(PartsRow, draw), "clusterer": draw_part(CLUSTERERS, draw)}],
     }
     training = table["training"]
-    if "local_epochs" in training:
-        training["local_epochs"] = draw.randint(1, 2)
-    else:
-        training["local_steps"] = draw.randint(1, 3)
-    if "local_steps" in training or training.get("batches") == "fixed":
-        training.pop("last", None)
+    count_steps(training, draw)
     if "evaluate_every_s" not in table["round"]:
         table["round"]["evaluate_every"] = 1
     clusterer = table["arm"][0]["clusterer"]
