@@ -324,7 +324,7 @@ def _outcome(rule: LocalRule, rows: Sequence[int], earlier: Mapping[str, Tensor]
 
 
 def _gradients(*, descends: bool = False) -> Tensor:
-    """(tasks, steps, WIDTH) the gradients of the tasks, 0 after their last; times the rate, if one descends."""
+    """(tasks, steps, WIDTH) the tasks' gradients, 0 after the last; times the rate if one `descends`."""
     gradients = torch.zeros(len(STEPS), max(STEPS), WIDTH)
     for row, steps in enumerate(STEPS):
         for step in range(steps):
