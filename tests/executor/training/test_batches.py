@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pytest
 
 from emulator.arrays import Ints
+from emulator.counts import epoch_steps, samples_of_steps
 from emulator.messages import SampleRanges, TrainTasks
 from emulator.seeding import RandomStreams
-from executor.training.batches import step_counts, task_batches
+from executor.training.batches import batch_sizes, step_counts, task_batches
 from tests.executor.fakes import wave
 
 STREAMS = RandomStreams(4)
@@ -63,6 +65,35 @@ def test_a_task_without_samples_takes_no_step() -> None:
     tasks = wave(counts=[0, 2], steps=[5, 5])
     assert step_counts(tasks).tolist() == [0, 5]
     assert batches_of(tasks, 0, 0).shape == (0, 4)
+
+
+@pytest.mark.parametrize(("count", "size"), [(10, 4), (8, 4), (3, 4), (1, 1)])
+def test_if_its_last_batch_is_short_a_pass_has_every_sample_once_and_begins_with_a_new_batch(
+    count: int, size: int
+) -> None:
+    """Three passes and a step of the fourth; without short batches, the first pass is the same."""
+    in_epoch = -(-count // size)
+    tasks, chosen, steps = wave([5, count], [1, 1], size), np.array([1]), np.array([3 * in_epoch + 1])
+    drawn = task_batches(tasks, chosen, steps, STREAMS, "reshuffled", "short")[:, 0]
+    sizes = batch_sizes(steps, np.array([count]), size)[:, 0]
+    counted = [batch[:number].tolist() for batch, number in zip(drawn, sizes.tolist(), strict=True)]
+    for number in range(3):
+        batches = counted[number * in_epoch : (number + 1) * in_epoch]
+        assert sorted(chain(*batches)) == list(range(5, 5 + count))
+        assert len(batches[-1]) == count - (in_epoch - 1) * size
+    assert len(set(counted[-1])) == len(counted[-1]) == min(size, count)
+    assert np.isin(drawn, np.arange(5, 5 + count)).all()  # also what fills a batch up
+    filled = batches_of(tasks, 1, 3 * in_epoch + 1)
+    assert filled.ravel()[:count].tolist() == list(chain(*counted[:in_epoch]))
+    trained = samples_of_steps(steps, np.array([count]), size, "short")
+    assert trained.tolist() == [sizes.sum()] == [3 * count + min(size, count)]
+
+
+def test_samples_are_counted_for_each_use_and_none_of_a_client_without() -> None:
+    steps, samples, sizes = np.array([6, 4, 3, 0]), np.array([10, 8, 2, 0]), np.array([4.0, 4.0, 5.0, 4.0])
+    assert epoch_steps(samples, sizes).tolist() == [3, 2, 1, 0]
+    assert samples_of_steps(steps, samples, sizes, "short").tolist() == [20, 16, 6, 0]
+    assert samples_of_steps(steps, samples, sizes, "filled").tolist() == [24, 16, 15, 0]
 
 
 def ranged(*lengths: int, weights: tuple[float, ...] = (), bootstrap: bool = False) -> TrainTasks:
