@@ -40,6 +40,7 @@ from coordinator.selectors.random import Random
 from coordinator.view import ScoreRequest, TrainRequest, View
 from device_profiles import Fleet
 from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.counts import LastBatch, epoch_steps
 from emulator.emulation import Emulation, Log
 from emulator.latency import TIME_MODELS
 from emulator.messages import (
@@ -186,6 +187,35 @@ class FakeExecutor:
         distance = np.abs(self.targets[client, 0] - models[serves, 0])
         empty = (samples.counts() == 0) | (serves < 0)
         return Evaluation(np.where(empty, np.nan, 1 - distance), np.where(empty, np.nan, distance))
+
+
+class StoppingExecutor(FakeExecutor):
+    """A fake whose clients stop after so many `epochs` (N,), by `held_out` (N,) samples of their own.
+
+    Batches are filled. It predicts before the first epoch, and after each but the last possible one.
+    """
+
+    def __init__(
+        self, targets: npt.ArrayLike, epochs: npt.ArrayLike, held_out: npt.ArrayLike, num_parameters: int = 1
+    ) -> None:
+        super().__init__(targets, num_parameters)
+        self.solver = SolverFacts(stops=True)
+        self._epochs, self._held_out = np.array(epochs), np.array(held_out)
+
+    def train(
+        self, tasks: TrainTasks, models: Floats32, start: Ints, weights: Floats | None = None
+    ) -> ArrayUpdates:
+        updates, sizes = super().train(tasks, models, start), tasks.settings["batch_size"]
+        epochs, held_out = self._epochs[tasks.client], self._held_out[tasks.client]
+        steps = epochs * epoch_steps(updates.num_samples - held_out, sizes)
+        looks = np.where(held_out > 0, 1 + np.minimum(epochs, tasks.settings["local_epochs"] - 1), 0)
+        stopped = {
+            "epochs": epochs.astype(np.float64),
+            "held_out": held_out.astype(np.float64),
+            "trained_samples": steps * sizes,
+            "forward_samples": looks * held_out,
+        }
+        return replace(updates, num_steps=steps, metrics={**updates.metrics, **stopped})
 
 
 class FakeStream:
@@ -377,6 +407,8 @@ class Population:
     rounds: int = 1
     seconds_per_round: float | None = None
     local_steps: int = 1
+    local_epochs: int | None = None
+    last: LastBatch = "filled"
     batch_size: int = 1
     evaluate_every: int = 1
     evaluate_every_s: float | None = None
@@ -412,6 +444,9 @@ class Population:
             RoundSettings(
                 rounds=self.rounds,
                 local_steps=self.local_steps,
+                local_epochs=self.local_epochs,
+                stops=self.executor.solver.stops,
+                last=self.last,
                 batch_size=self.batch_size,
                 learning_rate=0.1,
                 seconds_per_round=self.seconds_per_round,
