@@ -17,9 +17,9 @@ from tests.fakes import (
     a_fleet,
 )
 
-# 250 parameters are 1000 bytes, and a batch has 4 samples. The clients hold 10, 7 and 1 samples, of which they
-# hold out 4, 3 and none; they take 3, 1 and 1 epochs, of 3 at most. Client 0 predicts before the first epoch
-# and after the next two; client 1 before and after its only one. A model factor of 2 doubles the seconds:
+# 250 parameters are 1000 bytes, and a batch has 4 samples. The clients hold 10, 7 and 1 samples, of which
+# they hold out 4, 3 and none; they take 3, 1 and 1 epochs, of 3 at most. Client 0 predicts before the first
+# epoch and after two of them; client 1 before and after its only one. A model factor of 2 doubles the seconds:
 #             download   trained           predicted   seconds                      upload
 #   client 0  0.5 + 2    3 x 2 x 4 = 24    3 x 4 = 12  (24 + 12 / 3) x 2 x 2 = 112  0.5 + 4    = 119
 #   client 1  4          1 x 1 x 4 = 4     2 x 3 = 6   (4 + 6 / 3) x 3 x 2 = 36     10         = 50
@@ -54,7 +54,7 @@ def test_a_visit_lasts_as_long_as_its_epochs_and_its_predictions_take() -> None:
 
 
 def test_a_client_that_drops_out_while_it_computes_is_charged_for_its_download_alone() -> None:
-    """Client 1 goes offline 9 s after its download: nobody sees its model, but that it was trained is noted."""
+    """Client 1 goes offline 9 s after its download: nobody sees its model, but its epochs are noted."""
     played = stopping(availability=FakeAvailability({1: [(0.0, 13.0)]}))
     record = played.records[0]
     assert (record.dropped, record.completed) == ([1], [0, 2])
