@@ -19,7 +19,7 @@ from tests.fakes import (
 
 # 250 parameters are 1000 bytes, and a batch has 4 samples. The clients hold 10, 7 and 1 samples, of which
 # they hold out 4, 3 and none; they take 3, 1 and 1 epochs, of 3 at most. Client 0 predicts before the first
-# epoch and after two of them; client 1 before and after its only one. A model factor of 2 doubles the seconds:
+# epoch and after two of them, client 1 before and after its only one. The model factor is 2.
 #             download   trained           predicted   seconds                      upload
 #   client 0  0.5 + 2    3 x 2 x 4 = 24    3 x 4 = 12  (24 + 12 / 3) x 2 x 2 = 112  0.5 + 4    = 119
 #   client 1  4          1 x 1 x 4 = 4     2 x 3 = 6   (4 + 6 / 3) x 3 x 2 = 36     10         = 50

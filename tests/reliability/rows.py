@@ -113,6 +113,16 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
             "pacing": {"kind": "buffered", "buffer": 1, "concurrency": 6, "refill": 2},
         },
     ),
+    # where clients stop early, tasks of several dispatches are trained before they are absorbed together
+    "buffered-early-stopping": (
+        merged(PHONES, {"round": {"rounds": 5}, "faults": {"crash": 0.2}}),
+        {
+            **RECLUSTERED,
+            "pacing": {"kind": "buffered", "buffer": 2, "concurrency": 4},
+            "training": {"local_epochs": 4},
+            "solver": [{"kind": "early_stopping", "gamma": 0.05, "first": "infinite"}, "sgd"],
+        },
+    ),
     # clusterers
     "single": (PHONES, {}),
     "static": (PHONES, {"clusterer": {"kind": "static", "max_clusters": 3}}),
@@ -299,7 +309,12 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     ),
     "feddc": (
         merged(PHONES, {"round": {"rounds": 8}}),
-        {**RECLUSTERED, "solver": ["feddc", "sgd"], "aggregator": "feddc"},
+        {
+            **RECLUSTERED,
+            "training": {"local_epochs": 3},
+            "solver": ["feddc", {"kind": "early_stopping", "gamma": 0.05}, "sgd"],
+            "aggregator": "feddc",
+        },
     ),
     "ditto": (
         merged(PHONES, {"round": {"rounds": 8, "accuracies": ["trained", "pooled"]}}),
@@ -327,9 +342,11 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         },
     ),
     "flash": (
-        PHONES,
+        merged(PHONES, {"round": {"rounds": 8}}),
         {
-            "clusterer": {"kind": "fielding", "max_clusters": 3},
+            **RECLUSTERED,
+            "training": {"local_epochs": 3, "last": "short"},
+            "solver": [{"kind": "early_stopping", "gamma": 0.05}, "sgd"],
             "aggregator": {"kind": "flash", "moments": "averaged"},
         },
     ),

@@ -54,7 +54,7 @@ def log_without_ranks(world_of: WorldOf, tmp_path_factory: pytest.TempPathFactor
     ("name", "size"),
     [
         *((name, 2) for name in ARMS),
-        *((name, 3) for name in ("scaffold", "ditto", "drift-groups")),
+        *((name, 3) for name in ("scaffold", "ditto", "drift-groups", "buffered-early-stopping")),
         *(pytest.param(name, 1, marks=[] if name in FEW else pytest.mark.sweep) for name in ARMS),
     ],
 )
