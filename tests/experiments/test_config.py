@@ -130,6 +130,29 @@ def test_every_arm_has_its_whole_training_in_the_resolved_configuration() -> Non
             "x.toml: training.batches = 'shuffled': input should be 'reshuffled' or 'fixed'",
         ),
         (
+            {"training": {"local_steps": 7, "local_epochs": 3}},
+            "x.toml: training: local_steps = 7 beside local_epochs = 3: a visit is of steps or of epochs; "
+            "give one of them",
+        ),
+        (
+            {"arm": [{"name": "a", "training": {"local_steps": 7, "local_epochs": 3}}]},
+            "x.toml: arm.a.training: local_steps = 7 beside local_epochs = 3: a visit is of steps or of "
+            "epochs; give one of them",
+        ),
+        (
+            {"training": {"last": "short"}},
+            "x.toml: training: last = 'short': needs local_epochs, whose passes have a last batch",
+        ),
+        (
+            {"arm": [{"name": "a", "training": {"local_epochs": 3, "last": "short", "batches": "fixed"}}]},
+            "x.toml: arm.a.training: last = 'short': needs batches = 'reshuffled', since fixed batches are "
+            "drawn",
+        ),
+        (
+            {"training": {"local_epochs": 0}, "arm": [{"name": "a"}]},
+            "x.toml: training.local_epochs = 0: input should be greater than or equal to 1",
+        ),
+        (
             {"arm": [{"name": "a", "training": {"rate": 1}}]},
             "x.toml: arm.a.training: unknown key 'rate'; choices: batch_size, batches, last, "
             "learning_rate, local_epochs, local_steps, model",
@@ -143,6 +166,30 @@ def test_every_arm_has_its_whole_training_in_the_resolved_configuration() -> Non
 )
 def test_an_error_in_a_training_names_its_key(changes: dict[str, Any], message: str) -> None:
     assert refusal(small_table(**changes)) == message
+
+
+@pytest.mark.parametrize(
+    ("shared", "own", "whole"),
+    [
+        ({"local_steps": 7}, {"local_epochs": 3}, {"local_epochs": 3, "last": "filled"}),
+        ({"local_steps": 7}, {"local_epochs": 3, "last": "short"}, {"local_epochs": 3, "last": "short"}),
+        ({"local_epochs": 3, "last": "short"}, {"local_steps": 7}, {"local_steps": 7}),
+        ({"local_epochs": 3, "last": "short"}, {"local_epochs": 4}, {"local_epochs": 4, "last": "short"}),
+        ({"local_epochs": 3, "last": "short"}, {"last": "filled"}, {"local_epochs": 3, "last": "filled"}),
+    ],
+)
+def test_the_epochs_of_an_arm_replace_the_steps_of_all_and_the_other_way_round(
+    shared: dict[str, Any], own: dict[str, Any], whole: dict[str, Any]
+) -> None:
+    arms = [{"name": "a"}, {"name": "b", "training": own}]
+    experiment = parse_experiment({**MINIMAL, "training": shared, "arm": arms}, "x.toml")
+    resolved = experiment.resolved()
+    counted = [
+        {key: training[key] for key in ("local_steps", "local_epochs", "last") if key in training}
+        for training in (resolved["training"], *(arm["training"] for arm in resolved["arm"]))
+    ]
+    assert counted == [shared, shared, whole]
+    assert_survives_a_round_trip(experiment)
 
 
 def test_runs_with_batches_drawn_in_another_way_are_other_runs() -> None:
