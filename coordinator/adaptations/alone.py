@@ -93,8 +93,9 @@ class Alone(Adaptation):
         return Served(self._trained(view, rows, left).models, InferencePlan.own(len(rows)))
 
     def work(self, view: ClientView) -> Work | None:
-        steps = self._due(view, view.rounds) - self._due(view, view.rounds - 1)
-        return Work.of(len(view.clients), trained_samples=view.samples(steps))
+        # Which batches of an epoch are short follows from all steps, not from those of a round.
+        before, now = (view.samples(self._due(view, rounds)) for rounds in (view.rounds - 1, view.rounds))
+        return Work.of(len(view.clients), trained_samples=now - before)
 
     def data_changes(self, view: ClientView) -> None:
         rows, left = self._after_whole_visits(view)

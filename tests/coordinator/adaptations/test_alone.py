@@ -1,8 +1,15 @@
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
+import numpy as np
+import pytest
+
+from coordinator.adaptations import ClientView
 from coordinator.adaptations.alone import Alone, AloneSettings
+from coordinator.federation.method import RoundSettings
+from emulator.arrays import Ints
+from emulator.counts import samples_of_steps
 from tests.coordinator.adaptations.views import Training, a_view
 
 
@@ -66,3 +73,63 @@ def test_a_client_is_found_by_its_id_among_those_that_are_scored() -> None:
     assert served.models.tolist() == [[6.0], [6.0]]
     assert training.steps == [[4], [6, 2]]
     assert served.plan.first().tolist() == [0, 1]
+
+
+def of_epochs(
+    held: list[int], rounds: int, training: Training, clients: list[int] | None = None
+) -> ClientView:
+    """A view of 3 `clients`, of which 2 take part in a round with 2 epochs of short batches of 4."""
+    settings = RoundSettings(1, 1, 4, 0.1, local_epochs=2, last="short")
+    num_samples = np.array(held)
+    steps = settings.steps_of(num_samples)
+    view = a_view(
+        [[count, 0] for count in held],
+        clients=np.array(clients or [0, 1, 2]),
+        scored=np.arange(3),
+        rounds=rounds,
+        local_steps=steps,
+        batch_size=4,
+        steps_per_client=2 / 3 * steps,
+        train=training,
+    )
+
+    def samples(steps: Ints) -> np.ndarray:
+        return samples_of_steps(steps, num_samples, 4, "short")
+
+    return replace(view, samples=samples)
+
+
+@pytest.mark.parametrize("times", [1, 10])
+def test_of_epochs_each_client_takes_those_of_the_federation_over_what_it_holds(times: int) -> None:
+    """Of 10, 7 and 1 samples an epoch has 3, 2 and 1 steps, so 2 x 2 / 3 of them are due in a round.
+
+    In visits of 2 epochs, and what is due beyond these for an evaluation.
+    """
+    training, alone = Training(), Alone(AloneSettings(times=times))
+    after_two = [times * steps for steps in (8, 16 / 3, 8 / 3)]
+    served = alone.adapt(of_epochs([10, 7, 1], 2, training))
+    assert served.models.ravel().tolist() == np.floor(after_two).tolist()
+    if times == 1:
+        assert training.steps == [[6, 4, 2], [2, 1, 0]]
+    work = [alone.work(of_epochs([10, 7, 1], rounds, training)) for rounds in range(1, 4)]
+    total = sum(of_round.trained_samples for of_round in work if of_round is not None)
+    # 12, 8 and 4 steps are whole epochs: 4 of each client, of 10, 7 and 1 samples.
+    assert np.array_equal(total, times * 4 * np.array([10.0, 7.0, 1.0]))
+
+
+def test_of_epochs_no_step_is_lost_or_taken_twice_as_data_of_another_number_arrive() -> None:
+    """It holds 10 samples for 2 rounds, of 4 steps each, 4 for 3, of 4 / 3, none, and 5 for 3, of 8 / 3.
+
+    In rounds 2 to 4, floor(16 / 3) - floor(8 / 3) steps of the second kind are due: a visit, and one that a
+    copy takes for each look. By round 5 it is another whole visit.
+    """
+    training, alone = Training(), Alone(AloneSettings())
+    alone.data_changes(of_epochs([10], 2, training, [0]))
+    assert training.steps == [[6], [2]]
+    for _ in range(2):
+        alone.adapt(of_epochs([4], 4, training, [0]))
+    alone.data_changes(of_epochs([4], 5, training, [0]))
+    assert training.steps[2:] == [[2], [1], [1], [2]]
+    alone.data_changes(of_epochs([0], 6, training, [0]))
+    assert alone.adapt(of_epochs([5], 9, training, [0])).models.tolist() == [[8 + 4 + 8]]
+    assert training.steps[6:] == [[4], [4]]
