@@ -173,6 +173,23 @@ def test_alone_has_the_rounds_of_one_model_and_neither_bytes_nor_a_server_step()
     assert all((wave.model >= ADAPTED_AFTER).all() for wave in alone.executor.waves)
 
 
+@pytest.mark.parametrize(
+    ("times", "last", "samples"), [(1, "filled", 168), (1, "short", 128), (10, "short", 1280)]
+)
+def test_alone_takes_as_many_epochs_per_client_as_a_federation(times: int, last: str, samples: int) -> None:
+    """2 participants x 3 epochs / 3 clients: 2 epochs of each per round, of ceil(4 / 3) or ceil(8 / 3) steps.
+
+    In filled batches of 3 that are 56 steps in four rounds, in short ones 8 passes over 16 samples.
+    """
+    settings = {"local_epochs": 3, "batch_size": 3, "last": last, "evaluate_every": 4}
+    alone = played(Alone(AloneSettings(times=times)), **settings)
+    steps = np.zeros(3)
+    for wave in alone.executor.waves:
+        steps[wave.client] += wave.settings["local_steps"]
+    assert steps.tolist() == [16 * times, 24 * times, 16 * times]
+    assert alone.records[-1].adaptation_samples == samples
+
+
 def test_clients_that_are_offline_train_alone() -> None:
     away = FakeAvailability({1: [(0.0, 1.0)]})
     alone = played(Alone(AloneSettings()), availability=away, evaluate_every=4)
