@@ -87,9 +87,7 @@ def _configured(arm: Mapping[str, Any], experiment: Mapping[str, Any]) -> Config
         is_baseline=arm.get("baseline", False),
         has_adaptation=_kind(adaptation) != WITHOUT_ADAPTATION,
         beside_clusters=json.dumps({**others, "adaptation": adaptation}, sort_keys=True, default=str),
-        samples_per_visit=_samples_per_visit(
-            arm, {**experiment.get("training", {}), **arm.get("training", {})}
-        ),
+        samples_per_visit=_samples_per_visit(arm, experiment.get("training", {})),
     )
 
 
@@ -109,12 +107,20 @@ def _keeps_the_size(schedule: Any) -> bool:
     )
 
 
-def _samples_per_visit(arm: Mapping[str, Any], training: Mapping[str, Any]) -> float | None:
-    schedules = arm.get("schedules", [])
+def _has_epochs(solver: Any) -> bool:
+    """Whether a recorded rule says how many epochs a visit has at most, as `early_stopping` may."""
+    rules = solver if isinstance(solver, list) else [solver]
+    return any(isinstance(rule, Mapping) and rule.get("epochs") is not None for rule in rules)
+
+
+def _samples_per_visit(arm: Mapping[str, Any], shared: Mapping[str, Any]) -> float | None:
+    own, schedules = arm.get("training", {}), arm.get("schedules", [])
+    training = {**shared, **own}
     factors = [training.get(key) for key in ("local_steps", "batch_size")]
     if not isinstance(schedules, list) or not all(map(_keeps_the_size, schedules)):
         return None
-    if "local_epochs" in training:  # as many as the client holds
+    of_epochs = "local_epochs" in own or ("local_epochs" in shared and "local_steps" not in own)
+    if of_epochs or _has_epochs(arm.get("solver")):  # as many as the client holds
         return None
     steps, batch_size = (
         value if type(value) is int and 0 < value < MOST_SAMPLES else None for value in factors

@@ -33,11 +33,22 @@ def test_an_arm_that_was_recorded_before_there_were_adaptations_has_none():
         ({"schedules": "adaptive_lr"}, None),
         ({"training": {"local_steps": True}}, None),
         ({"training": {"local_steps": 2**40}}, None),
+        ({"training": {"local_epochs": 2, "batch_size": 4}}, None),
+        ({"solver": [{"kind": "early_stopping", "epochs": 8}, {"kind": "sgd"}]}, None),
+        ({"solver": [{"kind": "fedprox"}, {"kind": "sgd"}]}, 20.0),
+        ({"solver": 3}, 20.0),
     ],
 )
-def test_the_samples_of_a_visit_are_known_unless_a_schedule_may_set_them(changes, samples):
+def test_the_samples_of_a_visit_are_known_unless_a_schedule_may_set_them_or_it_takes_epochs(changes, samples):
     [arm] = configured({**ARM, **changes}, training={"local_steps": 3, "batch_size": 9})
     assert arm.samples_per_visit == samples
+
+
+def test_an_arm_may_take_steps_where_the_others_take_epochs():
+    own, others = configured(
+        ARM, {**ARM, "name": "b", "training": {}}, training={"local_epochs": 3, "batch_size": 9}
+    )
+    assert (own.samples_per_visit, others.samples_per_visit) == (20.0, None)
 
 
 def test_of_our_schedules_it_is_known_which_change_the_size_of_a_visit():
