@@ -419,8 +419,8 @@ class Federation:
             of_visit = visit[row_of_visit]  # of each task
         model = self.bank.ids[row]
         views = [self._view(schedule, round_, dispatch, participants=clients) for schedule in schedules]
-        solver, num_samples = self._executor.solver, samples.counts()
-        settings = task_settings(self.settings, schedules, client, row, num_samples, views, solver)
+        solver = self._executor.solver
+        settings = task_settings(self.settings, schedules, client, row, samples, views, solver)
         tasks = TrainTasks(
             client=client,
             model=model,
@@ -465,9 +465,10 @@ class Federation:
         """
         settings = tasks.settings
         if self._at_dispatch is None:
-            steps, batch_size = settings["local_steps"], settings["batch_size"]
-            samples = tasks.samples.counts()
-            return samples_of_steps(steps, samples, batch_size, self.settings.last), None
+            steps, batch_size, last = settings["local_steps"], settings["batch_size"], self.settings.last
+            if last == "filled":  # whatever the clients hold
+                return steps * batch_size, None
+            return samples_of_steps(steps, tasks.samples.counts(), batch_size, last), None
         with self._meter("train_s"):
             updates = self._at_dispatch.train(dispatch, self._tampered(tasks), self.bank.parameters, row)
         metrics = updates.metrics

@@ -13,7 +13,7 @@ from coordinator.view import View
 from emulator.arrays import Bools, Floats, Ints
 from emulator.counts import epoch_steps
 from emulator.errors import RunError
-from emulator.messages import BYTES_PER_PARAMETER, SolverFacts, Work
+from emulator.messages import BYTES_PER_PARAMETER, SampleRanges, SolverFacts, Work
 
 
 def task_settings(
@@ -21,26 +21,30 @@ def task_settings(
     schedules: Sequence[Schedule],
     client: Ints,
     row: Ints,
-    num_samples: Ints,
+    samples: SampleRanges,
     views: Sequence[View],
     solver: SolverFacts,
 ) -> dict[str, Floats]:
     """The settings of n tasks, as columns (n,) by name: the round's, or what a schedule decides.
 
-    `client` (n,) and `row` (n,), a row of the bank, are the pair of each task, and `num_samples` (n,) the
-    samples that it trains on; `views` holds the view of each schedule, which observes it first. Of the
-    numbers that rules of the `solver` read, tasks have those that a schedule decides; if the solver stops,
-    they have `local_epochs`, the most. Raises RunError if a schedule returns anything but a number of each
-    task for each setting that it sets.
+    `client` (n,) and `row` (n,), a row of the bank, are the pair of each task, and `samples` those that it
+    trains on; `views` holds the view of each schedule, which observes it first. Of the numbers that rules of
+    the `solver` read, tasks have those that a schedule decides; if the solver stops, they have
+    `local_epochs`, the most. Raises RunError if a schedule returns anything but a number of each task for
+    each setting that it sets.
     """
+    zeros = np.zeros(len(client))
     base = {
-        "learning_rate": np.zeros(len(client)) + settings.learning_rate,
-        "local_steps": settings.steps_of(num_samples).astype(np.float64),
-        "batch_size": np.zeros(len(client)) + settings.batch_size,
+        "learning_rate": zeros + settings.learning_rate,
+        "local_steps": zeros + settings.local_steps,
+        "batch_size": zeros + settings.batch_size,
     }
+    if settings.local_epochs is not None:
+        num_samples = samples.counts()
+        base["local_steps"] = settings.steps_of(num_samples).astype(np.float64)
     for schedule in schedules:
         for name in sorted(schedule.sets - base.keys()):
-            base[name] = np.zeros(len(client)) + solver.settings.get(name, np.nan)
+            base[name] = zeros + solver.settings.get(name, np.nan)
     decided: dict[str, Floats] = {}
     for schedule, view in zip(schedules, views, strict=True):
         schedule.observe(view)
@@ -57,7 +61,7 @@ def task_settings(
             in_epoch = epoch_steps(num_samples, decided["batch_size"])
             decided["local_steps"] = (settings.local_epochs * in_epoch).astype(np.float64)
         if solver.stops:
-            decided["local_epochs"] = np.zeros(len(client)) + settings.local_epochs
+            decided["local_epochs"] = zeros + settings.local_epochs
     return base | decided
 
 
