@@ -509,6 +509,7 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_a_real_run_has_the_same_log_by_two_ranks_and_after_stops",
         "test_a_run_resumed_after_any_step_has_the_same_log",
     ),
+    "tests/golden/test_drifting_methods.py": (),
     "tests/golden/test_repeatability.py": (
         "test_another_seed_is_another_run",
         "test_the_same_run_twice_writes_the_same_bytes",

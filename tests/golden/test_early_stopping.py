@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from coordinator.schedules.by_cluster import ByCluster, ByClusterSettings
 from tests.fakes import (
     FakeAvailability,
     FakeExecutor,
@@ -99,3 +100,18 @@ def test_without_a_rule_that_stops_all_epochs_are_taken_and_timed_before_trainin
     assert rows.compute_s.tolist() == [2.0 * number for number in samples]
     assert played.records[0].closed_s == 2 + 2 * samples[0] + 4
     assert played.records[0].noted is None
+
+
+def test_where_a_schedule_sets_the_batch_size_an_epoch_has_as_many_steps_as_these_batches_need() -> None:
+    """Two epochs of 7 samples, in batches of 2: 8 steps of 2 s for each sample of a full batch."""
+    schedule = ByCluster(ByClusterSettings.model_validate({"clusters": {"0": {"batch_size": 2}}}))
+    played = Population(
+        FakeExecutor([1.0], num_parameters=250),
+        stream=FakeStream(np.ones((1, 1, 1)), train=[7]),
+        fleet=a_fleet(1, 2.0, 500, 250),
+        batch_size=4,
+        local_epochs=2,
+        schedules=(schedule,),
+    ).play()
+    assert played.executor.waves[0].settings["local_steps"].tolist() == [8]
+    assert played.records[0].closed_s == 2 + 2 * 8 * 2 + 4
