@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from coordinator.adaptations.tuned import Tuned
 from coordinator.federation.method import Parts
 from emulator.arrays import Floats, Ints
 from emulator.counts import epoch_steps, samples_of_steps
@@ -57,6 +58,11 @@ def refuse_unfit_stopping(
                 f"schedule {chosen.kind!r}: sets local_steps, and the {solver} decides how many steps a task "
                 f"takes; take one of the two"
             )
+    if arm.training.last == "short" and isinstance(parts.adaptation, Tuned):
+        raise ConfigurationError(
+            f"training.last = 'short': what a copy that is tuned costs is counted over all that its client "
+            f"holds, and the {solver} holds some of that out; set last = 'filled'"
+        )
     if not parts.adaptation.federates:
         raise ConfigurationError(
             f"adaptation = {arm.adaptation.kind!r}: trains for so many steps, and the {solver} decides how "

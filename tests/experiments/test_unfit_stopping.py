@@ -55,6 +55,11 @@ def check(experiment: Experiment) -> None:
             r"training\.local_epochs, the most epochs of a visit",
         ),
         (
+            {"adaptation": "tuned", "training": {**EPOCHS, "last": "short"}},
+            {},
+            rf"training\.last = 'short': what a copy that is tuned costs is counted over all .* the {NAMED} holds",
+        ),
+        (
             {"schedules": [{"kind": "by_cluster", "clusters": {"0": {"local_steps": 3}}}]},
             {},
             rf"schedule 'by_cluster': sets local_steps, and the {NAMED} decides how many steps a task takes; "
