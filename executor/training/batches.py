@@ -42,8 +42,8 @@ def task_batches(
     which a step takes the next batch: every sample comes once before any comes twice. A batch may extend into
     the next pass, so a batch larger than its range has each sample about equally often. If the `last` batch
     of a pass is "short", the next pass begins with a new batch; the rows behind the last of its samples are
-    arbitrary ones of the task (`batch_sizes` says how many count). Of several ranges, each step draws one, and
-    what is short is every ceil(samples / batch)-th batch.
+    arbitrary ones of the task (`batch_sizes` says how many count). With several ranges, each step draws one,
+    and every ceil(samples / batch)-th batch is short.
 
     "fixed": the k rows of a range are permuted once and cut into ceil(k / batch_size) batches, of which each
     step draws one, uniformly and with replacement. The last batch is filled up from the start of the
