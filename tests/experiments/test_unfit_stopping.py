@@ -57,8 +57,8 @@ def check(experiment: Experiment) -> None:
         (
             {"adaptation": "tuned", "training": {**EPOCHS, "last": "short"}},
             {},
-            r"training\.last = 'short': what a copy that is tuned costs is counted over all that its client holds, "
-            rf"and the {NAMED} holds some of that out; set last = 'filled'",
+            r"training\.last = 'short': what a copy that is tuned costs is counted over all that its client "
+            rf"holds, and the {NAMED} holds some of that out; set last = 'filled'",
         ),
         (
             {"schedules": [{"kind": "by_cluster", "clusters": {"0": {"local_steps": 3}}}]},
