@@ -44,6 +44,11 @@ WORKLOADS: Mapping[str, Workload] = {
         "parts.solvers",
         "measure_solvers",
     ),
+    "stopping": Workload(
+        "w1 by a solver that stops early, against as many steps without it",
+        "parts.stopping",
+        "measure_stopping",
+    ),
     "w1-2-ranks": Workload("w1 by two ranks of one job", "training", "measure_w1_ranks"),
     "w2-2-ranks": Workload("w2 by two ranks of one job", "training", "measure_w2_ranks"),
     "cohort-size": Workload(

@@ -34,6 +34,7 @@ from executor.models.base import ModelSpec
 from executor.ranks import Ranks
 from executor.replicas import ReplicatedExecutor
 from executor.rules import RULES
+from executor.rules.base import LocalRule
 from executor.settings import ExecutorSettings
 from executor.training.plain_loop import PlainLoop
 from experiments.bench.figures import Figure, Reference, Target, figure
@@ -132,13 +133,11 @@ class Contest:
 
     def executor(self, threads: int, chain: Sequence[str] = ("sgd",)) -> LocalExecutor:
         rules = [RULES.find(name) for name in chain]
-        return LocalExecutor(
-            self.reader,
-            self.network.spec(),
-            [rule(rule.Settings()) for rule in rules],
-            self.streams,
-            ExecutorSettings(threads=threads),
-        )
+        return self.by_rules(threads, [rule(rule.Settings()) for rule in rules])
+
+    def by_rules(self, threads: int, rules: Sequence[LocalRule]) -> LocalExecutor:
+        settings = ExecutorSettings(threads=threads)
+        return LocalExecutor(self.reader, self.network.spec(), rules, self.streams, settings)
 
     def ours(self, clients: int, threads: int, waves: int = 1) -> Measured:
         """A function that trains `waves` waves, each of another round; returns the mean seconds of one."""
