@@ -155,7 +155,7 @@ class LocalExecutor:
         """
         if self._held_out is None:
             return np.zeros(len(samples), dtype=np.int64)
-        return np.array([int(self._held_out.split(samples, row).sum()) for row in range(len(samples))])
+        return np.array([int(held.sum()) for held in self._held_out.split(samples)], dtype=np.int64)
 
     def cut(self, tasks: TrainTasks, models: Floats32, start: Ints) -> tuple[list[Ints], Ints]:
         """The task groups of a wave, as `train` forms them.

@@ -7,7 +7,7 @@ that are held out are left out before anything is drawn.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def task_batches(
     streams: RandomStreams,
     batches: Batches = "reshuffled",
     last: LastBatch = "filled",
-    held_out: Mapping[int, Bools] | None = None,
+    held_out: Sequence[Bools] | None = None,
 ) -> Ints:
     """(max steps, n, batch_size) table rows of the batches of the `chosen` tasks (n,), all of one batch size.
 

@@ -6,7 +6,7 @@ samples are computed. So all strategies train such tasks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -55,13 +55,14 @@ class Epochs:
         assert wave.epochs is not None
         most, in_epoch, held_out = wave.epochs[members], wave.in_epoch[members], wave.held_out[members]
         batches = wave.rows(members)
-        group = wave.gathered(members, batches[:0], 0 * in_epoch)  # of no step
+        group = wave.without_steps(members)
         progress = _Progress(group, self._chain, int(wave.steps.max(initial=0)))
         before = torch.full((len(members),), torch.inf, dtype=torch.float64)
         forward = np.zeros(len(members), dtype=np.int64)
         decides = np.flatnonzero((most > 1) & (in_epoch > 0))
+        held_out_rows = [wave.held_out_rows(task) for task in members.tolist()]
         if rule.measures_first:
-            before[decides] = self._held_out_losses(wave, members[decides], group.start[decides])
+            before[decides] = self._losses.sums(group.start, decides, _of(held_out_rows, decides))
             forward[decides] += held_out[decides]
         running: Ints = np.flatnonzero((most > 0) & (in_epoch > 0))
         epoch = 0
@@ -70,12 +71,11 @@ class Epochs:
             running = running[np.argsort(-in_epoch[running], kind="stable")]
             done = (epoch - 1) * in_epoch[running]
             at = np.minimum(done + np.arange(in_epoch[running].max())[:, None], len(batches) - 1)
-            of_epoch = wave.gathered(members[running], batches[at, running], in_epoch[running])
-            of_epoch = progress.going_on(of_epoch, running)
+            of_epoch = wave.with_batches(progress.of(running), batches[at, running], in_epoch[running])
             progress.add(of_epoch, running, self._strategy.train(of_epoch))
             decides = running[most[running] > epoch]
             forward[decides] += held_out[decides]
-            after = self._held_out_losses(wave, members[decides], progress.present[decides])
+            after = self._losses.sums(progress.present, decides, _of(held_out_rows, decides))
             stops = rule.stops(epoch, before[decides], after, torch.from_numpy(held_out[decides]))
             before[decides] = after
             running = decides[~stops.numpy()]
@@ -88,12 +88,6 @@ class Epochs:
         }
         columns = {name: column.astype(np.float64) for name, column in metrics.items()}
         return Stopped(progress.finished(self._frozen, steps), group.start, steps, columns)
-
-    def _held_out_losses(self, wave: Wave, tasks: Ints, parameters: Tensor) -> Tensor:
-        """(n,) the sum of the losses of `parameters` (n, P) over the held-out samples of n tasks."""
-        rows = [wave.held_out_rows(task) for task in tasks.tolist()]
-        counts = np.array([len(of_task) for of_task in rows], dtype=np.int64)
-        return self._losses.sums(parameters, np.concatenate([*rows, counts[:0]]), counts)
 
 
 class _Progress:
@@ -108,22 +102,33 @@ class _Progress:
         self._losses = np.zeros(len(group))
         self._measured = {name: empty_metric(name, len(group), most_steps) for name in sorted(group.measure)}
 
-    def going_on(self, group: TaskGroup, tasks: Ints) -> TaskGroup:
-        """The `group` of an epoch of `tasks` (k,), positions among the n: what they have is put into it."""
-        goes_on = None
+    def of(self, tasks: Ints) -> TaskGroup:
+        """The group of `tasks` (k,), positions among the n, with what they have, before an epoch of them."""
+        group, goes_on = self._group, None
         if self.epochs[tasks[0]] > 0:
-            state = {name: rows[tasks] for name, rows in self._state.items()}
-            goes_on = GoesOn(self.present[tasks], state)
-        return replace(group, start=self._group.start[tasks], goes_on=goes_on, ends=False)
+            goes_on = GoesOn(_rows(self.present, tasks), _columns(self._state, tasks))
+        return replace(
+            group,
+            tasks=group.tasks[tasks],
+            start=_rows(group.start, tasks),
+            settings=_columns(group.settings, tasks),
+            state=_columns(group.state, tasks) if goes_on is None else {},
+            steps=group.steps[tasks],
+            broadcast=_columns(group.broadcast, tasks),
+            goes_on=goes_on,
+            ends=False,
+        )
 
     def add(self, group: TaskGroup, tasks: Ints, trained: Trained) -> None:
         """Take note of an epoch of `tasks` (k,), which `group` is."""
-        self.present[tasks] = trained.parameters
-        self._group.start[tasks] = group.start  # which rules may have changed as they began
+        at = torch.from_numpy(tasks)
+        self.present.index_copy_(0, at, trained.parameters)
+        if group.goes_on is None:
+            self._group.start.index_copy_(0, at, group.start)  # which rules may have changed as they began
         for name, rows in trained.state.items():
             if name not in self._state:
                 self._state[name] = rows.new_zeros(len(self.present), *rows.shape[1:])
-            self._state[name][tasks] = rows
+            self._state[name].index_copy_(0, at, rows)
         self._losses[tasks] += trained.loss * group.steps
         takes = np.arange(len(group.active)) < group.steps[:, None]  # (k, steps)
         task, step = takes.nonzero()
@@ -147,3 +152,17 @@ class _Progress:
         with np.errstate(invalid="ignore"):
             loss = self._losses / steps
         return Trained(self.present, loss, state, self._measured)
+
+
+def _of(arrays: Sequence[Ints], tasks: Ints) -> list[Ints]:
+    return [arrays[task] for task in tasks.tolist()]
+
+
+def _rows(of: Tensor, tasks: Ints) -> Tensor:
+    """(k, ...) the rows of some tasks (k,), as a copy."""
+    # NOTE: copies whole rows; indexing by an array takes each number by itself, several times as long.
+    return of.index_select(0, torch.from_numpy(tasks))
+
+
+def _columns(of: Mapping[str, Tensor], tasks: Ints) -> dict[str, Tensor]:
+    return {name: _rows(column, tasks) for name, column in of.items()}

@@ -8,7 +8,7 @@ Where clients stop early, a group is trained epoch by epoch (`epochs.py`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import Protocol
@@ -196,11 +196,11 @@ class Wave:
         last: LastBatch = "filled",
         held_out: HeldOut | None = None,
     ) -> None:
-        self._held_out: dict[int, Bools] | None = None
+        self._held_out: Sequence[Bools] | None = None
         # (n,) the samples that each task trains on
         self._samples = tasks.samples.counts()
         if held_out is not None:
-            self._held_out = {task: held_out.split(tasks.samples, task) for task in range(len(tasks))}
+            self._held_out = held_out.split(tasks.samples)
             self._samples = self._samples - self.held_out
         self._tasks = tasks
         self._last: LastBatch = last
@@ -235,36 +235,48 @@ class Wave:
 
     def group(self, members: Ints) -> TaskGroup:
         """The task group of `members`, positions in the wave: a group that `cut` returned, or part of one."""
-        return self.gathered(members, self.rows(members), self.steps[members])
+        return self.with_batches(self.without_steps(members), self.rows(members), self.steps[members])
 
-    def gathered(self, members: Ints, rows: Ints, steps: Ints) -> TaskGroup:
-        """The task group of `members` (n,), which take `steps` (n,), descending, with the batches `rows`."""
-        tasks, batch_size = self._tasks, int(self._tasks.settings["batch_size"][members[0]])
+    def with_batches(self, group: TaskGroup, rows: Ints, steps: Ints) -> TaskGroup:
+        """A group `without_steps` of n tasks as one that takes `steps` (n,), descending.
+
+        `rows` (max steps, n, batch_size): its batches, as those of `rows`.
+        """
         takes: Bools = np.arange(steps[0])[:, None] < steps  # (steps, n)
         wanted = rows.ravel() if takes.all() else rows[takes].ravel()
         sizes = None
         if self._last == "short":
-            sizes = batch_sizes(steps, self._samples[members], batch_size)[takes]
+            sizes = batch_sizes(steps, self._samples[group.tasks], group.batch_size)[takes]
+        return replace(
+            group,
+            steps=steps,
+            active=takes.sum(axis=1),
+            features=torch.from_numpy(self._reader.features(wanted)).to(self._dtype),
+            labels=torch.from_numpy(self._reader.labels(wanted)),
+            sizes=sizes,
+        )
+
+    def without_steps(self, members: Ints) -> TaskGroup:
+        """The task group of `members` (n,), of one batch size, before it has any steps."""
+        tasks = self._tasks
         return TaskGroup(
             tasks=members,
             start=torch.from_numpy(self._models[self._start[members]]).to(self._dtype),
             settings={name: self._setting(name, members)[:, None] for name in tasks.settings},
             state={name: self._rows(column, members) for name, column in tasks.state.items()},
-            steps=steps,
-            active=takes.sum(axis=1),
-            batch_size=batch_size,
-            features=torch.from_numpy(self._reader.features(wanted)).to(self._dtype),
-            labels=torch.from_numpy(self._reader.labels(wanted)),
+            steps=0 * members,
+            active=members[:0],
+            batch_size=int(tasks.settings["batch_size"][members[0]]),
+            features=torch.empty(0, *self._reader.sample_shape, dtype=self._dtype),
+            labels=torch.empty(0, dtype=torch.int64),
             measure=tasks.measure,
             broadcast={name: self._received(name, members) for name in self._receives},
-            sizes=sizes,
         )
 
     @cached_property
     def held_out(self) -> Ints:
         """(n,) the number of samples that each task holds out."""
-        flags = self._held_out or {}
-        return np.array([int(flags[task].sum()) for task in range(len(flags))], dtype=np.int64)
+        return np.array([int(held.sum()) for held in self._held_out or []], dtype=np.int64)
 
     def samples_of(self, members: Ints, steps: Ints) -> Floats:
         """(n,) the samples that `members` (n,) train on in so many `steps` (n,), once for each use."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,10 @@ from emulator.messages import SampleRanges
 from emulator.ports import SampleReader
 from emulator.seeding import RandomStreams, uniforms
 from executor.inference.prediction import Predictor
+from executor.ranges import rows_of, slabs
+
+AT_ONCE = 1_000_000
+"""Samples whose keys are drawn in one call, which takes about a hundred bytes for each."""
 
 PADDING = 2
 """By what factor the samples of clients that are scored side by side may differ in number."""
@@ -32,16 +37,20 @@ class HeldOut:
     reader: SampleReader
     streams: RandomStreams
 
-    def split(self, samples: SampleRanges, request: int) -> Bools:
-        """(k,) which of the k samples of a request are held out, in the order of its ranges."""
-        rows = samples.rows(request)
-        if len(rows) == 0:
-            return np.zeros(0, dtype=np.bool_)
-        keys = self.reader.sample_keys(rows)
-        number = uniforms(self.streams.keys("held out", keys[:, 0], keys[:, 1]))[:, 0]
-        held = number < self.share
-        held[number.argmax()] = False
-        return held
+    def split(self, samples: SampleRanges) -> list[Bools]:
+        """For each of n requests, (k,) which of its k samples are held out, in the order of its ranges."""
+        flags: list[Bools] = []
+        for slab in slabs(samples.counts(), AT_ONCE):
+            rows, counts = rows_of(samples, slab)
+            keys = self.reader.sample_keys(rows)
+            number = uniforms(self.streams.keys("held out", keys[:, 0], keys[:, 1]))[:, 0]
+            held = number < self.share
+            ends = np.cumsum(counts)
+            for begin, end in zip((ends - counts).tolist(), ends.tolist(), strict=True):
+                if end > begin:
+                    held[begin + number[begin:end].argmax()] = False
+                flags.append(held[begin:end])
+        return flags
 
 
 class HeldOutLosses:
@@ -51,26 +60,28 @@ class HeldOutLosses:
         self._predictor = predictor
 
     @torch.inference_mode()
-    def sums(self, parameters: Tensor, rows: Ints, counts: Ints) -> Tensor:
+    def sums(self, parameters: Tensor, models: Ints, rows: Sequence[Ints]) -> Tensor:
         """(n,) the sum of the losses of each of n models over the samples of its own, in double precision.
 
         Args:
-            parameters: Tensor of shape (n, P).
-            rows: (sum of `counts`,) the table rows of the first model's samples, then of the next one's.
-            counts: (n,) the number of samples of each.
+            parameters: Tensor of shape (m, P).
+            models: (n,) the rows of `parameters` that the models are.
+            rows: For each of the n models, (k,) the table rows of its samples.
         """
-        sums = torch.zeros(len(counts), dtype=torch.float64)
-        ends = np.cumsum(counts)
-        for members in self._parts(counts):
-            of_part = [rows[ends[member] - counts[member] : ends[member]] for member in members.tolist()]
-            logits, labels = self._logits(parameters[members], np.concatenate(of_part), counts[members])
+        counts = np.array([len(of_model) for of_model in rows], dtype=np.int64)
+        sums = torch.zeros(len(models), dtype=torch.float64)
+        for part in self._parts(counts):
+            of_part = np.concatenate([rows[model] for model in part.tolist()])
+            of_models = parameters.index_select(0, torch.from_numpy(models[part]))
+            logits, labels = self._logits(of_models, of_part, counts[part])
             losses = functional.cross_entropy(logits, labels, reduction="none").double()
-            of_models = torch.split_with_sizes(losses, counts[members].tolist())
-            sums[members] = torch.stack([of_model.sum() for of_model in of_models])
+            sums.index_add_(0, torch.from_numpy(np.repeat(part, counts[part])), losses)
         return sums
 
     def _parts(self, counts: Ints) -> list[Ints]:
         """The models that are scored side by side: those with similar numbers of samples, `counts` (n,)."""
+        if self._predictor.dense and len(counts) > 0 and counts.max() < PADDING * counts.min():
+            return [np.arange(len(counts))]  # all alike, as in most groups
         order = np.argsort(-counts, kind="stable")
         order = order[counts[order] > 0]
         if len(order) == 0:

@@ -141,7 +141,7 @@ def test_a_deadline_is_refused_unless_a_client_can_make_an_epoch_by_then(pacing:
     stream, fleet, clients = TraceStream(world.trace), world.fleet, np.arange(6)
     stream.advance_to_round(0)
     held, held_out = stream.held(clients, "train"), HeldOut(0.3, world.trace, world.streams)
-    trained = held.counts() - [held_out.split(held, client).sum() for client in range(6)]
+    trained = held.counts() - [flags.sum() for flags in held_out.split(held)]
     samples = trained if last == "short" else -(-trained // 4) * 4
     transfers_s = 2600 / fleet.download_bytes_per_s + 2600 / fleet.upload_bytes_per_s + 2 * fleet.latency_s
     fastest_s = float((transfers_s + samples * fleet.seconds_per_sample).min())

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from emulator.arrays import Bools, Ints
 from emulator.counts import LastBatch
@@ -14,14 +15,18 @@ from emulator.seeding import RandomStreams
 from executor.flat import FlatModel
 from executor.inference.prediction import Predictor
 from executor.settings import Batches
+from executor.training import held_out as of_samples
 from executor.training.batches import task_batches
 from executor.training.held_out import HeldOut, HeldOutLosses
+from experiments.bench.training import Network, Samples
 from tests.executor.fakes import FakeReader, model, of_probabilities, requests, wave
 from tests.traces.tiny import some_images, trace_of
 from traces.changes.changed import with_changes
 from traces.changes.settings import Change
 
 STREAMS = RandomStreams(6)
+NETWORK = Network("mlp", {"hidden": (4,)}, (6,), num_labels=3)
+BENCHED = Samples(NETWORK, 400)
 
 
 class Keyed(FakeReader):
@@ -38,7 +43,7 @@ class Keyed(FakeReader):
 def split(keys: Sequence[int], share: float = 0.3, seed: int = 6, spans: SampleRanges | None = None) -> Bools:
     """(k,) whether each of k samples that one client holds is held out."""
     held_out = HeldOut(share, Keyed(keys), RandomStreams(seed))
-    return held_out.split(spans or requests((0, len(keys))), 0)
+    return held_out.split(spans or requests((0, len(keys))))[0]
 
 
 def test_whether_a_sample_is_held_out_follows_from_the_seed_and_the_sample() -> None:
@@ -96,8 +101,8 @@ def test_a_sample_that_is_sent_anew_is_held_out_if_it_was(what: object) -> None:
         assert not np.isin(was, now).any()
         unchanged = np.array_equal(trace.labels(was), trace.labels(now))
         assert unchanged == (what != "xor")
-        assert np.array_equal(held_out.split(after, client), held_out.split(before, client))
-        assert 0 < held_out.split(before, client).sum() < 12
+        assert np.array_equal(held_out.split(after)[client], held_out.split(before)[client])
+        assert 0 < held_out.split(before)[client].sum() < 12
 
 
 def test_a_sample_has_the_same_role_whoever_holds_it() -> None:
@@ -105,7 +110,7 @@ def test_a_sample_has_the_same_role_whoever_holds_it() -> None:
     keys = [*range(30), *range(32, -1, -1)]
     spans = requests((0, 30), (30, 63))
     held_out = HeldOut(0.5, Keyed(keys), STREAMS)
-    first, second = (held_out.split(spans, client) for client in range(2))
+    first, second = held_out.split(spans)
     assert np.array_equal(first, second[:2:-1])
     assert 5 < first.sum() < 25
 
@@ -129,7 +134,7 @@ ONE = requests((10, 80))
 def test_no_batch_has_a_sample_that_is_held_out(
     samples: SampleRanges, batches: Batches, last: LastBatch
 ) -> None:
-    held = HeldOut(0.5, FakeReader(), STREAMS).split(samples, 0)
+    held = HeldOut(0.5, FakeReader(), STREAMS).split(samples)[0]
     rows = samples.rows(0)
     tasks = replace(wave(counts=[1], steps=[60]), samples=samples)
     drawn = task_batches(tasks, np.array([0]), np.array([60]), STREAMS, batches, last, {0: held})
@@ -145,6 +150,44 @@ def test_losses_are_summed_over_the_samples_of_each_model() -> None:
     reader.y = np.array([0, 1, 1, 0])
     losses = HeldOutLosses(Predictor(reader, FlatModel(model("linear"), (1,), 2), dense=True))
     models = torch.from_numpy(of_probabilities([0.25, 0.75], [0.5, 0.5], [0.1, 0.9]))
-    sums = losses.sums(models, np.array([0, 1, 2, 3]), np.array([1, 3, 0]))
+    sums = losses.sums(models, np.arange(3), np.split(np.arange(4), [1, 4]))
     assert sums.dtype == torch.float64
     assert sums.tolist() == pytest.approx([np.log(4), 3 * np.log(2), 0.0], rel=1e-6)
+
+
+@pytest.mark.parametrize("at_once", [1, 50, 1_000_000])
+def test_the_held_out_samples_of_a_request_do_not_depend_on_the_others(
+    monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(of_samples, "AT_ONCE", at_once)
+    samples = SampleRanges(
+        np.array([0, 1, 3, 3, 4]), np.array([0, 10, 90, 7]), np.array([30, 50, 101, 8]), np.ones(4)
+    )
+    rule = HeldOut(0.3, BENCHED, STREAMS)
+    together = rule.split(samples)
+    for request, flags in enumerate(together):
+        keys = BENCHED.sample_keys(samples.rows(request))
+        drawn = [STREAMS.keys("held out", *map(int, key))[0, 0] for key in keys]
+        expected = np.array([int(number) / 2**64 < 0.3 for number in drawn], dtype=np.bool_)
+        if len(drawn) > 0:
+            expected[int(np.argmax(np.array(drawn)))] = False
+        np.testing.assert_array_equal(flags, expected)
+    assert [len(flags) for flags in together] == [30, 51, 0, 1]
+    assert not together[3].any()
+
+
+@pytest.mark.parametrize("counts", [[5, 5, 6], [40, 3, 0, 9, 1]])
+@pytest.mark.parametrize("dense", [True, False])
+def test_losses_are_those_of_each_model_on_its_own_samples(counts: list[int], dense: bool) -> None:
+    flat = FlatModel(NETWORK.spec(), BENCHED.sample_shape, BENCHED.num_labels)
+    parameters = torch.stack([torch.from_numpy(flat.initial(STREAMS, number)) for number in range(7)])
+    models = np.array([6, 1, 3, 0, 2])[: len(counts)]
+    rows = [np.arange(count) + 50 * model for model, count in enumerate(counts)]
+    sums = HeldOutLosses(Predictor(BENCHED, flat, dense)).sums(parameters, models, rows)
+    for number, of_model in zip(models.tolist(), rows, strict=True):
+        features = torch.from_numpy(BENCHED.features(of_model))
+        logits = flat.logits(flat.named(parameters[number]), features)
+        expected = functional.cross_entropy(
+            logits, torch.from_numpy(BENCHED.labels(of_model)), reduction="sum"
+        )
+        assert float(sums[models.tolist().index(number)]) == pytest.approx(float(expected), rel=1e-5)
