@@ -69,13 +69,17 @@ class Predictor:
 
         The `rows` (b,) are those of the first model, then those of the next; `counts` (m,) has their numbers.
         """
-        model = np.repeat(np.arange(len(counts)), counts)
-        place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        most = int(counts.max())
+        first = np.arange(len(counts)) * most  # of each model's samples, which are padded to the most
+        place = torch.from_numpy(
+            np.arange(len(rows)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+        )
         features = torch.from_numpy(self.reader.features(rows)).to(models.dtype).flatten(1)
-        padded = features.new_zeros(len(counts), int(counts.max()), features.shape[1])
-        padded[model, place] = features
-        logits = Layers.of(self.model, models).activations(padded)[-1]
-        return logits.mT[model, place], torch.from_numpy(self.reader.labels(rows))
+        padded = features.new_zeros(len(counts) * most, features.shape[1]).index_copy_(0, place, features)
+        # NOTE: whole rows are copied; an index for each of two axes takes each number by itself, far slower.
+        logits = Layers.of(self.model, models).activations(padded.view(len(counts), most, -1))[-1]
+        logits = logits.mT.flatten(0, 1).index_select(0, place)
+        return logits, torch.from_numpy(self.reader.labels(rows))
 
     def batch_of_many(self, num_models: int) -> int:
         """The number of samples in a batch of `of_many` for `num_models` models."""

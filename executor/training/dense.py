@@ -127,14 +127,15 @@ class _CrossEntropy:
     def __init__(self, group: TaskGroup, num_labels: int, scale: Tensor) -> None:
         self._group = group
         self._labels = group.labels.view(-1, 1, group.batch_size)  # a row per step and task
-        self._owner = torch.cat([torch.arange(active) for active in group.active] or [torch.arange(0)])
+        begins = np.cumsum(group.active) - group.active  # of each step's rows
+        self._owner = torch.from_numpy(np.arange(len(self._labels)) - np.repeat(begins, group.active))
         shares = group.shares()
         self._mean = BatchMean(shares)
         # (steps of all tasks, 1, 1 or B) of one sample in the slope
         if shares is None:
-            share = (scale[:, :, None] / group.batch_size)[self._owner]
+            share = (scale[:, :, None] / group.batch_size).index_select(0, self._owner)
         else:
-            share = scale[self._owner][:, :, None] * shares[:, None]
+            share = scale.index_select(0, self._owner)[:, :, None] * shares[:, None]
         shape = (len(self._labels), num_labels, group.batch_size)
         self._log_probabilities = group.start.new_empty(shape)
         targets = group.start.new_zeros(shape).scatter_(
