@@ -38,9 +38,8 @@ class HeldOutHalf(HeldOut):
     def __init__(self) -> None:
         super().__init__(0.5, READER, STREAMS)
 
-    def split(self, samples: SampleRanges, request: int) -> Bools:
-        count = int(samples.counts()[request])
-        return np.arange(count) < count // 2
+    def split(self, samples: SampleRanges) -> list[Bools]:
+        return [np.arange(count) < count // 2 for count in samples.counts().tolist()]
 
 
 class Scripted(HeldOutLosses):
@@ -52,10 +51,9 @@ class Scripted(HeldOutLosses):
         self._span = span
         self.asked: list[list[int]] = []
 
-    def sums(self, parameters: Tensor, rows: Ints, counts: Ints) -> Tensor:
-        assert len(parameters) == len(counts)
-        tasks = (rows[np.cumsum(counts) - counts] // self._span).tolist()
-        assert len(rows) == counts.sum()
+    def sums(self, parameters: Tensor, models: Ints, rows: Sequence[Ints]) -> Tensor:
+        assert len(models) == len(rows)
+        tasks = [int(of_model[0]) // self._span for of_model in rows]
         self.asked.append(sorted(tasks))
         return torch.tensor([next(self._scripts[task]) for task in tasks], dtype=torch.float64)
 
@@ -67,9 +65,9 @@ class Falling(HeldOutLosses):
         super().__init__(Predictor(READER, MODEL, dense=True))
         self._looks = 0
 
-    def sums(self, parameters: Tensor, rows: Ints, counts: Ints) -> Tensor:
+    def sums(self, parameters: Tensor, models: Ints, rows: Sequence[Ints]) -> Tensor:
         self._looks += 1
-        return torch.full((len(counts),), 1000.0 - self._looks, dtype=torch.float64) * 10
+        return torch.full((len(models),), 1000.0 - self._looks, dtype=torch.float64) * 10
 
 
 def wave_of(tasks: TrainTasks, receives: frozenset[str], last: LastBatch, held_out: HeldOut | None) -> Wave:
