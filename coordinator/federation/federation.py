@@ -433,7 +433,7 @@ class Federation:
             measure=self._measured,
             broadcast=self._broadcast(round_, dispatch) if self._has_other_half else {},
         )
-        trained, predicted = self._samples_of(dispatch, tasks, row)
+        trained, predicted = self._samples_of(dispatch, len(clients), tasks, row)
         downloaded = self._requests.hold(client, row)
         payload = visit_work(row_of_visit, trained, predicted, downloaded, len(clients), self._costs)
         faults = self._faults.visits(dispatch, clients, payload)
@@ -458,10 +458,13 @@ class Federation:
             stayed=row >= 0,
         )
 
-    def _samples_of(self, dispatch: int, tasks: TrainTasks, row: Ints) -> tuple[Floats, Floats | None]:
+    def _samples_of(
+        self, dispatch: int, visits: int, tasks: TrainTasks, row: Ints
+    ) -> tuple[Floats, Floats | None]:
         """(n,) the samples that each of `tasks` trains on, once for each use, and those that it predicts.
 
-        If the solver stops, the tasks are trained for that, from the models in rows `row` (n,) of the bank.
+        If the solver stops, the tasks are trained for that, from the models in rows `row` (n,) of the bank;
+        they are those of so many `visits`.
         """
         settings = tasks.settings
         if self._at_dispatch is None:
@@ -470,7 +473,8 @@ class Federation:
                 return steps * batch_size, None
             return samples_of_steps(steps, tasks.samples.counts(), batch_size, last), None
         with self._meter("train_s"):
-            updates = self._at_dispatch.train(dispatch, self._tampered(tasks), self.bank.parameters, row)
+            tampered, models = self._tampered(tasks), self.bank.parameters
+            updates = self._at_dispatch.train(dispatch, visits, tampered, models, row)
         metrics = updates.metrics
         self._progress.stopped(metrics["epochs"], metrics["held_out"], updates.num_samples)
         return metrics["trained_samples"], metrics["forward_samples"]

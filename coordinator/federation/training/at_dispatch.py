@@ -51,12 +51,14 @@ class AtDispatch:
             for number, tasks, models, start, visits in state
         }
 
-    def train(self, dispatch: int, tasks: TrainTasks, models: Floats32, start: Ints) -> Updates:
-        """The updates of all `tasks` (n,) of a dispatch, trained from rows `start` (n,) of `models`."""
+    def train(self, dispatch: int, visits: int, tasks: TrainTasks, models: Floats32, start: Ints) -> Updates:
+        """The updates of all `tasks` (n,) of a dispatch, trained from rows `start` (n,) of `models`.
+
+        Of its `visits` some may have no task, as those of clients that were moved between models meanwhile.
+        """
         used, start = np.unique(start, return_inverse=True)
         broadcast = {name: rows[used] for name, rows in tasks.broadcast.items()}
-        tasks, visits = replace(tasks, broadcast=broadcast), len(np.unique(tasks.visit))
-        of_dispatch = _Dispatch(tasks, models[used], start, visits, None)
+        of_dispatch = _Dispatch(replace(tasks, broadcast=broadcast), models[used], start, visits, None)
         self._dispatches[dispatch] = of_dispatch
         return self._updates(of_dispatch)
 

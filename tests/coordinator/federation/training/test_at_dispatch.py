@@ -46,7 +46,7 @@ def deltas(updates: Updates) -> list[float]:
 def test_a_dispatch_is_trained_as_a_whole_and_with_the_models_that_it_starts_from_alone() -> None:
     executor, at_dispatch = training()
     tasks = tasks_of(0, [1, 5, 8], [70, 90, 70])
-    updates = at_dispatch.train(0, tasks, MODELS, np.array([0, 2, 0]))
+    updates = at_dispatch.train(0, 3, tasks, MODELS, np.array([0, 2, 0]))
     assert deltas(updates) == [0.5, -1.0, 4.0]  # half of the way to the target
     assert executor.trained == [[1, 5, 8]]
     assert executor.starts[0].tolist() == [[0.0], [7.0], [0.0]]
@@ -57,8 +57,8 @@ def test_updates_are_taken_from_any_dispatches_in_the_order_of_the_tasks() -> No
     """Client 2 trains two models in a visit, of which only one goes on."""
     executor, at_dispatch = training()
     first, second = tasks_of(0, [1, 2, 2, 6], [0, 0, 1, 0]), tasks_of(3, [0, 3])
-    at_dispatch.train(0, first, MODELS, np.array([0, 0, 1, 0]))
-    at_dispatch.train(3, second, MODELS, np.array([1, 1]))
+    at_dispatch.train(0, 3, first, MODELS, np.array([0, 0, 1, 0]))
+    at_dispatch.train(3, 2, second, MODELS, np.array([1, 1]))
     out = [first.take(np.array([2, 3])), second.take(np.array([0, 1]))]
     columns = {name: [getattr(of, name) for of in out] for name in ("client", "model", "visit", "dispatch")}
     order = [2, 0, 3, 1]  # by client
@@ -78,7 +78,7 @@ def test_once_restored_it_trains_again_what_is_taken_and_nothing_else() -> None:
     _, stored = training()
     first, second = tasks_of(0, [1, 2]), tasks_of(1, [4, 5])
     for number, tasks in enumerate((first, second)):
-        stored.train(number, tasks, MODELS, np.array([0, 1]))
+        stored.train(number, 2, tasks, MODELS, np.array([0, 1]))
     executor, restored = training()
     restored.restore(from_bytes(to_bytes(stored.state())))
     assert executor.trained == []
@@ -92,8 +92,8 @@ def test_once_restored_it_trains_again_what_is_taken_and_nothing_else() -> None:
 def test_a_dispatch_is_dropped_once_all_its_visits_are_over() -> None:
     _, at_dispatch = training()
     first, second = tasks_of(0, [1, 2, 2, 6], [0, 0, 1, 0]), tasks_of(1, [4])
-    at_dispatch.train(0, first, MODELS, np.array([0, 0, 1, 0]))
-    at_dispatch.train(1, second, MODELS, np.array([0]))
+    at_dispatch.train(0, 3, first, MODELS, np.array([0, 0, 1, 0]))
+    at_dispatch.train(1, 1, second, MODELS, np.array([0]))
 
     def kept() -> list[tuple[int, int]]:
         return [(number, visits) for number, _, _, _, visits in at_dispatch.state()]  # type: ignore[union-attr, misc]
@@ -106,3 +106,14 @@ def test_a_dispatch_is_dropped_once_all_its_visits_are_over() -> None:
     assert kept() == []
     with pytest.raises(KeyError):
         at_dispatch.take(first)
+
+
+def test_visits_without_a_task_are_counted_like_others() -> None:
+    """Of three visits that of client 3 has nothing to train; it is over first."""
+    _, at_dispatch = training()
+    tasks = tasks_of(0, [1, 2])
+    at_dispatch.train(0, 3, tasks, MODELS, np.array([0, 0]))
+    at_dispatch.over(np.array([0, 0]))
+    assert deltas(at_dispatch.take(tasks.take(np.array([1])))) == [1.0]
+    at_dispatch.over(np.array([0]))
+    assert at_dispatch.state() == []
