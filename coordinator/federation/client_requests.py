@@ -14,7 +14,7 @@ from coordinator.federation.faults import Faults
 from coordinator.federation.method import RoundSettings
 from coordinator.view import ScoreResponse
 from emulator.arrays import Bools, Floats, Floats32, Ints
-from emulator.counts import largest_remainder
+from emulator.counts import largest_remainder, samples_of_steps
 from emulator.latency import LatencyModel
 from emulator.ledger import Ledger
 from emulator.messages import (
@@ -192,7 +192,12 @@ class ClientRequests(Stateful):
         with self._meter("score_s"):
             trained = self._executor.train(tasks, start[None], np.zeros(len(responding), dtype=np.int64))
         model_bytes = float(BYTES_PER_PARAMETER * self._executor.num_parameters)
-        samples = float(steps * self._settings.batch_size)
+        samples = samples_of_steps(
+            tasks.settings["local_steps"],
+            ranges.counts(),
+            self._settings.batch_size,
+            self._settings.last,
+        )
         work = Work.of(
             len(responding), download_bytes=model_bytes, upload_bytes=model_bytes, trained_samples=samples
         )

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from coordinator.assignment import Assignment
 from coordinator.federation.bank import ModelBank
@@ -11,6 +12,7 @@ from coordinator.federation.faults import no_faults
 from coordinator.federation.method import RoundSettings
 from coordinator.view import ScoreResponse
 from emulator.arrays import Ints
+from emulator.counts import LastBatch
 from emulator.latency import DriftscaleLatency
 from emulator.ledger import Ledger
 from emulator.messages import SampleRanges, Work
@@ -24,7 +26,7 @@ class Requesting:
     Two models of one parameter, at 0 and at 1; a byte takes 1 s, a trained sample 3 s, a scored one 1 s.
     """
 
-    def __init__(self, offline: Sequence[int] = ()) -> None:
+    def __init__(self, offline: Sequence[int] = (), last: LastBatch = "filled") -> None:
         self.ledger = Ledger()
         self.bank = ModelBank(1)
         models = np.array([[0.0], [1.0]], dtype=np.float32)
@@ -39,7 +41,7 @@ class Requesting:
             ledger=self.ledger,
             streams=RandomStreams(0),
             faults=no_faults(3, RandomStreams(0)),
-            settings=RoundSettings(rounds=1, local_steps=5, batch_size=2, learning_rate=0.1),
+            settings=RoundSettings(rounds=1, local_steps=5, batch_size=2, learning_rate=0.1, last=last),
         )
         self.requests.open_moment(0.0)
 
@@ -72,6 +74,16 @@ def test_models_down_sums_up_and_a_forward_pass_are_charged() -> None:
     assert requesting.ledger.models_sent == 4
     assert requesting.requests.busy_s(ints(0, 1, 2)).tolist() == [8 + 3 * 2 + 16, 0, 8 + 6 * 2 + 16]
     assert requesting.requests.slowest_s == 36
+
+
+@pytest.mark.parametrize(("last", "samples"), [("filled", [6, 6]), ("short", [5, 6])])
+def test_a_training_request_is_charged_for_the_samples_of_its_batches(
+    last: LastBatch, samples: list[int]
+) -> None:
+    """Three steps in batches of 2: of the 3 samples of client 0, a pass is a batch of 2 and one of 1."""
+    requesting = Requesting(last=last)
+    requesting.requests.train(0, 0, ints(0, 1, 2), np.zeros(1, dtype="f"), 3, requesting.arrived)
+    assert requesting.requests.busy_s(ints(0, 2)).tolist() == [4 + 3 * trained + 4 for trained in samples]
 
 
 def test_a_model_that_was_downloaded_this_round_is_not_sent_again() -> None:
