@@ -6,11 +6,11 @@ import numpy as np
 
 from coordinator.adaptations.tuned import Tuned
 from coordinator.federation.method import Parts
+from coordinator.federation.tasks import TaskCosts, visit_work
 from emulator.arrays import Floats, Ints
 from emulator.counts import epoch_steps, samples_of_steps
 from emulator.errors import ConfigurationError
 from emulator.latency import TIME_MODELS, LatencyModel
-from emulator.messages import BYTES_PER_PARAMETER, Work
 from executor.executor import LocalExecutor
 from experiments.build import World, resolve_model_factor
 from experiments.config import Arm, Experiment
@@ -106,12 +106,11 @@ def _epoch_s(
 ) -> Floats:
     """(n,) virtual seconds of a visit of one epoch, over `counts` (n,) samples without those `held_out` (n,).
 
-    Without what a solver transfers or computes besides, and without predictions.
+    Without predictions.
     """
+    costs = TaskCosts.of(executor.solver, executor.num_parameters)
     trained, batch_size = counts - held_out, arm.training.batch_size
     samples = samples_of_steps(epoch_steps(trained, batch_size), trained, batch_size, arm.training.last)
-    model_bytes = float(BYTES_PER_PARAMETER * executor.num_parameters)
-    work = Work.of(
-        len(clients), download_bytes=model_bytes, upload_bytes=model_bytes, trained_samples=samples
-    )
+    of_each, kept = np.arange(len(clients)), np.zeros(len(clients), dtype=bool)
+    work = visit_work(of_each, samples, None, kept, len(clients), costs)
     return latency.phases(clients, work).total_s

@@ -154,3 +154,18 @@ def test_a_deadline_is_refused_unless_a_client_can_make_an_epoch_by_then(pacing:
         check(paced(0.999 * fastest_s))
     check(paced(1.001 * fastest_s))
     assert len(set(samples.tolist())) > 1  # so that there are clients that cannot make it
+
+
+def test_a_deadline_is_compared_with_what_the_solver_transfers_and_computes() -> None:
+    """What stays with a client is not sent; `feddc` sends two models either way; Ditto trains two."""
+
+    def fastest_s(*rules: str, **arm: Any) -> float:
+        key = {"training": {**EPOCHS, "model": {"kind": "mlp", "hidden": [4]}}, "solver": [*rules, *STOPPING]}
+        with pytest.raises(ConfigurationError) as refused:
+            check(an_experiment({"pacing": {"kind": "fixed", "duration_s": 1e-6}, **key, **arm}))
+        return float(str(refused.value).partition("takes the fastest one ")[2].partition(" s")[0])
+
+    alone = fastest_s()
+    assert fastest_s("personal_layers") < alone
+    assert fastest_s("feddc", aggregator="feddc") > alone
+    assert fastest_s("ditto") > alone
