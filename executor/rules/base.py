@@ -309,7 +309,9 @@ class Chain:
     def is_plain_descent(self) -> bool:
         """Whether a step is nothing but `w <- w - learning_rate g`."""
         *others, optimiser = self.rules
-        return optimiser.is_plain_descent and not any(rule.changes_steps for rule in others)
+        # A rule that leaves steps as they are may still look at them, or remember something at their end.
+        idle = not (self.facts.state or self.looks_again)
+        return optimiser.is_plain_descent and idle and not any(rule.changes_steps for rule in others)
 
     def remembered(self, start: Tensor, earlier: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The state that n tasks begin with.

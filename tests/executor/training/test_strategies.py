@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from emulator.arrays import Floats
 from emulator.counts import LastBatch
-from emulator.messages import TrainTasks
+from emulator.messages import StateSpec, TrainTasks
 from emulator.plugins import NoSettings
 from emulator.seeding import RandomStreams
 from executor.flat import FlatModel
@@ -289,6 +289,29 @@ def test_plain_descent_equals_the_way_through_the_rules(kind: Kind, spec: ModelS
     assert build_chain(STOPPING, layout).is_plain_descent  # early stopping leaves the steps as they are
     by_rules = train(kind, UNEQUAL, spec, NO_PULL, chunk=3)
     assert_same(train(kind, UNEQUAL, spec, CHAINS[0], chunk=3), by_rules, rel=1e-12)
+
+
+class Counting(LocalRule):
+    """Leaves the steps as they are, and remembers how many there have been."""
+
+    Settings = NoSettings
+    changes_steps = False
+
+    @property
+    def state(self) -> Mapping[str, StateSpec]:
+        return {"counting.steps": StateSpec("scalar", until="run")}
+
+    def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
+        return gradient
+
+    def finish(self, run: LocalRun) -> None:
+        run.state["counting.steps"].add_(run.steps)
+
+
+@pytest.mark.parametrize("kind", [ReferenceLoop, StackedStrategy, DenseStrategy])
+def test_a_rule_that_only_remembers_does_so_in_every_strategy(kind: Kind) -> None:
+    counted = train(kind, UNEQUAL, MODELS[1], [Counting(NoSettings()), *CHAINS[0]], chunk=3)[-1]
+    assert counted[:, 0].tolist() == [4, 1, 0, 6, 4, 0]
 
 
 def test_the_loop_trains_a_group_of_many_as_groups_of_one() -> None:
