@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import torch
@@ -14,11 +15,14 @@ from emulator.arrays import Bools, Ints
 from emulator.messages import SampleRanges
 from emulator.ports import SampleReader
 from emulator.seeding import RandomStreams, uniforms
-from executor.inference.prediction import Predictor
+from executor.inference.prediction import EVALUATION_BATCH, Predictor
 from executor.ranges import rows_of, slabs
 
 AT_ONCE = 1_000_000
 """Samples whose keys are drawn in one call, which takes about a hundred bytes for each."""
+
+NUMBERS = 2**25
+"""Features of samples that are predicted at once, at most: with the padding, but at least one sample's."""
 
 PADDING = 2
 """By what factor the samples of clients that are scored side by side may differ in number."""
@@ -30,7 +34,7 @@ class HeldOut:
 
     Whether a sample is held out follows from the seed and the sample alone, so that it stays so whatever
     else its client holds, and also when it is sent anew. Of several samples of a client the one whose random
-    number is the largest is always trained on, so that no client is left without any.
+    number is the largest is always trained on, with all copies of it, so that no client is left without any.
     """
 
     share: float
@@ -48,7 +52,7 @@ class HeldOut:
             ends = np.cumsum(counts)
             for begin, end in zip((ends - counts).tolist(), ends.tolist(), strict=True):
                 if end > begin:
-                    held[begin + number[begin:end].argmax()] = False
+                    held[begin:end] &= number[begin:end] < number[begin:end].max()
                 flags.append(held[begin:end])
         return flags
 
@@ -70,16 +74,33 @@ class HeldOutLosses:
         """
         counts = np.array([len(of_model) for of_model in rows], dtype=np.int64)
         sums = torch.zeros(len(models), dtype=torch.float64)
-        for part in self._parts(counts):
-            of_part = np.concatenate([rows[model] for model in part.tolist()])
+        for part, first, last in self._parts(counts):
+            some = [rows[model][first:last] for model in part.tolist()]
+            sizes = np.minimum(counts[part], last) - first
             of_models = parameters.index_select(0, torch.from_numpy(models[part]))
-            logits, labels = self._logits(of_models, of_part, counts[part])
+            logits, labels = self._logits(of_models, np.concatenate(some), sizes)
             losses = functional.cross_entropy(logits, labels, reduction="none").double()
-            sums.index_add_(0, torch.from_numpy(np.repeat(part, counts[part])), losses)
+            sums.index_add_(0, torch.from_numpy(np.repeat(part, sizes)), losses)
         return sums
 
-    def _parts(self, counts: Ints) -> list[Ints]:
-        """The models that are scored side by side: those with similar numbers of samples, `counts` (n,)."""
+    def _parts(self, counts: Ints) -> Iterator[tuple[Ints, int, int]]:
+        """The models that are scored side by side, each with its samples from a first to before a last one.
+
+        They are those with similar numbers of samples, `counts` (n,), as many as the samples let.
+        """
+        at_once = max(1, NUMBERS // prod(self._predictor.reader.sample_shape))
+        if not self._predictor.dense:
+            at_once = min(at_once, EVALUATION_BATCH)
+        for alike in self._alike(counts):
+            size = max(1, at_once // int(counts[alike].max()))
+            for begin in range(0, len(alike), size):
+                part = alike[begin : begin + size]
+                most = int(counts[part].max())  # more than are predicted at once: then of a single model
+                for first in range(0, most, at_once):
+                    yield part, first, min(first + at_once, most)
+
+    def _alike(self, counts: Ints) -> list[Ints]:
+        """The models with similar numbers of samples, of `counts` (n,)."""
         if self._predictor.dense and len(counts) > 0 and counts.max() < PADDING * counts.min():
             return [np.arange(len(counts))]  # all alike, as in most groups
         order = np.argsort(-counts, kind="stable")

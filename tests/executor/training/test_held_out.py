@@ -83,6 +83,16 @@ def test_a_client_whose_samples_would_all_be_held_out_keeps_the_one_with_the_lar
     assert [pair[int(np.flatnonzero(~split(pair, almost))[0])] for pair in pairs] == [int(kept[0])] * 5
 
 
+def test_copies_of_a_sample_are_all_trained_on_or_all_held_out() -> None:
+    almost = 1 - 1e-9
+    assert split([4, 4, 4], almost).tolist() == [False] * 3
+    assert split([0, 1, 0, 1, 2], almost).tolist() in (
+        [False, True, False, True, True],
+        [True, False, True, False, True],
+        [True, True, True, True, False],
+    )
+
+
 def test_a_client_without_samples_holds_none_out() -> None:
     assert split([]).shape == (0,)
 
@@ -176,9 +186,14 @@ def test_the_held_out_samples_of_a_request_do_not_depend_on_the_others(
     assert not together[3].any()
 
 
+@pytest.mark.parametrize("numbers", [2**25, 6 * 14, 6 * 4, 1], ids=["all", "two", "a-part", "one-by-one"])
 @pytest.mark.parametrize("counts", [[5, 5, 6], [40, 3, 0, 9, 1]])
 @pytest.mark.parametrize("dense", [True, False])
-def test_losses_are_those_of_each_model_on_its_own_samples(counts: list[int], dense: bool) -> None:
+def test_losses_are_those_of_each_model_on_its_own_samples(
+    monkeypatch: pytest.MonkeyPatch, counts: list[int], dense: bool, numbers: int
+) -> None:
+    """However many of the samples, of six features each, are predicted at once."""
+    monkeypatch.setattr(of_samples, "NUMBERS", numbers)
     flat = FlatModel(NETWORK.spec(), BENCHED.sample_shape, BENCHED.num_labels)
     parameters = torch.stack([torch.from_numpy(flat.initial(STREAMS, number)) for number in range(7)])
     models = np.array([6, 1, 3, 0, 2])[: len(counts)]
