@@ -1,7 +1,7 @@
-"""Training epoch by epoch, of clients that stop early: after each epoch a local rule decides who goes on.
+"""Training epoch by epoch, of clients that stop early: after each epoch a local rule decides which stop.
 
-An epoch is a task group of those that go on, trained as any other; in between, the losses of the held-out
-samples are computed. So all strategies train such tasks.
+An epoch is a task group of those that have not stopped, trained as any other; in between, the losses of the
+held-out samples are computed. So all strategies train such tasks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from emulator.arrays import Floats, Ints
 from emulator.messages import BATCH_METRICS, empty_metric
 from executor.flat import FlatModel
 from executor.rules.base import Chain, LocalRun
-from executor.training.groups import GoesOn, Strategy, TaskGroup, Trained, Wave
+from executor.training.groups import Interim, Strategy, TaskGroup, Trained, Wave
 from executor.training.held_out import HeldOutLosses
 
 
@@ -104,18 +104,18 @@ class _Progress:
 
     def of(self, tasks: Ints) -> TaskGroup:
         """The group of `tasks` (k,), positions among the n, with what they have, before an epoch of them."""
-        group, goes_on = self._group, None
+        group, interim = self._group, None
         if self.epochs[tasks[0]] > 0:
-            goes_on = GoesOn(_rows(self.present, tasks), _columns(self._state, tasks))
+            interim = Interim(_rows(self.present, tasks), _columns(self._state, tasks))
         return replace(
             group,
             tasks=group.tasks[tasks],
             start=_rows(group.start, tasks),
             settings=_columns(group.settings, tasks),
-            state=_columns(group.state, tasks) if goes_on is None else {},
+            state=_columns(group.state, tasks) if interim is None else {},
             steps=group.steps[tasks],
             broadcast=_columns(group.broadcast, tasks),
-            goes_on=goes_on,
+            interim=interim,
             ends=False,
         )
 
@@ -123,7 +123,7 @@ class _Progress:
         """Take note of an epoch of `tasks` (k,), which `group` is."""
         at = torch.from_numpy(tasks)
         self.present.index_copy_(0, at, trained.parameters)
-        if group.goes_on is None:
+        if group.interim is None:
             self._group.start.index_copy_(0, at, group.start)  # which rules may have changed as they began
         for name, rows in trained.state.items():
             if name not in self._state:

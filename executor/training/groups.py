@@ -46,8 +46,8 @@ class BatchMean:
 
 
 @dataclass(frozen=True)
-class GoesOn:
-    """What n tasks have after some epochs: parameters (n, P), and all state of the rules, by name."""
+class Interim:
+    """What n tasks have between two epochs: parameters (n, P), and all state of the rules, by name."""
 
     present: Tensor
     state: Mapping[str, Tensor]
@@ -63,7 +63,7 @@ class TaskGroup:
     `steps` (n,). `active` (max steps,): how many tasks take each step. `features` (sum(active) * B,
     *sample_shape) and `labels` (sum(active) * B,): the batches, step by step and task by task within a step.
     `measure`: as in `TrainTasks`. `sizes` (sum(active),): how many samples of each batch count; None: all of
-    them. `goes_on`: what the tasks have after earlier epochs; None: they begin.
+    them. `interim`: what the tasks have after earlier epochs; None: these steps are their first.
     `ends`: whether these are their last steps.
     """
 
@@ -79,7 +79,7 @@ class TaskGroup:
     measure: frozenset[TaskMetric] = frozenset()
     broadcast: Mapping[str, Tensor] = field(default_factory=dict)
     sizes: Ints | None = None
-    goes_on: GoesOn | None = None
+    interim: Interim | None = None
     ends: bool = True
 
     def __len__(self) -> int:
@@ -93,13 +93,13 @@ class TaskGroup:
     @property
     def present(self) -> Tensor:
         """(n, P) the parameters with which these steps begin; they must not be changed."""
-        return self.start if self.goes_on is None else self.goes_on.present
+        return self.start if self.interim is None else self.interim.present
 
     def remembered(self, chain: Chain) -> dict[str, Tensor]:
         """The state with which these steps begin, which may be changed; `LocalRule.begin` may add to it."""
-        if self.goes_on is None:
+        if self.interim is None:
             return chain.remembered(self.start, self.state)
-        return {name: rows.clone() for name, rows in self.goes_on.state.items()}
+        return {name: rows.clone() for name, rows in self.interim.state.items()}
 
     def begun(
         self, chain: Chain, trained: Tensor, frozen: Tensor | None
@@ -109,7 +109,7 @@ class TaskGroup:
         `trained` (n, P): the parameters that the steps change, with the content of `present`.
         """
         run = self.local_run(trained, self.remembered(chain), frozen)
-        if self.goes_on is None:
+        if self.interim is None:
             chain.begin(run)
         return run, dict(run.state)
 

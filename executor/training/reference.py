@@ -63,7 +63,7 @@ class ReferenceLoop:
         vector_to_parameters(trained, self._local.module.parameters())
         step = self._descent(run, trained) if self._chain.is_plain_descent else self._by_rules(run)
         total = torch.zeros((), dtype=torch.float64)
-        if group.goes_on is None:
+        if group.interim is None:
             self._chain.begin(run)
         for number, (features, labels) in enumerate(_batches_of(group, client)):
             logits = self._local.module(features)
