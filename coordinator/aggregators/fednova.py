@@ -1,4 +1,4 @@
-"""FedNova: updates are divided by what their steps amount to, so that who takes more does not weigh more."""
+"""FedNova: updates are divided by their steps, so that a client that takes more steps does not weigh more."""
 
 from __future__ import annotations
 
