@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from coordinator.adaptations.tuned import Tuned
 from coordinator.federation.method import Parts
 from coordinator.federation.tasks import TaskCosts, visit_work
 from emulator.arrays import Floats, Ints
@@ -58,10 +57,10 @@ def refuse_unfit_stopping(
                 f"schedule {chosen.kind!r}: sets local_steps, and the {solver} decides how many steps a task "
                 f"takes; take one of the two"
             )
-    if arm.training.last == "short" and isinstance(parts.adaptation, Tuned):
+    if arm.training.last == "short" and parts.adaptation.serves_one:
         raise ConfigurationError(
-            f"training.last = 'short': what a copy that is tuned costs is counted over all that its client "
-            f"holds, and the {solver} holds some of that out; set last = 'filled'"
+            f"training.last = 'short': what adaptation = {arm.adaptation.kind!r} costs is counted over all "
+            f"that a client holds, and the {solver} holds some of that out; set last = 'filled'"
         )
     if not parts.adaptation.federates:
         raise ConfigurationError(

@@ -47,7 +47,8 @@ class Alone(Adaptation):
     which a rule such as momentum begins anew; the visit at hand ends when the client's data change, and the
     solver's state then starts anew. A client is evaluated with a copy that has taken all steps that are due,
     so that how often one looks changes nothing. Steps of rounds in which it holds no samples are not made up
-    for. It needs whole rounds: what is due follows the visits of one cohort per round.
+    for. Short batches are counted as if passes had begun with the run. It needs whole rounds: what is due
+    follows the visits of one cohort per round.
 
     State: (S, P) the models of the scored clients after their last visit, (S,) the steps that were due then,
     of these (S,) the ones before its data last changed, after (S,) which round that was, and the solver's

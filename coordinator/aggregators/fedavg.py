@@ -59,6 +59,11 @@ def means(updates: Updates, view: View, weighting: Literal["samples", "uniform"]
     return sums(updates, view, lambda some, ids: mean_weights(some.model, some.num_samples, ids, weighting))
 
 
+def stepped(updates: Updates) -> Updates:
+    """The updates of tasks that took a step, on samples."""
+    return updates.take(((updates.num_steps > 0) & (updates.num_samples > 0)).nonzero()[0])
+
+
 def sums(updates: Updates, view: View, weights: Callable[[Updates, Ints], Floats]) -> Floats:
     """(M, P) the weighted sum of each model's updates; 0 for a model without any.
 

@@ -9,8 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from coordinator.aggregators.base import Aggregator
-from coordinator.aggregators.fedavg import means
-from coordinator.aggregators.scaffold import stepped
+from coordinator.aggregators.fedavg import means, stepped
 from coordinator.view import View
 from emulator.arrays import Floats32
 from emulator.messages import Updates

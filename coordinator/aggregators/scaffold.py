@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from coordinator.aggregators.base import Aggregator
-from coordinator.aggregators.fedavg import means
+from coordinator.aggregators.fedavg import means, stepped
 from coordinator.view import View
 from emulator.arrays import Floats32
 from emulator.messages import Updates
@@ -62,8 +62,3 @@ class Scaffold(Aggregator):
     def aggregate(self, updates: Updates, view: View) -> Floats32:
         mean = means(stepped(updates), view, "uniform")
         return (view.models + self.settings.rate * mean).astype(np.float32)
-
-
-def stepped(updates: Updates) -> Updates:
-    """The updates of tasks that took a step, on samples."""
-    return updates.take(((updates.num_steps > 0) & (updates.num_samples > 0)).nonzero()[0])

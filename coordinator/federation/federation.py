@@ -476,7 +476,8 @@ class Federation:
             tampered, models = self._tampered(tasks), self.bank.parameters
             updates = self._at_dispatch.train(dispatch, visits, tampered, models, row)
         metrics = updates.metrics
-        self._progress.stopped(metrics["epochs"], metrics["held_out"], updates.num_samples)
+        held_out = metrics["held_out"]
+        self._progress.stopped(updates.client, metrics["epochs"], held_out, updates.num_samples)
         return metrics["trained_samples"], metrics["forward_samples"]
 
     def _tampered(self, tasks: TrainTasks) -> TrainTasks:

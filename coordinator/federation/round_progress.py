@@ -44,7 +44,7 @@ class RoundProgress:
     largest_staleness: int | None = None
     trained_accuracy: float | None = None  # of the last server step
     epochs: list[int] = field(default_factory=list)  # of the tasks dispatched, where these stop early
-    without_held_out: int = 0  # of these, the tasks that hold nothing out
+    without_held_out: int = 0  # clients of these tasks who hold nothing out, once for each visit
     decided: dict[str, list[int]] = field(default_factory=dict)  # by what detectors watch, ascending
     flagged: dict[str, list[int]] = field(default_factory=dict)  # of these, by detector
     noted: dict[str, float] = field(default_factory=dict)
@@ -71,12 +71,10 @@ class RoundProgress:
         self.losses = losses if self.losses is None else np.concatenate([self.losses, losses])
         self.train_loss = float(self.losses.mean())
 
-    def stopped(self, epochs: Floats, held_out: Floats, samples: Ints) -> None:
-        """Take note of n tasks that stopped early: their epochs, `samples`, and how many are held out."""
+    def stopped(self, client: Ints, epochs: Floats, held_out: Floats, samples: Ints) -> None:
+        """Take note of n tasks that stopped early: of which client, their epochs, and samples held out."""
         self.epochs += epochs[samples > 0].astype(np.int64).tolist()
-        self.without_held_out += int(np.count_nonzero((held_out == 0) & (samples > 0)))
-        if self.epochs:
-            self.note({"epochs": float(np.mean(self.epochs)), "without_held_out": self.without_held_out})
+        self.without_held_out += len(np.unique(client[(held_out == 0) & (samples > 0)]))
 
     def note(self, numbers: Mapping[str, float]) -> None:
         """Take note of numbers by name; of a name that was noted before, the new number counts."""
@@ -180,8 +178,15 @@ class RoundProgress:
             decided=None if clipped is None else self.decided,
             flagged=None if clipped is None else {name: self.flagged.get(name, []) for name in clipped},
             clipped=clipped,
-            noted=self.noted or None,
+            noted=self._all_noted() or None,
         )
+
+    def _all_noted(self) -> dict[str, float]:
+        """What parts noted, and of tasks that stop early the mean epochs and who holds nothing out."""
+        if not self.epochs:
+            return self.noted
+        own = {"epochs": float(np.mean(self.epochs)), "without_held_out": float(self.without_held_out)}
+        return {**self.noted, **own}
 
 
 def _union(ids: list[int], more: Ints) -> list[int]:

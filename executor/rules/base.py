@@ -162,12 +162,18 @@ class LocalRule(plugins.Configured, ABC):
 
     changes_steps: ClassVar[bool] = True
     """Whether it does anything to the steps of a task: to the gradient, or to where it starts."""
-    plans_steps: bool = False
-    """Whether it reads `run.steps` before `finish`: then no rule of the solver may stop early."""
     stops_early: ClassVar[bool] = False
     """Whether it overrides `stops`; a solver may have one such rule."""
-    measures_first: bool = True
-    """Whether `stops` is told the loss of the received model."""
+
+    @property
+    def plans_steps(self) -> bool:
+        """Whether it reads `run.steps` before `finish`: then no rule of the solver may stop early."""
+        return False
+
+    @property
+    def measures_first(self) -> bool:
+        """Whether `stops` is told the loss of the received model."""
+        return True
 
     @property
     def held_out(self) -> float:

@@ -17,7 +17,8 @@ class EarlyStopping(LocalRule):
     With `l_e` the loss of the held-out samples after epoch e, a client stops after it if
     `l_(e-1) - l_e < gamma / e`, at the latest after `epochs`. What a client gains little from costs it one
     epoch; after a drift it trains longer. Held-out samples are drawn by a key of each sample, with
-    probability `held_out`, and no step of the arm trains on them; a client that holds none out takes one
+    probability `held_out`, and no step of the arm trains on them (but for a client that would hold out all
+    that it holds: it trains on the one with the largest number); a client that holds none out takes one
     epoch. Each loss costs predictions, a third of the time of training on as many samples.
 
     In the paper's listing the comparison comes before the epoch, and losses are summed; `loss` says. A
@@ -50,7 +51,7 @@ class EarlyStopping(LocalRule):
         return self.settings.epochs
 
     @property
-    def measures_first(self) -> bool:  # type: ignore[override]  # its settings say
+    def measures_first(self) -> bool:
         return self.settings.first == "measured"
 
     @property

@@ -72,7 +72,7 @@ class PersonalLayers(LocalRule):
             self._kept[segment.first : segment.last] = True
 
     @property
-    def plans_steps(self) -> bool:  # type: ignore[override]  # its settings say
+    def plans_steps(self) -> bool:
         return self.settings.alternate
 
     def unsent(self, layout: Mapping[str, Segment]) -> Sequence[Segment]:

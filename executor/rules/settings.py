@@ -93,7 +93,9 @@ class EarlyStoppingSettings(Settings):
         "gamma / e in it",
     )
     epochs: LocalEpochs | None = Field(
-        None, description="most epochs of a task; training.local_epochs, if omitted", examples=[8]
+        None,
+        description="most epochs of a task, whatever training says; training.local_epochs, if omitted",
+        examples=[8],
     )
     held_out: InnerShare = Field(
         0.3, description="share of a client's samples that it never trains on, and that decide"

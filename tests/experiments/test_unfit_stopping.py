@@ -57,7 +57,7 @@ def check(experiment: Experiment) -> None:
         (
             {"adaptation": "tuned", "training": {**EPOCHS, "last": "short"}},
             {},
-            r"training\.last = 'short': what a copy that is tuned costs is counted over all that its client "
+            r"training\.last = 'short': what adaptation = 'tuned' costs is counted over all that a client "
             rf"holds, and the {NAMED} holds some of that out; set last = 'filled'",
         ),
         (
