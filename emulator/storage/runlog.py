@@ -535,7 +535,8 @@ class RoundRecord:
         dict[str, float] | None,
         Logged(
             "numbers that parts noted, by name, as an aggregator its `disparity`; of several server steps "
-            "the last one's",
+            "the last one's; where clients stop early, also the mean `epochs` of the tasks sent out, and how "
+            "many clients of these hold no samples out (`without_held_out`)",
             missing="in rounds in which nothing was noted",
             since=12,
             omitted=True,

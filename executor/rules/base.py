@@ -412,6 +412,17 @@ def _joined(forms: Sequence[StepForm | None]) -> StepForm | None:
     return StepForm(sum(form.pull for form in known), sum(form.momentum for form in known))
 
 
+def _refuse_half_stopping(rule: LocalRule) -> None:
+    """ConfigurationError unless a rule has all that makes it stop early, or nothing of it."""
+    overrides = type(rule).stops is not LocalRule.stops
+    if rule.stops_early != overrides or (rule.held_out > 0) != overrides:
+        raise ConfigurationError(
+            f"solver: {type(rule).__name__} has stops_early = {rule.stops_early} and held_out = "
+            f"{rule.held_out:g}, and {'overrides' if overrides else 'does not override'} stops; a rule that "
+            f"stops early needs all three"
+        )
+
+
 def build_chain(rules: Sequence[LocalRule], layout: Mapping[str, Segment] | None = None) -> Chain:
     """The chain of these rules.
 
@@ -443,6 +454,8 @@ def build_chain(rules: Sequence[LocalRule], layout: Mapping[str, Segment] | None
         raise ConfigurationError(
             f"solver: {stopping[0]} and {stopping[1]} both decide when a task stops; take one of the two"
         )
+    for rule in rules:
+        _refuse_half_stopping(rule)
     planning = [type(rule).__name__ for rule in rules if rule.plans_steps]
     if stopping and planning:
         raise ConfigurationError(

@@ -354,12 +354,6 @@ class StillLink(FedProx):
     changes_steps = False
 
 
-class Hoarding(FedProx):
-    """Holds samples out, but never stops."""
-
-    held_out = 0.5
-
-
 class Together(EarlyStopping):
     """All tasks stop if one does."""
 
@@ -513,7 +507,6 @@ def bad_optimisers():
         pytest.param(lambda: Plain(Sgd.Settings()), "does not return the gradient", id="no descent"),
         pytest.param(lambda: PlainLink(FedProx.Settings()), "must be an optimiser", id="a link of descent"),
         pytest.param(lambda: StillLink(FedProx.Settings()), "but changes them", id="steps change"),
-        pytest.param(lambda: Hoarding(FedProx.Settings()), "stops_early = True may hold", id="hoards"),
         pytest.param(lambda: Together(EarlyStopping.Settings()), "depends on the other", id="stop together"),
         pytest.param(lambda: Never(EarlyStopping.Settings()), "not a number must stop", id="never stops"),
         pytest.param(

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from emulator.errors import ConfigurationError, UnknownNameError
 from executor.rules import RULES
 from executor.rules.base import LocalRun, build_chain
+from executor.rules.fedprox import FedProx
 from tests.executor.fakes import rule
 
 
@@ -189,3 +190,20 @@ def test_settings_out_of_range_or_unknown_are_refused(kind: str, settings: dict[
 def test_an_unknown_rule_lists_the_choices() -> None:
     with pytest.raises(UnknownNameError, match="unknown local rule 'prox'; choices: adam, apfl, ditto"):
         RULES.find("prox")
+
+
+@pytest.mark.parametrize(
+    ("declared", "problem"),
+    [
+        ({"held_out": 0.5}, "stops_early = False and held_out = 0.5, and does not override stops"),
+        ({"stops_early": True, "held_out": 0.5}, "and does not override stops"),
+        ({"stops_early": True, "stops": lambda *losses: losses}, "held_out = 0, and overrides stops"),
+        ({"stops": lambda *losses: losses}, "stops_early = False and held_out = 0, and overrides stops"),
+    ],
+)
+def test_a_rule_that_has_half_of_what_stops_early_is_refused(
+    declared: dict[str, object], problem: str
+) -> None:
+    kind = type("Half", (FedProx,), declared)
+    with pytest.raises(ConfigurationError, match=f"solver: Half has .*{problem}; a rule that stops early"):
+        build_chain([kind(FedProx.Settings()), rule("sgd")])

@@ -240,7 +240,7 @@ FIGURES: Mapping[str, Column] = {
         "models uploaded for training x local steps x batch size, and what adaptations train, over all "
         "clients",
         "samples",
-        "if a schedule may set the local steps or the batch size",
+        "if visits are of epochs, or a schedule may set the local steps or the batch size",
     ),
     "adaptation_s_per_client": Column(
         "what an adaptation takes a client, on average over all clients",
@@ -493,7 +493,10 @@ _VISITS: Mapping[str, Column] = {
     "dispatched_s": Column("when the client was sent its models", SECONDS),
     "requests_s": Column("what client requests that it had to answer first take, as planned", SECONDS),
     "download_s": Column("what the download takes, as planned at dispatch", SECONDS),
-    "compute_s": Column("what local training takes, as planned at dispatch", SECONDS),
+    "compute_s": Column(
+        "what local training takes, with the predictions of clients that stop early, as known at dispatch",
+        SECONDS,
+    ),
     "upload_s": Column("what the upload takes, as planned at dispatch", SECONDS),
     "end_s": Column("when the visit ended: completed, abandoned or dropped", SECONDS),
     "outcome": Column(
