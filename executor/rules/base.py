@@ -105,6 +105,10 @@ class LocalRule(plugins.Configured, ABC):
     """The whole models that it has a task send up besides its update; they are charged."""
     gradients: ClassVar[int] = 0
     """The gradients that its `after_step` takes in each step, at most; they are charged like a step's own."""
+    changes_steps: ClassVar[bool] = True
+    """Whether it does anything to the steps of a task: to the gradient, or to where it starts."""
+    stops_early: ClassVar[bool] = False
+    """Whether it overrides `stops`; a solver may have one such rule."""
 
     @property
     def state(self) -> Mapping[str, StateSpec]:
@@ -159,11 +163,6 @@ class LocalRule(plugins.Configured, ABC):
             layout: Where each tensor of the model lies.
         """
         return ()
-
-    changes_steps: ClassVar[bool] = True
-    """Whether it does anything to the steps of a task: to the gradient, or to where it starts."""
-    stops_early: ClassVar[bool] = False
-    """Whether it overrides `stops`; a solver may have one such rule."""
 
     @property
     def plans_steps(self) -> bool:

@@ -8,12 +8,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from emulator.errors import ConfigurationError
 from emulator.messages import StateSpec
 from emulator.ports import Segment
 from executor.rules.base import LocalRule, LocalRun
 from executor.rules.settings import FedDCSettings
-from executor.rules.sgd import Sgd
+from executor.rules.sgd import refuse_unless_plain
 
 GRADIENTS, DRIFT, OWN, OFFSET = "feddc.gradients", "feddc.drift", "feddc.gradient", "feddc.offset"
 
@@ -57,12 +56,7 @@ class FedDC(LocalRule):
         return {DRIFT: StateSpec("parameters", until="model"), OWN: StateSpec("parameters", until="model")}
 
     def check(self, layout: Mapping[str, Segment], optimiser: LocalRule) -> None:
-        if not isinstance(optimiser, Sgd) or optimiser.settings.momentum > 0:
-            of = "momentum" if isinstance(optimiser, Sgd) else type(optimiser).__name__
-            raise ConfigurationError(
-                f"solver: feddc takes a client's mean step for its mean gradient, which it is not under "
-                f"{of}; end the solver with 'sgd', without momentum"
-            )
+        refuse_unless_plain("feddc", optimiser)
 
     def begin(self, run: LocalRun) -> None:
         # All that is added to the gradient and does not change from step to step.

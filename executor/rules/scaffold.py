@@ -8,12 +8,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from emulator.errors import ConfigurationError
 from emulator.messages import StateSpec
 from emulator.plugins import NoSettings
 from emulator.ports import Segment
 from executor.rules.base import LocalRule, LocalRun
-from executor.rules.sgd import Sgd
+from executor.rules.sgd import refuse_unless_plain
 
 CONTROL, OWN, OFFSET = "scaffold.control", "scaffold.own", "scaffold.offset"
 
@@ -52,12 +51,7 @@ class Scaffold(LocalRule):
         return {OWN: StateSpec("parameters", until="model")}
 
     def check(self, layout: Mapping[str, Segment], optimiser: LocalRule) -> None:
-        if not isinstance(optimiser, Sgd) or optimiser.settings.momentum > 0:
-            of = "momentum" if isinstance(optimiser, Sgd) else type(optimiser).__name__
-            raise ConfigurationError(
-                f"solver: scaffold takes a client's mean step for its mean gradient, which it is not under "
-                f"{of}; end the solver with 'sgd', without momentum"
-            )
+        refuse_unless_plain("scaffold", optimiser)
 
     def begin(self, run: LocalRun) -> None:
         run.state[OFFSET] = run.broadcast[CONTROL] - run.state[OWN]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from emulator.errors import ConfigurationError
 from emulator.messages import StepForm
 from executor.rules.base import LocalRule, LocalRun
 from executor.rules.settings import SgdSettings
@@ -56,3 +57,21 @@ class Sgd(LocalRule):
             velocity = run.state[VELOCITY].mul_(self.settings.momentum).add_(gradient)
             return torch.mul(velocity, run.settings["learning_rate"], out=gradient)
         return gradient.mul_(run.settings["learning_rate"])
+
+
+def refuse_unless_plain(rule: str, optimiser: LocalRule) -> None:
+    """Reject an optimiser under which a client's mean step is not its mean gradient.
+
+    Args:
+        rule: The name of the rule that takes the one for the other.
+        optimiser: The last rule of the chain.
+
+    Raises:
+        ConfigurationError: It is not `sgd`, or has momentum.
+    """
+    if not isinstance(optimiser, Sgd) or optimiser.settings.momentum > 0:
+        of = "momentum" if isinstance(optimiser, Sgd) else type(optimiser).__name__
+        raise ConfigurationError(
+            f"solver: {rule} takes a client's mean step for its mean gradient, which it is not under {of}; "
+            f"end the solver with 'sgd', without momentum"
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -20,10 +20,11 @@ from emulator.plugins import NoSettings
 from executor.rules.base import LocalRule, LocalRun, build_chain
 from experiments import contracts
 from tests.coordinator.aggregators.arrived import arrived
+from tests.coordinator.aggregators.quadratics import CURVATURE, LEAVES, RETURNS, moves, optimum
 from tests.executor.fakes import rule
 from tests.fakes import FakeClusterer, FakeExecutor, FakeStream, Population, a_view, fresh
 
-CURVATURE, MINIMUM = np.array([1.0, 2.0, 0.5, 3.0]), np.array([1.0, 4.0, -3.0, 10.0])
+MINIMUM = np.array([1.0, 4.0, -3.0, 10.0])
 STEPS, RATE = 10, 0.05
 
 
@@ -67,20 +68,6 @@ def feddc() -> tuple[Quadratics, Aggregator]:
 METHOD = pytest.mark.parametrize("method", [feddyn, feddc])
 
 
-def optimum(clients: Sequence[int]) -> float:
-    """Where the sum of the clients' slopes is 0."""
-    curvature, minimum = CURVATURE[list(clients)], MINIMUM[list(clients)]
-    return float((curvature * minimum).sum() / curvature.sum())
-
-
-def moves(members: Sequence[int]) -> Assignment:
-    return Assignment.moved(np.array(members), 2)
-
-
-LEAVES = FakeStream(np.ones((2, 4, 1)), 100, holding=[[True] * 4, [True] * 3 + [False]])
-RETURNS = FakeStream(np.ones((3, 4, 1)), 50, holding=[[True] * 4, [True] * 3 + [False], [True] * 4])
-
-
 @METHOD
 @pytest.mark.parametrize(
     ("stream", "script", "ends"),
@@ -108,7 +95,7 @@ def test_the_models_end_at_the_optimum_of_the_clients_that_they_have_then(
         rounds=400,
         evaluate_every=400,
     )
-    expected = np.array([[optimum(clients)] for clients in ends])
+    expected = np.array([[optimum(MINIMUM, clients)] for clients in ends])
     assert population.play().models == pytest.approx(expected, abs=2e-5)
 
 
@@ -118,7 +105,7 @@ def test_of_a_sample_of_the_clients_in_each_round_the_model_ends_there_too(
 ) -> None:
     executor, aggregator = method()
     population = Population(executor, aggregator=aggregator, participants=2, rounds=900, evaluate_every=900)
-    assert population.play().models == pytest.approx(np.array([[optimum(range(4))]]), abs=1e-3)
+    assert population.play().models == pytest.approx(np.array([[optimum(MINIMUM, range(4))]]), abs=1e-3)
 
 
 @METHOD

@@ -13,6 +13,7 @@ from coordinator.view import View
 from emulator.arrays import Floats32, Ints
 from emulator.messages import ArrayUpdates, SampleRanges, SolverFacts, StateSpec, TrainTasks
 from experiments import contracts
+from tests.coordinator.aggregators.quadratics import CURVATURE, LEAVES, RETURNS, moves, optimum
 from tests.fakes import FakeClusterer, FakeExecutor, FakeStream, Population, a_view, fresh
 
 
@@ -72,7 +73,7 @@ def test_a_rate_of_0_is_refused() -> None:
 
 # -- on quadratics, in whole runs --------------------------------------------------------------------------
 
-CURVATURE, MINIMUM = np.array([1.0, 2.0, 0.5, 3.0]), np.array([0.0, 4.0, -3.0, 10.0])
+MINIMUM = np.array([0.0, 4.0, -3.0, 10.0])
 STEPS, RATE = 10, 0.02
 
 
@@ -103,20 +104,6 @@ class Quadratics(FakeExecutor):
         )
 
 
-def optimum(clients: Sequence[int]) -> float:
-    """Where the sum of the clients' slopes is 0."""
-    curvature, minimum = CURVATURE[list(clients)], MINIMUM[list(clients)]
-    return float((curvature * minimum).sum() / curvature.sum())
-
-
-def moves(members: Sequence[int]) -> Assignment:
-    return Assignment.moved(np.array(members), 2)
-
-
-LEAVES = FakeStream(np.ones((2, 4, 1)), 100, holding=[[True] * 4, [True] * 3 + [False]])
-RETURNS = FakeStream(np.ones((3, 4, 1)), 50, holding=[[True] * 4, [True] * 3 + [False], [True] * 4])
-
-
 @pytest.mark.parametrize(
     ("stream", "script", "ends"),
     [
@@ -141,7 +128,7 @@ def test_the_models_end_at_the_optimum_of_the_clients_that_they_have_then(
         evaluate_every=300,
     )
     models = population.play().models
-    assert models == pytest.approx(np.array([[optimum(clients)] for clients in ends]), abs=1e-5)
+    assert models == pytest.approx(np.array([[optimum(MINIMUM, clients)] for clients in ends]), abs=1e-5)
 
 
 class Keeps(FakeStream):
@@ -169,7 +156,7 @@ def test_what_a_client_remembers_of_a_model_counts_as_long_as_it_trains_it_on_ol
         sorted(zip(wave.client.tolist(), wave.model.tolist(), strict=True)) for wave in played.executor.waves
     ]
     assert [(3, 0) in wave and (3, 1) in wave for wave in trained[74::75]] == [False, True, False, False]
-    ends = np.array([[optimum([0, 1])], [optimum([2, 3])]])
+    ends = np.array([[optimum(MINIMUM, [0, 1])], [optimum(MINIMUM, [2, 3])]])
     assert played.models == pytest.approx(ends, abs=1e-5)
 
 
@@ -178,4 +165,4 @@ def test_of_a_sample_of_the_clients_in_each_round_the_model_ends_there_too() -> 
     population = Population(
         Quadratics(), aggregator=scaffold(), participants=2, rounds=600, evaluate_every=600
     )
-    assert population.play().models == pytest.approx(np.array([[optimum(range(4))]]), abs=1e-4)
+    assert population.play().models == pytest.approx(np.array([[optimum(MINIMUM, range(4))]]), abs=1e-4)
