@@ -23,6 +23,8 @@ from emulator.ports import Segment
 from emulator.seeding import RandomStreams, generators
 from emulator.storage.stateful import Stateful
 
+NO_MODELS: Floats32 = np.zeros((0, 0), dtype=np.float32)
+
 
 @dataclass(frozen=True)
 class RunFacts:
@@ -205,9 +207,12 @@ class View:
     holding: Bools
     distance: DistanceName  # in which such reports are clustered, unless a part's settings name another one
     # Detector name -> (N,) clients it found drifted: in `on_data` and `on_joined` of the detectors that watch
-    # representations, in `on_updates` of those that watch training; empty in all other calls.
+    # representations, in `on_updates` of those that watch training, for schedules of those that watch
+    # arrivals, among the participants; empty in all other calls.
     drift: Mapping[str, Bools]
-    changed: Ints  # ids of clients that have checked new data; empty except in `on_data` and `on_joined`
+    # Ids of the clients that have checked new data: in `on_data` and `on_joined`; and for schedules those of
+    # the participants that score what has arrived. Empty in all other calls.
+    changed: Ints
     participants: Ints  # ids selected this round; empty except in the calls named above
     updates: Updates | None  # the updates received this round; None except in `aggregate` and `on_updates`
     truth: Callable[[], Ints | None]  # the implementation of `concepts`
@@ -242,6 +247,10 @@ class View:
     # Slot -> (M, P) the mean over each model's clients of what they remember of it, 0 for those that have
     # not trained it, in `Aggregator.broadcast` and `aggregate`; in all other calls there is none.
     remembered: Mapping[str, Floats] = field(default_factory=dict)
+    # (K, P) models that tasks started from, and (n,) for each of `updates` the row of its own among them; in
+    # `Aggregator.aggregate`, and empty in all other calls.
+    received: Floats32 = field(default_factory=lambda: NO_MODELS)
+    started: Ints = field(default_factory=lambda: NO_IDS)
 
     @property
     def concepts(self) -> Ints | None:

@@ -11,8 +11,8 @@ from coordinator.view import Part
 from emulator.arrays import Bools, Floats, Ints
 from emulator.errors import RunError
 
-Watches = Literal["representation", "training"]
-"""What a detector can watch: the representation of a client's data, or its training."""
+Watches = Literal["representation", "arrivals", "training"]
+"""What a detector can watch: the representation of a client's data, what arrives for it, or its training."""
 
 
 def refuse_wrong_flags(whose: str, flags: object, number: int) -> None:
@@ -26,10 +26,13 @@ class Detector(Part):
     """Base of detectors; built with its own frozen settings.
 
     `watches` says what it is given, and when. "representation": what clients measure of their new data, as
-    `round.hear` says, before they report; its flags are in `View.drift` of `Clusterer.on_data`. "training":
-    after each server step, what the clients have measured in their local batches whose updates it absorbs;
-    its flags are in `View.drift` of `Clusterer.on_updates`. Such a detector runs on the clients, and a flag
-    travels with the update: it costs nothing. Its one entry of `needs` names the signal.
+    `round.hear` says, before they report; its flags are in `View.drift` of `Clusterer.on_data`. "arrivals":
+    at each dispatch, how many of the samples that have arrived for a participant since its last visit the
+    model predicts that it receives now; its flags are in `View.drift` of the schedules. "training": after
+    each server step, what the clients have measured in their local batches whose updates it absorbs; its
+    flags are in `View.drift` of `Clusterer.on_updates`. The latter two run on the clients, and a flag
+    travels with the update. Predictions of arrivals take their time of the visit, and all else costs
+    nothing. One that watches training has one entry of `needs`, which names the signal; others have none.
 
     What it remembers of a client must not depend on other clients.
     """
@@ -65,13 +68,15 @@ class Detector(Part):
         """Which of n clients drifted.
 
         A detector that watches representations is asked about clients that have reported before; those that
-        have not always report. One that watches training is asked about the clients of an absorbed update.
+        have not always report. One that watches arrivals is asked about participants for whom samples have
+        arrived, and one that watches training about the clients of an absorbed update.
 
         Args:
             clients: (n,) client ids, each once, in any order.
-            signal: (n, D) the representation that each client measures now; or (n, steps) the number of each
-                of its local batches, in order, NaN behind the last.
-            last: (n, D) the representation that it reported last; None if it watches training.
+            signal: (n, D) the representation that each client measures now; (n, 2) how many of its new
+                samples are predicted correctly, and how many there are; or (n, steps) the number of each of
+                its local batches, in order, NaN behind the last.
+            last: (n, D) the representation that it reported last; None unless it watches representations.
 
         Returns:
             (n,) bools.

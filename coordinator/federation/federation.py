@@ -46,6 +46,7 @@ from coordinator.federation.selectable import Selectable
 from coordinator.federation.solver_state import SolverState
 from coordinator.federation.stored_parts import StoredParts
 from coordinator.federation.tasks import TaskCosts, task_settings, visit_work
+from coordinator.federation.training.arriving import Arriving
 from coordinator.federation.training.at_dispatch import AtDispatch
 from coordinator.federation.training.trained import Trained
 from coordinator.federation.training.watching import watch_training
@@ -195,6 +196,12 @@ class Federation:
             )
         self._measured = parts.needs
         self._watching = parts.detectors_on("training")
+        self._arriving = Arriving(
+            parts.detectors_on("arrivals") if parts.adaptation.federates else {},
+            stream=stream,
+            executor=executor,
+            meter=meter,
+        )
         for detector in parts.detectors.values():
             detector.open(stream.num_clients)
         self._membership = Membership(self.bank, parts.all, self._solver_state)
@@ -219,6 +226,7 @@ class Federation:
                 "solver_state": self._solver_state,
                 "requests": self._requests,
                 "divergence": self._divergence,
+                "arriving": self._arriving,
                 "clusterer": parts.clusterer,
                 "representation": parts.representation,
                 "client distance": settings.client_distance,
@@ -300,6 +308,7 @@ class Federation:
             self._solver_state.clients_left(left)
             self._flight.data_changed(changed, left)
         if len(left) > 0:
+            self._arriving.forget(left)
             for detector in self.parts.detectors.values():
                 detector.forget(left)
         self._progress.members_changed |= len(joined) + len(left) > 0
@@ -418,7 +427,8 @@ class Federation:
         if len(client) != len(clients) or (client != clients).any():
             of_visit = visit[row_of_visit]  # of each task
         model = self.bank.ids[row]
-        views = [self._view(schedule, round_, dispatch, participants=clients) for schedule in schedules]
+        news, checked = self._checked(client, row)
+        views = [self._view(part, round_, dispatch, participants=clients, **news) for part in schedules]
         solver = self._executor.solver
         settings = task_settings(self.settings, schedules, client, row, samples, views, solver)
         tasks = TrainTasks(
@@ -434,6 +444,8 @@ class Federation:
             broadcast=self._broadcast(round_, dispatch) if self._has_other_half else {},
         )
         trained, predicted = self._samples_of(dispatch, len(clients), tasks, row)
+        if checked is not None:
+            predicted = checked if predicted is None else predicted + checked
         downloaded = self._requests.hold(client, row)
         payload = visit_work(row_of_visit, trained, predicted, downloaded, len(clients), self._costs)
         faults = self._faults.visits(dispatch, clients, payload)
@@ -457,6 +469,22 @@ class Federation:
             bound=row >= 0,  # all are
             stayed=row >= 0,
         )
+
+    def _checked(self, client: Ints, row: Ints) -> tuple[dict[str, Any], Floats | None]:
+        """What the detectors that watch arrivals find, as news for schedules, at the dispatch of n tasks.
+
+        These are of `client` (n,), ascending, and start from `row` (n,) of the bank; of a client's several
+        models it scores the first. Also returns (n,) the samples that each task predicts for that.
+        """
+        if not self._arriving.is_watched:
+            return {}, None
+        clients, first = np.unique(client, return_index=True)
+        checked = self._arriving.check(clients, row[first], self.bank.parameters)
+        if self.settings.log_detection:
+            self._progress.detected("arrivals", checked.clients, checked.drift)
+        predicted = np.zeros(len(client))
+        predicted[first[np.searchsorted(clients, checked.clients)]] = checked.samples
+        return {"drift": checked.drift, "changed": checked.clients}, predicted
 
     def _samples_of(
         self, dispatch: int, visits: int, tasks: TrainTasks, row: Ints
@@ -547,12 +575,16 @@ class Federation:
                 valid = trained.valid(self._membership.in_force.members)
                 forgotten = self._solver_state.commit(updates, round_, valid)
                 self._progress.forgotten += self._divergence.forgotten(round_, forgotten)
-            memory = {"remembered": self._remembered()} if self._has_other_half else {}
-            self._publish(round_, updates, self._view(self.parts.aggregator, round_, step, **news, **memory))
+            seen: dict[str, Any] = {"received": cohort.models, "started": trained.start}
+            if self._has_other_half:
+                seen["remembered"] = self._remembered()
+            self._publish(round_, updates, self._view(self.parts.aggregator, round_, step, **news, **seen))
         # Step 4: the detectors that watch training see its batches, the selector learns how the visits ended,
         # and the clusterer sees the updates.
         drift = self._watch(trained) if self._watching and trained is not None else {}
         self.parts.selector.feedback(ended, updates)
+        for schedule in self.parts.schedules:
+            schedule.feedback(ended)
         if updates is not None:
             clusterer = self.parts.clusterer
             with self._meter("cluster_s"):

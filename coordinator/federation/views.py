@@ -14,8 +14,8 @@ from coordinator.federation.hearing.reports import Reports
 from coordinator.federation.method import RoundSettings
 from coordinator.federation.tasks import TaskCosts
 from coordinator.memories import Memory
-from coordinator.view import ClaimedBy, Part, Samples, ScoreRequest, TrainRequest, View
-from emulator.arrays import NO_IDS, Bools, Floats, Ints
+from coordinator.view import NO_MODELS, ClaimedBy, Part, Samples, ScoreRequest, TrainRequest, View
+from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.errors import RunError
 from emulator.latency import LatencyModel
 from emulator.messages import AnyTrigger, SampleRanges, Updates, Work
@@ -94,6 +94,8 @@ class Views:
         left: Ints = NO_IDS,
         staleness: Ints = NO_IDS,
         remembered: Mapping[str, Floats] | None = None,
+        received: Floats32 = NO_MODELS,
+        started: Ints = NO_IDS,
     ) -> View:
         """The view of `part` now; the keyword arguments are the facts that only some calls see."""
         return View(
@@ -133,6 +135,8 @@ class Views:
             moment=moment,
             staleness=staleness,
             remembered=remembered or {},
+            received=received,
+            started=started,
         )
 
     def _expected_s(self, ids: Ints, assignment: Assignment | None) -> Floats:

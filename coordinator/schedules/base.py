@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from coordinator.view import Part, View
 from emulator.arrays import Floats, Ints
+from emulator.messages import EndedVisits
 
 TASK_SETTINGS = ("batch_size", "learning_rate", "local_steps")
 """The settings of a task that a schedule may decide, besides those that local rules read."""
@@ -21,6 +22,13 @@ class Schedule(Part):
     """
 
     sets: ClassVar[frozenset[str]]
+
+    def feedback(self, visits: EndedVisits) -> None:
+        """Take note of how visits ended; called by a server step, for all that it takes.
+
+        Args:
+            visits: these visits, also those that were abandoned or dropped.
+        """
 
     def observe(self, view: View) -> None:
         """Take note of the models; called once per round, before `task_settings`.
@@ -40,7 +48,8 @@ class Schedule(Part):
             model: (n,) the row of the bank that each task trains.
             base: (n,) arrays by name, the settings that hold without any schedule: those of the round, and
                 of the numbers that rules read those which a schedule decides.
-            view: the facts at dispatch.
+            view: the facts at dispatch; of the participants `changed` have scored what has arrived for
+                them, of whom the detectors that watch arrivals flag some, in `drift`.
 
         Returns:
             (n,) an array for each name in `sets`.

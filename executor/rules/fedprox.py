@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from torch import Tensor
 
 from emulator.messages import StepForm
 from executor.rules.base import LocalRule, LocalRun
 from executor.rules.settings import FedProxSettings
+
+MU = "fedprox.mu"
 
 
 class FedProx(LocalRule):
@@ -17,6 +21,8 @@ class FedProx(LocalRule):
     FedScale's hook has the opposite sign and so pushes the client away from the received model;
     `fedscale_sign` reproduces that for parity. (In FedScale the hook also acts after the optimiser's step,
     outside momentum; here it is part of the gradient in either case.)
+
+    A schedule may set `fedprox.mu` of a task.
 
     Received at 1, now at 3: the pull adds `mu (3 - 1)` to the gradient.
 
@@ -37,5 +43,13 @@ class FedProx(LocalRule):
     def form(self) -> StepForm:
         return StepForm(pull=-self.settings.mu if self.settings.fedscale_sign else self.settings.mu)
 
+    @property
+    def task_settings(self) -> Mapping[str, float]:
+        return {MU: self.settings.mu}
+
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
-        return gradient.add_(run.present - run.received, alpha=self.form.pull)
+        moved = run.present - run.received
+        if MU not in run.settings:
+            return gradient.add_(moved, alpha=self.form.pull)
+        moved.mul_(run.settings[MU].to(moved.dtype))
+        return gradient.sub_(moved) if self.settings.fedscale_sign else gradient.add_(moved)

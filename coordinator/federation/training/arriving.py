@@ -1,0 +1,96 @@
+"""What clients find at their visits in the samples that have arrived: the detectors that watch arrivals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from coordinator.detectors import Detector
+from coordinator.detectors.base import refuse_wrong_flags
+from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.messages import SampleRanges
+from emulator.ports import Executor, Meter, SampleStream
+from emulator.storage.stateful import Stateful
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The participants that have scored what has arrived for them.
+
+    `clients` (n,) are their ids, ascending, `samples` (n,) how many they predicted, and `drift` has by the
+    name of each detector (N,) whom it flags.
+    """
+
+    clients: Ints
+    samples: Ints
+    drift: Mapping[str, Bools]
+
+
+class Arriving(Stateful):
+    """Has participants score the model that they receive on what has arrived since their last visit.
+
+    At its first visit that is all that a client holds. A visit counts from its dispatch on, however it ends.
+
+    State: the data step (N,) of each client's last visit, -1 before the first; nothing without detectors.
+    """
+
+    state_fields = ("_step",)
+
+    def __init__(
+        self, detectors: Mapping[str, Detector], *, stream: SampleStream, executor: Executor, meter: Meter
+    ) -> None:
+        """With `detectors` that watch arrivals, by name."""
+        self._detectors = detectors
+        self._stream = stream
+        self._executor = executor
+        self._meter = meter
+        self._step: Ints = np.full(stream.num_clients if detectors else 0, -1)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether there is a detector that watches arrivals: if not, nobody scores anything."""
+        return bool(self._detectors)
+
+    def forget(self, clients: Ints) -> None:
+        """Forget the visits of clients (n,) that hold no data any more."""
+        if self.is_watched:
+            self._step[clients] = -1
+
+    def check(self, clients: Ints, row: Ints, models: Floats32) -> Checked:
+        """Let `clients` (n,), ascending, score the model in their `row` (n,) of `models` (M, P)."""
+        samples = self._arrived(clients)
+        counts = samples.counts()
+        some = np.flatnonzero(counts > 0)
+        clients, row, samples, counts = clients[some], row[some], samples.take(some), counts[some]
+        correct = np.zeros(len(clients))
+        with self._meter("score_s"):
+            for model in np.unique(row).tolist():
+                own = np.flatnonzero(row == model)
+                scores = self._executor.score(
+                    models[model : model + 1], samples.take(own), frozenset({"correct"})
+                )
+                assert scores.correct is not None
+                correct[own] = scores.correct[:, 0]
+        signal: Floats = np.stack([correct, counts], axis=1)
+        drift = {}
+        with self._meter("cluster_s"):
+            for name, detector in self._detectors.items():
+                drift[name] = np.zeros(self._stream.num_clients, dtype=bool)
+                if len(clients) > 0:
+                    found = detector.detect(clients, signal, None)
+                    refuse_wrong_flags(f"detectors.{name}: detect", found, len(clients))
+                    drift[name][clients] = found
+        return Checked(clients, counts, drift)
+
+    def _arrived(self, clients: Ints) -> SampleRanges:
+        """The samples that have arrived for each of `clients` (n,) since its last visit, which is now."""
+        since, step = self._step[clients] + 1, self._stream.step
+        self._step[clients] = step
+        first, last = np.zeros_like(clients), np.zeros_like(clients)
+        for begin in np.unique(since).tolist():
+            rows = np.flatnonzero(since == begin)
+            arrived = self._stream.arrived(clients[rows], begin, step)
+            first[rows], last[rows] = arrived.first, arrived.last
+        return SampleRanges.one_each(first, last)
