@@ -260,9 +260,11 @@ class Coordinator:
             name, more = self._pacing.name, wanted.sum()
             raise RunError(f"the pacing {name} opens {more} more visits in the same round{WHOLE}")
         if visits.num_dropped > FRUITLESS_VISITS * max(1, int(visits.slots.sum())):
+            timeout_s = self._pacing.timeout_s
+            late = "" if timeout_s is None else f", or are not done after pacing.timeout_s = {timeout_s:g}"
             raise RunError(
                 f"round {self._round}: {visits.num_dropped} visits in a row dropped out, and none came back; "
-                f"no server step will be made: their clients go offline or crash before they are done"
+                f"no server step will be made: their clients go offline or crash before they are done{late}"
             )
         starved = self._starved(wanted, now_s)
         return self._react(Due(now_s, starved)) if starved.any() else self._select(now_s)

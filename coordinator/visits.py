@@ -230,8 +230,12 @@ class Visits(Stateful):
         count = index.size
         if count == 0:
             return ends.time_s.size, None
-        rows, time_s, dropped = row[index], ends.time_s[index], ends.dropped[index]
-        batch = Batch(lanes[rows], ~dropped, self._elapsed_s(time_s), self._quota, self._out, self._back)
+        rows, time_s, ended = row[index], ends.time_s[index], ends.outcome[index]
+        if self._pacing.max_staleness is not None:
+            stale = columns["staleness"][rows] > self._pacing.max_staleness
+            ended = np.where(stale & (ended == COMPLETED), ABANDONED, ended)
+        arrives = ended == COMPLETED
+        batch = Batch(lanes[rows], arrives, self._elapsed_s(time_s), self._quota, self._out, self._back)
         # With one lane, its numbers are the sums.
         by_sums = self._sees_sums or (self._out.size == 1 and not self._is_reference)
         closes, due, absorbing = (self._by_sums if by_sums else self._by_lanes)(batch, may_open)
@@ -239,7 +243,7 @@ class Visits(Stateful):
         # Visits whose lane was full before they ended have been abandoned.
         counted = (np.arange(last + 1) <= closes[batch.lane[: last + 1]]).nonzero()[0]
         over, end_s = rows[counted], time_s[counted]
-        outcome[over] = np.where(dropped[counted], DROPPED, COMPLETED)
+        outcome[over] = ended[counted]
         if self._pacing.cancels:
             closing = closes <= last
             left = ((outcome == OUT) & closing[lanes]).nonzero()[0]

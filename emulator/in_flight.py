@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emulator.arrays import NO_IDS, Bools, Floats, Ints
+from emulator.arrays import NO_IDS, Floats, Ints
 from emulator.storage.state_tree import Tree, as_tree, from_tree
 
 SORTED_AT_ONCE = 4096
@@ -22,14 +22,14 @@ SORTED_AT_ONCE = 4096
 class VisitEnds:
     """Ends of visits, in columns of shape (n,).
 
-    `time_s` is when a visit ends, in absolute virtual seconds; `dropped` whether it ends because its client
-    goes offline or crashes before all of its uploads have arrived.
+    `time_s` is when a visit ends, in absolute virtual seconds, and `outcome` how, one of
+    `emulator.messages.Outcome`: all of its uploads have arrived, its client is gone, or it timed out.
     """
 
     time_s: Floats
     client: Ints
     visit: Ints
-    dropped: Bools
+    outcome: Ints
 
     @classmethod
     def joined(cls, parts: list[VisitEnds]) -> VisitEnds:
@@ -40,7 +40,7 @@ class VisitEnds:
             np.concatenate([part.time_s for part in parts]),
             np.concatenate([part.client for part in parts]),
             np.concatenate([part.visit for part in parts]),
-            np.concatenate([part.dropped for part in parts]),
+            np.concatenate([part.outcome for part in parts]),
         )
 
     def __len__(self) -> int:
@@ -50,25 +50,25 @@ class VisitEnds:
         """The given rows, in that order."""
         # NOTE: `take` gathers twice as fast as indexing does.
         return VisitEnds(
-            self.time_s.take(rows), self.client.take(rows), self.visit.take(rows), self.dropped.take(rows)
+            self.time_s.take(rows), self.client.take(rows), self.visit.take(rows), self.outcome.take(rows)
         )
 
     def part(self, first: int, stop: int | None = None) -> VisitEnds:
         """Rows [first, stop), as views; up to the last one if `stop` is None."""
         rows = slice(first, stop)
-        return VisitEnds(self.time_s[rows], self.client[rows], self.visit[rows], self.dropped[rows])
+        return VisitEnds(self.time_s[rows], self.client[rows], self.visit[rows], self.outcome[rows])
 
     def in_order(self) -> VisitEnds:
-        """Sort the rows by time; at one instant arrivals before drop-outs, then by client, then by visit."""
+        """Sort the rows by time; at one instant arrivals first, drop-outs last, then by client, visit."""
         order = self.time_s.argsort(kind="stable")
         time_s = self.time_s[order]
         if (time_s[1:] == time_s[:-1]).any():
             # NOTE: only if times are equal, since sorting by four keys takes several times as long as by one.
-            order = np.lexsort((self.visit, self.client, self.dropped, self.time_s))
+            order = np.lexsort((self.visit, self.client, self.outcome, self.time_s))
         return self.take(order)
 
 
-NO_ENDS = VisitEnds(np.zeros(0), NO_IDS, NO_IDS, np.zeros(0, dtype=bool))
+NO_ENDS = VisitEnds(np.zeros(0), NO_IDS, NO_IDS, NO_IDS)
 
 
 class InFlight:

@@ -6,8 +6,7 @@ heavier model computes `model_factor` times as long. A visit drops out when its 
 independent of the model. Only whether a client is online at the end of its visit matters, and it is known at
 dispatch.
 
-In both the coordinator learns of a drop-out at the instant of the drop-out: there is no time-out and no
-heartbeat.
+In both the coordinator learns of a drop-out at the instant of the drop-out, unless its pacing has a time-out.
 """
 
 from __future__ import annotations

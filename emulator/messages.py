@@ -58,7 +58,7 @@ class Outcome(IntEnum):
 
     OUT = 0
     COMPLETED = 1
-    ABANDONED = 2  # over-commitment or deadline
+    ABANDONED = 2  # over-commitment, deadline, time-out, or too stale
     DROPPED = 3  # the client went offline or crashed
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.in_flight import VisitEnds
 from emulator.latency import Phases
-from emulator.messages import COMPLETED, DROPPED, EndedVisits, TrainTasks, VisitRows, Work
+from emulator.messages import ABANDONED, COMPLETED, DROPPED, EndedVisits, TrainTasks, VisitRows, Work
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class Cohort:
     start_s: Floats  # instant of dispatch
     requests_s: Floats  # virtual seconds that each client spends on requests before it starts to work
     crash_s: Floats  # instant at which each device crashes, or inf
+    gone_s: Floats  # instant at which each client is gone, offline or crashed, or inf
     payload: Work | None  # `work` without packets that are sent again; None: no link loses any
     work: Work  # what crosses the wire
     phases: Phases
@@ -69,17 +70,21 @@ class Cohort:
         """(visits,) instant at which each visit ends if it completes."""
         return self.start_s + self.requests_s + self.phases.total_s
 
-    def ends(self, drop_out_s: Floats) -> VisitEnds:
-        """The end of each visit: when it is due, or earlier if it drops out.
+    def ends(self, timeout_s: float | None = None) -> VisitEnds:
+        """The end of each visit, as the coordinator learns of it: when it is due, or if it drops out before.
 
-        A visit drops out at `drop_out_s` (visits,), as the time model says, or when its client's device
-        crashes.
+        With a time-out a visit that is out longer is abandoned, and that one has dropped out is noticed then.
         """
         due_s = self.due_s
-        gone_s = np.minimum(drop_out_s, self.crash_s)
-        return VisitEnds(
-            time_s=np.minimum(due_s, gone_s), client=self.clients, visit=self.visit, dropped=gone_s < due_s
-        )
+        lost = self.gone_s < due_s
+        time_s = np.minimum(due_s, self.gone_s)
+        outcome = np.where(lost, DROPPED, COMPLETED)
+        if timeout_s is not None:
+            limit_s = self.start_s + timeout_s
+            late = time_s > limit_s
+            time_s = np.where(lost | late, limit_s, time_s)
+            outcome = np.where(late, ABANDONED, outcome)
+        return VisitEnds(time_s=time_s, client=self.clients, visit=self.visit, outcome=outcome)
 
     def crashed(self, ended: EndedVisits) -> Ints:
         """Ids, ascending, of the clients whose visit was dropped because of a crash."""
@@ -87,13 +92,13 @@ class Cohort:
 
     def _crashed(self, ended: EndedVisits) -> Bools:
         """(visits,) whether each was dropped because of a crash."""
-        crashed: Bools = (ended.outcome == DROPPED) & (ended.end_s == self.crash_s)
+        crashed: Bools = (ended.outcome == DROPPED) & (self.gone_s == self.crash_s)
         return crashed
 
     def moved_bytes(self, ended: EndedVisits) -> tuple[Floats, Floats, Floats]:
         """(visits,) bytes downloaded, (visits,) bytes uploaded, and (visits,) both without packet loss.
 
-        They are counted until each visit ended; a completed visit counts in full.
+        They are counted until each visit ended, or its client was gone; a completed visit counts in full.
         """
         down, up = self._moved(self.work, ended)
         arrived = (down, up) if self.payload is None else self._moved(self.payload, ended)
@@ -136,7 +141,8 @@ class Cohort:
         )
 
     def _moved(self, work: Work, ended: EndedVisits) -> tuple[Floats, Floats]:
-        down, up = self.phases.moved(work, ended.end_s - self.start_s - self.requests_s)
+        until_s = np.minimum(ended.end_s, self.gone_s)
+        down, up = self.phases.moved(work, until_s - self.start_s - self.requests_s)
         completed = ended.outcome == COMPLETED
         # A completed visit does not rely on the elapsed time, whose rounding could cut its upload short.
         return np.where(completed, work.download_bytes, down), np.where(completed, work.upload_bytes, up)

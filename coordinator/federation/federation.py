@@ -405,20 +405,23 @@ class Federation:
             if len(self.bank) != num_models and not self.parts.pacing.whole_rounds:
                 lanes = np.maximum(self._membership.in_force.lane_of_client[clients], 0)
         # Step 4: their tasks are frozen: models, samples, settings, solver state and faults.
-        cohort = self._frozen(round_, dispatch, clients, first_visit, now_s)
-        self._flight.add(cohort)
         # Step 5: the latency model and the availability say when each visit ends.
-        availability = self._availability
-        offline_s = availability.next_offline_s(clients, now_s)
+        offline_s = self._availability.next_offline_s(clients, now_s)
         if now_s > picked.at_s:
-            offline_s = np.where(availability.online(clients, now_s), offline_s, now_s)
-        drop_out_s = self._latency.drop_out_s(clients, now_s, cohort.due_s, offline_s, availability)
+            offline_s = np.where(self._availability.online(clients, now_s), offline_s, now_s)
+        cohort = self._frozen(round_, dispatch, clients, first_visit, now_s, offline_s)
+        self._flight.add(cohort)
         if self._progress.dispatched_s is None:
             self._progress.dispatched_s = now_s
-        return SentOut(clients, lanes, cohort.ends(drop_out_s))
+        return SentOut(clients, lanes, cohort.ends(self.parts.pacing.timeout_s))
 
-    def _frozen(self, round_: int, dispatch: int, clients: Ints, first_visit: int, now_s: float) -> Cohort:
-        """The cohort of `clients` (ascending): their frozen tasks, and the costs of their visits."""
+    def _frozen(
+        self, round_: int, dispatch: int, clients: Ints, first_visit: int, now_s: float, offline_s: Floats
+    ) -> Cohort:
+        """The cohort of `clients` (ascending): their frozen tasks, and the costs and ends of their visits.
+
+        They are offline from `offline_s` (clients,) on.
+        """
         memory, schedules = self.parts.memory, self.parts.schedules
         view = self._view(memory, round_, dispatch, participants=clients)
         client, row, samples = memory.rows(clients, view)
@@ -427,7 +430,7 @@ class Federation:
         if len(client) != len(clients) or (client != clients).any():
             of_visit = visit[row_of_visit]  # of each task
         model = self.bank.ids[row]
-        news, checked = self._checked(client, row)
+        news, checked = self._checked(client, row) if self._arriving.is_watched else ({}, None)
         views = [self._view(part, round_, dispatch, participants=clients, **news) for part in schedules]
         solver = self._executor.solver
         settings = task_settings(self.settings, schedules, client, row, samples, views, solver)
@@ -450,13 +453,17 @@ class Federation:
         payload = visit_work(row_of_visit, trained, predicted, downloaded, len(clients), self._costs)
         faults = self._faults.visits(dispatch, clients, payload)
         requests_s, phases = self._requests.busy_s(clients), self._latency.phases(clients, faults.work)
+        start_s, busy_s = requests_s * 0 + now_s, requests_s + phases.total_s
+        crash_s, due_s = faults.crash_s(now_s, busy_s), start_s + requests_s + phases.total_s
+        drop_out_s = self._latency.drop_out_s(clients, now_s, due_s, offline_s, self._availability)
         return Cohort(
             visit=visit,
             clients=clients,
             dispatch=visit * 0 + dispatch,
-            start_s=requests_s * 0 + now_s,
+            start_s=start_s,
             requests_s=requests_s,
-            crash_s=faults.crash_s(now_s, requests_s + phases.total_s),
+            crash_s=crash_s,
+            gone_s=np.minimum(drop_out_s, crash_s),
             payload=None if faults.work is payload else payload,
             work=faults.work,
             phases=phases,
@@ -470,14 +477,12 @@ class Federation:
             stayed=row >= 0,
         )
 
-    def _checked(self, client: Ints, row: Ints) -> tuple[dict[str, Any], Floats | None]:
+    def _checked(self, client: Ints, row: Ints) -> tuple[dict[str, Any], Floats]:
         """What the detectors that watch arrivals find, as news for schedules, at the dispatch of n tasks.
 
         These are of `client` (n,), ascending, and start from `row` (n,) of the bank; of a client's several
         models it scores the first. Also returns (n,) the samples that each task predicts for that.
         """
-        if not self._arriving.is_watched:
-            return {}, None
         clients, first = np.unique(client, return_index=True)
         checked = self._arriving.check(clients, row[first], self.bank.parameters)
         if self.settings.log_detection:

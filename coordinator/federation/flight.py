@@ -20,7 +20,7 @@ from emulator.table import Column, Table
 
 WORK = tuple(field.name for field in fields(Work))
 PHASES = tuple(field.name for field in fields(Phases))
-VISIT = ("visit", "clients", "dispatch", "start_s", "requests_s", "crash_s")
+VISIT = ("visit", "clients", "dispatch", "start_s", "requests_s", "crash_s", "gone_s")
 """Columns of a cohort's visits, besides those of `payload`, `work` and `phases`."""
 
 TASK = ("client", "model", "visit", "dispatch", "step")

@@ -18,6 +18,9 @@ from emulator.arrays import Bools, Floats, Ints
 from emulator.counts import exact, largest_remainder
 from emulator.plugins import Settings
 
+Push = Literal["none", "active", "online"]
+"""Who is sent each new version of a model, besides the participants that are dispatched with it."""
+
 
 @dataclass(frozen=True)
 class CohortSize:
@@ -67,6 +70,13 @@ class Pacing(Part):
     time, in virtual seconds, at which `full` and `absorbs` are evaluated once more although no visit ends;
     None: there is no such time. A visit that returns at exactly that instant has returned before it.
 
+    `timeout_s`: a visit that is out for longer is abandoned, and that a client is gone is noticed only then;
+    None: nothing times out, and a drop-out is noticed as it happens. `max_staleness`: a visit that returns
+    after more server steps of its lane since its dispatch is abandoned, charged in full; None: none is.
+    `push`: who is sent each new version of a model as it is made, in bytes and without delay: "none", nobody
+    but the participants that are dispatched with it; "active", the clients that are training, too; "online",
+    all clients of its lane that are online, who do not download it once more when they are dispatched.
+
     `whole_rounds`: each round has one dispatch and one server step, which takes all its visits. A pacing that
     does otherwise declares False, and is refused beside parts that need whole rounds; one that declares True
     and does otherwise ends the run with a RunError that names it.
@@ -75,6 +85,9 @@ class Pacing(Part):
     cancels: ClassVar[bool] = True
     whole_rounds: ClassVar[bool] = True
     deadline_s: float | None = None
+    timeout_s: float | None = None
+    max_staleness: int | None = None
+    push: Push = "none"
 
     @property
     def full_sees(self) -> Literal["lanes", "lane", "sums"]:

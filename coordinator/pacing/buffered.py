@@ -7,16 +7,16 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from coordinator.pacing.base import CohortSize, Pacing
+from coordinator.pacing.base import CohortSize, Pacing, Push
 from coordinator.view import RunFacts
 from emulator.arrays import Bools, Floats, Ints
 from emulator.errors import ConfigurationError
-from emulator.numbers import Count
+from emulator.numbers import Count, CountOrZero, Duration
 from emulator.plugins import Settings
 
 
 class BufferedSettings(Settings):
-    """The size of the buffer, and the number of visits that are out at once."""
+    """The size of the buffer, the number of visits that are out at once, and what becomes of late ones."""
 
     buffer: Count | None = Field(
         None,
@@ -31,6 +31,25 @@ class BufferedSettings(Settings):
         examples=[13],
     )
     refill: Count = Field(1, description="slots that must be free, over all lanes, before any is filled")
+    timeout_s: Duration | None = Field(
+        None,
+        description="virtual seconds after which a visit is abandoned, and it is noticed that a client is "
+        "gone; without it, that is noticed at once, and visits take as long as they do",
+        examples=[600],
+    )
+    max_staleness: CountOrZero | None = Field(
+        None,
+        description="a visit that comes back after more steps of its lane is abandoned, and charged; without "
+        "it, none is: to discard stale updates starves slow clients",
+        examples=[5],
+    )
+    push: Push = Field(
+        "none",
+        description="who is sent each new version of the model, in bytes, without delay: `active`, also the "
+        "clients that are training (FedConD); `online`, all that are online, who do not download it again "
+        "(ASO-Fed)",
+        examples=["active"],
+    )
 
 
 class Buffered(Pacing):
@@ -38,7 +57,8 @@ class Buffered(Pacing):
 
     A slot is free as soon as its visit has ended, and is filled at that instant by an idle client: one whose
     last update was absorbed, or lost. The update of a slow client arrives, and the steps that its
-    lane has made meanwhile are its staleness (`Updates.staleness`): a visit is abandoned only if its model
+    lane has made meanwhile are its staleness (`Updates.staleness`): a visit is abandoned if it is out for
+    longer than `timeout_s` or comes back with more than `max_staleness`, if there are such, if its model
     ceases to exist, or as the run ends. A round closes when
     `round.participants` updates were absorbed: with the default buffer and one lane it is one server step.
 
@@ -76,6 +96,8 @@ class Buffered(Pacing):
         super().__init__(settings, cohort)
         self._buffer = settings.buffer or cohort.participants
         self._slots = settings.concurrency or cohort.over_committed(cohort.participants)
+        self.timeout_s, self.max_staleness = settings.timeout_s, settings.max_staleness
+        self.push = settings.push
         if settings.refill > self._slots:
             raise ConfigurationError(
                 f"pacing.refill = {settings.refill}: must be at most the slots, pacing.concurrency = "

@@ -31,6 +31,12 @@ class SyncSettings(Settings):
     deadline_s: Duration | None = Field(
         None, description="virtual seconds after dispatch; without it, a round waits for its quota"
     )
+    timeout_s: Duration | None = Field(
+        None,
+        description="virtual seconds after which a visit is abandoned, and it is noticed that a client is "
+        "gone; without it, that is noticed at once",
+        examples=[600],
+    )
     participants: Count | None = Field(
         None,
         description="visits that a round absorbs, if other than round.participants; sent out are as many as "
@@ -45,7 +51,8 @@ class Sync(Pacing):
     An over-committed cohort is sent out. A lane that has its quota back abandons its other visits (with
     `close = "pooled"` all lanes together, when the sum of their quotas is back); at the deadline every lane
     does. The visits that are back then make the round's one server step, even if they are fewer than the
-    quota: a visit that drops out is not replaced.
+    quota: a visit that drops out is not replaced. With `timeout_s` a lane with fewer back than its quota
+    waits so long for those that have dropped out, as a coordinator does that hears nothing of them.
 
     With `share = "equal"` each of K lanes with clients has a quota of M / K, as Fielding has it. The paper
     does not say what becomes of a remainder, nor of a lane with fewer clients than that: see `quota`.
@@ -71,7 +78,7 @@ class Sync(Pacing):
 
     def __init__(self, settings: SyncSettings, cohort: CohortSize) -> None:
         super().__init__(settings, _absorbing(settings.participants, cohort))
-        self.deadline_s = settings.deadline_s
+        self.deadline_s, self.timeout_s = settings.deadline_s, settings.timeout_s
 
     def quota(self, sizes: Ints) -> Ints:
         """The number of visits that each lane is to have absorbed by its server step.

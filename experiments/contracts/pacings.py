@@ -12,7 +12,7 @@ from coordinator.pacing import CohortSize, Pacing
 from coordinator.visits import Due, Visits
 from emulator.arrays import Ints
 from emulator.in_flight import NO_ENDS, InFlight, VisitEnds
-from emulator.messages import COMPLETED
+from emulator.messages import COMPLETED, DROPPED
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.sameness import same
 
@@ -176,7 +176,8 @@ class _Story:
             numbers = visits.opened + np.arange(len(clients))
             visits.open(SentOut(clients, self._lane[clients], NO_ENDS), self._now_s)
             ends_s = self._now_s + self._lasts_s[clients]
-            self._queue.push(VisitEnds(ends_s, clients, numbers, self._drops[numbers % len(self._drops)]))
+            outcomes = np.where(self._drops[numbers % len(self._drops)], DROPPED, COMPLETED)
+            self._queue.push(VisitEnds(ends_s, clients, numbers, outcomes))
         elif visits.all_back.any():  # all clients of these lanes wait for a server step
             self._react(Due(self._now_s, visits.all_back))
 

@@ -96,8 +96,8 @@ class Rounds:
         sent = federation.dispatch(self.round, self.round, self._visits, sent_s)
         self._visits += len(sent.clients)
         ends = sent.ends
-        outcome = np.where(ends.dropped, Outcome.DROPPED, Outcome.COMPLETED).astype(np.int64)
-        if self._abandons and len(ends) > 1 and not ends.dropped[-1]:
+        outcome = ends.outcome.copy()
+        if self._abandons and len(ends) > 1 and outcome[-1] == Outcome.COMPLETED:
             outcome[-1] = Outcome.ABANDONED
         ended = EndedVisits(
             *(ends.visit, ends.client, sent.lanes, np.full(len(ends), sent_s), ends.time_s, outcome),

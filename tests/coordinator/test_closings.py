@@ -17,6 +17,7 @@ from coordinator.pacing.sync import Sync, SyncSettings
 from coordinator.visits import Due, Visits
 from emulator.arrays import Bools, Floats, Ints
 from emulator.in_flight import NO_ENDS, VisitEnds
+from emulator.messages import COMPLETED, DROPPED
 from experiments.contracts.pacings import check_pacing
 
 
@@ -52,7 +53,8 @@ def test_every_round_ends_as_in_the_reference(
     lanes = np.array([lane % len(quota) for lane, _, _ in visits])
     ids = np.arange(len(lanes))
     time_s = 100.0 + np.array([lasts for _, lasts, _ in visits])
-    ends = VisitEnds(time_s, ids, ids, np.array([dropped for _, _, dropped in visits])).in_order()
+    outcomes = np.where([dropped for _, _, dropped in visits], DROPPED, COMPLETED)
+    ends = VisitEnds(time_s, ids, ids, outcomes).in_order()
     assert played(pacing, lanes, np.array(quota), ends, most, is_reference=False) == played(
         pacing, lanes, np.array(quota), ends, most, is_reference=True
     )
@@ -123,7 +125,7 @@ def test_ten_thousand_lanes_take_no_array_of_ends_and_lanes() -> None:
     visits.open(SentOut(ids, lanes, NO_ENDS), 0.0)
     visits.begin_round(0.0)
     tracemalloc.start()
-    count, due = visits.end(VisitEnds(ids + 1.0, ids, ids, ids < 0))
+    count, due = visits.end(VisitEnds(ids + 1.0, ids, ids, np.full_like(ids, COMPLETED)))
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak_bytes < 10e6

@@ -12,7 +12,7 @@ from emulator.emulation import Emulation
 from emulator.errors import RunError
 from emulator.events import CohortDue, DispatchDue, Event, RoundDeadline, RoundOpened
 from emulator.in_flight import VisitEnds
-from emulator.messages import InferencePlan
+from emulator.messages import COMPLETED, DROPPED, InferencePlan
 from emulator.ports import Executor, Reaction, SampleStream
 from tests.fakes import (
     FakeAvailability,
@@ -258,7 +258,7 @@ def test_an_event_that_does_not_fit_the_phase_of_the_round_is_an_error():
 
 
 def one_end(time_s: float, client: int, visit: int, dropped: bool = False) -> VisitEnds:
-    return VisitEnds(np.array([time_s]), ints(client), ints(visit), np.array([dropped]))
+    return VisitEnds(np.array([time_s]), ints(client), ints(visit), ints(DROPPED if dropped else COMPLETED))
 
 
 def test_the_end_of_a_visit_that_was_never_opened_is_an_error():
@@ -277,7 +277,7 @@ def test_ends_of_visits_that_are_over_and_deadlines_of_rounds_that_are_count_for
     assert not sent.events
     assert sent.visits.time_s.tolist() == [VISIT_S, VISIT_S]
     assert sent.visits.client.tolist() == sent.visits.visit.tolist() == [0, 1]
-    assert sent.visits.dropped.tolist() == [False, False]
+    assert sent.visits.outcome.tolist() == [COMPLETED, COMPLETED]
     assert coordinator.visits_ended(one_end(VISIT_S, 0, 0))[1].record is None
     assert (
         coordinator.visits_ended(one_end(VISIT_S, 0, 0, dropped=True))[1].record is None

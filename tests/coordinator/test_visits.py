@@ -55,7 +55,8 @@ def three(pacing: Pacing, quota: Ints | None = None) -> Visits:
 def ends(*rows: tuple[float, int, bool]) -> VisitEnds:
     """Ends of visits, of rows (time_s, visit, dropped)."""
     time_s, visit, dropped = zip(*rows, strict=True)
-    return VisitEnds(np.array(time_s), ints(*visit), ints(*visit), np.array(dropped))
+    outcomes = np.where(dropped, Outcome.DROPPED, Outcome.COMPLETED)
+    return VisitEnds(np.array(time_s), ints(*visit), ints(*visit), outcomes)
 
 
 def columns(visits: Visits) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from emulator.emulation import Emulation
 from emulator.errors import RunError
 from emulator.events import DispatchDue, Event, RoundDeadline, RoundOpened
 from emulator.in_flight import VisitEnds
+from emulator.messages import COMPLETED
 from emulator.ports import Reaction
 from emulator.storage.runlog import RoundRecord
 from tests.emulator.storage.test_runlog import RECORD
@@ -95,7 +96,7 @@ def visits(*rows: tuple[float, int]) -> VisitEnds:
     """Ends of visits from rows (time_s, visit)."""
     time_s, visit = zip(*rows, strict=True)
     return VisitEnds(
-        np.array(time_s), np.zeros(len(rows), np.int64), np.array(visit), np.zeros(len(rows), bool)
+        np.array(time_s), np.zeros(len(rows), np.int64), np.array(visit), np.full(len(rows), COMPLETED)
     )
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from emulator import in_flight
 from emulator.in_flight import NO_ENDS, InFlight, VisitEnds
+from emulator.messages import COMPLETED, DROPPED
 
 Row = tuple[float, bool, int, int]
 
@@ -20,12 +21,12 @@ def ends(rows: list[Row]) -> VisitEnds:
         np.array([row[0] for row in rows], dtype=np.float64),
         np.array([row[2] for row in rows], dtype=np.int64),
         np.array([row[3] for row in rows], dtype=np.int64),
-        np.array([row[1] for row in rows], dtype=bool),
+        np.where([row[1] for row in rows], DROPPED, COMPLETED),
     )
 
 
 def rows(visits: VisitEnds) -> list[Row]:
-    columns = (visits.time_s, visits.dropped, visits.client, visits.visit)
+    columns = (visits.time_s, visits.outcome == DROPPED, visits.client, visits.visit)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
@@ -77,7 +78,7 @@ def test_a_queue_that_ran_empty_sorts_no_more_than_before() -> None:
     queue.pop(1)
     later = np.arange(2.0, 50_000.0)
     visits = np.arange(len(later))
-    queue.push(VisitEnds(later, visits, visits, np.zeros(len(later), dtype=bool)))
+    queue.push(VisitEnds(later, visits, visits, np.full(len(later), COMPLETED)))
     queue.first(math.inf)
     queue.push(ends([(40_000.5, False, 1, 1)]))
     # Visits that end later than the sorted ones are not sorted yet.

@@ -42,16 +42,12 @@ class Arriving(Stateful):
         self, detectors: Mapping[str, Detector], *, stream: SampleStream, executor: Executor, meter: Meter
     ) -> None:
         """With `detectors` that watch arrivals, by name."""
+        self.is_watched = bool(detectors)  # if not, nobody scores anything
         self._detectors = detectors
         self._stream = stream
         self._executor = executor
         self._meter = meter
         self._step: Ints = np.full(stream.num_clients if detectors else 0, -1)
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether there is a detector that watches arrivals: if not, nobody scores anything."""
-        return bool(self._detectors)
 
     def forget(self, clients: Ints) -> None:
         """Forget the visits of clients (n,) that hold no data any more."""

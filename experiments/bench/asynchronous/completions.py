@@ -17,6 +17,7 @@ import numpy as np
 
 from emulator.arrays import Floats, Ints
 from emulator.in_flight import InFlight, VisitEnds
+from emulator.messages import COMPLETED
 from experiments.bench.figures import Figure, Reference, Target, figure
 from experiments.bench.measure import Say, interleaved, timed
 from experiments.bench.population import SEED, Population
@@ -87,9 +88,9 @@ def complete_in_bulk(client: Ints, visit_s: Floats, in_flight: int, completions:
     """
     queue = InFlight()
     ended = np.zeros(completions, dtype=np.int64)
-    arrives = np.zeros(len(visit_s), dtype=bool)  # no client goes offline here
+    outcome = np.full(len(visit_s), COMPLETED)
     first = slice(0, in_flight)
-    queue.push(VisitEnds(visit_s[first], client[first], np.arange(in_flight), arrives[first]))
+    queue.push(VisitEnds(visit_s[first], client[first], np.arange(in_flight), outcome[first]))
     done, most = 0, FEWEST_TOGETHER
     while done < completions:
         ends = queue.first(np.inf, most=min(most, completions - done))
@@ -102,7 +103,7 @@ def complete_in_bulk(client: Ints, visit_s: Floats, in_flight: int, completions:
         ended[done : done + count] = ends.visit[:count]
         sent = slice(visits.start, visits.start + count)
         queue.push(
-            VisitEnds(following_s[:count], client[sent], np.arange(sent.start, sent.stop), arrives[sent])
+            VisitEnds(following_s[:count], client[sent], np.arange(sent.start, sent.stop), outcome[sent])
         )
         done, most = done + count, max(FEWEST_TOGETHER, 2 * count)
     return ended

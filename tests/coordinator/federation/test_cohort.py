@@ -6,7 +6,16 @@ import numpy as np
 
 from coordinator.federation.cohort import Cohort
 from emulator.latency import Phases
-from emulator.messages import COMPLETED, DROPPED, EndedVisits, Outcome, SampleRanges, TrainTasks, Work
+from emulator.messages import (
+    ABANDONED,
+    COMPLETED,
+    DROPPED,
+    EndedVisits,
+    Outcome,
+    SampleRanges,
+    TrainTasks,
+    Work,
+)
 from emulator.storage.state_tree import as_tree, from_bytes, from_tree, to_bytes
 from tests.fakes import INF, ints
 
@@ -24,6 +33,7 @@ def a_cohort() -> Cohort:
         start_s=100.0 * seconds,
         requests_s=np.zeros(3),
         crash_s=np.array([INF, 101.0, INF]),
+        gone_s=np.array([INF, 101.0, INF]),
         payload=Work.of(3, download_bytes=4, upload_bytes=4),
         work=Work.of(3, download_bytes=8, upload_bytes=8),
         phases=Phases(2 * seconds, 4 * seconds, 4 * seconds),
@@ -59,10 +69,32 @@ THREE_ENDS = ended((110.0, Outcome.COMPLETED), (101.0, Outcome.DROPPED), (109.0,
 
 
 def test_a_visit_ends_when_it_is_due_or_its_client_is_offline_or_crashes_before_that():
-    ends = a_cohort().ends(np.array([INF, INF, 104.0]))
+    ends = replace(a_cohort(), gone_s=np.array([INF, 101.0, 104.0])).ends()
     assert ends.visit.tolist() == [10, 11, 12]
     assert ends.time_s.tolist() == [110.0, 101.0, 104.0]
-    assert ends.dropped.tolist() == [False, True, True]
+    assert ends.outcome.tolist() == [COMPLETED, DROPPED, DROPPED]
+
+
+def test_with_a_time_out_late_visits_are_abandoned_and_drop_outs_are_noticed_at_that_instant():
+    # Due at 110, gone at 101, gone at 104: all are out until 102, or 105, or the first is back at 110.
+    cohort = replace(a_cohort(), gone_s=np.array([INF, 101.0, 104.0]))
+    for timeout_s, outcomes in (
+        (2.0, [ABANDONED, DROPPED, ABANDONED]),
+        (5.0, [ABANDONED, DROPPED, DROPPED]),
+        (10.0, [COMPLETED, DROPPED, DROPPED]),
+    ):
+        ends = cohort.ends(timeout_s)
+        assert ends.time_s.tolist() == [100.0 + timeout_s] * 3
+        assert ends.outcome.tolist() == outcomes
+
+
+def test_of_a_visit_whose_drop_out_is_noticed_later_bytes_are_counted_until_its_client_was_gone():
+    # Gone in the middle of the download, and of the upload; the third one's lane closes first.
+    cohort = replace(a_cohort(), crash_s=np.full(3, INF), gone_s=np.array([101.0, 108.0, 109.0]))
+    late = ended((112.0, Outcome.DROPPED), (112.0, Outcome.ABANDONED), (107.0, Outcome.ABANDONED))
+    down, up, _ = cohort.moved_bytes(late)
+    assert (down.tolist(), up.tolist()) == ([4, 8, 8], [0, 4, 2])
+    assert cohort.crashed(late).tolist() == []
 
 
 def test_the_bytes_of_a_visit_follow_the_time_it_had():
@@ -81,8 +113,8 @@ def test_on_links_without_loss_the_payload_is_what_moves():
 
 def test_a_client_that_dropped_out_at_the_instant_of_its_crash_has_crashed():
     assert a_cohort().crashed(THREE_ENDS).tolist() == [5]
-    earlier = ended((110.0, Outcome.COMPLETED), (100.5, Outcome.DROPPED), (109.0, Outcome.ABANDONED))
-    assert a_cohort().crashed(earlier).tolist() == []
+    earlier = replace(a_cohort(), gone_s=np.array([INF, 100.5, INF]))
+    assert earlier.crashed(THREE_ENDS).tolist() == []
 
 
 def test_the_tasks_of_completed_visits_are_trained_and_no_others():

@@ -68,6 +68,7 @@ def a_cohort(
         start_s=number + 0.5,
         requests_s=number + 0.6,
         crash_s=np.where(visit % 2 == 0, INF, number + 0.7),
+        gone_s=np.where(visit % 2 == 0, INF, number + 0.6),
         payload=payload if loses_packets else None,
         work=replace(payload, download_bytes=number + 9) if loses_packets else payload,
         phases=Phases(number + 0.8, number + 0.9, number + 1.0),
@@ -106,7 +107,7 @@ def visits_of(cohort: Cohort) -> list[Visit]:
     for row in range(len(cohort)):
         of_visit: Visit = {
             name: getattr(cohort, name)[row].item()
-            for name in ("visit", "clients", "dispatch", "start_s", "requests_s", "crash_s")
+            for name in ("visit", "clients", "dispatch", "start_s", "requests_s", "crash_s", "gone_s")
         }
         for name in ("work", "phases", *(["payload"] if cohort.payload is not None else [])):
             of_visit[name] = [column[row].item() for column in vars(getattr(cohort, name)).values()]
