@@ -17,7 +17,7 @@ import numpy as np
 from coordinator.federation import Federation
 from coordinator.pacing import Pacing
 from coordinator.visits import WHOLE, Due, VisitCounts, Visits
-from emulator.arrays import Bools, Ints
+from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.errors import RunError
 from emulator.events import CohortDue, DispatchDue, Event, RefillDue, RoundDeadline, RoundOpened, RunEnds
 from emulator.in_flight import NO_ENDS, VisitEnds
@@ -230,7 +230,8 @@ class Coordinator:
         now_s, rows = due.at_s, []
         if due.absorbing.any():
             ended = self._visits.take(due.absorbing)
-            rows = _logged(self.federation.aggregate(self._round, self._steps, ended, now_s))
+            out = self._visits.clients_out if self._pacing.push == "active" else NO_IDS
+            rows = _logged(self.federation.aggregate(self._round, self._steps, ended, now_s, out))
             self._steps, self._round_steps = self._steps + 1, self._round_steps + 1
             self._absorbed += int(np.count_nonzero(ended.outcome == COMPLETED))
             self._follow(now_s)

@@ -140,6 +140,15 @@ class Visits(Stateful):
         return self._busy
 
     @property
+    def clients_out(self) -> Ints:
+        """(n,) the clients whose visits are out, in the order of their dispatch."""
+        if self._table.count == 0:
+            return NO_IDS
+        columns, rows = self._table.columns, self._table.rows
+        clients: Ints = columns["client"][rows[columns["outcome"][rows] == OUT]]
+        return clients
+
+    @property
     def counts(self) -> VisitCounts:
         """The visits of the whole run up to now, by outcome."""
         here = np.zeros(OUTCOMES, dtype=np.int64)

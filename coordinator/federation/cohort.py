@@ -49,6 +49,8 @@ class Cohort:
     requests_s: Floats  # virtual seconds that each client spends on requests before it starts to work
     crash_s: Floats  # instant at which each device crashes, or inf
     gone_s: Floats  # instant at which each client is gone, offline or crashed, or inf
+    # (visits,) share of its models that a client had been sent before, which costs no bytes; None: nothing.
+    sent_before: Floats | None
     payload: Work | None  # `work` without packets that are sent again; None: no link loses any
     work: Work  # what crosses the wire
     phases: Phases
@@ -102,6 +104,9 @@ class Cohort:
         """
         down, up = self._moved(self.work, ended)
         arrived = (down, up) if self.payload is None else self._moved(self.payload, ended)
+        if self.sent_before is not None:
+            charged = 1 - self.sent_before
+            return charged * down, up, charged * arrived[0] + arrived[1]
         return down, up, arrived[0] + arrived[1]
 
     def logged(

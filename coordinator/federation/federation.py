@@ -48,6 +48,7 @@ from coordinator.federation.stored_parts import StoredParts
 from coordinator.federation.tasks import TaskCosts, task_settings, visit_work
 from coordinator.federation.training.arriving import Arriving
 from coordinator.federation.training.at_dispatch import AtDispatch
+from coordinator.federation.training.pushing import Pushing
 from coordinator.federation.training.trained import Trained
 from coordinator.federation.training.watching import watch_training
 from coordinator.federation.views import Views
@@ -204,6 +205,13 @@ class Federation:
         )
         for detector in parts.detectors.values():
             detector.open(stream.num_clients)
+        self._pushing = Pushing(
+            parts.pacing.push if parts.adaptation.federates else "none",
+            bank=self.bank,
+            availability=availability,
+            ledger=self.ledger,
+            model_bytes=self._costs.model_bytes + self._costs.broadcast_bytes,
+        )
         self._membership = Membership(self.bank, parts.all, self._solver_state)
         self.selectable = Selectable(
             self._membership, parts.memory, self._views, settings, stream=stream, availability=availability
@@ -227,6 +235,7 @@ class Federation:
                 "requests": self._requests,
                 "divergence": self._divergence,
                 "arriving": self._arriving,
+                "pushing": self._pushing,
                 "clusterer": parts.clusterer,
                 "representation": parts.representation,
                 "client distance": settings.client_distance,
@@ -453,6 +462,9 @@ class Federation:
         payload = visit_work(row_of_visit, trained, predicted, downloaded, len(clients), self._costs)
         faults = self._faults.visits(dispatch, clients, payload)
         requests_s, phases = self._requests.busy_s(clients), self._latency.phases(clients, faults.work)
+        sent_before: Floats | None = None
+        if self._pushing.pushes:
+            sent_before = self._pushing.held_shares(row_of_visit, client, row, len(clients))
         start_s, busy_s = requests_s * 0 + now_s, requests_s + phases.total_s
         crash_s, due_s = faults.crash_s(now_s, busy_s), start_s + requests_s + phases.total_s
         drop_out_s = self._latency.drop_out_s(clients, now_s, due_s, offline_s, self._availability)
@@ -464,6 +476,7 @@ class Federation:
             requests_s=requests_s,
             crash_s=crash_s,
             gone_s=np.minimum(drop_out_s, crash_s),
+            sent_before=sent_before,
             payload=None if faults.work is payload else payload,
             work=faults.work,
             phases=phases,
@@ -554,10 +567,13 @@ class Federation:
 
     # -- aggregate: updates came back --------------------------------------------------------------------
 
-    def aggregate(self, round_: int, step: int, ended: EndedVisits, now_s: float) -> VisitRows | None:
+    def aggregate(
+        self, round_: int, step: int, ended: EndedVisits, now_s: float, out: Ints = NO_IDS
+    ) -> VisitRows | None:
         """Make the server step of that number from `ended` visits, those of them that completed.
 
-        Returns these visits for the log, if they are logged.
+        `out` (n,) are the clients whose visits go on. Returns the ended visits for the log, if they are
+        logged.
         """
         self._requests.open_moment(now_s)
         self._stepped_s = now_s
@@ -583,7 +599,11 @@ class Federation:
             seen: dict[str, Any] = {"received": cohort.models, "started": trained.start}
             if self._has_other_half:
                 seen["remembered"] = self._remembered()
-            self._publish(round_, updates, self._view(self.parts.aggregator, round_, step, **news, **seen))
+            updated = self._publish(
+                round_, updates, self._view(self.parts.aggregator, round_, step, **news, **seen)
+            )
+            if self._pushing.pushes:
+                self._pushing.published(updated, self._membership.in_force.members, out, now_s)
         # Step 4: the detectors that watch training see its batches, the selector learns how the visits ended,
         # and the clusterer sees the updates.
         drift = self._watch(trained) if self._watching and trained is not None else {}
@@ -662,8 +682,11 @@ class Federation:
             found = found.take(usable.nonzero()[0])
         return found if (found.updates.num_samples > 0).any() else None
 
-    def _publish(self, round_: int, updates: Updates, view: View) -> None:
-        """Make the models of the next version from `updates`, as the aggregator with this `view` decides."""
+    def _publish(self, round_: int, updates: Updates, view: View) -> Bools:
+        """Make the models of the next version from `updates`, as the aggregator with this `view` decides.
+
+        Returns (M,) which models have one.
+        """
         with np.errstate(over="ignore", invalid="ignore"):  # `refuse` raises if a model is not finite
             models = self.parts.aggregator.aggregate(updates, view)
             self._progress.trained(updates.metrics["loss"][updates.num_samples > 0])
@@ -672,7 +695,9 @@ class Federation:
         self._divergence.refuse(round_, models, self._progress.train_loss or 0.0)
         updated = np.zeros(int(self.bank.ids.max()) + 1, dtype=bool)  # by id
         updated[updates.model] = True
-        self.bank.publish(models, updated[self.bank.ids])
+        rows: Bools = updated[self.bank.ids]
+        self.bank.publish(models, rows)
+        return rows
 
     def close_round(
         self,

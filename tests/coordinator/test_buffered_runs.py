@@ -21,6 +21,7 @@ from coordinator.coordinator import Coordinator
 from coordinator.pacing.buffered import Buffered, BufferedSettings
 from coordinator.population import FaultSettings
 from coordinator.view import View
+from emulator.arrays import Ints
 from emulator.emulation import Emulation
 from emulator.in_flight import InFlight, VisitEnds
 from emulator.messages import ABANDONED, COMPLETED, DROPPED, EndedVisits, SolverFacts, StateSpec, VisitRows
@@ -99,10 +100,10 @@ class Reference:
             self.dispatched(first_visit, sent.clients.tolist(), sent.lanes.tolist())
             return sent
 
-        def aggregated(round_: int, step: int, ended: EndedVisits, now_s: float) -> Any:
+        def aggregated(round_: int, step: int, ended: EndedVisits, now_s: float, out: Ints) -> Any:
             assert step == self.steps
             self.stepped(ended, now_s)
-            return aggregate(round_, step, ended, now_s)
+            return aggregate(round_, step, ended, now_s, out)
 
         federation.dispatch, federation.aggregate = dispatched, aggregated
 

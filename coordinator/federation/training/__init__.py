@@ -1,1 +1,1 @@
-"""Updates, trained at dispatch or absorption; what clients may remember of them, and who watches them."""
+"""Updates, trained at dispatch or absorption: what clients remember, find and watch, and are sent of them."""

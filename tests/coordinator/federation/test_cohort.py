@@ -34,6 +34,7 @@ def a_cohort() -> Cohort:
         requests_s=np.zeros(3),
         crash_s=np.array([INF, 101.0, INF]),
         gone_s=np.array([INF, 101.0, INF]),
+        sent_before=None,
         payload=Work.of(3, download_bytes=4, upload_bytes=4),
         work=Work.of(3, download_bytes=8, upload_bytes=8),
         phases=Phases(2 * seconds, 4 * seconds, 4 * seconds),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.federation.cohort import Cohort
-from coordinator.federation.flight import FROZEN, Flight
+from coordinator.federation.flight import FROZEN, VISIT, Flight
 from emulator.latency import Phases
 from emulator.messages import SampleRanges, TrainTasks, Work
 from emulator.storage.state_tree import from_bytes, to_bytes
@@ -69,6 +69,7 @@ def a_cohort(
         requests_s=number + 0.6,
         crash_s=np.where(visit % 2 == 0, INF, number + 0.7),
         gone_s=np.where(visit % 2 == 0, INF, number + 0.6),
+        sent_before=visit / 100 if loses_packets else None,
         payload=payload if loses_packets else None,
         work=replace(payload, download_bytes=number + 9) if loses_packets else payload,
         phases=Phases(number + 0.8, number + 0.9, number + 1.0),
@@ -107,7 +108,7 @@ def visits_of(cohort: Cohort) -> list[Visit]:
     for row in range(len(cohort)):
         of_visit: Visit = {
             name: getattr(cohort, name)[row].item()
-            for name in ("visit", "clients", "dispatch", "start_s", "requests_s", "crash_s", "gone_s")
+            for name in (*VISIT, *(["sent_before"] if cohort.sent_before is not None else []))
         }
         for name in ("work", "phases", *(["payload"] if cohort.payload is not None else [])):
             of_visit[name] = [column[row].item() for column in vars(getattr(cohort, name)).values()]

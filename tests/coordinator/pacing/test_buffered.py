@@ -16,7 +16,7 @@ from coordinator.pacing.sync import Sync, SyncSettings
 from coordinator.population import FaultSettings
 from coordinator.view import RunFacts
 from emulator.errors import ConfigurationError, RunError
-from emulator.messages import COMPLETED, DROPPED, Work
+from emulator.messages import ABANDONED, COMPLETED, DROPPED, Work
 from emulator.seeding import RandomStreams
 from experiments.contracts import check_pacing
 from tests.fakes import (
@@ -163,7 +163,7 @@ def test_none_of_anything_is_refused(key):
 def clients_of(*seconds: float, participants: int = 1, **settings: Any) -> Population:
     """Clients whose visits take these seconds, at the pace of a buffered pacing; a quarter down, one up."""
     settings = {"fleet": fleet_of(*seconds), **settings}
-    pacing = {key: settings.pop(key) for key in ("buffer", "concurrency", "refill") if key in settings}
+    pacing = {key: settings.pop(key) for key in BufferedSettings.model_fields if key in settings}
     return Population(
         FakeExecutor(settings.pop("targets", [1.0] * len(seconds))),
         pacing=lambda cohort: Buffered(BufferedSettings(**pacing), cohort),
@@ -338,6 +338,71 @@ def test_a_run_that_ends_before_that_only_waits_for_its_end():
     population.rounds, population.seconds_per_round = 3, 10.0
     (record,) = population.play().records
     assert (record.closed_s, record.dropped, record.steps) == (30.0, [0], 0)
+
+
+# -- time-outs, and updates that are too stale -------------------------------------------------------------
+
+
+def outcomes_of(played: Played) -> list[tuple[int, float, int, float, float]]:
+    """(client, end_s, outcome, download_bytes, upload_bytes) of each visit that was handed over, by visit."""
+    visits = [
+        (visit, client, end_s, outcome, down, up)
+        for rows in played.visits
+        for visit, client, end_s, outcome, down, up in zip(
+            *(rows.visit.tolist(), rows.client.tolist(), rows.end_s.tolist(), rows.outcome.tolist()),
+            *(rows.download_bytes.tolist(), rows.upload_bytes.tolist()),
+            strict=True,
+        )
+    ]
+    return [visit[1:] for visit in sorted(visits)]
+
+
+def test_with_a_time_out_the_slot_of_a_client_that_is_gone_is_filled_only_then():
+    away = {"availability": FakeAvailability({1: [(-INF, 0.125), (1.0, INF)]})}
+    at_once = clients_of(2, 2, buffer=1, concurrency=2, rounds=3, **away).play()
+    noticed = clients_of(2, 2, buffer=1, concurrency=2, rounds=3, timeout_s=3.0, **away).play()
+    # Gone in the middle of its download, client 1 is sent out again as it comes back, or at the time-out.
+    assert outcomes_of(at_once)[:3] == [
+        (0, 2.0, COMPLETED, 4, 4),
+        (1, 0.125, DROPPED, 2, 0),
+        (1, 3.0, COMPLETED, 4, 4),
+    ]
+    assert outcomes_of(noticed)[:4] == [
+        (0, 2.0, COMPLETED, 4, 4),
+        (1, 3.0, DROPPED, 2, 0),
+        (0, 4.0, COMPLETED, 4, 4),
+        (1, 5.0, COMPLETED, 4, 4),
+    ]
+    assert [record.closed_s for record in noticed.records] == [2.0, 4.0, 5.0]
+    assert [record.dropped for record in noticed.records] == [[], [1], []]
+
+
+def test_with_a_time_out_a_visit_that_takes_longer_is_abandoned_and_moves_bytes_until_then():
+    # In 3.5 s client 1 has downloaded and computed, and sent half of its update.
+    played = clients_of(1, 3.625, buffer=1, concurrency=2, rounds=4, timeout_s=3.5).play()
+    assert outcomes_of(played)[1] == (1, 3.5, ABANDONED, 4, 2)
+    assert played.records[3].abandoned == 2  # and one as the run ends
+    just_in_time = clients_of(1, 3.5, buffer=1, concurrency=2, rounds=4, timeout_s=3.5).play()
+    assert outcomes_of(just_in_time)[1] == (1, 3.5, COMPLETED, 4, 4)
+
+
+def test_a_run_in_which_every_visit_times_out_is_given_up_and_says_so():
+    message = r"101 visits in a row dropped out.*or are not done after pacing\.timeout_s = 1\.5"
+    with pytest.raises(RunError, match=message):
+        clients_of(2, concurrency=1, timeout_s=1.5).play()
+
+
+def test_an_update_that_is_too_stale_is_abandoned_and_charged():
+    """Client 1 comes back at 3 s, right after the third step of client 0."""
+    for most, outcome in ((3, COMPLETED), (2, ABANDONED)):
+        played = clients_of(1, 3, buffer=1, concurrency=2, rounds=5, max_staleness=most).play()
+        assert outcomes_of(played)[1] == (1, 3.0, outcome, 4, 4)
+        absorbed = [0, 0, 0, 1, 0] if outcome == COMPLETED else [0, 0, 0, 0, 0]
+        assert [record.completed for record in played.records] == [[client] for client in absorbed]
+        assert [start.tolist() for start in played.executor.starts[:4]] == [
+            *([[0.0]], [[0.5]], [[0.75]]),
+            [[0.0 if outcome == COMPLETED else 0.875]],
+        ]
 
 
 # -- lanes ------------------------------------------------------------------------------------------------

@@ -53,3 +53,8 @@ def test_a_round_whose_visits_all_drop_out_lasts_as_long_and_changes_no_model():
     assert (first.closed_s, first.completed, first.dropped) == (600.0, [], [0, 1, 2, 3])
     assert first.train_loss is None
     assert (second.dispatched_s, second.closed_s) == (700.0, 1300.0)
+
+
+def test_a_time_out_is_refused_as_the_duration_is_one():
+    with pytest.raises(ValueError, match="unknown key 'timeout_s'; choices: duration_s"):
+        FixedSettings.model_validate({"duration_s": 60.0, "timeout_s": 90.0})

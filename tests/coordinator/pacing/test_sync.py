@@ -10,8 +10,9 @@ from coordinator.pacing.sync import Sync, SyncSettings
 from emulator.arrays import Ints
 from emulator.counts import largest_remainder
 from emulator.errors import ConfigurationError
+from emulator.messages import ABANDONED, COMPLETED, DROPPED
 from experiments.contracts import check_pacing
-from tests.fakes import ints
+from tests.fakes import INF, FakeAvailability, FakeExecutor, Played, Population, a_fleet, ints
 
 
 def sync(participants: int = 10, /, over_commit: float = 1.3, **settings) -> Sync:
@@ -170,3 +171,62 @@ def test_lanes_without_a_quota_take_from_the_largest_one_after_another(sizes: li
             expected[expected.argmax()] -= 1
             expected[lane] = 1
     assert sync(participants).quota(ints(*sizes)).tolist() == expected.tolist()
+
+
+# -- time-outs --------------------------------------------------------------------------------------------
+
+
+def two_of(seconds: tuple[float, float], gone_s: float = INF, **settings: float) -> Played:
+    """A round of two clients whose visits take so long, of whom the second goes offline for good."""
+    return Population(
+        FakeExecutor([1.0, 1.0]),
+        fleet=a_fleet(2, [lasts_s - 0.5 for lasts_s in seconds], 16.0, 16.0),
+        availability=FakeAvailability({1: [(-INF, gone_s)]}),
+        pacing=SyncSettings(**settings),
+        log_visits=True,
+    ).play()
+
+
+@pytest.mark.parametrize(
+    ("settings", "closed_s", "outcome"),
+    [
+        ({}, 1.0, DROPPED),  # known at once: the round waits for client 0 alone
+        ({"timeout_s": 2.0}, 2.0, DROPPED),
+        ({"timeout_s": 2.0, "deadline_s": 1.5}, 1.5, ABANDONED),  # nobody knows that it is gone
+        ({"timeout_s": 1.5, "deadline_s": 2.0}, 1.5, DROPPED),
+        ({"timeout_s": 2.0, "deadline_s": 2.0}, 2.0, DROPPED),  # a visit ends before an event
+    ],
+)
+def test_a_round_waits_for_a_client_that_is_gone_until_the_time_out(settings, closed_s, outcome):
+    played = two_of((1.0, 3.0), gone_s=0.125, **settings)
+    (record,) = played.records
+    assert (record.closed_s, record.completed) == (closed_s, [0])
+    (visits,) = played.visits
+    assert visits.outcome.tolist() == [COMPLETED, outcome]
+    assert visits.end_s.tolist() == [1.0, 0.125 if closed_s == 1.0 else closed_s]
+    # Half of its download had arrived when it was gone.
+    assert (visits.download_bytes.tolist(), visits.upload_bytes.tolist()) == ([4, 2], [4, 0])
+
+
+def test_a_round_abandons_a_visit_at_its_time_out():
+    played = two_of((1.0, 3.0), timeout_s=2.875)
+    assert played.records[0].closed_s == 2.875
+    (visits,) = played.visits
+    assert visits.outcome.tolist() == [COMPLETED, ABANDONED]
+    assert visits.upload_bytes.tolist() == [4, 2]  # half of it is on its way
+    assert two_of((1.0, 3.0), timeout_s=3.0).records[0].completed == [0, 1]
+
+
+def test_of_a_lane_that_closes_before_the_time_out_others_are_abandoned():
+    three = Population(
+        FakeExecutor([1.0] * 3),
+        fleet=a_fleet(3, [0.5, 1.5, 2.5], 16.0, 16.0),
+        availability=FakeAvailability({2: [(-INF, 0.125)]}),
+        pacing=SyncSettings(timeout_s=2.5),
+        participants=2,
+        over_commit=1.5,
+        log_visits=True,
+    ).play()
+    assert three.visits[0].outcome.tolist() == [COMPLETED, COMPLETED, ABANDONED]
+    assert three.visits[0].end_s.tolist() == [1.0, 2.0, 2.0]
+    assert three.visits[0].download_bytes.tolist() == [4, 4, 2]
