@@ -129,6 +129,36 @@ def stratified_split(labels: Ints, test_share: float, generator: np.random.Gener
     return train_images.astype(np.int64), test_images.astype(np.int64)
 
 
+def stratified_parts(
+    labels: Ints, shares: tuple[float, float], generator: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """Draw images for train and others for test, with the same shares of each label; the rest is left out.
+
+    Of a label's n images, round(shares[0] * n) are for train, and with those for test they are
+    round((shares[0] + shares[1]) * n): shares that sum to 1 leave out no image.
+
+    Args:
+        labels: the label of each image, of shape (images,).
+        shares: the shares of train and of test, each in (0, 1], with a sum of at most 1.
+        generator: the source of the random draw.
+
+    Returns:
+        The image indices of train and of test, each ascending. Of a label with few images they may have none.
+
+    >>> train, test = stratified_parts(np.repeat([0, 1], 5), (0.6, 0.2), np.random.default_rng(0))
+    >>> len(train), len(test)
+    (6, 2)
+    """
+    train_share, test_share = shares
+    train, test = [], []
+    for label in np.unique(labels):
+        images = generator.permutation(np.flatnonzero(labels == label))
+        trained, used = round(train_share * len(images)), round((train_share + test_share) * len(images))
+        train.append(images[:trained])
+        test.append(images[trained:used])
+    return np.sort(np.concatenate(train)), np.sort(np.concatenate(test))
+
+
 NUMBER_IMAGES = {"train": 60, "test": 30}
 """Images of each two-digit number, by split."""
 

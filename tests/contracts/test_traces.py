@@ -65,6 +65,8 @@ SMALL_SOURCES = [
         {"clients": 6, "noise": 0.5, "partition": "dirichlet", "rounds_per_step": 2, "changes": [SWAP]},
     ),
     ("idx", {"clients": 6, "folder": "images", "partition": "quarters"}),
+    ("idx", {"clients": 6, "folder": "images", "partition": "iid", "split": [0.6, 0.2]}),
+    ("digits", {"clients": 6, **STREAM, "split": [0.5, 0.25], "digits_per_image": 2}),
     ("digits", {"clients": 6, "partition": "iid", "starts_with": [0.1, 0.4], "rounds_per_step": 2}),
     (
         "digits",

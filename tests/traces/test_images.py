@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.traces.tiny import some_images
-from traces.images import ImageSet, stratified_split, two_digit_numbers
+from traces.images import ImageSet, stratified_parts, stratified_split, two_digit_numbers
 
 
 @given(
@@ -26,6 +26,39 @@ def test_which_images_are_tested_is_drawn() -> None:
     labels = np.zeros(40, dtype=np.int64)
     first, second = (stratified_split(labels, 0.5, np.random.default_rng(seed))[1] for seed in (0, 1))
     assert first.tolist() != second.tolist()
+
+
+@given(
+    st.lists(st.integers(0, 4), min_size=1, max_size=60),
+    st.sampled_from([(0.6, 0.2), (0.7, 0.3), (0.1, 0.9), (0.05, 0.05), (1.0, 1e-12)]),
+    st.integers(0, 99),
+)
+def test_every_label_gives_its_shares_to_train_and_test_and_shares_of_1_leave_out_nothing(
+    labels: list[int], shares: tuple[float, float], seed: int
+) -> None:
+    column = np.array(labels)
+    train, test = stratified_parts(column, shares, np.random.default_rng(seed))
+    assert len(set(train.tolist()) | set(test.tolist())) == len(train) + len(test)
+    for label in set(labels):
+        of_label, trained, tested = (int((of == label).sum()) for of in (column, column[train], column[test]))
+        assert trained == round(shares[0] * of_label)
+        assert trained + tested == round(sum(shares) * of_label)
+
+
+def test_counts_of_a_label_are_rounded_with_the_images_before_them() -> None:
+    """Of 1 to 7 images 0.6 are 0.6, 1.2, 1.8, 2.4, 3, 3.6 and 4.2, and 0.8 are 0.8 to 5.6."""
+    labels = np.repeat(np.arange(7), np.arange(1, 8))
+    train, test = stratified_parts(labels, (0.6, 0.2), np.random.default_rng(0))
+    assert np.bincount(labels[train]).tolist() == [1, 1, 2, 2, 3, 4, 4]
+    assert np.bincount(labels[test], minlength=7).tolist() == [0, 1, 0, 1, 1, 1, 2]
+
+
+def test_which_images_are_left_out_is_drawn() -> None:
+    labels = np.zeros(40, dtype=np.int64)
+    parts = [stratified_parts(labels, (0.5, 0.25), np.random.default_rng(seed)) for seed in (0, 0, 1)]
+    first, again, other = (np.concatenate(part).tolist() for part in parts)
+    assert first == again
+    assert sorted(first) != sorted(other)
 
 
 def test_images_of_a_split_are_listed_by_label() -> None:

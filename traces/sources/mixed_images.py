@@ -19,7 +19,14 @@ from traces.arrivals import STEPS_AHEAD
 from traces.draw import StreamSettings
 from traces.drift import DRIFTS, Population, PopulationContext
 from traces.idx import read_idx_folder
-from traces.images import ImageSet, has_every_label, stratified_split, two_digit_numbers, with_labels
+from traces.images import (
+    ImageSet,
+    has_every_label,
+    stratified_parts,
+    stratified_split,
+    two_digit_numbers,
+    with_labels,
+)
 from traces.onsets import NO_ONSETS, Onsets
 from traces.partitions import PARTITIONS, Partition
 from traces.partitions.population import PartitionedImages
@@ -32,6 +39,9 @@ if TYPE_CHECKING:
     from traces.holders import Holders
 
 DIGITS_TEST_SHARE = 0.3
+
+SUM_WITHIN = 1e-9
+"""How far the shares of a split may sum to more than 1, by rounding."""
 
 EXCLUDED_BY_PARTITION = ("drift", "retain_rounds", "samples_per_step", "test_samples_per_step")
 """Keys that say what arrives and expires, which nothing does in a partition."""
@@ -48,6 +58,11 @@ class MixedImagesSettings(StreamSettings):
         None,
         description="the labels whose images are used, two or more; the first becomes label 0, and so on; "
         "models have as many outputs; all, if omitted",
+    )
+    split: tuple[PositiveShare, PositiveShare] | None = Field(
+        None,
+        description="the shares of each label's images that are for training and for testing, as [0.6, 0.2], "
+        "drawn with each run's seed; no client has the rest; the split of the source, if omitted",
     )
     drift: Annotated[Chosen[Population], ChoiceOf(DRIFTS)] = Field(
         "label_mix", validate_default=True, description="how label shares move; see `driftscale parts drift`"
@@ -125,11 +140,24 @@ class MixedImagesSettings(StreamSettings):
     def _two_shares(cls, shares: Any) -> Any:
         if shares is None:
             return shares
-        numbers = list(shares) if isinstance(shares, list | tuple) else []
-        are_numbers = all(isinstance(share, int | float) and not isinstance(share, bool) for share in numbers)
-        if len(numbers) != 2 or not are_numbers or not 0 < numbers[0] <= numbers[1] <= 1:
-            given = list(shares) if isinstance(shares, tuple) else shares
-            raise ValueError(f"{given!r}: must be two numbers, [low, high] with 0 < low <= high <= 1")
+        numbers = _two_numbers(shares)
+        if numbers is None or not 0 < numbers[0] <= numbers[1] <= 1:
+            raise ValueError(
+                f"{_given(shares)!r}: must be two numbers, [low, high] with 0 < low <= high <= 1"
+            )
+        return shares
+
+    @field_validator("split", mode="before")
+    @classmethod
+    def _shares_of_a_split(cls, shares: Any) -> Any:
+        if shares is None:
+            return shares
+        numbers = _two_numbers(shares)
+        if numbers is None or not all(0 < share <= 1 for share in numbers) or sum(numbers) > 1 + SUM_WITHIN:
+            raise ValueError(
+                f"{_given(shares)!r}: must be two numbers, [training, test], above 0 and with a sum of at "
+                f"most 1"
+            )
         return shares
 
     @field_validator("labels", mode="before")
@@ -147,6 +175,18 @@ class MixedImagesSettings(StreamSettings):
             if chosen.count(label) > 1:
                 raise ValueError(f"{chosen}: has label {label} twice; a label may be given only once")
         return labels
+
+
+def _two_numbers(shares: Any) -> list[float] | None:
+    """The two numbers of a setting; None if it has others, or other things."""
+    numbers = list(shares) if isinstance(shares, list | tuple) else []
+    are_numbers = all(isinstance(share, int | float) and not isinstance(share, bool) for share in numbers)
+    return numbers if len(numbers) == 2 and are_numbers else None
+
+
+def _given(shares: Any) -> Any:
+    """A setting as it is written in TOML."""
+    return list(shares) if isinstance(shares, tuple) else shares
 
 
 class DigitsSettings(MixedImagesSettings):
@@ -205,13 +245,30 @@ class MixedImages(TraceSource):
         if settings.partition is not None and settings.test_on == "next":
             return None  # at which steps a client with few test images receives one is drawn
         if settings.partition is not None:
-            # Every client keeps samples from the start to the end, or drawing them is refused.
+            # Every client keeps samples from the start to the end, or drawing them is refused. A split has as
+            # many images of each label with every seed.
             self._table(self.same_images(trace) or self._chosen_images(context), context)
         return trace
 
     def same_images(self, trace: Trace) -> ImageSet | None:
         """The images, if they are those of `trace`, that of another seed; None if they may not be."""
         return None
+
+    def _in_split(
+        self, images: ImageSet, context: TraceContext, used: Sequence[int] | None = None
+    ) -> ImageSet:
+        """`images` in the split of `trace.split`, or in their own without that setting.
+
+        Raises:
+            ConfigurationError: a label, one of `used` if these are given, gets no training or no test image.
+        """
+        shares = self.settings.split
+        if shares is None:
+            return images
+        train, test = stratified_parts(images.labels, shares, context.streams.generator("split"))
+        divided = replace(images, train=train, test=test)
+        _refuse_one_sided_labels(shares, divided, used)
+        return divided
 
     def _chosen_images(self, context: TraceContext) -> ImageSet:
         """The images of `trace.labels`; ConfigurationError if one of these has no image."""
@@ -243,6 +300,21 @@ class MixedImages(TraceSource):
         if settings.shared != "none":
             table = with_shared_set(table, settings.shared, images, population)
         return table, moves
+
+
+def _refuse_one_sided_labels(shares: Sequence[float], images: ImageSet, used: Sequence[int] | None) -> None:
+    """ConfigurationError for a label, one of `used` if given, that has no image in one of the splits."""
+    whole, train, test = (
+        np.bincount(of, minlength=images.num_labels)
+        for of in (images.labels, images.labels[images.train], images.labels[images.test])
+    )
+    for label in np.flatnonzero((whole > 0) & ((train == 0) | (test == 0))).tolist():
+        if used is None or label in used:
+            missing = "training" if train[label] == 0 else "test"
+            raise ConfigurationError(
+                f"trace.split = {list(shares)}: label {label} gets no {missing} image; it has "
+                f"{whole[label]} in all"
+            )
 
 
 def _refuse_unknown_labels(labels: Sequence[int], images: ImageSet) -> None:
@@ -281,6 +353,7 @@ class Digits(MixedImages):
         pixels, labels = rows[:, :-1].reshape(-1, 8, 8), rows[:, -1].astype(np.int64)
         train, test = stratified_split(labels, DIGITS_TEST_SHARE, context.streams.generator("split"))
         digits = ImageSet(pixels, scale=1 / 16, labels=labels, num_labels=10, train=train, test=test)
+        digits = self._in_split(digits, context)
         if self.settings.digits_per_image == 1:
             return digits
         return two_digit_numbers(digits, context.streams.generator("numbers"))
@@ -294,8 +367,9 @@ def _digits_path() -> Path:
 
 
 class IdxFolder(MixedImages):
-    """MNIST, Fashion-MNIST or EMNIST in the published files and split, whose labels drift.
+    """MNIST, Fashion-MNIST or EMNIST in the published files, whose labels drift.
 
+    The split is the published one, or drawn with `split`: then the images of all files are pooled before.
     A client keeps samples for whole data steps: 45 rounds are 5 steps of 10 rounds.
 
     Source: ours; the files are those of MNIST (LeCun et al. 1998) and of what followed it.
@@ -308,8 +382,11 @@ class IdxFolder(MixedImages):
     settings: IdxSettings
 
     def images(self, context: TraceContext) -> ImageSet:
-        return read_idx_folder(context.locate(self.settings.folder))
+        published = read_idx_folder(context.locate(self.settings.folder))
+        return self._in_split(published, context, self.settings.labels)
 
     def same_images(self, trace: Trace) -> ImageSet | None:
+        if self.settings.split is not None:
+            return None  # each seed draws its own
         images = trace.samples.images
         return images if isinstance(images, ImageSet) else None

@@ -10,9 +10,12 @@ from sklearn.datasets import load_digits
 
 from emulator.errors import ConfigurationError, UnknownNameError
 from emulator.ports import Split
+from emulator.seeding import RandomStreams
 from experiments.contracts.sameness import same
-from tests.traces.tiny import context, write_idx_folder
+from tests.traces.tiny import context, write_idx, write_idx_folder
+from traces.images import ImageSet, stratified_parts
 from traces.sources import SOURCES
+from traces.sources.mixed_images import MixedImages
 from traces.trace import Trace, TraceStream
 
 SMALL = {"clients": 6, "rounds_per_step": 5, "retain_rounds": 10}
@@ -125,6 +128,147 @@ def test_an_idx_folder_is_drawn_from_by_its_published_split(tmp_path: Path, suff
     assert set(table.image[table.split == 0].tolist()) <= set(range(12))
     assert set(table.image[table.split == 1].tolist()) <= set(range(12, 24))
     assert np.array_equal(table.label, table.image % 12 % 4)
+
+
+# -- a split of the images that are pooled ------------------------------------------------------------------
+
+
+TWO_OF_THREE = {"kind": "none", "labels_per_mix": 2, "mixes": 2}
+"""Clients with two of three labels."""
+
+
+def of_folder(**settings: Any) -> MixedImages:
+    """The source of the images in the folder `set`."""
+    source = SOURCES.find("idx")
+    built = source(source.Settings.model_validate({"folder": "set", **settings}))  # type: ignore[call-arg]
+    assert isinstance(built, MixedImages)
+    return built
+
+
+def pooled(folder: Path, seed: int = 0, **settings: Any) -> ImageSet:
+    return of_folder(**settings).images(context(20, seed, lambda path: folder / path))
+
+
+def test_a_split_pools_the_published_images_and_leaves_out_the_rest(tmp_path: Path) -> None:
+    """Of each of three labels there are 5 + 5 images: 6 are for training, 2 for testing, 2 for nothing."""
+    write_idx_folder(tmp_path / "set", per_label=5)
+    published, images = pooled(tmp_path), pooled(tmp_path, split=[0.6, 0.2])
+    assert (len(published.train), len(published.test)) == (15, 15)
+    assert np.array_equal(images.pixels, published.pixels)
+    assert np.bincount(images.labels[images.train]).tolist() == [6, 6, 6]
+    assert np.bincount(images.labels[images.test]).tolist() == [2, 2, 2]
+    used = [*images.train.tolist(), *images.test.tolist()]
+    assert len(set(used)) == 24
+    # Both kinds have training and test images of both published files.
+    assert {0, 1} == set((images.train >= 15).tolist()) == set((images.test >= 15).tolist())
+
+
+def test_each_seed_draws_its_own_split_from_the_stream_of_splits(tmp_path: Path) -> None:
+    write_idx_folder(tmp_path / "set", per_label=5)
+    first, again, other = (pooled(tmp_path, seed, split=[0.6, 0.2]) for seed in (0, 0, 1))
+    assert np.array_equal(first.train, again.train)
+    assert np.array_equal(first.test, again.test)
+    assert not np.array_equal(first.train, other.train)
+    train, test = stratified_parts(first.labels, (0.6, 0.2), RandomStreams(1).generator("split"))
+    assert np.array_equal(other.train, train)
+    assert np.array_equal(other.test, test)
+
+
+def test_clients_draw_from_a_split_and_divide_it_by_a_partition(tmp_path: Path) -> None:
+    write_idx_folder(tmp_path / "set", per_label=5)
+    images, place = pooled(tmp_path, split=[0.6, 0.2]), context(20, 0, lambda path: tmp_path / path)
+    drawn = of_folder(**SMALL, drift=TWO_OF_THREE, split=[0.6, 0.2]).build(place).columns()
+    owned = of_folder(clients=2, partition="iid", split=[0.6, 0.2]).build(place).columns()
+    for split, allowed in enumerate((images.train, images.test)):
+        assert set(drawn.image[drawn.split == split].tolist()) <= set(allowed.tolist())
+        assert sorted(owned.image[owned.split == split].tolist()) == allowed.tolist()
+    two = of_folder(clients=2, partition="iid", split=[0.6, 0.2], labels=[2, 0]).build(place)
+    assert len(two.columns().image) == 2 * (6 + 2)
+
+
+def test_digits_take_a_split_instead_of_their_own(tmp_path: Path) -> None:
+    source = SOURCES.find("digits")
+
+    def of(**settings: Any) -> ImageSet:
+        built = source(source.Settings.model_validate(settings))  # type: ignore[call-arg]
+        return built.images(context(20, 0, nowhere))  # type: ignore[attr-defined, no-any-return]
+
+    images = of(split=[0.6, 0.2])
+    counts = np.bincount(images.labels)
+    assert np.bincount(images.labels[images.train]).tolist() == np.rint(0.6 * counts).tolist()
+    used = np.bincount(images.labels[np.concatenate([images.train, images.test])])
+    assert used.tolist() == np.rint(0.8 * counts).tolist()
+    # Numbers of two digits are made of digits of their own split.
+    numbers, rest = of(split=[0.6, 0.2], digits_per_image=2), set(range(1797))
+    for mine, theirs in ((numbers.train, images.train), (numbers.test, images.test)):
+        halves = {half.tobytes() for image in mine for half in np.split(numbers.pixels[image], 2, axis=1)}
+        assert halves <= {images.pixels[image].tobytes() for image in theirs}
+        rest -= set(theirs.tolist())
+    assert len(rest) == 1797 - used.sum()
+
+
+def test_without_a_split_the_configuration_that_is_written_has_none() -> None:
+    for name, needed in (("digits", {}), ("idx", {"folder": "set"})):
+        settings = SOURCES.find(name).Settings
+        assert settings.model_validate(needed).model_dump()["split"] is None
+        read = settings.model_validate({**needed, "split": [0.6, 0.2]})
+        assert settings.model_validate(read.model_dump(mode="json")) == read
+
+
+NOT_A_SPLIT: list[Any] = [[0, 0.5], [0.5, 0], [0.5, 1.1], [0.6, 0.5], [-0.1, 0.5], [0.1, np.nan], [0.5]]
+NOT_A_SPLIT += [[0.6, 0.2, 0.2], [True, 0.1], [0.1, "1"], 0.6, "all", {"train": 0.6, "test": 0.2}]
+
+
+@pytest.mark.parametrize("shares", NOT_A_SPLIT)
+def test_shares_of_a_split_are_two_numbers_above_0_that_sum_to_1_at_most(shares: Any) -> None:
+    with pytest.raises(ValidationError) as caught:
+        digits(split=shares)
+    [error] = caught.value.errors()
+    assert error["loc"] == ("split",)
+    assert error["msg"] == (
+        f"Value error, {shares!r}: must be two numbers, [training, test], above 0 and with a sum of at most 1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("shares", "says"),
+    [([0.05, 0.5], "label 0 gets no training image"), ([0.5, 0.01], "label 0 gets no test image")],
+)
+def test_a_label_without_a_training_or_a_test_image_is_refused(
+    tmp_path: Path, shares: list[float], says: str
+) -> None:
+    write_idx_folder(tmp_path / "set", per_label=5)
+    with pytest.raises(ConfigurationError) as refused:
+        idx(tmp_path, split=shares)
+    assert str(refused.value) == f"trace.split = {shares}: {says}; it has 10 in all"
+
+
+def test_a_label_that_is_not_used_may_lack_images(tmp_path: Path) -> None:
+    folder = write_idx_folder(tmp_path / "set", per_label=5)
+    labels = np.array([0, 1] * 7 + [2])
+    write_idx(folder / "train-labels-idx1-ubyte", labels)
+    write_idx(folder / "t10k-labels-idx1-ubyte", labels[:-1])
+    write_idx(folder / "t10k-images-idx3-ubyte", np.zeros((14, 2, 2)))
+    rare = r"label 2 gets no test image; it has 1 in all"
+    with pytest.raises(ConfigurationError, match=rare):
+        idx(tmp_path, split=[0.6, 0.2])
+    with pytest.raises(ConfigurationError, match=rare):
+        idx(tmp_path, split=[0.6, 0.2], labels=[2, 0])
+    still = {"kind": "none", "labels_per_mix": 2, "mixes": 1}
+    assert idx(tmp_path, split=[0.6, 0.2], labels=[1, 0], drift=still).num_labels == 2
+
+
+@pytest.mark.parametrize("given", [{**SMALL, "drift": TWO_OF_THREE}, {"clients": 2, "partition": "iid"}])
+@pytest.mark.parametrize("split", [{}, {"split": [0.6, 0.2]}])
+def test_seeds_do_not_share_a_split_but_who_holds_samples_is_certain(
+    given: dict[str, Any], split: dict[str, Any], tmp_path: Path
+) -> None:
+    write_idx_folder(tmp_path / "set", per_label=5)
+    built = of_folder(**given, **split)
+    first, second = (context(20, seed, lambda path: tmp_path / path) for seed in (0, 1))
+    trace = built.build(first)
+    assert (built.same_images(trace) is None) == bool(split)
+    assert built.certain_holders(trace, second) is trace
 
 
 def test_only_images_of_the_chosen_labels_are_used_renumbered_in_their_order() -> None:
