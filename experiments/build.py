@@ -312,7 +312,7 @@ HEADER: Mapping[str, HeaderField] = {
         f"`clients` if these are at most {MOST_CONCEPTS:,} ids",
     ),
     "detectors": HeaderField(
-        "what each detector of the arm watches, by its name: `representation` or `training`",
+        "what each detector of the arm watches, by its name: `representation`, `arrivals` or `training`",
         "with `[detection]`",
     ),
     "drifts": HeaderField(

@@ -44,6 +44,9 @@ MOST_KINDS = 1_000
 MOST_NAME = 255
 """Most letters of a name in a header."""
 
+WATCHED = ("representation", "arrivals", "training")
+"""What a detector in a header can watch."""
+
 MOST_DIGITS = 9
 """Most digits of a number that is a key of an object."""
 
@@ -238,8 +241,8 @@ def _refuse_wrong_detection(header: Mapping[str, Any]) -> None:
     detectors = header.get("detectors", {})
     if not isinstance(detectors, dict) or len(detectors) > MOST_KINDS or not all(map(_is_name, detectors)):
         raise ValueError("detectors must be an object: what each watches, by its name")
-    if not all(watched in ("representation", "training") for watched in detectors.values()):
-        raise ValueError("detectors must watch representation or training")
+    if not all(watched in WATCHED for watched in detectors.values()):
+        raise ValueError(f"detectors must watch one of {', '.join(WATCHED)}")
     if "drifts" not in header:
         return
     drifts, columns = header["drifts"], {"kinds", "step", "client", "kind", "before", "after"}

@@ -491,8 +491,8 @@ class RoundRecord:
     decided: Annotated[
         dict[str, list[int]] | None,
         Logged(
-            "clients, ascending, about which detectors decided in the round, by what these watch; a client's "
-            "first report decides nothing",
+            "clients, ascending, about which detectors decided in the round, by what these watch; about "
+            "arrivals at its dispatches; a client's first report decides nothing",
             missing="without `[detection]`",
             since=11,
             omitted=True,

@@ -530,7 +530,10 @@ _DETECTION: Mapping[str, Column] = {
     "arm": ARM,
     "seed": SEED,
     "detector": DETECTOR,
-    "watched": Column("what the detector watches: `training` or `representation`"),
+    "watched": Column(
+        "what the detector watches: `representation`, about which it decides as a round opens, or `arrivals` "
+        "or `training`, about which times count to the close of the round"
+    ),
     "drifts": Column("drifts that begin in scored rounds, of a client in a round", "drifts"),
     "found": Column(
         "of these, those with a true flag: the first since the drift, within the tolerance", "drifts"

@@ -26,8 +26,8 @@ def scored_detectors(runs: Sequence[FinishedRun], settings: DetectionSettings) -
 def detection_frame(scored: Sequence[Scored], arms: Sequence[str]) -> pd.DataFrame:
     """A row per arm, seed and detector.
 
-    Columns: arm, seed; `detector`, its name; `watched`, "training" or "representation"; and one for each
-    figure of `tables/detection.py`, NaN where it is not defined.
+    Columns: arm, seed; `detector`, its name; `watched`, "representation", "arrivals" or "training"; and
+    one for each figure of `tables/detection.py`, NaN where it is not defined.
     """
     rows = [
         {"arm": run.arm, "seed": run.seed, "detector": name, "watched": scores.watched, **scores.figures()}

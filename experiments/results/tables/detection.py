@@ -171,12 +171,12 @@ def _on_drifts(detection: Detection) -> str:
         "drifts that were not found in time.",
         f"Never asked are drifts after which no decision was made about the client for {within}, or up to "
         "its next drift.",
-        "Times are virtual, from the opening of the round in which a drift begins to the decision, which is "
-        "made at the close of its round by a detector that watches training, and at its opening by one of "
-        "representations. They are the time until the first decision about the client, and the time from it "
-        "to the flag; of these, medians do not add up. All are of drifts that were found: a detector that "
-        "finds only the easy ones has short delays. They are empty if some seed has none. A flag that was up "
-        "before a drift counts as finding it at the first decision after.",
+        "Times are virtual, from the opening of the round in which a drift begins to the decision, which a "
+        "detector of representations makes as its round opens, one of training at its close, and one of "
+        "arrivals by then. They are the time until the first decision about the client, and the time from it "
+        "to the flag; of these, medians do not add up. All are of drifts that were found: a detector "
+        "that finds only the easy ones has short delays. They are empty if some seed has none. A flag that "
+        "was up before a drift counts as finding it at the first decision after.",
         "Clients without drift are those about which it decided and that have no drift up to the last scored "
         "round; an interval of width 0 says that the seeds agree, not that a figure is exact.",
         "A drift near the last scored round has fewer rounds to be found in, and counts all the same.",

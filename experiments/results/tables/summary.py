@@ -18,8 +18,9 @@
     finished       figures of every finished run, see concept_drift.py
     detection      only if runs recorded decisions of detectors: `positive`, `first_round`, `last_round` and
                    `tolerance` of the configuration, and arms.<arm>.<detector> of arms with detectors:
-                   `watched` ("training" or "representation"), the figures of detection.py, each {mean, ci95,
-                   per_seed}, and kinds.<kind> with `drifts`, `found` and `recall_all` of a kind of drifts
+                   `watched` ("representation", "arrivals" or "training"), the figures of detection.py, each
+                   {mean, ci95, per_seed}, and kinds.<kind> with `drifts`, `found` and `recall_all` of a kind
+                   of drifts
 
 The `ci95` of a mean is Student's t over seeds; a gain also has `ci95_joint`, which holds for all arms at
 once. A median, and each of its seeds, is {low, high, status}: a number that is known has status "=" and low =

@@ -538,7 +538,10 @@ def drifts(**changes: object) -> dict[str, object]:
         ({"scored_clients": [0, 3], "num_clients": 3}, "scored_clients must be ascending ids of the 3"),
         ({"scored_clients": [1, 1], "num_clients": 3}, "scored_clients must be ascending ids of the 3"),
         ({"detectors": ["ddm"]}, "detectors must be an object: what each watches"),
-        ({"detectors": {"ddm": "everything"}}, "detectors must watch representation or training"),
+        (
+            {"detectors": {"ddm": "everything"}},
+            "detectors must watch one of representation, arrivals, training",
+        ),
         ({"drifts": {"step": [1]}}, "drifts must be an object of after, before, client, kind, kinds, step"),
         ({"drifts": drifts(kinds="swap")}, "drifts: kinds must be at most 1000 names"),
         ({"drifts": drifts(step="1")}, "not the header of a run"),

@@ -78,7 +78,7 @@ def score_drifts(
         last_round: The last scored round, of those of the run.
         tolerance: Most rounds from a drift to a flag that finds it.
         opened_s: (rounds,) when each round opened.
-        decided_s: (rounds,) when the detector decides in each round.
+        decided_s: (rounds,) when the detector decides in each round, at the latest.
     """
     of = drifts.latest(decisions.client, decisions.round)
     of_one = of >= 0

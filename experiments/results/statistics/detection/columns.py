@@ -94,7 +94,7 @@ class Drifts:
 
 
 def decisions_of(records: Sequence[RoundRecord], watched: str, name: str) -> Decisions:
-    """The decisions of the detector `name`, which watches "training" or "representation"."""
+    """The decisions of the detector `name`, which watches "representation", "arrivals" or "training"."""
     client, round_ = _pairs([(record.decided or {}).get(watched, []) for record in records])
     flagged, in_round = _pairs([(record.flagged or {}).get(name, []) for record in records])
     order = np.lexsort((round_, client))

@@ -17,8 +17,13 @@ from experiments.results.statistics.detection.columns import decisions_of, drift
 from experiments.results.statistics.detection.confusion import Confusion, confusion, ratio
 from experiments.results.statistics.intervals import Estimate, amount_estimate, share_estimate
 
-TRAINING = "training"
-"""What detectors watch that decide by the close of a round; others decide as it opens."""
+REPRESENTATION = "representation"
+"""What detectors watch that decide as a round opens; others have decided by its close.
+
+One that watches training decides at the close, where updates are absorbed. One that watches arrivals decides
+at a dispatch in the round. The log has the instant of the first one, and a round may have many: the close is
+the bound that flatters no detector, and overstates the time to a decision by less than a round.
+"""
 
 SHARES = ("recall_asked", "recall_all", "undrifted_flagged", "accuracy", "precision", "recall", "f1")
 """The figures that are shares; all others are amounts."""
@@ -44,7 +49,7 @@ class DetectorScores:
     """The scores of a detector in one run.
 
     Attributes:
-        watched: "training" or "representation".
+        watched: "representation", "arrivals" or "training".
         by_drift: Drifts found, and false alarms.
         confusion: Its decisions in scored rounds, one by one.
         clipped: The numbers outside its domain in the whole run.
@@ -131,7 +136,7 @@ def score_run(run: FinishedRun, settings: DetectionSettings) -> dict[str, Detect
             last_round=last,
             tolerance=settings.tolerance,
             opened_s=opened_s,
-            decided_s=closed_s if watched == TRAINING else opened_s,
+            decided_s=opened_s if watched == REPRESENTATION else closed_s,
         )
         scored = decisions.within(settings.first_round, last)
         clipped = (records[-1].clipped or {}).get(name, 0)
@@ -145,7 +150,7 @@ class DetectorFigures:
     """The figures of a detector of an arm over its seeds.
 
     Attributes:
-        watched: "training" or "representation".
+        watched: "representation", "arrivals" or "training".
         figures: Those of `DetectorScores.figures`.
         kinds: By kind of drift, those of `DetectorScores.of_kind`.
     """

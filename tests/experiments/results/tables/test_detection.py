@@ -73,6 +73,25 @@ def test_the_note_says_what_was_scored_and_what_should_be_a_flag():
     assert "No run has a drift of the kind swap." in TABLE.note(a_summary(positive={"swap": (3, 5)}))
 
 
+def test_the_note_says_when_a_detector_of_each_sort_decides():
+    note = TABLE.note(a_summary(a_detecting_run("global", 0, DECIDED, FLAGGED, DRIFTS, watched="arrivals")))
+    assert (
+        "to the decision, which a detector of representations makes as its round opens, one of "
+        "training at its close, and one of arrivals by then. They are the time"
+    ) in note
+
+
+def test_a_summary_names_arrivals_that_are_watched(tmp_path):
+    directory = a_directory(
+        tmp_path, ["global"], [0], report={"window": 1}, detection={"first_round": 2, "tolerance": 3}
+    )
+    store(directory, a_detecting_run("global", 0, DECIDED, FLAGGED, DRIFTS, watched="arrivals"))
+    write_results(directory)
+    watch = json.loads(directory.summary_path.read_text())["detection"]["arms"]["global"]["watch"]
+    assert (watch["watched"], watch["delay_s_median"]["mean"]) == ("arrivals", 30.0)
+    assert driftscale.load(directory.path).detection.watched.to_list() == ["arrivals"]
+
+
 def test_detectors_that_decided_nothing_are_named():
     quiet = a_detecting_run("global", 0, {}, {}, DRIFTS)
     summary = a_summary(quiet)

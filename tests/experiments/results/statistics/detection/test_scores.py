@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import get_args
+
 import pytest
 
+from coordinator.detectors.base import Watches
+from emulator.storage.log_lines import WATCHED
 from experiments.results.reading.detection import DetectionSettings
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.statistics.comparisons import Comparison, MeasuredRun
@@ -86,6 +91,52 @@ def test_drifts_are_told_apart_by_kind():
 def test_a_detector_of_representations_decides_as_the_round_opens():
     names = ("delay_rounds_median", "delay_s_median", "asked_s_median", "found_s_median")
     assert figures(a_run(watched="representation"), *names) == [2.0, 20.0, 10.0, 10.0]
+
+
+def test_a_detector_of_arrivals_has_decided_by_the_close_of_a_round_of_which_the_dispatches_are_unknown():
+    """Of client 0 samples arrive in rounds 4 and 6, and are flagged in round 6, three rounds after the drift.
+
+    Round 3 opens at 30 s, and rounds 4 and 6 close at 50 and 70 s; when in them it was sent out counts not.
+    """
+    run = a_run({0: [0], 4: [0, 1], 6: [0]}, {6: [0]}, [(3, 0, "sudden", 0, 1)], watched="arrivals")
+    later = [replace(record, dispatched_s=record.opened_s + 4) for record in run.records]
+    for records in (run.records, later):
+        one = replace(run, records=records)
+        assert figures(one, "found", "delay_rounds_median") == [1, 3.0]
+        assert figures(one, "delay_s_median", "asked_s_median", "found_s_median") == [40.0, 20.0, 20.0]
+        assert figures(one, "decisions", "tp", "tn", "fp", "fn") == [3, 1, 1, 0, 1]
+        assert (scores(one).watched, scores(one).by_drift.asked.tolist()) == ("arrivals", [4])
+
+
+def test_a_drift_that_a_detector_of_arrivals_finds_in_its_own_round_took_that_round():
+    run = a_run({3: [0]}, {3: [0]}, [(3, 0, "sudden", 0, 1)], watched="arrivals")
+    assert figures(run, "found", "delay_rounds_median", "delay_s_median") == [1, 0.0, 10.0]
+
+
+def test_a_client_for_whom_nothing_has_arrived_since_its_drift_was_seen_is_not_asked_again():
+    """Its only visit with new samples is in round 4, without a flag: the drift of round 3 is missed."""
+    run = a_run({4: [0]}, {}, [(3, 0, "sudden", 0, 1)], watched="arrivals")
+    assert figures(run, "found", "never_asked", "recall_asked", "fn") == [0, 0, 0.0, 1]
+
+
+def test_a_run_may_have_detectors_of_all_that_can_be_watched():
+    """Each of them flags client 0 in round 3, and has its decisions by what it watches."""
+    assert get_args(Watches) == WATCHED
+    run = a_run({}, {}, [(3, 0, "sudden", 0, 1)])
+    decided = {watched: [0] for watched in WATCHED}
+    records = [
+        replace(record, decided=decided, flagged={watched: [0] for watched in WATCHED})
+        if number == 3
+        else record
+        for number, record in enumerate(run.records)
+    ]
+    header = {**run.header, "detectors": {watched: watched for watched in WATCHED}}
+    found = score_run(replace(run, header=header, records=records), settings())
+    assert {name: of.figures()["delay_s_median"] for name, of in found.items()} == {
+        "representation": 0.0,
+        "arrivals": 10.0,
+        "training": 10.0,
+    }
 
 
 def test_a_drift_that_is_found_in_its_own_round_has_a_delay_of_no_round():
