@@ -9,9 +9,10 @@ import numpy as np
 from pydantic import Field
 
 from coordinator.pacing.base import CohortSize, Pacing
+from coordinator.view import RunFacts
 from emulator.arrays import Bools, Floats, Ints
 from emulator.errors import ConfigurationError
-from emulator.numbers import Count, Duration
+from emulator.numbers import Count, Duration, FactorFromOne
 from emulator.plugins import Settings
 
 
@@ -40,8 +41,13 @@ class SyncSettings(Settings):
     participants: Count | None = Field(
         None,
         description="visits that a round absorbs, if other than round.participants; sent out are as many as "
-        "without it, by round.participants and round.over_commit",
+        "without it, by round.participants and round.over_commit, unless over_commit is given",
         examples=[7],
+    )
+    over_commit: FactorFromOne | None = Field(
+        None,
+        description="visits sent out for each that a round absorbs, if other than round.over_commit",
+        examples=[1.5],
     )
 
 
@@ -59,7 +65,7 @@ class Sync(Pacing):
 
     With `participants` the quotas are of that number, and lanes are over-committed by the quotient of the
     visits that would be sent out from one lane without it and that number: of 13 visits 7 are absorbed, and
-    of a lane's n visits are sent out 13/7 n, rounded.
+    of a lane's n visits are sent out 13/7 n, rounded. With `over_commit` they are that many times n.
 
     Source: ours, after FedScale's over-committed rounds; equal quotas are of Fielding, algorithm 1.
 
@@ -77,8 +83,16 @@ class Sync(Pacing):
     settings: SyncSettings
 
     def __init__(self, settings: SyncSettings, cohort: CohortSize) -> None:
-        super().__init__(settings, _absorbing(settings.participants, cohort))
+        super().__init__(settings, _absorbing(settings, cohort))
         self.deadline_s, self.timeout_s = settings.deadline_s, settings.timeout_s
+
+    def check_run(self, run: RunFacts) -> None:
+        """Reject more participants than there are clients."""
+        if (self.settings.participants or 0) > run.num_clients:
+            raise ConfigurationError(
+                f"pacing.participants = {self.settings.participants}: more than the {run.num_clients} clients "
+                f"of the trace"
+            )
 
     def quota(self, sizes: Ints) -> Ints:
         """The number of visits that each lane is to have absorbed by its server step.
@@ -129,17 +143,22 @@ class Sync(Pacing):
         return True
 
 
-def _absorbing(participants: int | None, cohort: CohortSize) -> CohortSize:
+def _absorbing(settings: SyncSettings, cohort: CohortSize) -> CohortSize:
     """The cohort of the visits that `cohort` sends out from one lane, of which so many are to be absorbed.
 
-    Raises ConfigurationError if they are more than are sent out.
+    The settings may have another number, or factor. Raises ConfigurationError if more are to be absorbed than
+    are sent out.
     """
+    participants = settings.participants
+    if settings.over_commit is not None:
+        return CohortSize(participants or cohort.participants, settings.over_commit, cohort.rounding)
     if participants is None or participants == cohort.participants:
         return cohort
     sent = cohort.over_committed(cohort.participants)
     if participants > sent:
         raise ConfigurationError(
             f"pacing.participants = {participants}: must be at most {sent}, the visits that "
-            f"round.participants = {cohort.participants} and round.over_commit send out"
+            f"round.participants = {cohort.participants} and round.over_commit send out, unless "
+            f"pacing.over_commit is given"
         )
     return CohortSize(participants, Fraction(sent, participants), cohort.rounding)

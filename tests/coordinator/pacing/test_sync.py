@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncSettings
+from coordinator.view import RunFacts
 from emulator.arrays import Ints
 from emulator.counts import largest_remainder
 from emulator.errors import ConfigurationError
@@ -141,6 +142,19 @@ def test_what_is_sent_out_of_a_lane_is_counted_in_exact_fractions(rounding, open
 def test_participants_of_the_round_itself_change_nothing():
     assert sync(9, 1.25, participants=9).cohort == CohortSize(9, 1.25)
     assert sync(9, 1.25).cohort == CohortSize(9, 1.25)
+
+
+def test_with_a_factor_of_its_own_it_sends_out_so_many_times_what_it_absorbs():
+    assert sync(4, 1.0, over_commit=1.5).cohort == CohortSize(4, 1.5)
+    more, none = sync(4, 1.0, participants=10, over_commit=1.3), ints(0)
+    assert more.opens(ints(10), ints(50), none, none).tolist() == [13]
+
+
+def test_more_participants_than_clients_are_refused():
+    run = RunFacts(num_clients=10, rounds=5, participants=10)
+    sync(4, 1.0, participants=10, over_commit=1.0).check_run(run)
+    with pytest.raises(ConfigurationError, match=r"^pacing\.participants = 11: more than the 10 clients of"):
+        sync(4, 1.0, participants=11, over_commit=1.0).check_run(run)
 
 
 def test_more_participants_than_are_sent_out_are_refused():
