@@ -88,10 +88,10 @@ class Sync(Pacing):
 
     def check_run(self, run: RunFacts) -> None:
         """Reject more participants than there are clients."""
-        if (self.settings.participants or 0) > run.num_clients:
+        participants = self.settings.participants or 0
+        if participants > run.num_clients:
             raise ConfigurationError(
-                f"pacing.participants = {self.settings.participants}: more than the {run.num_clients} clients "
-                f"of the trace"
+                f"pacing.participants = {participants}: more than the {run.num_clients} clients of the trace"
             )
 
     def quota(self, sizes: Ints) -> Ints:

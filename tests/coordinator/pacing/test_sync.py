@@ -144,24 +144,28 @@ def test_participants_of_the_round_itself_change_nothing():
     assert sync(9, 1.25).cohort == CohortSize(9, 1.25)
 
 
+def of_its_own(**settings) -> Sync:
+    return Sync(SyncSettings(**settings), CohortSize(4, 1.0))
+
+
 def test_with_a_factor_of_its_own_it_sends_out_so_many_times_what_it_absorbs():
-    assert sync(4, 1.0, over_commit=1.5).cohort == CohortSize(4, 1.5)
-    more, none = sync(4, 1.0, participants=10, over_commit=1.3), ints(0)
+    assert of_its_own(over_commit=1.5).cohort == CohortSize(4, 1.5)
+    more, none = of_its_own(participants=10, over_commit=1.3), ints(0)
     assert more.opens(ints(10), ints(50), none, none).tolist() == [13]
 
 
 def test_more_participants_than_clients_are_refused():
     run = RunFacts(num_clients=10, rounds=5, participants=10)
-    sync(4, 1.0, participants=10, over_commit=1.0).check_run(run)
+    of_its_own(participants=10, over_commit=1.0).check_run(run)
     with pytest.raises(ConfigurationError, match=r"^pacing\.participants = 11: more than the 10 clients of"):
-        sync(4, 1.0, participants=11, over_commit=1.0).check_run(run)
+        of_its_own(participants=11, over_commit=1.0).check_run(run)
 
 
 def test_more_participants_than_are_sent_out_are_refused():
     assert sync(10, participants=13).cohort.over_committed(13) == 13
     problem = (
         r"^pacing\.participants = 14: must be at most 13, the visits that round\.participants = 10 and "
-        r"round\.over_commit send out$"
+        r"round\.over_commit send out, unless pacing\.over_commit is given$"
     )
     with pytest.raises(ConfigurationError, match=problem):
         sync(10, participants=14)
