@@ -9,6 +9,7 @@ SELECTORS: Registry[type[Selector]] = Registry(
     "driftscale.selector",
     {
         "distance": "coordinator.selectors.distance:Distance",
+        "fewest_updates": "coordinator.selectors.fewest_updates:FewestUpdates",
         "oort": "coordinator.selectors.oort:Oort",
         "power_of_choice": "coordinator.selectors.power_of_choice:PowerOfChoice",
         "random": "coordinator.selectors.random:Random",
