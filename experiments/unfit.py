@@ -330,6 +330,11 @@ def _refuse_detectors(parts: Parts, arm: Arm) -> None:
                 f"detectors.{name}: {detector.name} watches training, and needs {sorted(detector.needs)}; "
                 f"must need one of {', '.join(sorted(BATCH_METRICS))}"
             )
+        if detector.watches == "arrivals" and detector.needs:
+            raise ConfigurationError(
+                f"detectors.{name}: {detector.name} watches arrivals, and needs {sorted(detector.needs)}; "
+                f"must need no metric of training"
+            )
     for key, names in parts.clusterer.reads_detectors.items():
         for name in names:
             if name not in parts.detectors:
@@ -337,10 +342,11 @@ def _refuse_detectors(parts: Parts, arm: Arm) -> None:
                     f"clusterer.{key}: the arm has no detector {name!r}; it has "
                     f"{', '.join(parts.detectors) or 'none'}"
                 )
-            if parts.detectors[name].watches != "training":
+            if (watched := parts.detectors[name].watches) != "training":
                 raise ConfigurationError(
-                    f"clusterer.{key}: the detector {name!r} ({arm.detectors[name].kind}) watches reports, "
-                    f"and not training; those that do: {', '.join(_watching(TRAINING))}"
+                    f"clusterer.{key}: the detector {name!r} ({arm.detectors[name].kind}) watches "
+                    f"{'reports' if watched == REPRESENTATION else watched}, and not training; those that "
+                    f"do: {', '.join(_watching(TRAINING))}"
                 )
 
 

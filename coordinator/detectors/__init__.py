@@ -17,6 +17,7 @@ DETECTORS: Registry[type[Detector]] = Registry(
         "loss_jump": "coordinator.detectors.loss_jump:LossJump",
         "loss_trend": "coordinator.detectors.loss_trend:LossTrend",
         "page_hinkley": "coordinator.detectors.page_hinkley:PageHinkley",
+        "stepd": "coordinator.detectors.stepd:Stepd",
     },
     base="coordinator.detectors.base:Detector",
 )

@@ -114,7 +114,8 @@ def check_detector(make: Callable[[], Detector]) -> None:
     * The flags of a client do not depend on the others, nor on their order; a client that it forgets is as
       new to it.
     * Of training it takes clients that it sees first, single steps, and clients without a step, which it does
-      not flag; it needs the one metric that it watches.
+      not flag; it needs the one metric that it watches, and any other detector none.
+    * Of arrivals it takes clients that it sees first, and clients without samples, which it does not flag.
     * It does not write to its arguments.
 
     Args:
@@ -131,6 +132,12 @@ def check_detector(make: Callable[[], Detector]) -> None:
         assert len(detector.needs) == 1, f"it watches training, and so needs one of {choices}"
         assert detector.needs <= BATCH_METRICS, f"needs {sorted(detector.needs)}; choices: {choices}"
         _check_on_training(make)
+        return
+    assert not detector.needs, (
+        f"needs {sorted(detector.needs)}: it watches {detector.watches}, and so needs no metric of training"
+    )
+    if detector.watches == "arrivals":
+        _check_on_arrivals(make)
         return
     one_each, spread = np.eye(NUM_LABELS), np.random.default_rng(0).dirichlet(np.ones(NUM_LABELS), size=12)
     first = (one_each[[0, 0, 0, 1, 1, 1, 1, 0]], one_each[[0, 2, 0, 1, 1, 2, 1, 0]])
@@ -158,6 +165,25 @@ def _check_on_training(make: Callable[[], Detector]) -> None:
     flags = _check_flags(make, 6, [*calls, (calls[0][0][:0], calls[0][1][:0], None)])
     for (who, _, _), of_call in zip(calls, flags, strict=False):
         assert not of_call[who == 3].any(), "it flags a client that has not trained"
+    _check_forgotten(make, calls, flags)
+
+
+def _check_on_arrivals(make: Callable[[], Detector]) -> None:
+    """Check a detector on five clients, whose accuracy falls at once, slowly or not; one has no samples."""
+    calls: list[Asked] = []
+    for call in range(30):
+        total = np.array([40.0, 25.0, 1.0 + call % 3, 0.0, 30.0]) * (call % 7 != np.array([5, 3, 9, 0, 2]))
+        share = np.array([0.1 if call >= 15 else 0.9, 1 - 0.03 * call, 1.0, 1.0, 0.7])
+        who = np.arange(5 if call > 8 else 4)  # the last joins later
+        calls.append((who, np.stack([np.floor(share * total), total], axis=1)[who], None))
+    flags = _check_flags(make, 6, [*calls, (calls[0][0][:0], calls[0][1][:0], None)])
+    for (_, signal, _), of_call in zip(calls, flags, strict=False):
+        assert not of_call[signal[:, 1] == 0].any(), "it flags a client for whom no samples have arrived"
+    _check_forgotten(make, calls, flags)
+
+
+def _check_forgotten(make: Callable[[], Detector], calls: Sequence[Asked], flags: Sequence[Bools]) -> None:
+    """Check that clients that have been through these calls, and are forgotten, get the same flags again."""
     again = make()
     again.open(6)
     for who, signal, _ in calls:

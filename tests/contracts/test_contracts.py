@@ -14,6 +14,7 @@ from coordinator.aggregators.median import Median
 from coordinator.candidates import Candidates
 from coordinator.clusterers.single import Single
 from coordinator.detectors.changed import Changed
+from coordinator.detectors.stepd import Stepd, StepdSettings
 from coordinator.memories.held import Held, HeldSettings
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncSettings
@@ -166,6 +167,49 @@ def test_detectors_that_write_to_the_last_report_are_refused():
 
     with pytest.raises(AssertionError, match="writes to its arguments"):
         contracts.check_detector(lambda: Greedy(NOTHING))
+
+
+class Hasty(Stepd):
+    """Flags every client."""
+
+    def detect(self, clients, signal, last):
+        super().detect(clients, signal, last)
+        return np.ones(len(clients), dtype=bool)
+
+
+class Mindful(Stepd):
+    """Keeps what it was to forget."""
+
+    def forget(self, clients):
+        pass
+
+
+class Needy(Stepd):
+    """Watches arrivals, and needs a metric of training."""
+
+    needs = frozenset({"batch_losses"})
+
+
+class Sociable(Stepd):
+    """Flags all clients of a call if it flags one."""
+
+    def detect(self, clients, signal, last):
+        flags = super().detect(clients, signal, last)
+        return (flags | flags.any()) & (signal[:, 1] > 0)
+
+
+@pytest.mark.parametrize(
+    ("part", "complaint"),
+    [
+        (Hasty, "flags a client for whom no samples have arrived"),
+        (Mindful, "remembers something of clients that it was to forget"),
+        (Needy, r"needs \['batch_losses'\]: it watches arrivals, and so needs no metric of training"),
+        (Sociable, "a client's flags depend on the other clients"),
+    ],
+)
+def test_detectors_of_arrivals_that_break_a_rule_are_refused(part, complaint):
+    with pytest.raises(AssertionError, match=complaint):
+        contracts.check_detector(lambda: part(StepdSettings()))
 
 
 class Rates(Schedule):

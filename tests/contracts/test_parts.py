@@ -64,6 +64,8 @@ VARIANTS = {
         ("loss_jump", {"loss": "mean", "delta": 1.5, "theta": 0.5}),
         ("loss_trend", {"loss": "mean", "short": 2, "long": 3, "releases": False}),
         ("page_hinkley", {"threshold": 1.0}),
+        ("stepd", {"test": "literal", "significance": 0.3, "queue": 3}),
+        ("stepd", {"test": "threshold", "queue": 1}),
     ],
     "memories": [
         ("claimed", {"window": 1}),

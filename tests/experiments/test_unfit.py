@@ -494,7 +494,7 @@ BETAS = {"kind": "by_cluster", "clusters": {"1": {"adam.beta1": 0.5}}}
         (
             {"schedules": [{**BETAS, "clusters": {"1": {"mu": 1.5}}}], "solver": ["fedprox", "adam"]},
             r"sets 'mu', which no rule of the solver \[fedprox, adam\] reads; choices: adam\.beta1, "
-            r"adam\.beta2, batch_size, learning_rate, local_steps$",
+            r"adam\.beta2, batch_size, fedprox\.mu, learning_rate, local_steps$",
         ),
         (
             {"clusterer": {"kind": "drift_groups", "groups": {"sudden": ["jump"]}}},
@@ -506,6 +506,14 @@ BETAS = {"kind": "by_cluster", "clusters": {"1": {"adam.beta1": 0.5}}}
                 "detectors": {"jump": "changed"},
             },
             r"clusterer\.groups\.sudden: the detector 'jump' \(changed\) watches reports, and not training; "
+            r"those that do: .*ddm.*, page_hinkley$",
+        ),
+        (
+            {
+                "clusterer": {"kind": "drift_groups", "groups": {"sudden": ["news"]}},
+                "detectors": {"news": "stepd"},
+            },
+            r"clusterer\.groups\.sudden: the detector 'news' \(stepd\) watches arrivals, and not training; "
             r"those that do: .*ddm.*, page_hinkley$",
         ),
     ],
