@@ -15,6 +15,7 @@ RULES: Registry[type[LocalRule]] = Registry(
     {
         "adam": "executor.rules.adam:Adam",
         "apfl": "executor.rules.apfl:Apfl",
+        "aso_memory": "executor.rules.aso_memory:AsoMemory",
         "ditto": "executor.rules.ditto:Ditto",
         "early_stopping": "executor.rules.early_stopping:EarlyStopping",
         "feddc": "executor.rules.feddc:FedDC",
@@ -28,6 +29,7 @@ RULES: Registry[type[LocalRule]] = Registry(
     settings={
         "adam": "executor.rules.settings:AdamSettings",
         "apfl": "executor.rules.settings:ApflSettings",
+        "aso_memory": "executor.rules.settings:AsoMemorySettings",
         "ditto": "executor.rules.settings:DittoSettings",
         "early_stopping": "executor.rules.settings:EarlyStoppingSettings",
         "feddc": "executor.rules.settings:FedDCSettings",

@@ -27,6 +27,12 @@ class AdamSettings(Settings):
     )
 
 
+class AsoMemorySettings(Settings):
+    """Settings of `aso_memory`."""
+
+    beta: ShareBelowOne = Field(0.001, description="share of the decayed mean of gradients that is kept")
+
+
 class FedProxSettings(Settings):
     """Settings of `fedprox`."""
 

@@ -5,6 +5,7 @@ import torch
 from pydantic import ValidationError
 
 from emulator.errors import ConfigurationError, UnknownNameError
+from emulator.messages import StateSpec
 from executor.rules import RULES
 from executor.rules.base import LocalRun, build_chain
 from executor.rules.fedprox import FedProx
@@ -133,6 +134,48 @@ def test_tasks_that_have_done_their_steps_keep_their_state() -> None:
     assert state["adam.moment1"].flatten().tolist() == pytest.approx([0.19, 0.1])
 
 
+def test_three_steps_of_aso_memory_over_two_tasks_by_hand() -> None:
+    """Gradients 2, 5 and 4 with beta 0.25, the last in another task: z = g - g_before + h.
+
+    h is 0 before the first two steps; after the second it is 0.75 x 2 = 1.5: z is 2, 5 - 2 and 4 - 5 + 1.5.
+    Then h is 0.25 x 1.5 + 0.75 x 5.
+    """
+    chain = build_chain([rule("aso_memory", beta=0.25), rule("sgd")])
+    first = run_of(0.0, learning_rate=1.0)
+    first.state = chain.remembered(first.received, {})
+    chain.begin(first)
+    path = []
+    for gradient in (2.0, 5.0):
+        chain.step(first, torch.full((1, 1), gradient, dtype=torch.float64))
+        path.append(first.present.item())
+    assert path == [-2, -5]
+    assert chain.facts.state.keys() == first.state.keys() == {"aso_memory.decayed", "aso_memory.previous"}
+    second = run_of(0.0, learning_rate=1.0)
+    second.state = chain.remembered(second.received, first.state)
+    chain.begin(second)
+    chain.step(second, torch.full((1, 1), 4.0, dtype=torch.float64))
+    assert second.present.item() == -0.5
+    assert second.state["aso_memory.decayed"].item() == 4.125
+    assert second.state["aso_memory.previous"].item() == 4
+
+
+def test_aso_memory_remembers_the_gradient_that_the_rules_before_it_make_and_none_after_it() -> None:
+    """At 2 from 0, fedprox with mu 0.5 makes 4 of 3; momentum overwrites what it gets."""
+    run = run_of(2.0)
+    chain = build_chain([rule("fedprox", mu=0.5), rule("aso_memory"), rule("sgd", momentum=0.9)])
+    run.state = chain.remembered(run.received, {})
+    chain.begin(run)
+    chain.step(run, torch.full((1, 1), 3.0, dtype=torch.float64))
+    assert run.state["aso_memory.previous"].item() == 4
+    assert run.present.item() == 0
+    assert chain.facts.form is None
+
+
+def test_what_aso_memory_remembers_outlives_new_data_and_the_model() -> None:
+    slots = build_chain([rule("aso_memory"), rule("sgd")]).facts.state
+    assert set(slots.values()) == {StateSpec("parameters", until="run", start="zeros")}
+
+
 @pytest.mark.parametrize("last", ["adam", "sgd"])
 def test_frozen_parameters_do_not_move_even_if_the_gradient_is_nan(last: str) -> None:
     run = LocalRun(
@@ -175,6 +218,7 @@ def test_the_last_rule_and_no_other_is_the_optimiser(kinds: list[str], complaint
         ("sgd", {"momentum": 1.0}),
         ("sgd", {"weight_decay": -0.1}),
         ("fedprox", {"mu": -1}),
+        ("aso_memory", {"beta": 1}),
         ("sgd", {"lr": 1}),
         ("adam", {"beta1": 1.0}),
         ("adam", {"beta2": -0.1}),
@@ -188,7 +232,9 @@ def test_settings_out_of_range_or_unknown_are_refused(kind: str, settings: dict[
 
 
 def test_an_unknown_rule_lists_the_choices() -> None:
-    with pytest.raises(UnknownNameError, match="unknown local rule 'prox'; choices: adam, apfl, ditto"):
+    with pytest.raises(
+        UnknownNameError, match="unknown local rule 'prox'; choices: adam, apfl, aso_memory, d"
+    ):
         RULES.find("prox")
 
 
