@@ -140,10 +140,12 @@ class Stepd(Detector):
         earlier = np.divide(past, number, out=np.zeros(len(clients)), where=known)
         fall = earlier - correct / total
         if self.settings.test == "threshold":
-            return known & (fall > self.settings.delta)
+            below: Bools = known & (fall > self.settings.delta)
+            return below
         with np.errstate(divide="ignore", invalid="ignore"):
             far = statistic(past, number, correct, total) >= self._limit
-        return known & (fall > 0) & far
+        found: Bools = known & (fall > 0) & far
+        return found
 
     @cached_property
     def _limit(self) -> float:

@@ -8,9 +8,9 @@ from coordinator.candidates import Candidates
 from coordinator.selectors.base import Selector
 from coordinator.selectors.draws import by_lane
 from coordinator.view import View
+from emulator import plugins
 from emulator.arrays import Ints
 from emulator.messages import COMPLETED, EndedVisits, Updates
-from emulator.plugins import NoSettings, Settings
 
 
 class FewestUpdates(Selector):
@@ -29,7 +29,7 @@ class FewestUpdates(Selector):
 
     >>> from types import SimpleNamespace as Of
     >>> view = Of(num_clients=3, rngs=lambda purpose, lanes: map(np.random.default_rng, lanes))
-    >>> selector, everyone = FewestUpdates(NoSettings()), Candidates([np.arange(3)], np.isfinite)
+    >>> selector, everyone = FewestUpdates(plugins.NoSettings()), Candidates([np.arange(3)], np.isfinite)
     >>> selector.select(everyone, np.array([3]), view)
     array([0, 1, 2])
     >>> selector.feedback(Of(clients_with=lambda outcome: np.array([0, 1])), None)
@@ -37,10 +37,10 @@ class FewestUpdates(Selector):
     array([2])
     """
 
-    Settings = NoSettings
+    Settings = plugins.NoSettings
     state_fields = ("_absorbed",)
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: plugins.Settings) -> None:
         super().__init__(settings)
         self._absorbed: Ints = np.zeros(0, dtype=np.int64)
 
