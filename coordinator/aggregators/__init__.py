@@ -7,6 +7,7 @@ AGGREGATORS: Registry[type[Aggregator]] = Registry(
     "aggregator",
     "driftscale.aggregator",
     {
+        "async_mix": "coordinator.aggregators.async_mix:AsyncMix",
         "fedadagrad": "coordinator.aggregators.fedadagrad:FedAdagrad",
         "fedadam": "coordinator.aggregators.fedadam:FedAdam",
         "fedavg": "coordinator.aggregators.fedavg:FedAvg",
@@ -20,6 +21,7 @@ AGGREGATORS: Registry[type[Aggregator]] = Registry(
         "median": "coordinator.aggregators.median:Median",
         "norm_clip": "coordinator.aggregators.norm_clip:NormClip",
         "qfedavg": "coordinator.aggregators.qfedavg:QFedAvg",
+        "sample_share": "coordinator.aggregators.sample_share:SampleShare",
         "scaffold": "coordinator.aggregators.scaffold:Scaffold",
         "trimmed_mean": "coordinator.aggregators.trimmed_mean:TrimmedMean",
     },

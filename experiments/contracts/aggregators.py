@@ -37,7 +37,8 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
       step that the model would have made.
     * In which groups the updates were trained changes the models by rounding only.
     * If `weights` returns weights, `aggregate` calls `weighted_sum` once, with these, also of stale updates.
-    * Stale updates make finite models, and leave models without updates as they are.
+    * Stale updates, which start from other models than the present ones, make finite models, and leave models
+      without updates as they are.
     * It broadcasts the arrays that it declares, a row for each model, which changes with that model alone. If
       it reads what clients remember, it needs whole rounds.
     * Numbers that it notes are finite, with names that the log can have.
@@ -61,7 +62,8 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
     assert same(*(watched.made for watched in twins)), "equal updates get different models"
     for count in (0, 1, 3):
         silent = replace(updates, num_samples=np.zeros(3, dtype=np.int64), delta=0 * updates.delta)
-        assert np.array_equal(make().aggregate(silent.take(np.arange(count)), view), view.models), (
+        some = silent.take(np.arange(count))
+        assert np.array_equal(make().aggregate(some, _received(some, view)), view.models), (
             "without updates all models must stay as they are"
         )
     _check_few_clients(make, updates, view)
@@ -72,8 +74,9 @@ def check_aggregator(make: Callable[[], Aggregator]) -> None:
         together, apart = make(), make()
         for turn in range(2):
             grouped = replace(updates, delta=(turn + 1) * updates.delta, group=np.array(group))
-            models = together.aggregate(replace(grouped, group=None), view)
-            assert np.allclose(apart.aggregate(grouped, view), models, rtol=1e-5, atol=1e-6), (
+            known = _received(grouped, view)
+            models = together.aggregate(replace(grouped, group=None), known)
+            assert np.allclose(apart.aggregate(grouped, known), models, rtol=1e-5, atol=1e-6), (
                 "the groups in which updates were trained change the models"
             )
 
@@ -87,7 +90,7 @@ def _check_broadcast(make: Callable[[], Aggregator], updates: ArrayUpdates, view
     numbers = np.random.default_rng(2).normal(size=view.models.shape)
     view = replace(view, remembered=dict.fromkeys(sorted(aggregator.averages), numbers))
     sent = [dict(aggregator.broadcast(view))]
-    aggregator.aggregate(updates, view)
+    aggregator.aggregate(updates, _received(updates, view))
     sent.append(dict(aggregator.broadcast(view)))
     for arrays in sent:
         assert arrays.keys() == aggregator.broadcasts, (
@@ -137,7 +140,13 @@ def _check_copies(make: Callable[[], Aggregator], view: View) -> None:
         successor=np.array([1, 3, 0]),
         members=np.zeros((view.num_clients, 1), dtype=np.int64),
     )
-    copied = replace(view, models=view.models[source], model_ids=view.model_ids.max() + 1 + np.arange(4))
+    members = np.array([[1, 2], [3, -1], [0, -1], [-1, -1]])  # all copies have the members of their model
+    copied = replace(
+        view,
+        models=view.models[source],
+        model_ids=view.model_ids.max() + 1 + np.arange(4),
+        assignment=replace(assignment, members=members[view.members[:, 0]]),
+    )
     plain, changed = _WatchedAggregator(make()), _WatchedAggregator(make())
     for aggregator in (plain, changed):
         for scale in (1, -2):
@@ -173,6 +182,14 @@ def _updates(models: Sequence[int], view: View, num_samples: Sequence[int]) -> A
             "batch_errors": np.outer([0.75, 0.25, 1.0, 0.5], [1, 1, 0.5, 0.5])[:count],
         },
     )
+
+
+def _received(updates: ArrayUpdates, view: View) -> View:
+    """The view with the models that updates started from: the present ones, or older ones of stale ones."""
+    row = np.searchsorted(view.model_ids, updates.model)
+    older = view.models - np.float32(0.25)
+    started = np.where(updates.staleness > 0, row + len(older), row)
+    return replace(view, received=np.concatenate([view.models, older]), started=started)
 
 
 def _remembering(aggregator: Aggregator, view: View) -> View:
@@ -213,7 +230,7 @@ class _WatchedAggregator(Aggregator):
         """Ask for the weights, then for the models, as the federation does."""
         known = view if updates.late is None else replace(view, staleness=updates.late)
         self.weights(updates.model, updates.num_samples, known)
-        return self.aggregate(updates, view)
+        return self.aggregate(updates, _received(updates, view))
 
     def aggregate(self, updates: Updates, view: View) -> Floats32:
         assert isinstance(updates, ArrayUpdates)
@@ -335,6 +352,7 @@ def check_robust_aggregator(make: Callable[[], Aggregator]) -> None:
         delta=honest,
         metrics={"loss": np.full(12, 0.5)},
     )
+    view = _received(updates, view)
     before = make().aggregate(updates, view)
     most = 2 * np.linalg.norm(honest, axis=1).max()
     for size in (1e3, 1e6, 1e30):
@@ -345,11 +363,12 @@ def check_robust_aggregator(make: Callable[[], Aggregator]) -> None:
         assert moved <= most, f"one update of ten, of size {size:g}, moves its model by {moved:.3g}"
         assert np.array_equal(models[1], before[1]), "a large update of one model moves another model"
     order = np.random.default_rng(3).permutation(12)
-    turned = make().aggregate(updates.take(order), view)
+    turned = make().aggregate(updates.take(order), replace(view, started=view.started[order]))
     assert np.allclose(turned, before, rtol=1e-5, atol=1e-6), "the order of the rows changes the models"
     silent = replace(updates, num_samples=np.array([5] * 9 + [0] + [5] * 2))
     loud = replace(silent, delta=honest.copy())
     loud.delta[9] = 7.0
-    less = make().aggregate(silent.take(np.flatnonzero(silent.num_samples > 0)), view)
+    sampled = np.flatnonzero(silent.num_samples > 0)
+    less = make().aggregate(silent.take(sampled), replace(view, started=view.started[sampled]))
     heard = make().aggregate(loud, view)
     assert np.allclose(heard, less, rtol=1e-5, atol=1e-6), "an update without samples moves a model"
