@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import get_args
 
 import numpy as np
-from pydantic import ValidationError
 
 from coordinator.adaptations.none import NoAdaptation
 from coordinator.aggregators import AGGREGATORS
+from coordinator.aggregators.sample_share import SampleShare, first_layer
 from coordinator.clusterers.label_shift import LabelShiftSettings
 from coordinator.detectors import DETECTORS
 from coordinator.detectors.base import Watches
@@ -20,8 +20,6 @@ from coordinator.federation.method import Parts
 from coordinator.pacing import PACINGS
 from coordinator.representations import Representation
 from coordinator.representations.base import ReferenceSettings
-from coordinator.schedules.base import TASK_SETTINGS
-from coordinator.schedules.by_cluster import ByCluster
 from coordinator.view import RunFacts
 from emulator.errors import ConfigurationError, naming
 from emulator.messages import BATCH_METRICS, BYTES_PER_PARAMETER, TASK_METRICS, SolverFacts
@@ -33,6 +31,7 @@ from experiments.build import World, always_online, build_executor, build_parts,
 from experiments.config import Arm, Experiment
 from experiments.reference import reference_executor
 from experiments.running.machine import available_bytes
+from experiments.unfit_schedules import refuse_unfit_schedules
 from experiments.unfit_stopping import refuse_unfit_stopping
 from traces.trace import Trace, TraceStream
 
@@ -82,6 +81,7 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             if trained not in executors:
                 executors[trained] = build_executor(experiment, arm, world)
             parts.clusterer.check(executors[trained].layout, world.trace.concepts is not None)
+            _refuse_feature_learning(parts, executors[trained])
             _refuse_unmeasured(parts)
             _refuse_adaptation(parts, arm, world.trace.num_labels)
             _refuse_oversize_models(experiment, parts, executors[trained], world.trace.num_clients)
@@ -90,7 +90,7 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             _refuse_solver(parts, arm, executors[trained].solver)
             _refuse_unequal_numbers(parts, arm, executors[trained].solver)
             _refuse_step_norms(parts, arm, executors[trained].solver)
-            _refuse_settings(parts, arm, executors[trained].solver)
+            refuse_unfit_schedules(parts, arm, executors[trained].solver)
             refuse_unfit_stopping(experiment, parts, arm, executors[trained], world)
             _refuse_detectors(parts, arm)
             _refuse_oversize_detectors(parts, world.trace.num_clients)
@@ -245,6 +245,18 @@ def _refuse_solver(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
         )
 
 
+def _refuse_feature_learning(parts: Parts, executor: LocalExecutor) -> None:
+    """ConfigurationError if `sample_share` is to change a first layer that the model does not have."""
+    if not isinstance(parts.aggregator, SampleShare):
+        return
+    settings = parts.aggregator.settings
+    if settings.feature_learning != "off" and first_layer(executor.layout) is None:
+        raise ConfigurationError(
+            f"aggregator.feature_learning = {settings.feature_learning!r}: the model has no trainable tensor "
+            f"of two dimensions or more; leave it out"
+        )
+
+
 def _refuse_unequal_numbers(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
     """ConfigurationError if the solver and the aggregator do not share the same numbers."""
     ours, theirs = parts.aggregator.shares, solver.shares
@@ -277,42 +289,26 @@ def _shared_by(kind: str) -> Mapping[str, float]:
 
 
 def _refuse_step_norms(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
-    """ConfigurationError if a part reads the norms of the solver's steps, and these have none."""
-    if solver.form is not None:
-        return
+    """ConfigurationError if a part reads the norms of the solver's steps, which have none, or one by task."""
+    set_by = {
+        name: chosen.kind
+        for schedule, chosen in zip(parts.schedules, arm.schedules, strict=True)
+        for name in sorted(schedule.sets & solver.settings.keys())
+    }
     for part in parts.all:
-        if "step_norm" in part.needs:
+        if "step_norm" not in part.needs:
+            continue
+        for name, kind in set_by.items():
+            raise ConfigurationError(
+                f"{part.name}: needs the metric 'step_norm', which follows from the numbers of the solver, "
+                f"and schedule {kind!r} gives tasks others of {name}; leave the schedule out"
+            )
+        if solver.form is None:
             raise ConfigurationError(
                 f"{part.name}: needs the metric 'step_norm', which the steps of the solver "
                 f"[{', '.join(rule.kind for rule in arm.solver)}] do not have; those of 'sgd' have it, also "
                 f"behind rules that leave gradients as they are, or pull, as 'fedprox' does"
             )
-
-
-def _refuse_settings(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
-    """ConfigurationError if a schedule sets a number that no rule reads, or that its rule refuses."""
-    choices = ", ".join(sorted({*TASK_SETTINGS, *solver.settings}))
-    for schedule, chosen in zip(parts.schedules, arm.schedules, strict=True):
-        for name in sorted(schedule.sets - {*TASK_SETTINGS, *solver.settings}):
-            raise ConfigurationError(
-                f"schedule {chosen.kind!r}: sets {name!r}, which no rule of the solver "
-                f"[{', '.join(rule.kind for rule in arm.solver)}] reads; choices: {choices}"
-            )
-        if isinstance(schedule, ByCluster):
-            for cluster, numbers in schedule.settings.clusters.items():
-                for name in sorted(numbers.keys() & solver.settings.keys()):
-                    with naming(f"schedule {chosen.kind!r}: clusters.{cluster}"):
-                        _refuse_number(name, numbers[name], arm)
-
-
-def _refuse_number(name: str, number: float, arm: Arm) -> None:
-    """ConfigurationError unless the rule of the solver that reads a number such as "adam.beta1" takes it."""
-    key = name.rpartition(".")[2]
-    rule = next(rule for rule in (chosen.build() for chosen in arm.solver) if name in rule.task_settings)
-    try:
-        rule.Settings.model_validate({**rule.settings.model_dump(by_alias=True), key: number})
-    except ValidationError as error:
-        raise ConfigurationError(f"{name} = {number:g}: {error.errors()[0]['msg'].lower()}") from error
 
 
 def _refuse_detectors(parts: Parts, arm: Arm) -> None:

@@ -9,6 +9,8 @@ SCHEDULES: Registry[type[Schedule]] = Registry(
     {
         "adaptive_lr": "coordinator.schedules.adaptive_lr:AdaptiveLearningRate",
         "by_cluster": "coordinator.schedules.by_cluster:ByCluster",
+        "on_drift": "coordinator.schedules.on_drift:OnDrift",
+        "slowness": "coordinator.schedules.slowness:Slowness",
     },
     base="coordinator.schedules.base:Schedule",
 )

@@ -14,9 +14,9 @@ from coordinator.detectors.base import Watches
 from coordinator.schedules import Schedule
 from coordinator.view import View
 from emulator.arrays import Bools, Floats, Floats32, Ints
-from emulator.messages import BATCH_METRICS
+from emulator.messages import BATCH_METRICS, EndedVisits
 from emulator.own_parts import undefined
-from emulator.plugins import Settings
+from emulator.plugins import NoSettings, Settings
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.numbers import check_numbers
 from experiments.contracts.ports import NUM_LABELS, NUM_PARAMETERS, LabelStream, initial
@@ -239,6 +239,8 @@ def _flags(detector: Detector, asked: Asked, among: Ints) -> Bools:
 def check_schedule(make: Callable[[], Schedule]) -> None:
     """Check a schedule over rounds in which models change, and one is replaced by a new one.
 
+    Some of the participants are flagged by a detector that watches arrivals, and all visits complete.
+
     * `task_settings` returns exactly the settings in `sets`, each a finite number above 0 for every task.
     * It does not write to its arguments.
     * Two fresh schedules return the same on equal views, one of them stored and restored.
@@ -262,13 +264,26 @@ def check_schedule(make: Callable[[], Schedule]) -> None:
     for schedule in (make(), resumed(make)):
         watched = _WatchedSchedule(schedule)
         stream = LabelStream(np.full((2, 4, NUM_LABELS), 1 / NUM_LABELS), rounds_per_step=2)
-        twins.append((watched, Rounds(stream, clusterer=Scripted(script), schedules=(watched,))))
+        news = {"news": _Odd(NoSettings())}
+        rounds = Rounds(stream, clusterer=Scripted(script), detectors=news, schedules=(watched,))
+        twins.append((watched, rounds))
     for _ in range(4):
         for _, rounds in twins:
             rounds.play()
         assert same(*(watched.outputs for watched, _ in twins)), (
             "two fresh schedules behave differently on equal views"
         )
+
+
+class _Odd(Detector):
+    """Flags a client for whom an odd number of samples has arrived."""
+
+    Settings = NoSettings
+    watches = "arrivals"
+
+    def detect(self, clients: Ints, signal: Floats, last: Floats | None) -> Bools:
+        odd: Bools = signal[:, 1] % 2 == 1
+        return odd
 
 
 class _WatchedSchedule(Schedule):
@@ -281,6 +296,10 @@ class _WatchedSchedule(Schedule):
         vars(self)["sets"] = schedule.sets
         self.watch = Watch(schedule)
         self.outputs: list[Mapping[str, Floats]] = []
+
+    def feedback(self, visits: EndedVisits) -> None:
+        with left_alone(visits):
+            self.schedule.feedback(visits)
 
     def observe(self, view: View) -> None:
         with left_alone(view):

@@ -44,6 +44,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
 }
 
 REQUIRED: dict[tuple[str, str], dict[str, Any]] = {
+    ("aggregators", "async_mix"): {"staleness": "hinge"},
     ("availabilities", "intervals"): {"windows": "windows.csv"},
     ("concept sets", "label_subsets"): {"folder": "mnist"},
     ("concept sets", "label_swaps"): {"folder": "mnist"},
@@ -54,6 +55,7 @@ REQUIRED: dict[tuple[str, str], dict[str, Any]] = {
     ("partitions", "column"): {"column": "camera"},
     ("partitions", "dirichlet"): {"per": "class"},
     ("schedules", "by_cluster"): {"clusters": {"0": {"learning_rate": 0.05}}},
+    ("schedules", "on_drift"): {"number": "learning_rate"},
     ("sources", "concepts"): {"concepts": "sine", "pattern": "Y"},
     ("sources", "file"): {"folder": "own"},
     ("sources", "idx"): {"folder": "mnist"},
@@ -67,5 +69,6 @@ REQUIRED: dict[tuple[str, str], dict[str, Any]] = {
 }
 """The required settings of parts that have some; all others are made of their defaults.
 
-Those of `dirichlet` are not required: only with them every number has an effect.
+Those of `async_mix` and `dirichlet` are not required: only with them every number has an effect. Nor is that
+of `on_drift`, which by default multiplies a number of a rule that few solvers have.
 """

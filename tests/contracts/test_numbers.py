@@ -137,7 +137,9 @@ RUNS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "aggregator": other_half(part) if part["kind"] in HALVES else "fedavg",
         }
     ),
-    "schedules": lambda part: with_parts({"schedules": [part]}),
+    "schedules": lambda part: with_parts(
+        {"schedules": [part], **({"detectors": {"news": "stepd"}} if part["kind"] == "on_drift" else {})}
+    ),
     "selectors": lambda part: with_parts({"selector": part}),
     "triggers": lambda part: with_parts({"clusterer": {"kind": "fielding", "trigger": part}}),
     "sources": lambda part: {**STILL, "trace": {"source" if k == "kind" else k: v for k, v in part.items()}},

@@ -25,6 +25,8 @@ VARIANTS = {
         ("tuned", {"learning_rate": 0.0}),
     ],
     "aggregators": [
+        ("async_mix", {"staleness": "polynomial", "alpha": 1.0}),
+        ("async_mix", {"staleness": "constant", "alpha": 0.5}),
         ("fedbuff", {"divide_by": "sum", "cut_off": 2, "weighting": "samples"}),
         ("fedadagrad", {"beta1": 0.5, "initial_v": 0.0}),
         ("fedadam", {"moments": "averaged"}),
@@ -82,7 +84,10 @@ VARIANTS = {
         ("gradient", {"sketch": 4}),
         ("gradient", {"at": "global"}),
     ],
-    "schedules": [("adaptive_lr", {"every": "round"})],
+    "schedules": [
+        ("adaptive_lr", {"every": "round"}),
+        ("on_drift", {"number": "learning_rate", "factor": 0.5, "least": 0.03, "detector": "news"}),
+    ],
     "selectors": [
         ("distance", {"distance": "cosine"}),
         ("power_of_choice", {"candidates": 1.0}),

@@ -12,6 +12,7 @@ import pytest
 from coordinator.aggregators import AGGREGATORS
 from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
 from coordinator.clusterers import CLUSTERERS
+from coordinator.detectors.stepd import Stepd
 from coordinator.pacing import CohortSize, Pacing
 from coordinator.pacing.fixed import Fixed, FixedSettings
 from coordinator.schedules import SCHEDULES
@@ -523,6 +524,84 @@ def test_schedules_and_groups_that_name_what_the_arm_has_not_are_refused(
 ) -> None:
     with pytest.raises(ConfigurationError, match=rf"^arm 'a': .*{problem}"):
         checked(arm=[{"name": "a", **arm}])
+
+
+PULLED: dict[str, Any] = {
+    "detectors": {"news": "stepd", "jump": "ddm"},
+    "solver": [{"kind": "fedprox", "mu": 0.25}, "sgd"],
+}
+
+
+@pytest.mark.parametrize(
+    ("arm", "settings", "problem"),
+    [
+        ({"detectors": {"jump": "ddm"}}, {}, r"the arm has no detector that watches arrivals; .*: stepd$"),
+        ({}, {"detector": "jump"}, r"detector = 'jump': is no detector .* watches arrivals; choices: news$"),
+        ({"solver": "sgd"}, {}, r"sets 'fedprox\.mu', which no rule of the solver \[sgd\] reads"),
+        (
+            {"solver": [{"kind": "fedprox", "mu": 0}, "sgd"]},
+            {},
+            r"fedprox\.mu = 0: times factor = 2, .* the same number, so that a drift would change nothing$",
+        ),
+        (
+            {},
+            {"most": 0.25},
+            r"fedprox\.mu = 0\.25: times factor = 2, from least = 0 to most = 0\.25, it",
+        ),
+        ({}, {"most": 0.2}, r"fedprox\.mu = 0\.25, as it is without drift, must be from .* to most = 0\.2$"),
+        ({}, {"least": 0.3}, r"fedprox\.mu = 0\.25, as it is without drift, must be from least = 0\.3"),
+        (
+            {"solver": "adam"},
+            {"number": "adam.beta1", "factor": 0.5},
+            r"most: adam\.beta1 = 1: input should be less than 1$",
+        ),
+        (
+            {},
+            {"number": "learning_rate", "most": 0.01},
+            r"learning_rate = 0\.\d+, as it is without drift",
+        ),
+    ],
+)
+def test_a_schedule_that_no_drift_would_change_well_is_refused(
+    arm: dict[str, Any], settings: dict[str, Any], problem: str
+) -> None:
+    schedules = [{"kind": "on_drift", **settings}]
+    with pytest.raises(ConfigurationError, match=rf"^arm 'a': schedule 'on_drift': {problem}"):
+        checked(arm=[{"name": "a", **PULLED, "schedules": schedules, **arm}])
+
+
+def test_a_schedule_fits_an_arm_whose_detector_watches_arrivals() -> None:
+    for settings in ({}, {"detector": "news"}, {"number": "learning_rate", "factor": 0.5, "least": 0.001}):
+        checked(arm=[{"name": "a", **PULLED, "schedules": [{"kind": "on_drift", **settings}]}])
+
+
+def test_step_norms_are_refused_beside_a_schedule_that_gives_tasks_other_numbers_of_the_solver() -> None:
+    arm: dict[str, Any] = {"name": "a", **PULLED, "aggregator": "fednova"}
+    checked(arm=[arm])
+    checked(arm=[{**arm, "schedules": [{"kind": "on_drift", "number": "learning_rate"}]}])
+    problem = (
+        r"^arm 'a': FedNova: needs the metric 'step_norm', which follows from the numbers of the solver, and "
+        r"schedule 'on_drift' gives tasks others of fedprox\.mu; leave the schedule out$"
+    )
+    with pytest.raises(ConfigurationError, match=problem):
+        checked(arm=[{**arm, "schedules": ["on_drift"]}])
+
+
+def test_a_detector_that_watches_arrivals_needs_no_metric_of_training(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Stepd, "needs", frozenset({"batch_losses"}))
+    problem = r"^arm 'a': detectors\.news: Stepd watches arrivals, and needs \['batch_losses'\]; must need no"
+    with pytest.raises(ConfigurationError, match=problem):
+        checked(arm=[{"name": "a", "detectors": {"news": "stepd"}}])
+
+
+def test_feature_learning_is_refused_for_a_model_without_a_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = {"name": "a", "aggregator": {"kind": "sample_share", "feature_learning": "literal"}}
+    checked(arm=[arm])
+    monkeypatch.setattr(unfit, "first_layer", lambda layout: None)
+    with pytest.raises(ConfigurationError, match=r"^arm 'a': aggregator\.feature_learning = 'literal': the"):
+        checked(arm=[arm])
 
 
 def test_schedules_and_groups_fit_an_arm_that_has_what_they_name() -> None:
