@@ -75,7 +75,7 @@ def test_a_mistake_in_a_configuration_is_reported_before_the_engine_is_imported(
         "parts.aggregator=mean": "unknown aggregator 'mean'",
         "training.model=mpl": "unknown model 'mpl'; choices: cnn, linear, masked, mlp",
         "training.model=3": "must be a name, or a table with 'kind'",
-        "parts.solver=['fedprox','sgdd']": "unknown local rule 'sgdd'; choices: adam, apfl, ditto, ",
+        "parts.solver=['fedprox','sgdd']": "unknown local rule 'sgdd'; choices: adam, apfl, aso_memory, ",
         "training.model={kind='mlp',hidden=16}": "training.model.hidden = 16: must be a list",
         "training.model={kind='masked',inner={kind='mlp',hiden=[4]}}": "did you mean 'hidden'?",
         "parts.solver={kind='sgd',momentum=2}": "parts.solver.momentum = 2: input should be less than 1",

@@ -23,10 +23,9 @@ class OnDriftSettings(Settings):
     number: str = Field(
         "fedprox.mu",
         description="what is multiplied: learning_rate, or a number that a local rule reads",
-        examples=["learning_rate"],
     )
     factor: PositiveFactor = Field(
-        2.0, description="of the number, each time that the client's newest data drift", examples=[0.5]
+        2.0, description="of the number, each time that the client's newest data drift", examples=[1.5]
     )
     most: PositiveFactor = Field(1.0, description="largest product")
     least: Factor = Field(0.0, description="smallest product")
@@ -64,8 +63,8 @@ class OnDrift(Schedule):
 
     A participant that has scored what has arrived for it either is flagged, as by the detector `stepd`, or
     is not. If it is, its number becomes clip(number x `factor`, `least`, `most`); if not, it is the arm's
-    own again. Who has had no news keeps what it has. So FedConD pulls a client whose data drift more strongly
-    to the federation's model, with `fedprox` in the solver.
+    own again. Clients without news keep what they have. So FedConD pulls a client whose data drift more
+    strongly to the federation's model, with `fedprox` in the solver.
 
     State: how often in a row each client was flagged, of those that were at the last time.
 

@@ -426,8 +426,8 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
             "'fedprox'?",
         ),
         (
-            {"arm": [{"name": "a", "detectors": {"d": "stepd"}}]},
-            "x.toml: arm.a.detectors.d = 'stepd': unknown detector 'stepd'; choices: "
+            {"arm": [{"name": "a", "detectors": {"d": "cusum"}}]},
+            "x.toml: arm.a.detectors.d = 'cusum': unknown detector 'cusum'; choices: "
             f"{', '.join(DETECTORS.names())}",
         ),
         (

@@ -5,10 +5,13 @@ from pathlib import Path
 import pytest
 
 from coordinator.clusterers.feddrift_eager import FedDriftEager
+from coordinator.detectors.stepd import Stepd
 from coordinator.memories.claimed import Claimed, ClaimedSettings
 from coordinator.pacing.buffered import Buffered, BufferedSettings
 from coordinator.population import FaultSettings
 from coordinator.schedules.adaptive_lr import AdaptiveLearningRate
+from coordinator.schedules.on_drift import OnDrift
+from coordinator.selectors.fewest_updates import FewestUpdates
 from emulator.emulation import Emulation
 from emulator.errors import DataFileError
 from emulator.messages import SolverFacts, StateSpec
@@ -45,7 +48,10 @@ def buffered(**settings):
 
 def buffered_by_seconds():
     """The same, until a certain instant."""
-    population = buffered(buffer=3, refill=2)
+    population = buffered(buffer=3, refill=2, timeout_s=30.0, max_staleness=4, push="online")
+    population.selector = FewestUpdates(FewestUpdates.Settings())
+    population.detectors |= {"news": Stepd(Stepd.Settings(significance=0.4))}
+    population.schedules = (OnDrift(OnDrift.Settings(number="learning_rate")),)
     population.rounds, population.seconds_per_round, population.evaluate_every_s = 4, 30.0, 45.0
     return population
 

@@ -110,7 +110,15 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         ),
         {
             "clusterer": {"kind": "fielding", "max_clusters": 3},
-            "pacing": {"kind": "buffered", "buffer": 1, "concurrency": 6, "refill": 2},
+            "pacing": {
+                **{"kind": "buffered", "buffer": 1, "concurrency": 6, "refill": 2},
+                **{"timeout_s": 1.0, "max_staleness": 6, "push": "online"},
+            },
+            "selector": "fewest_updates",
+            "detectors": {"own": "changed", "news": {"kind": "stepd", "significance": 0.4}},
+            "schedules": ["on_drift", "slowness"],
+            "solver": [{"kind": "fedprox", "mu": 0.05}, "aso_memory", "sgd"],
+            "aggregator": "sample_share",
         },
     ),
     # where clients stop early, tasks of several dispatches are trained before they are absorbed together

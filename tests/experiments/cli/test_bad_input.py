@@ -47,7 +47,7 @@ def assert_names(message: str, *parts: str) -> None:
             (
                 "small.toml",
                 "arm.global.selector = 'oorrt'",
-                "choices: distance, oort, power_of_choice, random",
+                "choices: distance, fewest_updates, oort, power_of_choice, random",
             ),
         ),
         (
@@ -55,7 +55,7 @@ def assert_names(message: str, *parts: str) -> None:
             (
                 "small.toml",
                 "parts.aggregator = 'mean'",
-                "choices: fedadagrad, fedadam, fedavg, fedbuff, feddc",
+                "choices: async_mix, fedadagrad, fedadam, fedavg, fedbuff, feddc",
             ),
         ),
         ("devices.profile=smartphone", ("devices.profile", "'smartphone'", "datacenter, iot, smartphones")),

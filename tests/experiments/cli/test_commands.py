@@ -488,6 +488,7 @@ def test_parts_of_one_kind_are_all_of_that_kind(driftscale: Driftscale) -> None:
     assert [part["name"] for part in parts] == [
         "adam",
         "apfl",
+        "aso_memory",
         "ditto",
         "early_stopping",
         "feddc",
@@ -534,7 +535,7 @@ def test_a_part_of_ones_own_is_shown_by_its_module_and_class(
 
 def test_an_unknown_part_is_one_line_with_the_nearest_name_and_the_choices(driftscale: Driftscale) -> None:
     error = driftscale("parts", "selector", "ort").error
-    assert "unknown selector 'ort'; choices: distance, oort, power_of_choice, random" in error
+    assert "unknown selector 'ort'; choices: distance, fewest_updates, oort, power_of_choice, random" in error
     assert error.endswith("did you mean 'oort'?")
 
 
