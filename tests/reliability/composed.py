@@ -317,6 +317,9 @@ def draw_table(key: str, fixed: Mapping[str, Any] | None = None) -> dict[str, An
     for schedule in table["arm"][0].get("schedules", ()):
         if schedule["kind"] == "by_cluster":
             schedule["clusters"] = {str(draw.randint(0, 1)): {"learning_rate": draw.uniform(0.01, 0.1)}}
+        if schedule["kind"] == "on_drift":
+            schedule["number"] = "learning_rate"
+            table["arm"][0].setdefault("detectors", {})["news"] = "stepd"
     if "solver" in table["arm"][0]:  # a chain ends with its only optimiser
         optimiser = draw.choice(
             ["sgd", {"kind": "sgd", "momentum": 0.9}, "adam", {"kind": "adam", "keep": "step"}]
