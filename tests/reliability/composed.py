@@ -258,6 +258,16 @@ def count_steps(training: dict[str, Any], draw: random.Random) -> None:
         training.pop("last", None)
 
 
+def fit_schedules(arm: dict[str, Any], draw: random.Random) -> None:
+    """Give the drawn schedules of an arm numbers to set, and the detector that they need."""
+    for schedule in arm.get("schedules", ()):
+        if schedule["kind"] == "by_cluster":
+            schedule["clusters"] = {str(draw.randint(0, 1)): {"learning_rate": draw.uniform(0.01, 0.1)}}
+        if schedule["kind"] == "on_drift":
+            schedule["number"] = "learning_rate"
+            arm.setdefault("detectors", {})["news"] = "stepd"
+
+
 def draw_table(key: str, fixed: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The configuration of a key: the same whenever it is drawn.
 
@@ -314,12 +324,7 @@ def draw_table(key: str, fixed: Mapping[str, Any] | None = None) -> dict[str, An
         watching = draw.choice(["ddm", "hddm_w", {"kind": "loss_jump", "delta": 1.01, "warm_start": 1}])
         clusterer["groups"] = {"drifted": ["watching"]}
         table["arm"][0].setdefault("detectors", {})["watching"] = watching
-    for schedule in table["arm"][0].get("schedules", ()):
-        if schedule["kind"] == "by_cluster":
-            schedule["clusters"] = {str(draw.randint(0, 1)): {"learning_rate": draw.uniform(0.01, 0.1)}}
-        if schedule["kind"] == "on_drift":
-            schedule["number"] = "learning_rate"
-            table["arm"][0].setdefault("detectors", {})["news"] = "stepd"
+    fit_schedules(table["arm"][0], draw)
     if "solver" in table["arm"][0]:  # a chain ends with its only optimiser
         optimiser = draw.choice(
             ["sgd", {"kind": "sgd", "momentum": 0.9}, "adam", {"kind": "adam", "keep": "step"}]
