@@ -89,7 +89,7 @@ def part_kinds() -> dict[str, PartKind]:
         PartKind(
             "detector",
             DETECTORS,
-            "Decides which clients drifted, and so report.",
+            "Decides which clients drifted: who so report, or whose training changes.",
             ("arm.detectors", "parts.detectors"),
             f"{ARM}detectors = {{ drifted = {{part}} }}\n",
         ),
@@ -109,7 +109,7 @@ def part_kinds() -> dict[str, PartKind]:
         PartKind(
             "schedule",
             SCHEDULES,
-            "Sets the learning rate, the steps or the batch size of each task.",
+            "Sets numbers of each task, such as its learning rate.",
             ("arm.schedules", "parts.schedules"),
             f"{ARM}schedules = [{{part}}]\n",
         ),

@@ -67,10 +67,13 @@ def refuse_unfit_stopping(
             f"adaptation = {arm.adaptation.kind!r}: trains for so many steps, and the {solver} decides how "
             f"many a task takes; leave the rule out"
         )
-    if parts.pacing.deadline_s is not None:
+    limits_s = [
+        limit_s for limit_s in (parts.pacing.deadline_s, parts.pacing.timeout_s) if limit_s is not None
+    ]
+    if limits_s:
         factor = resolve_model_factor(experiment, arm, world)
         latency = TIME_MODELS[experiment.devices.time_model](world.fleet, factor)
-        _refuse_short_deadline(parts.pacing.deadline_s, arm, executor, latency, world.trace)
+        _refuse_short_deadline(min(limits_s), arm, executor, latency, world.trace)
 
 
 def _refuse_short_deadline(

@@ -554,7 +554,7 @@ class RoundRecord:
 
     @property
     def abandoned(self) -> int:
-        """The number of visits still out when their lane closed or the deadline passed."""
+        """The number of visits still out when their lane closed, or abandoned otherwise."""
         return len(self.participants) - len(self.completed) - len(self.dropped)
 
 

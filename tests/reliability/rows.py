@@ -111,8 +111,13 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         {
             "clusterer": {"kind": "fielding", "max_clusters": 3},
             "pacing": {
-                **{"kind": "buffered", "buffer": 1, "concurrency": 6, "refill": 2},
-                **{"timeout_s": 1.0, "max_staleness": 6, "push": "online"},
+                "kind": "buffered",
+                "buffer": 1,
+                "concurrency": 6,
+                "refill": 2,
+                "timeout_s": 1.0,
+                "max_staleness": 6,
+                "push": "online",
             },
             "selector": "fewest_updates",
             "detectors": {"own": "changed", "news": {"kind": "stepd", "significance": 0.4}},

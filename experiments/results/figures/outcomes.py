@@ -52,7 +52,8 @@ def _of_steps(report: Report) -> str:
     if not arms_of_steps(report.summary.compared):
         return ""
     return (
-        " A visit that outlasts its round is abandoned only if its model ceases to exist, or as the run ends."
+        " A visit that outlasts its round is abandoned only if it timed out or is too stale, if its model "
+        "ceases to exist, or as the run ends."
     )
 
 
@@ -62,7 +63,7 @@ def _plots(report: Report) -> list[Plot]:
             "outcomes",
             "What became of the participants",
             "Completed: the update was absorbed. Abandoned: the visit was still out when enough others had "
-            "arrived, or at the deadline. Dropped out: the client went offline or crashed before its visit "
+            "arrived, or at a time limit. Dropped out: the client went offline or crashed before its visit "
             f"was complete.{_of_steps(report)}",
             outcomes_figure(report.arms),
         ),

@@ -255,7 +255,7 @@ FIGURES: Mapping[str, Column] = {
     "clusters": Column("clusters that exist at the horizon, also empty ones", "clusters"),
     "moves": Column("how often a client moved to another cluster one by one", "moves"),
     "dropouts": Column("visits that dropped out, crashes among them", "visits"),
-    "abandoned": Column("visits that were still out when their lane closed or the deadline passed", "visits"),
+    "abandoned": Column("visits that were still out when their lane closed or a time limit passed", "visits"),
     "crashed_visits": Column("visits whose device crashed", "visits"),
     "rejected_updates": Column("visits with an update that was not finite", "visits"),
     "nonfinite_reports": Column("reports that were not finite, and so not used", "reports"),
@@ -738,7 +738,7 @@ def _rounds() -> dict[str, Column]:
         column = _of_field(item)
         columns[f"num_{item.line_name}"] = replace(column, meaning=f"number of {column.meaning}")
     columns["num_abandoned"] = Column(
-        "number of visits that were still out when their lane closed or the deadline passed", "visits"
+        "number of visits that were still out when their lane closed or a time limit passed", "visits"
     )
     return {**columns, "trigger.<name>": NAMED, "noted.<name>": NOTED}
 

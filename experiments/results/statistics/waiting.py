@@ -6,7 +6,7 @@ The time of a round has two parts.
    until enough clients are online. The log does not tell these apart.
 2. From the dispatch to its end, the instant of the server step. A round ends with a visit: with the
    participant whose return filled the quota, or with the last drop-out of a lane that has no other client
-   out. If no visit ended at that instant, the pacing ended the round, by its deadline or its fixed duration.
+   out. If no visit ended at that instant, the pacing ended the round, by a time limit or its fixed duration.
    So it did if a client dropped out at that instant and other visits were abandoned, since a drop-out fills
    no quota.
 
