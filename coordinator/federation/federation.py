@@ -413,8 +413,8 @@ class Federation:
             self._claim(round_, dispatch)
             if len(self.bank) != num_models and not self.parts.pacing.whole_rounds:
                 lanes = np.maximum(self._membership.in_force.lane_of_client[clients], 0)
-        # Step 4: their tasks are frozen: models, samples, settings, solver state and faults.
-        # Step 5: the latency model and the availability say when each visit ends.
+        # Step 4: their tasks are frozen: models, samples, settings, solver state and faults; and
+        # step 5: the latency model and the availability say when each visit ends.
         offline_s = self._availability.next_offline_s(clients, now_s)
         if now_s > picked.at_s:
             offline_s = np.where(self._availability.online(clients, now_s), offline_s, now_s)
