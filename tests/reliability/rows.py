@@ -134,6 +134,7 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
             "pacing": {"kind": "buffered", "buffer": 2, "concurrency": 4},
             "training": {"local_epochs": 4},
             "solver": [{"kind": "early_stopping", "gamma": 0.05, "first": "infinite"}, "sgd"],
+            "aggregator": {"kind": "async_mix", "staleness": "hinge", "b": 1},
         },
     ),
     # clusterers
