@@ -263,8 +263,10 @@ class Coordinator:
         if visits.num_dropped > FRUITLESS_VISITS * max(1, int(visits.slots.sum())):
             timeout_s = self._pacing.timeout_s
             late = "" if timeout_s is None else f", or are not done after pacing.timeout_s = {timeout_s:g}"
+            back = visits.in_flight - visits.counts.out
+            came = "none came back" if back == 0 else f"only {back} came back since the last server step"
             raise RunError(
-                f"round {self._round}: {visits.num_dropped} visits in a row dropped out, and none came back; "
+                f"round {self._round}: {visits.num_dropped} visits in a row dropped out, and {came}; "
                 f"no server step will be made: their clients go offline or crash before they are done{late}"
             )
         starved = self._starved(wanted, now_s)

@@ -357,8 +357,8 @@ class Visits(Stateful):
 
     @property
     def num_dropped(self) -> int:
-        """The visits that have ended since the last server step, if none of them is back; else 0."""
-        return 0 if self._back.any() else len(self._over)
+        """The visits that have been lost since the last server step: dropped, or abandoned."""
+        return len(self._over) - int(self._back.sum())
 
     @property
     def all_back(self) -> Bools:

@@ -92,7 +92,7 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             _refuse_step_norms(parts, arm, executors[trained].solver)
             refuse_unfit_schedules(parts, arm, executors[trained].solver)
             refuse_unfit_stopping(experiment, parts, arm, executors[trained], world)
-            _refuse_detectors(parts, arm)
+            _refuse_detectors(parts, arm, scored=experiment.detection is not None)
             _refuse_oversize_detectors(parts, world.trace.num_clients)
             _refuse_oversize_memory(experiment, parts, executors[trained], world.trace.num_clients)
             run = RunFacts(
@@ -311,7 +311,21 @@ def _refuse_step_norms(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
             )
 
 
-def _refuse_detectors(parts: Parts, arm: Arm) -> None:
+def _refuse_unread_arrivals(name: str, parts: Parts, arm: Arm, *, scored: bool) -> None:
+    """ConfigurationError for a detector that watches arrivals, in time of visits, and that nobody reads."""
+    if not parts.adaptation.federates:
+        raise ConfigurationError(
+            f"detectors.{name}: watches arrivals, and nobody receives a model to score with adaptation = "
+            f"{arm.adaptation.kind!r}; leave it out"
+        )
+    if not parts.schedules and not scored:
+        raise ConfigurationError(
+            f"detectors.{name}: watches arrivals, and nothing reads what it flags; give the arm a schedule, "
+            f"such as 'on_drift', or the configuration [detection], which scores it"
+        )
+
+
+def _refuse_detectors(parts: Parts, arm: Arm, *, scored: bool) -> None:
     """ConfigurationError for a detector that is none, or one that the clusterer reads and cannot have."""
     for name, detector in parts.detectors.items():
         if detector.watches not in get_args(Watches):
@@ -344,6 +358,8 @@ def _refuse_detectors(parts: Parts, arm: Arm) -> None:
                     f"{'reports' if watched == REPRESENTATION else watched}, and not training; those that "
                     f"do: {', '.join(_watching(TRAINING))}"
                 )
+    for name in parts.detectors_on("arrivals"):
+        _refuse_unread_arrivals(name, parts, arm, scored=scored)
 
 
 def _watching(watched: Watches) -> list[str]:

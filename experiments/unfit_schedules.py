@@ -56,10 +56,6 @@ def _refuse_number(name: str, number: float, arm: Arm) -> None:
 def _refuse_without_news(detector: str | None, parts: Parts) -> None:
     """ConfigurationError unless the arm has the detector, or any, that watches arrivals."""
     watching = parts.detectors_on("arrivals")
-    if not parts.adaptation.federates:
-        raise ConfigurationError(
-            f"nobody receives a model to score with adaptation = {parts.adaptation.name!r}; leave one out"
-        )
     if not watching:
         kinds = ", ".join(kind for kind in DETECTORS.ours() if DETECTORS.find(kind).watches == "arrivals")
         raise ConfigurationError(

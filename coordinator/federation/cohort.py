@@ -97,13 +97,14 @@ class Cohort:
         crashed: Bools = (ended.outcome == DROPPED) & (self.gone_s == self.crash_s)
         return crashed
 
-    def moved_bytes(self, ended: EndedVisits) -> tuple[Floats, Floats, Floats]:
+    def moved_bytes(self, ended: EndedVisits, most: int | None = None) -> tuple[Floats, Floats, Floats]:
         """(visits,) bytes downloaded, (visits,) bytes uploaded, and (visits,) both without packet loss.
 
-        They are counted until each visit ended, or its client was gone; a completed visit counts in full.
+        They are counted until each visit ended, or its client was gone; a completed visit counts in full, and
+        so does one that came back with a staleness above `most`.
         """
-        down, up = self._moved(self.work, ended)
-        arrived = (down, up) if self.payload is None else self._moved(self.payload, ended)
+        down, up = self._moved(self.work, ended, most)
+        arrived = (down, up) if self.payload is None else self._moved(self.payload, ended, most)
         if self.sent_before is not None:
             charged = 1 - self.sent_before
             return charged * down, up, charged * arrived[0] + arrived[1]
@@ -135,7 +136,8 @@ class Cohort:
             download_s=self.phases.download_s,
             compute_s=self.phases.compute_s,
             upload_s=self.phases.upload_s,
-            end_s=ended.end_s,
+            # With a time-out the coordinator notices later that a client is gone.
+            end_s=np.where(ended.outcome == DROPPED, np.minimum(ended.end_s, self.gone_s), ended.end_s),
             outcome=ended.outcome,
             crashed=self._crashed(ended),
             download_bytes=down,
@@ -145,12 +147,15 @@ class Cohort:
             staleness=None if whole_rounds else ended.staleness,
         )
 
-    def _moved(self, work: Work, ended: EndedVisits) -> tuple[Floats, Floats]:
+    def _moved(self, work: Work, ended: EndedVisits, most: int | None) -> tuple[Floats, Floats]:
         until_s = np.minimum(ended.end_s, self.gone_s)
         down, up = self.phases.moved(work, until_s - self.start_s - self.requests_s)
-        completed = ended.outcome == COMPLETED
-        # A completed visit does not rely on the elapsed time, whose rounding could cut its upload short.
-        return np.where(completed, work.download_bytes, down), np.where(completed, work.upload_bytes, up)
+        # A visit that arrived does not rely on the elapsed time, whose rounding could cut its upload short;
+        # one that was too stale as it came back has arrived, too.
+        arrived = ended.outcome == COMPLETED
+        if most is not None:
+            arrived = arrived | ((ended.staleness > most) & (until_s >= self.due_s))
+        return np.where(arrived, work.download_bytes, down), np.where(arrived, work.upload_bytes, up)
 
     def _num_tasks(self) -> Ints:
         """(visits,) the number of tasks of each visit."""

@@ -211,6 +211,7 @@ class Federation:
             availability=availability,
             ledger=self.ledger,
             model_bytes=self._costs.model_bytes + self._costs.broadcast_bytes,
+            whole_bytes=self._model_bytes,
         )
         self._membership = Membership(self.bank, parts.all, self._solver_state)
         self.selectable = Selectable(
@@ -464,7 +465,7 @@ class Federation:
         requests_s, phases = self._requests.busy_s(clients), self._latency.phases(clients, faults.work)
         sent_before: Floats | None = None
         if self._pushing.pushes:
-            sent_before = self._pushing.held_shares(row_of_visit, client, row, len(clients))
+            sent_before = self._pushing.held_shares(row_of_visit, client, row, downloaded, len(clients))
         start_s, busy_s = requests_s * 0 + now_s, requests_s + phases.total_s
         crash_s, due_s = faults.crash_s(now_s, busy_s), start_s + requests_s + phases.total_s
         drop_out_s = self._latency.drop_out_s(clients, now_s, due_s, offline_s, self._availability)
@@ -494,9 +495,12 @@ class Federation:
         """What the detectors that watch arrivals find, as news for schedules, at the dispatch of n tasks.
 
         These are of `client` (n,), ascending, and start from `row` (n,) of the bank; of a client's several
-        models it scores the first. Also returns (n,) the samples that each task predicts for that.
+        models it scores the one that it belongs to first, or else the lowest. Also returns (n,) the samples
+        that each task predicts for that.
         """
-        clients, first = np.unique(client, return_index=True)
+        order = np.lexsort((row != self._membership.in_force.members[client, 0], client))
+        clients, first = np.unique(client[order], return_index=True)
+        first = order[first]
         checked = self._arriving.check(clients, row[first], self.bank.parameters)
         if self.settings.log_detection:
             self._progress.detected("arrivals", checked.clients, checked.drift)
@@ -638,7 +642,7 @@ class Federation:
     def _landed(self, round_: int, ended: EndedVisits) -> tuple[Cohort, VisitRows | None]:
         """Take `ended` visits out of the flight, charge and record them; also returns them for the log."""
         cohort, whole = self._flight.take(ended.visit), self.parts.pacing.whole_rounds
-        down, up, payload = cohort.moved_bytes(ended)
+        down, up, payload = cohort.moved_bytes(ended, self.parts.pacing.max_staleness)
         if not self.parts.adaptation.federates:
             down, up, payload = (np.zeros(len(ended.visit)) for _ in range(3))
         self.ledger.charge_training(down, up, float(payload.sum()) / self._model_bytes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -12,7 +12,7 @@ from coordinator.pacing.base import CohortSize, Pacing
 from coordinator.view import RunFacts
 from emulator.arrays import Bools, Floats, Ints
 from emulator.errors import ConfigurationError
-from emulator.numbers import Count, Duration, FactorFromOne
+from emulator.numbers import Count, Duration, Number
 from emulator.plugins import Settings
 
 
@@ -44,7 +44,7 @@ class SyncSettings(Settings):
         "without it, by round.participants and round.over_commit, unless over_commit is given",
         examples=[7],
     )
-    over_commit: FactorFromOne | None = Field(
+    over_commit: Annotated[float, Number(ge=1, le=1e6)] | None = Field(
         None,
         description="visits sent out for each that a round absorbs, if other than round.over_commit",
         examples=[1.5],

@@ -577,7 +577,7 @@ def test_a_schedule_fits_an_arm_whose_detector_watches_arrivals() -> None:
 
 def test_step_norms_are_refused_beside_a_schedule_that_gives_tasks_other_numbers_of_the_solver() -> None:
     arm: dict[str, Any] = {"name": "a", **PULLED, "aggregator": "fednova"}
-    checked(arm=[arm])
+    checked(arm=[{**arm, "detectors": {"jump": "ddm"}}])
     checked(arm=[{**arm, "schedules": [{"kind": "on_drift", "number": "learning_rate"}]}])
     problem = (
         r"^arm 'a': FedNova: needs the metric 'step_norm', which follows from the numbers of the solver, and "
@@ -585,6 +585,19 @@ def test_step_norms_are_refused_beside_a_schedule_that_gives_tasks_other_numbers
     )
     with pytest.raises(ConfigurationError, match=problem):
         checked(arm=[{**arm, "schedules": ["on_drift"]}])
+
+
+def test_a_detector_that_watches_arrivals_and_that_nobody_reads_is_refused() -> None:
+    arm: dict[str, Any] = {"name": "a", "detectors": {"news": "stepd"}}
+    with pytest.raises(
+        ConfigurationError, match=r"^arm 'a': detectors\.news: .* nothing reads what"
+    ):
+        checked(arm=[arm])
+    checked(arm=[{**arm, "schedules": ["slowness"]}])
+    with pytest.raises(
+        ConfigurationError, match=r"nobody receives a model .* adaptation = 'alone'"
+    ):
+        checked(arm=[{**arm, "adaptation": "alone"}])
 
 
 def test_a_detector_that_watches_arrivals_needs_no_metric_of_training(

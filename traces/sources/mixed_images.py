@@ -353,7 +353,8 @@ class Digits(MixedImages):
         pixels, labels = rows[:, :-1].reshape(-1, 8, 8), rows[:, -1].astype(np.int64)
         train, test = stratified_split(labels, DIGITS_TEST_SHARE, context.streams.generator("split"))
         digits = ImageSet(pixels, scale=1 / 16, labels=labels, num_labels=10, train=train, test=test)
-        digits = self._in_split(digits, context)
+        used = self.settings.labels if self.settings.digits_per_image == 1 else None
+        digits = self._in_split(digits, context, used)
         if self.settings.digits_per_image == 1:
             return digits
         return two_digit_numbers(digits, context.streams.generator("numbers"))

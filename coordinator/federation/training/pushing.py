@@ -18,21 +18,31 @@ from emulator.storage.stateful import Stateful
 class Pushing(Stateful):
     """Charges what a pacing's `push` sends: bytes alone, so that no instant of a run depends on it.
 
+    No packet of it is lost, and a client that is requested to score a model downloads it again.
+
     State, with "online": by the id of each model that was pushed its version, and (N,) who was sent it.
     """
 
     state_fields = ("_holders",)
 
     def __init__(
-        self, push: Push, *, bank: ModelBank, availability: Availability, ledger: Ledger, model_bytes: float
+        self,
+        push: Push,
+        *,
+        bank: ModelBank,
+        availability: Availability,
+        ledger: Ledger,
+        model_bytes: float,
+        whole_bytes: float,
     ) -> None:
-        """With models that take so many bytes to send, with what is sent along with them."""
+        """With models that take `model_bytes` to send, with what is sent along, of `whole_bytes` in all."""
         self.pushes = push != "none"  # if not, nothing is to be called
         self._push = push
         self._bank = bank
         self._availability = availability
         self._ledger = ledger
         self._model_bytes = model_bytes
+        self._whole_bytes = whole_bytes
         self._holders: dict[int, tuple[int, Bools]] = {}
 
     def state(self) -> dict[str, Tree]:
@@ -51,8 +61,8 @@ class Pushing(Stateful):
         clients = clients[self._availability.online(clients, now_s)]
         own = members[clients]
         sent = (own >= 0) & updated[own]
-        number = float(np.count_nonzero(sent))
-        self._ledger.charge_training(np.array([number * self._model_bytes]), np.zeros(1), number)
+        sent_bytes = np.count_nonzero(sent) * self._model_bytes
+        self._ledger.charge_training(np.array([sent_bytes]), np.zeros(1), sent_bytes / self._whole_bytes)
         if self._push == "online":
             ids, versions = self._bank.ids.tolist(), self._bank.versions.tolist()
             self._holders = {model: self._holders[model] for model in ids if model in self._holders}
@@ -61,10 +71,11 @@ class Pushing(Stateful):
                 holds[clients[(own == row).any(axis=1)]] = True
                 self._holders[ids[row]] = versions[row], holds
 
-    def held_shares(self, visit: Ints, client: Ints, row: Ints, num_visits: int) -> Floats:
-        """(visits,) the share of the models of each visit that its client has been sent already.
+    def held_shares(self, visit: Ints, client: Ints, row: Ints, downloaded: Bools, num_visits: int) -> Floats:
+        """(visits,) the share of the models that each visit is to download which its client was sent before.
 
-        `visit` (n,), in [0, num_visits), `client` (n,) and `row` (n,) of the bank are those of each task.
+        `visit` (n,), in [0, num_visits), `client` (n,) and `row` (n,) of the bank are those of each task, of
+        which some models were `downloaded` (n,) for requests.
         """
         held = np.zeros(len(client))
         for model in np.unique(row).tolist() if self._holders else ():
@@ -72,6 +83,7 @@ class Pushing(Stateful):
             if version == self._bank.versions[model]:
                 tasks = row == model
                 held[tasks] = holds[client[tasks]]
-        number = np.maximum(np.bincount(visit, minlength=num_visits), 1)
-        shares: Floats = np.bincount(visit, weights=held, minlength=num_visits) / number
+        held[downloaded] = 0.0
+        number = np.bincount(visit, weights=~downloaded, minlength=num_visits)
+        shares: Floats = np.bincount(visit, weights=held, minlength=num_visits) / np.maximum(number, 1.0)
         return shares

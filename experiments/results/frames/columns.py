@@ -498,10 +498,14 @@ _VISITS: Mapping[str, Column] = {
         SECONDS,
     ),
     "upload_s": Column("what the upload takes, as planned at dispatch", SECONDS),
-    "end_s": Column("when the visit ended: completed, abandoned or dropped", SECONDS),
+    "end_s": Column(
+        "when the visit ended: completed or abandoned, or its client was gone, which a pacing with a "
+        "time-out notices later",
+        SECONDS,
+    ),
     "outcome": Column(
-        "`completed`, `abandoned` (its lane closed first, or its model or the run ended), or `dropped` "
-        "(offline or crashed)"
+        "`completed`, `abandoned` (its lane closed first, it timed out or was too stale, or its model or the "
+        "run ended), or `dropped` (offline or crashed)"
     ),
     "crashed": Column("whether its device crashed"),
     "download_bytes": Column("bytes downloaded until it ended, with packets sent again", BYTES),

@@ -369,7 +369,7 @@ def test_with_a_time_out_the_slot_of_a_client_that_is_gone_is_filled_only_then()
     ]
     assert outcomes_of(noticed)[:4] == [
         (0, 2.0, COMPLETED, 4, 4),
-        (1, 3.0, DROPPED, 2, 0),
+        (1, 0.125, DROPPED, 2, 0),
         (0, 4.0, COMPLETED, 4, 4),
         (1, 5.0, COMPLETED, 4, 4),
     ]
@@ -390,6 +390,13 @@ def test_a_run_in_which_every_visit_times_out_is_given_up_and_says_so():
     message = r"101 visits in a row dropped out.*or are not done after pacing\.timeout_s = 1\.5"
     with pytest.raises(RunError, match=message):
         clients_of(2, concurrency=1, timeout_s=1.5).play()
+
+
+def test_a_run_in_which_one_update_waits_for_others_that_never_come_is_given_up():
+    """Only client 0 is fast enough, and its update waits in a buffer of two."""
+    population = clients_of(1, 9, 9, buffer=2, concurrency=2, timeout_s=5.0)
+    with pytest.raises(RunError, match=r"201 visits in a row dropped out, and only 1 came back since"):
+        population.play()
 
 
 def test_an_update_that_is_too_stale_is_abandoned_and_charged():

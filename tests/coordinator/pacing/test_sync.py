@@ -221,7 +221,7 @@ def test_a_round_waits_for_a_client_that_is_gone_until_the_time_out(settings, cl
     assert (record.closed_s, record.completed) == (closed_s, [0])
     (visits,) = played.visits
     assert visits.outcome.tolist() == [COMPLETED, outcome]
-    assert visits.end_s.tolist() == [1.0, 0.125 if closed_s == 1.0 else closed_s]
+    assert visits.end_s.tolist() == [1.0, 0.125 if outcome == DROPPED else closed_s]
     # Half of its download had arrived when it was gone.
     assert (visits.download_bytes.tolist(), visits.upload_bytes.tolist()) == ([4, 2], [4, 0])
 

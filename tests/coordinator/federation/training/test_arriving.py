@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from coordinator.assignment import Assignment
 from coordinator.detectors import Detector
 from coordinator.pacing.buffered import Buffered, BufferedSettings
 from coordinator.schedules import Schedule
@@ -173,6 +174,13 @@ def test_each_scores_the_model_of_its_own_cluster():
     watching, _, _ = play(Growing(2, 2), rounds=2, clusterer=two, availability=late)
     # Client 1 meets a model that nobody has trained.
     assert watching.given == [([0], [[0.0, 2.0]]), ([0, 1], [[1.0, 2.0], [0.0, 4.0]])]
+
+
+def test_of_several_models_it_scores_the_one_that_it_belongs_to_first():
+    # Model 1 is right from the start; model 0, of the lower row, is trained as well.
+    both = Assignment.fresh(np.array([[1, 0], [1, 0]]), 2, np.array([[0.0], [1.0]], dtype=np.float32))
+    watching, _, _ = play(Growing(2, 1), clusterer=FakeClusterer({0: both}))
+    assert watching.given == [([0, 1], [[2.0, 2.0]] * 2)]
 
 
 def test_one_that_holds_nothing_any_more_is_forgotten_and_scores_all_when_it_comes_back():

@@ -8,10 +8,24 @@ from typing import Any
 import numpy as np
 import pytest
 
+from coordinator.federation.bank import ModelBank
+from coordinator.federation.training.pushing import Pushing
+from coordinator.pacing.base import Push
 from coordinator.pacing.buffered import Buffered, BufferedSettings
 from coordinator.pacing.fixed import FixedSettings
 from coordinator.pacing.sync import SyncSettings
-from tests.fakes import INF, FakeAvailability, FakeClusterer, FakeExecutor, Played, Population, a_fleet, fresh
+from emulator.ledger import Ledger
+from tests.fakes import (
+    INF,
+    FakeAvailability,
+    FakeClusterer,
+    FakeExecutor,
+    Played,
+    Population,
+    a_fleet,
+    fresh,
+    ints,
+)
 
 CLIENTS, SLOTS, UPDATES, MODEL_BYTES = 20, 4, 60, 4
 
@@ -92,6 +106,41 @@ def test_clusters_are_sent_their_own_models_alone():
     sent = [6 if lane == 0 else 4 for lane in lanes]
     before = [float((rows.dispatch == 0).sum()) for rows in run.visits[: len(run.records) - 1]]
     assert models_down(run) == np.cumsum(np.add(sent, before)).tolist()
+
+
+def a_push(push: Push, bank: ModelBank, ledger: Ledger) -> Pushing:
+    """Models of four bytes, of which three are sent."""
+    sizes = {"model_bytes": 3.0, "whole_bytes": 4.0}
+    return Pushing(push, bank=bank, availability=FakeAvailability(), ledger=ledger, **sizes)
+
+
+def test_of_a_visit_what_was_downloaded_for_requests_is_not_counted_as_sent_before():
+    bank = ModelBank(1)
+    bank.apply(fresh([0, 1]))
+    pushing = Pushing(
+        "online",
+        bank=bank,
+        availability=FakeAvailability(),
+        ledger=Ledger(),
+        model_bytes=3.0,
+        whole_bytes=4.0,
+    )
+    both = np.array([[0, 1]])
+    pushing.published(np.array([True, False]), both, ints(), 0.0)  # the first of two models, to client 0
+    visits, zero = ints(0, 0), ints(0, 0)
+
+    def share(*downloaded: bool) -> float:
+        return float(pushing.held_shares(visits, zero, ints(0, 1), np.array(downloaded), 1)[0])
+
+    assert [share(False, False), share(True, False), share(False, True), share(True, True)] == [0.5, 0, 1, 0]
+
+
+def test_models_that_are_sent_in_part_count_as_that_part():
+    bank, ledger = ModelBank(1), Ledger()
+    bank.apply(fresh([0, 0]))
+    pushing = a_push("active", bank, ledger)
+    pushing.published(np.array([True]), np.zeros((2, 1), dtype=np.int64), ints(1), 0.0)
+    assert (ledger.download_bytes, ledger.models_sent) == (3.0, 0.75)
 
 
 @pytest.mark.parametrize(
