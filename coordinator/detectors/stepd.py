@@ -29,16 +29,20 @@ class StepdSettings(Settings):
     significance: InnerShare = Field(
         0.05,
         description="largest probability, without drift, of a fall that is flagged",
-        examples=[0.01],
     )
     delta: Share = Field(
-        0.2, description='the fall of the share of correct predictions that `test = "threshold"` allows'
+        0.2,
+        description='the fall of the share of correct predictions that `test = "threshold"` allows',
+        examples=[0.3],
     )
     queue: Count = Field(20, description="last scores of a client that a new one is compared with")
 
 
 class Stepd(Detector):
     """Flags a client whose newest samples are predicted worse than those of its last `queue` scores.
+
+    It watches arrivals: at each visit a client scores what has arrived since its last one, by the model that
+    it receives. A score is how many of these samples are predicted correctly, of how many.
 
     Of n_o samples in the queue r_o were predicted correctly, and of n_r new ones r_r. With p_o = r_o / n_o,
     p_r = r_r / n_r, p = (r_o + r_r) / (n_o + n_r) and D = 1 / n_o + 1 / n_r, the client is flagged if p_r <

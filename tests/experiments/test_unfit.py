@@ -589,14 +589,10 @@ def test_step_norms_are_refused_beside_a_schedule_that_gives_tasks_other_numbers
 
 def test_a_detector_that_watches_arrivals_and_that_nobody_reads_is_refused() -> None:
     arm: dict[str, Any] = {"name": "a", "detectors": {"news": "stepd"}}
-    with pytest.raises(
-        ConfigurationError, match=r"^arm 'a': detectors\.news: .* nothing reads what"
-    ):
+    with pytest.raises(ConfigurationError, match=r"^arm 'a': detectors\.news: .* nothing reads what"):
         checked(arm=[arm])
     checked(arm=[{**arm, "schedules": ["slowness"]}])
-    with pytest.raises(
-        ConfigurationError, match=r"nobody receives a model .* adaptation = 'alone'"
-    ):
+    with pytest.raises(ConfigurationError, match=r"nobody receives a model .* adaptation = 'alone'"):
         checked(arm=[{**arm, "adaptation": "alone"}])
 
 
