@@ -124,7 +124,9 @@ RUNS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
         }
     ),
     "concept sets": in_trace,
-    "detectors": lambda part: with_parts({"detectors": {"changed": part}}),
+    "detectors": lambda part: with_parts(
+        {"detectors": {"changed": part}, **({"schedules": ["slowness"]} if part["kind"] == "stepd" else {})}
+    ),
     "drifts": lambda part: merged(STILL, {"trace": {"drift": part}}),
     "memories": lambda part: with_parts({"memory": part}),
     "models": lambda part: merged(STILL, {"training": {"model": part}}),

@@ -74,7 +74,7 @@ LEFT_OUT = frozenset(
     | {"group", "time", "label", "count", "concepts", "pattern", "features", "on_out_of_memory", "published"}
     | {"feddrift_unmasked_inference", "drop_never_online", "min_windows", "most_common", "events"}
     | {"changes", "partition", "samples", "test_share", "static", "shared", "samples_per_client"}
-    | {"starts_with", "split"}
+    | {"starts_with", "split", "timeout_s"}
 )
 """Settings that name files or columns, affect no result, or fit hardly any draw; `draw_trace` sets some."""
 
@@ -268,6 +268,13 @@ def fit_schedules(arm: dict[str, Any], draw: random.Random) -> None:
             arm.setdefault("detectors", {})["news"] = "stepd"
 
 
+def fit_pacing(arm: dict[str, Any], draw: random.Random) -> None:
+    """Give some pacings a time-out that some visits make: with shorter ones runs are given up, slowly."""
+    pacing = arm.get("pacing", {})
+    if pacing.get("kind") in ("sync", "buffered") and draw.random() < CHANGED:
+        pacing["timeout_s"] = draw.uniform(1.0, 4.0)
+
+
 def draw_table(key: str, fixed: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The configuration of a key: the same whenever it is drawn.
 
@@ -325,6 +332,7 @@ def draw_table(key: str, fixed: Mapping[str, Any] | None = None) -> dict[str, An
         clusterer["groups"] = {"drifted": ["watching"]}
         table["arm"][0].setdefault("detectors", {})["watching"] = watching
     fit_schedules(table["arm"][0], draw)
+    fit_pacing(table["arm"][0], draw)
     if "solver" in table["arm"][0]:  # a chain ends with its only optimiser
         optimiser = draw.choice(
             ["sgd", {"kind": "sgd", "momentum": 0.9}, "adam", {"kind": "adam", "keep": "step"}]
