@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from coordinator.aggregators.base import Aggregator
 from coordinator.aggregators.fedavg import sums
+from coordinator.aggregators.fedbuff import by_staleness
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Updates
@@ -111,14 +112,8 @@ class AsyncMix(Aggregator):
         sampled = num_samples > 0
         _, which = np.unique(model, return_inverse=True)
         number = np.bincount(which, weights=sampled)[which]
-        return np.where(sampled, self.settings.alpha * self._factors(staleness), 0.0) / np.maximum(number, 1)
-
-    def _factors(self, staleness: Ints) -> Floats:
-        """(n,) f of each staleness (n,)."""
-        distinct, which = np.unique(staleness, return_inverse=True)
-        # One by one: numpy's power of an array may differ in the last bit from one processor to another.
-        factors: Floats = np.array([self._factor(s) for s in distinct.tolist()], dtype=np.float64)[which]
-        return factors
+        mixed = self.settings.alpha * by_staleness(staleness, self._factor)
+        return np.where(sampled, mixed, 0.0) / np.maximum(number, 1)
 
     def _factor(self, staleness: int) -> float:
         settings = self.settings

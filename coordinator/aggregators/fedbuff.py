@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 import numpy as np
@@ -96,8 +97,16 @@ class FedBuff(Aggregator):
     def _discounts(self, staleness: Ints) -> Floats:
         """(n,) the discount of each staleness (n,)."""
         most = np.inf if self.settings.cut_off is None else self.settings.cut_off
-        distinct, which = np.unique(staleness, return_inverse=True)
-        # One by one: numpy's power of an array may differ in the last bit from one processor to another.
-        powers = [(1 + s) ** -self.settings.exponent if s <= most else 0.0 for s in distinct.tolist()]
-        discounts: Floats = np.array(powers, dtype=np.float64)[which]
-        return discounts
+        return by_staleness(staleness, lambda s: (1 + s) ** -self.settings.exponent if s <= most else 0.0)
+
+
+def by_staleness(staleness: Ints, factor: Callable[[int], float]) -> Floats:
+    """(n,) the `factor` of each staleness (n,).
+
+    >>> by_staleness(np.array([3, 0, 3]), lambda s: 1 / (1 + s)).tolist()
+    [0.25, 1.0, 0.25]
+    """
+    distinct, which = np.unique(staleness, return_inverse=True)
+    # One by one: numpy's power of an array may differ in the last bit from one processor to another.
+    factors: Floats = np.array([factor(s) for s in distinct.tolist()], dtype=np.float64)[which]
+    return factors
