@@ -9,7 +9,7 @@ import numpy as np
 
 from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
-from traces.building.table.shards import Batch
+from traces.building.table.reading.shards import Batch
 
 
 class BadRows:

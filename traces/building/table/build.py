@@ -24,9 +24,9 @@ from traces.building.table.features import Numbers, chosen_features, is_image
 from traces.building.table.images import Images
 from traces.building.table.keys import read_keys, refuse_types
 from traces.building.table.moments import Moments
+from traces.building.table.reading.shards import Shards, find_shards
 from traces.building.table.rows import TRAIN, UsedRows, columns_of, refuse_test_only, use_rows
 from traces.building.table.settings import TableSettings
-from traces.building.table.shards import Shards, find_shards
 from traces.building.table.writing import FeatureWriter
 from traces.building.workspace import Workspace, workspace
 from traces.files.arrivals import write_arrival_pieces

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from emulator.arrays import Bools, Floats32
 from emulator.errors import DataFileError
 from traces.building.table.bad_rows import BadRows
+from traces.building.table.reading.shards import TEXT, Batch, Shards
 from traces.building.table.settings import Missing, TableSettings
-from traces.building.table.shards import TEXT, Batch, Shards
 
 VALUES = 2**20
 """Values of a batch of features: four megabytes, which caches hold."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from emulator.arrays import Bools
 from traces.building.decoding import BadImageError, Decoder, without_warnings
 from traces.building.table.bad_rows import BadRows
-from traces.building.table.shards import Batch, Shards
+from traces.building.table.reading.shards import Batch, Shards
 
 ROWS = 64
 """Images in memory at once."""

@@ -13,7 +13,7 @@ from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import EARLIEST_US, LATEST_US, OUT_OF_RANGE, microseconds_of
 from traces.building.table.bad_rows import BadRows
-from traces.building.table.shards import Batch, missing
+from traces.building.table.reading.shards import Batch, missing
 
 EXPECTED = "a date or a timestamp in ISO 8601, as 2015-01-31 or 2015-01-31T12:00:00Z"
 

@@ -18,8 +18,8 @@ from emulator.storage.parquet_columns import MOST_TEXTS
 from traces.arrivals import SPLITS
 from traces.building.table.bad_rows import BadRows
 from traces.building.table.instants import Instants
+from traces.building.table.reading.shards import TEXT, Batch, Shards, missing
 from traces.building.table.settings import TableSettings
-from traces.building.table.shards import TEXT, Batch, Shards, missing
 from traces.files.arrivals import BOUNDS, MOST_CLASSES
 from traces.ordering import pieces, ranks_of
 

@@ -1,0 +1,1 @@
+"""The files of a table, CSV or Parquet, read in batches of rows."""

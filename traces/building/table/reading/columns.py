@@ -1,0 +1,56 @@
+"""Columns of tables: their names, and texts as dictionaries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from emulator.errors import DataFileError
+from emulator.storage.tables import MOST_COLUMNS
+
+TEXT = pa.dictionary(pa.int32(), pa.string())
+"""How columns of texts are read: each text once in a batch."""
+
+
+def refuse_columns(path: Path, names: Sequence[str]) -> None:
+    """Raise DataFileError for too many columns, for one that occurs twice, and for one without a name."""
+    if len(names) > MOST_COLUMNS:
+        raise DataFileError(path, f"has {len(names)} columns; a table has at most {MOST_COLUMNS}")
+    counts = Counter(names)
+    twice = next((name for name in names if counts[name] > 1), None)
+    if twice is not None:
+        raise DataFileError(path, f"a column name occurs twice: {twice!r}")
+    blank = next((number for number, name in enumerate(names, 1) if not name.strip()), None)
+    if blank is not None:
+        raise DataFileError(path, f"column {blank} has no name")
+
+
+def as_text(column: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
+    """A column, as a dictionary without other texts than its own if `kind` is `TEXT`, else without one."""
+    if kind != TEXT:
+        return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+    if not isinstance(column, pa.DictionaryArray):
+        return column.dictionary_encode()
+    if len(column.dictionary) <= len(column):
+        return column
+    # The dictionary of a row group comes with each of its batches: only what these rows use of it is kept.
+    encoded = column.indices.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices, column.dictionary.take(encoded.dictionary))
+
+
+def text_bytes(column: pa.Array[Any]) -> int:
+    """The bytes of the distinct texts of a column; 0 of others."""
+    if not isinstance(column, pa.DictionaryArray) or not len(column.dictionary):
+        return 0
+    return int(pc.sum(pc.binary_length(cast(Any, column.dictionary))).as_py() or 0)
+
+
+def missing(column: pa.Array[Any]) -> np.ndarray:
+    """(rows,) whether each value of a column is null."""
+    return np.asarray(pc.is_null(column))
