@@ -3,7 +3,8 @@
 What Pillow makes of a file, resized by its bilinear filter without regard to the aspect ratio. An image of
 another mode than RGB is converted: transparency onto white, a palette to its colours, CMYK by Pillow's plain
 formula; 16 bits a value are refused, as there is no telling which of them matter. Of several frames the first
-one counts. The orientation that EXIF states is ignored: boxes are given for the stored pixels.
+one counts. The orientation that EXIF states is ignored, as boxes are given for the stored pixels, unless a
+decoder is to make images `upright`.
 """
 
 from __future__ import annotations
@@ -45,6 +46,20 @@ _large = threading.Lock()
 DRAFT = 2
 """A JPEG is decoded at the smallest of its scales that is at least this many times the target."""
 
+_ORIENTATION = 0x0112
+"""The tag of EXIF that says how the stored pixels are to be turned."""
+
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+"""What makes pixels upright, by orientation; 1 is upright, and other numbers state nothing."""
+
 # What Pillow raises for damaged files of these formats.
 _DAMAGE = (OSError, SyntaxError, ValueError, EOFError, TypeError, KeyError, IndexError, OverflowError)
 
@@ -57,12 +72,14 @@ class BadImageError(ValueError):
 class Decoder:
     """To what images are decoded: `size` x `size` pixels, grey or RGB; None, for pixels: as they are.
 
-    With `exact`, JPEGs are decoded at full size before they are resized.
+    With `exact`, JPEGs are decoded at full size before they are resized. With `upright`, images are turned
+    as EXIF says; not for crops, whose boxes are those of the stored pixels.
     """
 
     size: int | None
     grey: bool
     exact: bool = False
+    upright: bool = False
 
     def decode(self, image: Encoded, boxes: np.ndarray | None = None) -> np.ndarray:
         """Decode one image.
@@ -98,6 +115,7 @@ class Decoder:
 
     def _crops(self, image: Image.Image, boxes: np.ndarray | None) -> np.ndarray:
         assert self.size is not None
+        assert boxes is None or not self.upright
         width, height = image.size
         if boxes is None:
             boxes = np.array([[0, 0, width, height]], dtype=np.float64)
@@ -116,6 +134,9 @@ class Decoder:
             # NOTE: multiplied first: by a rounded ratio, the whole image could end beyond its last pixel.
             boxes = boxes * np.tile(image.size, 2) / [width, height, width, height]
         pixels, size = converted(image, mode), (self.size, self.size)
+        if self.upright:
+            pixels = _upright(pixels, image)
+            boxes = np.array([[0, 0, *pixels.size]], dtype=np.float64)
         crops = [resized(pixels, box, size) for box in boxes.tolist()]
         stacked = np.stack([np.asarray(crop) for crop in crops])
         return stacked if self.grey else np.ascontiguousarray(stacked.transpose(0, 3, 1, 2))
@@ -182,6 +203,15 @@ def converted(image: Image.Image, mode: str) -> Image.Image:
     if image.mode not in ("RGB", "L") and mode == "L":
         image = image.convert("RGB")
     return image.convert(mode)
+
+
+def _upright(pixels: Image.Image, image: Image.Image) -> Image.Image:
+    """The `pixels` of `image`, turned as EXIF says.
+
+    NOTE: asked for once the image is loaded: a TIFF is turned by Pillow then, which deletes the tag.
+    """
+    turn = _TURNS.get(image.getexif().get(_ORIENTATION, 1))
+    return pixels if turn is None else pixels.transpose(turn)
 
 
 def _on_white(image: Image.Image, mode: str) -> Image.Image:

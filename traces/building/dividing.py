@@ -14,7 +14,7 @@ from emulator.numbers import Count
 from emulator.plugins import ChoiceOf, Chosen
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
-from traces.building.images import EncodedImageSettings, ImageSettings, Side
+from traces.building.images import ImageSettings, Side, WholeImageSettings
 from traces.partitions import PARTITIONS, Partition, Samples
 from traces.partitions.population import follow
 
@@ -28,7 +28,7 @@ _CLIENTS = Field(None, description="number of clients of the partition")
 PartitionChoice = Annotated[Chosen[Partition], ChoiceOf(PARTITIONS)] | None
 
 
-class DividedImageSettings(EncodedImageSettings):
+class DividedImageSettings(WholeImageSettings):
     """The settings of images that may have no clients."""
 
     partition: PartitionChoice = _PARTITION

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -63,6 +64,12 @@ class EncodedImageSettings(ImageSettings):
     skip_bad: CountOrZero = Field(
         0, description="leave out at most that many samples that cannot be read, instead of stopping"
     )
+
+
+class WholeImageSettings(EncodedImageSettings):
+    """The settings of kinds whose samples are whole images: boxes are given for the stored pixels."""
+
+    upright: bool = Field(False, description="turn images as EXIF says; without it, pixels stay as stored")
 
 
 class ImageBuilder(Builder):
@@ -212,6 +219,17 @@ class EncodedImageBuilder(ImageBuilder):
     def test_share(self) -> float:
         """The setting of this name."""
         return self.settings.test_share
+
+
+class WholeImageBuilder(EncodedImageBuilder):
+    """Base class of kinds whose samples are whole images, to be decoded."""
+
+    Settings: ClassVar[type[Settings]] = WholeImageSettings
+    settings: WholeImageSettings
+
+    def decoder(self) -> Decoder:
+        """The decoder that the settings ask for."""
+        return replace(super().decoder(), upright=self.settings.upright)
 
 
 def _owned(listing: Listing, rows: Ints) -> Mapping[str, object]:

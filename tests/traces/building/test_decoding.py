@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from tests.traces.building.layouts import BLUE, RED, draw
 from traces.building.decoding import BadImageError, Decoder, without_warnings
@@ -82,6 +82,30 @@ def test_the_orientation_that_exif_states_is_ignored() -> None:
     exif = Image.Exif()
     exif[0x0112] = 3  # upside down
     assert first_pixel(encoded(image, "PNG", exif=exif)) == list(RED)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF", "WEBP"])
+@pytest.mark.parametrize("orientation", range(10))
+def test_an_upright_image_is_turned_before_it_is_resized(kind: str, orientation: int) -> None:
+    """As if Pillow's own exif_transpose had turned the file; 0 and 9 are no orientations."""
+    pixels = np.random.default_rng(orientation).integers(0, 256, (24, 16, 3), dtype=np.uint8)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    content = encoded(Image.fromarray(pixels), kind, exif=exif)
+    turned = ImageOps.exif_transpose(Image.open(io.BytesIO(content))).convert("RGB")
+    [sample] = Decoder(4, grey=False, exact=True, upright=True).decode(content)
+    wanted = np.asarray(turned.resize((4, 4), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
+    assert np.array_equal(sample, wanted)
+
+
+def test_a_drafted_jpeg_is_turned_too() -> None:
+    image = Image.new("L", (128, 64), 0)
+    image.paste(255, (0, 0, 64, 64))
+    exif = Image.Exif()
+    exif[0x0112] = 6  # stored with its top to the left: what is at the left belongs to the top
+    [sample] = Decoder(4, grey=True, upright=True).decode(encoded(image, "JPEG", exif=exif))
+    assert (sample[0] > 250).all()
+    assert (sample[3] < 5).all()
 
 
 # -- sizes --------------------------------------------------------------------------------------------------

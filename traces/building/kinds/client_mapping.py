@@ -16,7 +16,7 @@ from emulator.numbers import Count
 from emulator.plugins import Settings
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
-from traces.building.images import EncodedImageBuilder, EncodedImageSettings
+from traces.building.images import WholeImageBuilder, WholeImageSettings
 from traces.building.listing import Listing, codes
 from traces.building.pixels import ImageFiles, leads_out
 from traces.building.tally import Tally
@@ -27,7 +27,7 @@ PATHS = ("sample_path", "data_path")
 """The names of the column of files; that of detection tasks differs."""
 
 
-class MappingSettings(EncodedImageSettings):
+class MappingSettings(WholeImageSettings):
     """Which clients and classes are taken, and when their labels arrive."""
 
     classes: Count | None = Field(
@@ -45,7 +45,7 @@ class MappingSettings(EncodedImageSettings):
     )
 
 
-class FedScale(EncodedImageBuilder):
+class FedScale(WholeImageBuilder):
     """Any data set of images with FedScale's client mapping: a CSV of clients, files and labels.
 
     The class of a sample is its `label_name`, or its `label_id` where the file has no names. In FedScale's

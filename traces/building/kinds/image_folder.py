@@ -13,7 +13,7 @@ from emulator.errors import DataFileError, InputError
 from emulator.plugins import Settings
 from traces.building.dividing import DividedImageSettings, divided
 from traces.building.folders import files_below
-from traces.building.images import EncodedImageBuilder
+from traces.building.images import WholeImageBuilder
 from traces.building.listing import Listing, codes
 from traces.building.pixels import ImageFiles
 from traces.building.tally import Tally
@@ -36,7 +36,7 @@ class FolderSettings(DividedImageSettings):
     )
 
 
-class ImageFolder(EncodedImageBuilder):
+class ImageFolder(WholeImageBuilder):
     """A folder of images, CLIENT/CLASS/IMAGE; with a partition, CLASS/IMAGE.
 
     Times are those of a CSV, or are part of the names of the files; without either, clients own all images
