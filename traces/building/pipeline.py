@@ -129,7 +129,8 @@ class Pipeline:
                         recorded_s = time.monotonic()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-            _record(space, features, progress)
+            if progress.done:  # else there is nothing to resume
+                _record(space, features, progress)
         return progress
 
     def _refuse_many(self, bad: Mapping[int, str]) -> None:

@@ -83,7 +83,8 @@ class Workspace:
 def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Iterator[Workspace]:
     """Context in which the trace folder `out` is built; a build that was interrupted is resumed.
 
-    An error or an interruption in it leaves the workspace, which the same build takes up again.
+    An error or an interruption in it leaves the workspace, which the same build takes up again. An InputError
+    before anything is recorded leaves nothing, as the same build would end the same way.
 
     Args:
         out: the trace folder, which must not exist.
@@ -115,7 +116,13 @@ def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Ite
         _refuse_foreign(path)
         if fresh and path.exists():
             delete_folder(path)
-        yield Workspace(path, out, _begun(path, out, plan))
+        space = Workspace(path, out, _begun(path, out, plan))
+        try:
+            yield space
+        except InputError:
+            if not space.progress and path.exists():
+                delete_folder(path)
+            raise
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
@@ -151,14 +158,13 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def _begun(path: Path, out: Path, plan: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Create the workspace, or check that it was begun with the same plan; returns the progress so far."""
+    """Create the workspace, or check that it was begun with the same plan; returns the progress so far.
+
+    One begun with another plan is begun anew if nothing is recorded in it: no work is lost.
+    """
     text = _json(plan)
     if not (path / PLAN).exists():
-        if path.exists():
-            delete_folder(path)
-        path.mkdir()
-        write_durably(path / PLAN, text)
-        return {}
+        return _created(path, text)
     try:
         begun, progress = read_json(path / PLAN), {}
         if (path / PROGRESS).exists():
@@ -166,12 +172,23 @@ def _begun(path: Path, out: Path, plan: Mapping[str, Any]) -> Mapping[str, Any]:
     except ValueError as error:
         raise InputError(f"{path}: damaged ({error}); delete it, or give --fresh") from error
     if _json(begun) != text:
+        if not progress:
+            return _created(path, text)
         differing = sorted(key for key in {*begun, *plan} if begun.get(key) != plan.get(key))
         raise InputError(
             f"{path}: an unfinished build of {out.name} was begun with another {', '.join(differing)}; give "
             f"--fresh to begin it again, or take another --out"
         )
     return progress
+
+
+def _created(path: Path, plan: str) -> Mapping[str, Any]:
+    """Create the workspace, empty but for its plan; returns the progress, which is none."""
+    if path.exists():
+        delete_folder(path)
+    path.mkdir()
+    write_durably(path / PLAN, plan)
+    return {}
 
 
 def _json(values: Mapping[str, Any]) -> str:

@@ -182,7 +182,7 @@ def test_nothing_behind_a_link_in_the_workspace_is_written(tmp_path: Path, name:
 def test_a_second_name_of_the_features_is_not_written_through(tmp_path: Path) -> None:
     root, victim = drawn(tmp_path / "d", 40), tmp_path / "victim"
     with pytest.raises(KeyboardInterrupt):
-        build("fedscale", root, tmp_path / "out", watch=interrupting(1), size=4)
+        build("fedscale", root, tmp_path / "out", watch=interrupting(32), size=4)
     features = tmp_path / "out.building" / "features.npy"
     victim.hardlink_to(features)
     before = victim.read_bytes()
@@ -196,12 +196,43 @@ def test_a_second_name_of_the_features_is_not_written_through(tmp_path: Path) ->
 def test_an_interrupted_build_is_resumed_by_the_same_options_only(tmp_path: Path) -> None:
     root = drawn(tmp_path / "d")
     with pytest.raises(KeyboardInterrupt):
-        build("fedscale", root, tmp_path / "out", watch=interrupting(1), size=4)
+        build("fedscale", root, tmp_path / "out", watch=interrupting(32), size=4)
     with pytest.raises(InputError, match="build of out was begun with another shape, size; give --fresh"):
         build("fedscale", root, tmp_path / "out", size=8)
     mapping(root, [("c0", "l0", 0)] * 3)
     with pytest.raises(InputError, match="begun with another listing, samples"):
         build("fedscale", root, tmp_path / "out", size=4)
+
+
+@pytest.mark.parametrize("how", ["killed", "refused"])
+def test_a_build_that_decoded_nothing_does_not_block_the_corrected_command(tmp_path: Path, how: str) -> None:
+    root = drawn(tmp_path / "d")
+    if how == "killed":
+        with pytest.raises(KeyboardInterrupt):
+            build("fedscale", root, tmp_path / "out", watch=interrupting(1), size=8)
+        assert (tmp_path / "out.building").exists()
+    else:
+        (root / "train" / "0000.png").write_bytes(b"x")
+        with pytest.raises(InputError, match=r"0000\.png .*: is not an image"):
+            build("fedscale", root, tmp_path / "out", size=8)
+        assert not list(tmp_path.glob("out*"))
+        drawn(tmp_path / "d")
+    build("fedscale", root, tmp_path / "out", size=4)
+    build("fedscale", root, tmp_path / "whole", size=4)
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+def test_a_build_that_ends_after_some_images_is_kept_for_the_same_command(tmp_path: Path) -> None:
+    """Image 199 is of client c1, whose images come after the 67 of c0."""
+    root = damaged(drawn(tmp_path / "d"), 199)
+    with pytest.raises(InputError, match=r"0199\.png"):
+        build("fedscale", root, tmp_path / "out", size=4, test_share=0)
+    with pytest.raises(InputError, match="was begun with another shape, size"):
+        build("fedscale", root, tmp_path / "out", size=8, test_share=0)
+    seen: list[int] = []
+    watch = Watch(lambda done, total: seen.append(done))
+    build("fedscale", root, tmp_path / "out", size=4, test_share=0, skip_bad=1, watch=watch)
+    assert seen[0] > 67
 
 
 def test_a_second_build_into_the_same_folder_is_refused(tmp_path: Path) -> None:
@@ -216,7 +247,7 @@ def test_a_second_build_into_the_same_folder_is_refused(tmp_path: Path) -> None:
 def test_a_workspace_without_its_features_is_not_resumed(tmp_path: Path) -> None:
     root = drawn(tmp_path / "d")
     with pytest.raises(KeyboardInterrupt):
-        build("fedscale", root, tmp_path / "out", watch=interrupting(1), size=4)
+        build("fedscale", root, tmp_path / "out", watch=interrupting(32), size=4)
     (tmp_path / "out.building" / "features.npy").unlink()
     with pytest.raises(InputError, match=r"features\.npy: is missing; give --fresh"):
         build("fedscale", root, tmp_path / "out", size=4)
