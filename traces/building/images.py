@@ -130,6 +130,7 @@ class ImageBuilder(Builder):
         self.tally().add_rows(request.root, len(listing), 1)
         listing = ordered(listing, settings.limit, settings.seed, self.test_share)
         refuse_names(listing.clients, listing.classes)  # before anything is decoded
+        listing.pixels.check(listing.image)
         shape = self.shape(request.root)
         with workspace(request.out, self._plan(listing, shape), fresh=request.fresh) as space:
             path = space.path / FEATURES

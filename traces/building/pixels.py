@@ -30,6 +30,12 @@ class Pixels(ABC):
         many images is damaged.
         """
 
+    def check(self, images: Ints) -> None:  # noqa: B027  (most have nothing to check)
+        """Raise DataFileError if the images with these numbers (k,) are not where they should be.
+
+        It is called before any of them is read, with those that are used.
+        """
+
     @abstractmethod
     def name(self, image: int) -> str:
         """The file of an image, and the row in it or of it, for messages."""

@@ -115,12 +115,24 @@ def fmow_wilds(root: Path, rows: Sequence[Mapping[str, str]]) -> Path:
 MAPPING_HEADER = "client_id,sample_path,label_name,label_id"
 
 
-def mapping(root: Path, samples: Sequence[tuple[object, str, object]], split: str = "train") -> Path:
-    """FedScale's layout: each sample has a client, a class and a number; image k has the colour k."""
+def mapping(
+    root: Path,
+    samples: Sequence[tuple[object, str, object]],
+    split: str = "train",
+    *,
+    folder: str | None = None,
+    prefix: str = "",
+) -> Path:
+    """FedScale's layout: each sample has a client, a class and a number; image k has the colour k.
+
+    Paths have the `prefix`, and are below `folder`: that of the split, as for Open Images, or "", as for
+    FEMNIST, whose paths have the prefix "data/".
+    """
     lines = []
     for number, (client, label_name, label_id) in enumerate(samples):
-        draw(root / split / f"{number:04d}.png", colour(number))
-        lines.append((client, f"{number:04d}.png", label_name, label_id))
+        name = f"{prefix}{number:04d}.png"
+        draw(root / (split if folder is None else folder) / name, colour(number))
+        lines.append((client, name, label_name, label_id))
     write_csv(root / "client_data_mapping" / f"{split}.csv", MAPPING_HEADER, lines)
     return root
 

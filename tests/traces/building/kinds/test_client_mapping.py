@@ -10,6 +10,7 @@ from tests.traces.building.layouts import (
     MAPPING_HEADER,
     build,
     colour,
+    draw,
     mapping,
     opened,
     pixels,
@@ -62,6 +63,40 @@ def test_the_published_test_clients_are_others_and_are_used_only_if_asked_for(tm
         InputError, match=r"test/0002\.png \(client_data_mapping/test\.csv, row 3\): no such file"
     ):
         build("fedscale", root, tmp_path / "gone", test_mapping=True)
+
+
+def test_files_are_below_the_root_as_those_of_femnist_if_the_first_is(tmp_path: Path) -> None:
+    samples = [(f"c{k % 2}", f"l{k % 3}", k % 3) for k in range(12)]
+    wanted = opened("fedscale", mapping(tmp_path / "d", samples), tmp_path / "open_images")
+    root = mapping(tmp_path / "f", samples, folder="", prefix="data/")
+    found = opened("fedscale", root, tmp_path / "femnist")
+    assert rows(found) == rows(wanted)
+    assert pixels(found) == pixels(wanted)
+
+
+def test_the_files_of_either_split_may_be_below_the_root(tmp_path: Path) -> None:
+    root = mapping(tmp_path / "d", [("a", "x", 0)] * 2)
+    mapping(root, [("a", "x", 0)] * 3, "test", folder="", prefix="data/")
+    assert numbers(pixels(opened("fedscale", root, tmp_path / "out", test_mapping=True))) == [0, 1, 0, 1, 2]
+    (root / "data" / "0001.png").unlink()
+    draw(root / "test" / "data" / "0001.png", colour(1))
+    with pytest.raises(
+        InputError,
+        match=r"test\.csv, row 2: .*d/test/data/0001\.png exists and .*d/data/0001\.png does not, unlike",
+    ):
+        build("fedscale", root, tmp_path / "mixed", test_mapping=True, skip_bad=9)
+
+
+def test_a_mapping_whose_files_are_nowhere_is_refused_with_both_paths(tmp_path: Path) -> None:
+    root = mapping(tmp_path / "d", [("a", "x", 0)] * 3)
+    (root / "train" / "0000.png").unlink()
+    opened("fedscale", root, tmp_path / "out", skip_bad=1, test_share=0)  # as the second one says
+    for path in (root / "train").iterdir():
+        path.unlink()
+    with pytest.raises(
+        InputError, match=r"train\.csv, row 1: neither .*d/train/0000\.png nor .*d/0000\.png exists"
+    ):
+        build("fedscale", root, tmp_path / "none", skip_bad=2)
 
 
 @pytest.mark.parametrize(
