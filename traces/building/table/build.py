@@ -23,10 +23,10 @@ from traces.building.table.bad_rows import BadRows
 from traces.building.table.features import Numbers, chosen_features, is_image
 from traces.building.table.images import Images
 from traces.building.table.keys import read_keys, refuse_types
-from traces.building.table.moments import Moments
 from traces.building.table.reading.shards import Shards, find_shards
 from traces.building.table.rows import TRAIN, UsedRows, columns_of, refuse_test_only, use_rows
 from traces.building.table.settings import TableSettings
+from traces.building.table.statistics import OfImages, OfNumbers, fill_missing
 from traces.building.table.writing import FeatureWriter
 from traces.building.workspace import Workspace, workspace
 from traces.files.arrivals import write_arrival_pieces
@@ -36,7 +36,6 @@ from traces.ordering import sizes_of
 COARSE = 2.0**16
 """Above this ratio of mean to deviation, standardised numbers of 32 bits have fewer than 8 bits left."""
 
-FILLED_ROWS_BYTES = 2**23
 MOST_ORIGIN = 2000
 
 
@@ -84,15 +83,15 @@ def _built(
     refuse_names(() if isinstance(rows.clients, np.ndarray) else rows.clients, rows.classes)
     # Step 2: the features, row by row.
     encoder: Images | Numbers
-    statistics: _OfImages | _OfNumbers
+    statistics: OfImages | OfNumbers
     shape: tuple[int, ...]
     dtype: np.dtype
     if is_image(shards.kinds[names[0]]) and names[0] not in settings.one_hot:
         encoder = Images(shards, names[0], settings.size, bad)
-        shape, dtype, statistics = (3, settings.size, settings.size), np.dtype(np.uint8), _OfImages()
+        shape, dtype, statistics = (3, settings.size, settings.size), np.dtype(np.uint8), OfImages()
     else:
         encoder = Numbers(shards, names, keys.categories, settings.missing, bad)
-        shape, dtype, statistics = (len(encoder.names),), np.dtype("<f4"), _OfNumbers(encoder)
+        shape, dtype, statistics = (len(encoder.names),), np.dtype("<f4"), OfNumbers(encoder)
     del keys
     path = space.path / FEATURES
     progress = space.progress if path.exists() else {}
@@ -102,8 +101,8 @@ def _built(
         written = writer.finish()
         pa.default_memory_pool().release_unused()
         # Step 3: missing numbers become the mean, which is known now.
-        if isinstance(statistics, _OfNumbers) and statistics.has_missing:
-            _fill(path, statistics, root)
+        if isinstance(statistics, OfNumbers) and statistics.has_missing:
+            fill_missing(path, statistics, root)
             written = None
         # Step 4: the arrivals, and the facts.
         good = np.ones(len(rows), dtype=np.bool_)
@@ -143,7 +142,7 @@ def _write_features(
     shards: Shards,
     encoder: Images | Numbers,
     rows: UsedRows,
-    statistics: _OfImages | _OfNumbers,
+    statistics: OfImages | OfNumbers,
     writer: FeatureWriter,
     progress: Mapping[str, Any],
     watch: Watch,
@@ -188,84 +187,6 @@ def _left_out(bad: BadRows, rows: UsedRows) -> Ints:
     return left_out
 
 
-class _OfNumbers:
-    """Mean and deviation of the numbers; other columns, of zeros and ones, are left as they are."""
-
-    def __init__(self, encoder: Numbers) -> None:
-        self.encoder = encoder
-        self.moments = Moments(len(encoder.names))
-        self.has_missing = False
-
-    def add(self, block: np.ndarray, weight: np.ndarray) -> None:
-        self.has_missing |= bool(np.isnan(block).any())
-        self.moments.add(block, weight)
-
-    def as_json(self) -> dict[str, Any]:
-        return {"missing": self.has_missing, **self.moments.as_json()}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self.has_missing = bool(state["missing"])
-        self.moments.restore(state)
-
-    def finish(self) -> tuple[np.ndarray, np.ndarray]:
-        is_number = self.encoder.is_number
-        return np.where(is_number, self.moments.mean, 0.0), np.where(is_number, self.moments.deviation(), 1.0)
-
-
-class _OfImages:
-    """Mean and deviation of each channel, from sums of whole numbers."""
-
-    def __init__(self) -> None:
-        self.count, self.sum, self.squares = 0, [0, 0, 0], [0, 0, 0]
-
-    def add(self, block: np.ndarray, weight: np.ndarray) -> None:
-        values = np.repeat(block, weight.astype(np.int64), axis=0).astype(np.int64)
-        self.count += values[:, 0].size
-        self.sum = [old + int(new) for old, new in zip(self.sum, values.sum(axis=(0, 2, 3)), strict=True)]
-        values *= values
-        self.squares = [
-            old + int(new) for old, new in zip(self.squares, values.sum(axis=(0, 2, 3)), strict=True)
-        ]
-
-    def as_json(self) -> dict[str, Any]:
-        return {"count": self.count, "sum": self.sum, "squares": self.squares}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self.count, self.sum, self.squares = int(state["count"]), list(state["sum"]), list(state["squares"])
-
-    def finish(self) -> tuple[np.ndarray, np.ndarray]:
-        count = max(self.count, 1)
-        mean = np.array([value / count for value in self.sum])
-        variance = np.array(
-            [
-                (count * square - value**2) / count**2
-                for value, square in zip(self.sum, self.squares, strict=True)
-            ]
-        )
-        return mean / 255, np.where(variance > 0, np.sqrt(variance), 255.0) / 255
-
-
-def _fill(path: Path, statistics: _OfNumbers, root: Path) -> None:
-    """Replace NaN in the features by the mean of its column; a second time it changes nothing."""
-    moments, names = statistics.moments, statistics.encoder.names
-    values = np.lib.format.open_memmap(path, mode="r+")
-    means = moments.mean.astype(np.float32)
-    step = max(1, FILLED_ROWS_BYTES // (4 * len(names)))
-    for first in range(0, len(values), step):
-        block = values[first : first + step]
-        row, column = np.nonzero(np.isnan(block))
-        if len(row):
-            unknown = column[moments.count[column] == 0]
-            if len(unknown):
-                raise DataFileError(
-                    root,
-                    f"feature {names[int(unknown[0])]!r} has no value in the rows that means are taken of; "
-                    f"leave it out, raise retain, or give --missing zero",
-                )
-            block[row, column] = means[column]
-    values.flush()
-
-
 def _origin(settings: TableSettings, root: Path, names: tuple[str, ...]) -> str:
     columns = [f"{key} {name}" for key, name in settings.columns_of_keys().items()]
     text = f"{root.name}: {', '.join(columns)}; features {', '.join(names)}"
@@ -273,7 +194,7 @@ def _origin(settings: TableSettings, root: Path, names: tuple[str, ...]) -> str:
 
 
 def _notes(
-    rows: UsedRows, bad: BadRows, statistics: _OfImages | _OfNumbers, settings: TableSettings
+    rows: UsedRows, bad: BadRows, statistics: OfImages | OfNumbers, settings: TableSettings
 ) -> tuple[str, ...]:
     notes = []
     if len(bad):
@@ -282,7 +203,7 @@ def _notes(
     unused = len(rows.keep) - len(rows) - len(bad)
     if unused > 0:
         notes.append(f"{unused} rows were left out by since, until, classes, min_samples, limit or count")
-    if isinstance(statistics, _OfNumbers):
+    if isinstance(statistics, OfNumbers):
         mean, deviation = statistics.finish()
         coarse = np.flatnonzero(np.abs(mean) > COARSE * deviation)
         constant = np.flatnonzero((statistics.moments.squares == 0) & statistics.encoder.is_number)
