@@ -154,8 +154,28 @@ def ranks(values: np.ndarray) -> tuple[Ints, np.ndarray]:
         rank = np.zeros(len(values), np.int32)
         np.cumsum(differs, out=rank[1:])
         return values[first].astype(np.int64), rank
-    distinct, rank = np.unique(values, return_inverse=True)
-    return distinct.astype(np.int64), rank.astype(np.int32)
+    known = distinct(values)
+    rank = np.empty(len(values), np.int32)
+    for begin in range(0, len(values), CHUNK_ROWS):
+        rank[begin : begin + CHUNK_ROWS] = np.searchsorted(known, values[begin : begin + CHUNK_ROWS])
+    return known.astype(np.int64), rank
+
+
+def distinct(values: np.ndarray) -> np.ndarray:
+    """The distinct values of `values` (n,), ascending, without a sorted copy of all of `values`.
+
+    >>> distinct(np.array([7, 9, 7]))
+    array([7, 9])
+    """
+    chunks = (values[first : first + CHUNK_ROWS] for first in range(0, max(1, len(values)), CHUNK_ROWS))
+    return _distinct(np.concatenate([_distinct(chunk) for chunk in chunks]))
+
+
+def _distinct(values: np.ndarray) -> np.ndarray:
+    """NOTE: sorts, since numpy's `unique` takes ten times as long where most values differ."""
+    in_order = np.sort(values)
+    differs = np.concatenate((np.ones(min(1, len(values)), np.bool_), in_order[1:] != in_order[:-1]))
+    return in_order[differs]
 
 
 def when_of(table: ParquetColumns) -> When:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from emulator.arrays import Ints
 from emulator.errors import DataFileError
 
@@ -23,6 +25,34 @@ class Finding:
 
     def __str__(self) -> str:
         return str(DataFileError(self.path, self.problem, self.row))
+
+
+@dataclass
+class RowFindings:
+    """The rows of `path` that break one rule, found block by block.
+
+    Attributes:
+        listed: a line for each of the first `MOST_LISTED` rows.
+        number: the number of all rows.
+    """
+
+    path: Path
+    listed: list[Finding] = field(default_factory=list)
+    number: int = 0
+
+    def add(self, rows: Ints, problem: Callable[..., str], *columns: np.ndarray) -> None:
+        """Add rows (n,), counted from 0; `problem` makes a line of a row's values in `columns`, each (n,)."""
+        for place in range(min(len(rows), MOST_LISTED - len(self.listed))):
+            text = problem(*(column[place] for column in columns))
+            self.listed.append(Finding(self.path, text, int(rows[place]) + 1))
+        self.number += len(rows)
+
+    def lines(self) -> list[Finding]:
+        """A line for each of the first rows, and one for the number of the others."""
+        others = self.number - len(self.listed)
+        if not others:
+            return self.listed
+        return [*self.listed, Finding(self.path, f"and {others} more rows like row {self.listed[0].row}")]
 
 
 @dataclass
@@ -62,8 +92,6 @@ class Findings:
 
         `problem` is called with the place of a row among `rows`.
         """
-        found = self.remarks if is_remark else self.violations
-        listed = min(len(rows), MOST_LISTED)
-        found += [Finding(path, problem(place), int(rows[place]) + 1) for place in range(listed)]
-        if len(rows) > listed:
-            found.append(Finding(path, f"and {len(rows) - listed} more rows like row {int(rows[0]) + 1}"))
+        found = RowFindings(path)
+        found.add(np.asarray(rows), problem, np.arange(len(rows)))
+        (self.remarks if is_remark else self.violations).extend(found.lines())
