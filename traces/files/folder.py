@@ -39,7 +39,14 @@ def open_folder(path: Path) -> TraceFolder:
     Raises:
         DataFileError: a file is missing, damaged, or does not fit the others.
     """
-    facts = read_facts(path)
+    return open_with(path, read_facts(path))
+
+
+def open_with(path: Path, facts: TraceFacts) -> TraceFolder:
+    """Open a trace folder whose `trace.toml` states `facts`; see `open_folder`.
+
+    They may have sizes and digests that `trace.toml` lacks: the files are not hashed again then.
+    """
     digests = {name: known.sha256 for name, known in data_facts(path, facts).items()}
     values = open_features(path / FEATURES)
     shape = values.shape[1:]

@@ -15,23 +15,22 @@ from emulator.storage.bounded import read_toml
 from emulator.storage.parquet_columns import ParquetColumns
 from traces.files import arrivals as rules
 from traces.files.checking.columns import check_column
-from traces.files.checking.findings import MOST_LISTED, Finding, Findings
+from traces.files.checking.features import FeaturePass
+from traces.files.checking.findings import Finding, Findings
 from traces.files.checking.rows import check_together
 from traces.files.facts import (
     ARRIVALS,
     FACTS,
     FEATURES,
     MOST_FACTS_BYTES,
+    FileFacts,
     TraceFacts,
     broken_rule,
     file_facts,
     read_facts,
 )
 from traces.files.features import open_features
-from traces.files.folder import CHANNEL_KEYS, affine, check_channels, check_shape, facts_of, open_folder
-
-_SAMPLES_BYTES = 2**24
-"""Bytes of features that are examined at once."""
+from traces.files.folder import CHANNEL_KEYS, affine, check_channels, check_shape, facts_of, open_with
 
 
 def check_folder(path: Path) -> Findings:
@@ -44,13 +43,17 @@ def check_folder(path: Path) -> Findings:
     facts = _check_facts(path, findings)
     if facts is None and not (path / FACTS).exists():
         return findings
-    present = {name for name in (ARRIVALS, FEATURES) if _check_file(path, name, facts, findings)}
-    num_samples = _check_features(path, facts, findings) if FEATURES in present else None
-    if ARRIVALS in present:
+    features = FeaturePass(path / FEATURES)
+    hashing = {ARRIVALS: partial(file_facts, path / ARRIVALS), FEATURES: features.facts}
+    hashed: dict[str, FileFacts] = {}
+    for name, compute in hashing.items():
+        _check_file(path, name, facts, compute, hashed, findings)
+    num_samples = _check_features(path, facts, features, findings) if (path / FEATURES).is_file() else None
+    if (path / ARRIVALS).is_file():
         _check_arrivals(path, facts, num_samples, findings)
     if not findings.violations:
         try:  # that nothing is said to be right which the reader refuses
-            open_folder(path)
+            open_with(path, read_facts(path).model_copy(update={"files": hashed}))
         except DataFileError as error:
             findings.add(error)
     return findings
@@ -81,26 +84,34 @@ def _check_facts(folder: Path, findings: Findings) -> TraceFacts | None:
     return TraceFacts.model_validate(good)
 
 
-def _check_file(folder: Path, name: str, facts: TraceFacts | None, findings: Findings) -> bool:
-    """Whether a data file is there; its size and digest are compared with those that are recorded."""
+def _check_file(
+    folder: Path,
+    name: str,
+    facts: TraceFacts | None,
+    compute: Callable[[], FileFacts],
+    hashed: dict[str, FileFacts],
+    findings: Findings,
+) -> None:
+    """Compare the size and digest of a data file with those that are recorded; `hashed` gets what it has."""
     path, recorded = folder / name, None if facts is None else facts.files.get(name)
     try:
-        if recorded is not None:
+        if recorded is not None or not path.is_file():
             facts_of(folder, name, recorded)
-        hashed = file_facts(path) if path.is_file() else facts_of(folder, name, None)
+        hashed[name] = compute()
     except DataFileError as error:
         findings.add(error)
-        return path.is_file()
+        return
     if recorded is None:
         text = f"{FACTS} has no digest of it: it is hashed at every start"
         findings.remarks.append(Finding(path, text))
-    elif hashed.sha256 != recorded.sha256:
-        digests = f"has the sha256 {hashed.sha256}, but {FACTS} records {recorded.sha256}"
+    elif hashed[name].sha256 != recorded.sha256:
+        digests = f"has the sha256 {hashed[name].sha256}, but {FACTS} records {recorded.sha256}"
         findings.violations.append(Finding(path, f"{digests}: changed since it was built"))
-    return True
 
 
-def _check_features(folder: Path, facts: TraceFacts | None, findings: Findings) -> int | None:
+def _check_features(
+    folder: Path, facts: TraceFacts | None, features: FeaturePass, findings: Findings
+) -> int | None:
     """The number of samples; None if the file cannot be read."""
     path = folder / FEATURES
     try:
@@ -118,25 +129,8 @@ def _check_features(folder: Path, facts: TraceFacts | None, findings: Findings) 
         if all(passed):
             findings.passes(partial(affine, folder, facts, values.dtype, shape))
     if values.dtype == np.float32:
-        _check_finite(path, values, findings)
+        findings.violations += features.violations(values)
     return len(values)
-
-
-def _check_finite(path: Path, values: np.ndarray, findings: Findings) -> None:
-    samples = values.reshape(len(values), -1)
-    chunk = max(1, _SAMPLES_BYTES // max(1, samples[:1].nbytes))
-    number, listed = 0, 0
-    for first in range(0, len(samples), chunk):
-        is_bad = ~np.isfinite(samples[first : first + chunk])
-        bad = np.flatnonzero(is_bad.any(axis=1))
-        number += len(bad)
-        for row in bad[: MOST_LISTED - listed].tolist():
-            listed += 1
-            values_of = samples[first + row][is_bad[row]]
-            text = f"sample {first + row}: has {len(values_of)} value(s) that are not finite, such as"
-            findings.violations.append(Finding(path, f"{text} {values_of[0]}"))
-    if number > listed:
-        findings.violations.append(Finding(path, f"and {number - listed} more samples are not finite"))
 
 
 def _check_arrivals(
