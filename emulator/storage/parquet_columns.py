@@ -278,6 +278,9 @@ def microseconds_of(piece: pa.Array[Any], kind: pa.DataType) -> tuple[Ints, Bool
     return np.where(outside, 0, units).astype(np.int64) * factor, outside
 
 
+_FORMATS = {".parquet": "parquet", ".arrow": "Arrow", ".feather": "Arrow"}
+
+
 class damage_in_one_line:  # noqa: N801  (used like a function)
     """Context that turns what a library raises about a damaged table into a DataFileError of one line."""
 
@@ -290,5 +293,5 @@ class damage_in_one_line:  # noqa: N801  (used like a function)
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, pa.ArrowException | OSError | EOFError | zlib.error | ValueError):
             reason = " ".join(str(error).split())[:MOST_REASON]
-            what = "parquet" if self.path.suffix == ".parquet" else "CSV"
+            what = _FORMATS.get(self.path.suffix, "CSV")
             raise DataFileError(self.path, f"cannot be read as {what} ({reason})") from error

@@ -1,4 +1,4 @@
-"""The builder `table`: a trace folder of any table of features, from CSV or Parquet.
+"""The builder `table`: a trace folder of any table of features, from CSV, Parquet or Arrow.
 
 Two passes over the files. The first one reads the columns that say who has a row, when, and its class, and
 decides which rows are used. The second one streams the features, in the order of the files. Besides these
@@ -40,21 +40,30 @@ MOST_ORIGIN = 2000
 
 
 class Table(Builder):
-    """A table of features, as CSV or Parquet: one row for each sample, with its client, class and time.
+    """A table of features, as CSV, Parquet or Arrow: a row for each sample, with client, class and time.
 
     A file, or a folder of shards. Texts become columns of zeros and ones on request; images, as the bytes in
     Hugging Face's Parquet shards, are decoded. Rows of `features.npy` are in the order of the files, and hold
     the values as they are; `trace.toml` has the mean and deviation to standardise them with.
     """
 
-    needs = "a .csv, .csv.gz or .parquet, or a folder of such files with the same columns"
+    needs = (
+        "a .csv, .tsv (also .csv.gz, .csv.zip, .tsv.gz), .parquet, .arrow or .feather, or a folder of such "
+        "files with the same columns"
+    )
 
     Settings = TableSettings
     settings: TableSettings
 
     def build(self, request: Request) -> Built:
         settings = self.settings
-        shards = find_shards(request.root, most_cells=settings.most_cells, skips_bad=settings.skip_bad > 0)
+        shards = find_shards(
+            request.root,
+            most_cells=settings.most_cells,
+            skips_bad=settings.skip_bad > 0,
+            given=settings.dialect(),
+            na=settings.na,
+        )
         refuse_types(shards, settings)
         names = chosen_features(shards, settings)
         options = settings.model_dump(mode="json", exclude={"most_cells"})
@@ -92,6 +101,7 @@ def _built(
     else:
         encoder = Numbers(shards, names, keys.categories, settings.missing, bad)
         shape, dtype, statistics = (len(encoder.names),), np.dtype("<f4"), OfNumbers(encoder)
+    notes = keys.notes
     del keys
     path = space.path / FEATURES
     progress = space.progress if path.exists() else {}
@@ -133,7 +143,7 @@ def _built(
         last=int(rows.at.max(where=good, initial=np.iinfo(rows.at.dtype).min)),
         left_out=len(bad),
         num_bytes=len(rows) * int(np.prod(shape)) * dtype.itemsize,
-        notes=_notes(rows, bad, statistics, settings),
+        notes=(*shards.notes, *notes, *_notes(rows, bad, statistics, settings)),
         play=_play(rows),
     )
 
@@ -155,7 +165,7 @@ def _write_features(
         bad.rows.update(progress["bad"])
     total = len(rows.keep)
     malformed = (lambda: True) if bad.most else None  # they have been counted
-    for batch in shards.batches(encoder.types, encoder.rows, start, malformed):
+    for batch in shards.batches(encoder.types, encoder.rows, start, malformed, na_in=encoder.types):
         keep = rows.keep[start : start + batch.num_rows]
         num_bad = len(bad.rows)
         block = encoder.encode(batch, start, keep)

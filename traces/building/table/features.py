@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from emulator.arrays import Bools, Floats32
 from emulator.errors import DataFileError
 from traces.building.table.bad_rows import BadRows
+from traces.building.table.reading.columns import NO_VALUE, is_text
 from traces.building.table.reading.shards import TEXT, Batch, Shards
 from traces.building.table.settings import Missing, TableSettings
 
@@ -26,9 +27,8 @@ MOST_FEATURES = 2**14
 
 MOST_SHOWN, MOST_LETTERS = 8, 50  # columns of texts of which a value is shown, and letters of it
 
-_NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
-_NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
-"""Cells of a CSV that stand for a missing number."""
+_NUMBERS = {mark: rf"^[+-]?([0-9]+[{mark}]?[0-9]*|[{mark}][0-9]+)([eE][+-]?[0-9]+)?$" for mark in (".", ",")}
+"""Patterns of numbers, by their decimal point."""
 
 
 def chosen_features(shards: Shards, settings: TableSettings) -> tuple[str, ...]:
@@ -74,14 +74,15 @@ def _refuse_others(shards: Shards, plain: list[str], *, texts_too: bool) -> None
     With `texts_too`, texts are read as numbers.
     """
     path = shards.files[0]
-    texts = [name for name in plain if _is_text(shards.kinds[name])]
+    texts = [name for name in plain if is_text(shards.kinds[name])]
     if texts and not texts_too:
         found = _first_texts(shards, texts[:MOST_SHOWN])
         shown = ", ".join(f"{name} ({found[name]})" if name in found else name for name in texts)
+        na = ", or give --na for texts that stand for a missing number" if shards.is_csv else ""
         raise DataFileError(
             path,
             f"features of text: {shown}; name the numbers with --features (and --skip-bad, to leave out rows "
-            f"with a text among numbers), or make columns of the values with --one-hot",
+            f"with a text among numbers), or make columns of the values with --one-hot{na}",
         )
     for name in plain:
         if name not in texts and not _is_numeric(shards.kinds[name]):
@@ -91,14 +92,14 @@ def _refuse_others(shards: Shards, plain: list[str], *, texts_too: bool) -> None
 def _first_texts(shards: Shards, names: Sequence[str]) -> dict[str, str]:
     """The first value of each of these columns that is no number, and its row; not of columns without one."""
     found: dict[str, str] = {}
-    for batch in shards.batches(dict.fromkeys(names, TEXT), 2**16, malformed=lambda: True):
+    for batch in shards.batches(dict.fromkeys(names, TEXT), 2**16, malformed=lambda: True, na_in=names):
         for name in [name for name in names if name not in found]:
             column: Any = batch.columns[name]
             texts = column.dictionary.to_pylist()
             bad = [
                 number
                 for number, text in enumerate(texts)
-                if text not in _NO_VALUE and not re.match(_NUMBER, text)
+                if text not in NO_VALUE and not re.match(_NUMBERS[shards.dialect.decimal], text)
             ]
             rows = np.flatnonzero(np.isin(np.asarray(column.indices.fill_null(-1)), bad))
             if len(rows):
@@ -135,6 +136,8 @@ class Numbers:
     ) -> None:
         self.missing = missing
         self.bad = bad
+        self._dialect = shards.dialect
+        self._no_value = (*NO_VALUE, *shards.na)
         self._columns: list[tuple[str, int, dict[str, int] | None]] = []
         encoded: list[str] = []
         is_number: list[bool] = []
@@ -181,7 +184,7 @@ class Numbers:
             else:
                 self._set(block, name, column, first, places, batch, start, keep)
         for name, wrong in unnumbered:
-            self.bad.refuse(batch, start, wrong & keep, partial(_no_number, name, batch.columns[name]))
+            self.bad.refuse(batch, start, wrong & keep, partial(self._no_number, name, batch.columns[name]))
             block[wrong] = 0
         if not np.isfinite(block).all():
             self._mend(block, batch, start, keep)
@@ -190,7 +193,7 @@ class Numbers:
     def _read_as(self, shards: Shards, name: str, places: Mapping[str, int] | None) -> pa.DataType:
         kind = shards.kinds[name]
         if places is not None:
-            return TEXT if shards.is_csv or _is_text(kind) else kind
+            return TEXT if shards.is_csv or is_text(kind) else kind
         if not shards.is_csv:
             return kind
         if self.bad.most:  # read as texts, so that the rows with a text that is no number can be told
@@ -199,16 +202,21 @@ class Numbers:
 
     def _numbers(self, name: str, column: Any, unnumbered: list[tuple[str, Bools]]) -> np.ndarray:
         """(rows,) a column as numbers; missing ones are NaN. Texts that are none go to `unnumbered`."""
-        if _is_text(column.type):
+        if is_text(column.type):
             texts: Any = pc.utf8_trim_whitespace(column)
-            texts = pc.if_else(pc.is_in(texts, pa.array(_NO_VALUE)), pa.scalar(None, pa.string()), texts)
-            is_number: Any = pc.match_substring_regex(texts, _NUMBER).fill_null(True)
+            texts = pc.if_else(pc.is_in(texts, pa.array(self._no_value)), pa.scalar(None, pa.string()), texts)
+            is_number: Any = pc.match_substring_regex(texts, _NUMBERS[self._dialect.decimal]).fill_null(True)
             unnumbered.append((name, ~np.asarray(is_number)))
+            if self._dialect.decimal != ".":
+                texts = pc.replace_substring(texts, self._dialect.decimal, ".")
             column = pc.cast(pc.if_else(is_number, texts, pa.scalar("0")), pa.float32())
         if column.null_count or not pa.types.is_primitive(column.type) or pa.types.is_boolean(column.type):
             column = pc.cast(pc.cast(column, pa.float64(), safe=False), pa.float32(), safe=False)
             column = column.to_numpy(zero_copy_only=False)
         return np.asarray(column)
+
+    def _no_number(self, name: str, texts: pa.Array[Any], row: int) -> str:
+        return f"{name} = {texts[row].as_py()!r}: must be {self._dialect.number}"
 
     def _set(
         self,
@@ -254,16 +262,8 @@ def _places(values: tuple[str, ...]) -> dict[str, int]:
     return {value: place for place, value in enumerate(values)}
 
 
-def _no_number(name: str, texts: pa.Array[Any], row: int) -> str:
-    return f"{name} = {texts[row].as_py()!r}: must be a number"
-
-
 def _missing(name: str) -> str:
     return f"{name} is missing; give --missing mean or --missing zero to fill it"
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def _is_numeric(kind: pa.DataType) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from emulator.storage.parquet_columns import MOST_TEXTS
 from traces.arrivals import SPLITS
 from traces.building.table.bad_rows import BadRows
 from traces.building.table.instants import Instants
+from traces.building.table.reading.columns import NO_VALUE, is_text, without
 from traces.building.table.reading.shards import TEXT, Batch, Shards, missing
 from traces.building.table.settings import TableSettings
 from traces.files.arrivals import BOUNDS, MOST_CLASSES
@@ -31,6 +34,12 @@ BLOCK_BYTES = 2**26
 
 MOST_CATEGORIES = 4096
 """Most values of a feature that becomes one column for each."""
+
+MOST_WHOLE = 1000
+"""Most classes that are whole numbers written as fractions: more are a regression target."""
+
+EXACT = 2**53
+"""Whole numbers up to this are exact in double precision."""
 
 REGRESSION = "a regression target; labels are classes: integers or texts"
 SEQUENCE = "a sequence; labels are classes: integers or texts"
@@ -48,7 +57,7 @@ class Keys:
     `client` and `label` index into `clients` and `classes`. `at` is a time in microseconds, a data step, or
     a number by which rows are ordered; None: all rows are owned at the start, or arrive in the order of the
     file.
-    `categories` has the values of each `one_hot` feature.
+    `categories` has the values of each `one_hot` feature. `notes` are what is to be told about them.
     """
 
     num_rows: int
@@ -62,6 +71,7 @@ class Keys:
     count: np.ndarray | None
     concept: np.ndarray | None
     categories: dict[str, tuple[str, ...]]
+    notes: tuple[str, ...] = ()
 
 
 def read_keys(shards: Shards, settings: TableSettings, bad: BadRows) -> Keys:
@@ -79,7 +89,7 @@ def read_keys(shards: Shards, settings: TableSettings, bad: BadRows) -> Keys:
     columns = settings.columns_of_keys()
     at = _arrival(shards, settings, bad)
     client = None if settings.client is None else _Values(settings.client, "client", MOST_TEXTS, bad)
-    label = _Labels(settings.label, "label", MOST_CLASSES, bad)
+    label = _Labels(settings.label, shards, bad)
     split = None if settings.split is None else _Values(settings.split, "split", len(SPLITS), bad, SPLITS)
     count = None if settings.count is None else _Whole(settings.count, *BOUNDS["count"], bad)
     concept = None if settings.concept is None else _Whole(settings.concept, *BOUNDS["concept"], bad)
@@ -89,7 +99,8 @@ def read_keys(shards: Shards, settings: TableSettings, bad: BadRows) -> Keys:
     start = 0
     malformed = bad.malformed_line if bad.most else None
     tally = shards.tally()
-    for batch in shards.batches(types, ROWS, malformed=malformed, tally=tally):
+    na_in = types if settings.na_everywhere else settings.one_hot
+    for batch in shards.batches(types, ROWS, malformed=malformed, tally=tally, na_in=na_in):
         for reader in readers:
             reader.add(batch, start)
             if isinstance(reader, _Values):
@@ -109,6 +120,7 @@ def read_keys(shards: Shards, settings: TableSettings, bad: BadRows) -> Keys:
         count=count.all() if count else None,
         concept=concept.all() if concept else None,
         categories={name: tuple(map(str, reader.finish()[1])) for name, reader in one_hot.items()},
+        notes=label.notes,
     )
 
 
@@ -118,11 +130,12 @@ def refuse_types(shards: Shards, settings: TableSettings) -> None:
     for key, name in columns.items():
         shards.refuse_unknown(key, name)
         kind, path = shards.kinds[name], shards.files[0]
-        if key == "label" and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        if key == "label" and pa.types.is_decimal(kind):
             raise DataFileError(path, f"label: column {name!r} is {kind}, {REGRESSION}")
         if key == "label" and pa.types.is_nested(kind):
             raise DataFileError(path, f"label: column {name!r} is {kind}, {SEQUENCE}")
-        if key in ("client", "label", "split") and not shards.is_csv and not _is_name(kind):
+        is_fraction = key == "label" and pa.types.is_floating(kind)  # whole numbers, perhaps
+        if key in ("client", "label", "split") and not (shards.is_csv or is_fraction or _is_name(kind)):
             raise DataFileError(
                 path, f"{key}: column {name!r} is {kind}; it must hold texts or whole numbers"
             )
@@ -132,18 +145,14 @@ def refuse_types(shards: Shards, settings: TableSettings) -> None:
 
 
 def _is_name(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_boolean(kind) or _is_text(kind)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return pa.types.is_integer(kind) or pa.types.is_boolean(kind) or is_text(kind)
 
 
 def _read_as(shards: Shards, settings: TableSettings, name: str) -> pa.DataType:
     """The type as which a column is read: texts wherever names or times are due, in a CSV."""
     kind = shards.kinds[name]
     if not shards.is_csv:
-        return TEXT if _is_text(kind) else kind
+        return TEXT if is_text(kind) else kind
     if name in (settings.step, settings.count, settings.concept) or (
         name == settings.time and settings.unix_seconds
     ):
@@ -377,24 +386,115 @@ class _Values(_Column):
 
 
 class _Labels(_Values):
-    """Classes: texts or whole numbers; other numbers are a regression target."""
+    """Classes: texts, or whole numbers, also those written as fractions; other numbers are a target.
 
-    def add(self, batch: Batch, start: int) -> None:
-        super().add(batch, start)
+    A column of fractions is known by its type, of a CSV by that of the first rows: its values are turned into
+    whole numbers as they are read. A fraction that comes later shows at the end.
+    """
+
+    def __init__(self, name: str, shards: Shards, bad: BadRows) -> None:
+        self._is_fraction = pa.types.is_floating(shards.kinds[name])
+        super().__init__(name, "label", MOST_WHOLE if self._is_fraction else MOST_CLASSES, bad)
+        self._decimal = shards.dialect.decimal
+        self._path = shards.files[0]
+        self._written: dict[int, str] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be told about them, at the end."""
+        written = ((text, number) for number, text in sorted(self._written.items()) if text != str(number))
+        text, number = next(written, ("", 0))
+        if not text:
+            return ()
+        return (f"label: whole numbers written as fractions, such as {text}, are classes, such as {number}",)
+
+    def values(self, batch: Batch, start: int) -> np.ndarray:
         self._path = batch.path
+        column: Any = batch.columns[self.name]
+        if pa.types.is_floating(column.type):
+            column = self._of_numbers(batch, column)
+        elif self._is_fraction:
+            column = self._of_texts(batch, start, column)
+        return super().values(batch._replace(columns={self.name: column}), start)
+
+    def _of_numbers(self, batch: Batch, column: pa.Array[Any]) -> pa.Array[Any]:
+        """A column of floats as one of whole numbers, in which NaN is missing."""
+        numbers = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
+        is_missing = np.isnan(numbers)
+        with np.errstate(invalid="ignore"):
+            is_other = ~is_missing & ((numbers != np.rint(numbers)) | (np.abs(numbers) > EXACT))
+        if is_other.any():
+            row = int(is_other.argmax())
+            raise self._target(batch.path, f"{numbers[row]}", batch.first + row + 1)
+        whole = np.where(is_missing, 0, numbers).astype(np.int64)
+        for number in np.unique(whole[~is_missing])[: MOST_WHOLE + 1].tolist():
+            self._written.setdefault(number, f"{number}.0")
+        return pa.array(whole, mask=is_missing)
+
+    def _of_texts(self, batch: Batch, start: int, column: pa.Array[Any]) -> pa.Array[Any]:
+        """A column of texts that are fractions as one of texts of whole numbers."""
+        column = without(column, NO_VALUE)
+        texts = [text.strip() for text in column.dictionary.to_pylist()]
+        whole = [self._whole(text) for text in texts]
+        codes = np.asarray(column.indices.fill_null(-1)).astype(np.int64)
+        is_number = np.array([_NUMBER.match(self._pointed(text)) is not None for text in texts] + [True])
+        is_target = np.array([number is None for number in whole] + [False]) & is_number
+        if is_target[codes].any():
+            row = int(is_target[codes].argmax())
+            raise self._target(batch.path, texts[codes[row]], batch.first + row + 1)
+        self.bad.refuse(
+            batch,
+            start,
+            ~is_number[codes],
+            lambda row: f"{self.name} = {texts[codes[row]]!r}: must be a whole number, as in the first rows",
+        )
+        for text, number in zip(texts, whole, strict=True):
+            if number is not None:
+                self._written.setdefault(number, text)
+        # A row that was left out has a label as well, which is not looked at.
+        names = ["" if number is None else str(number) for number in whole]
+        return pa.DictionaryArray.from_arrays(column.indices, pa.array(names, pa.string()))
 
     def finish(self) -> tuple[np.ndarray, Names]:
-        fraction = next(filter(_FRACTION.match, self.known), None)
-        if fraction is not None and all(map(_NUMBER.match, self.known)):
-            raise DataFileError(self._path, f"label: column {self.name!r} holds {fraction}, {REGRESSION}")
+        texts = list(self.known)
+        fraction = next((text for text in texts if _FRACTION.match(self._pointed(text))), None)
+        is_number = fraction is not None and all(_NUMBER.match(self._pointed(text)) for text in texts)
         codes, classes = super().finish()
-        return codes.astype(np.int16), classes
+        if fraction is None or not is_number:
+            return codes.astype(np.int16), classes
+        whole = [self._whole(str(text)) for text in classes]
+        distinct = sorted({number for number in whole if number is not None})
+        if None in whole or len(distinct) > MOST_WHOLE:
+            shown = classes[whole.index(None)] if None in whole else fraction
+            raise self._target(self._path, str(shown))
+        rank = {number: place for place, number in enumerate(distinct)}
+        kept = [number for number in whole if number is not None]  # all of them
+        self._written = {number: str(text) for number, text in zip(kept, classes, strict=True)}
+        ranks = np.array([rank[number] for number in kept], dtype=np.int16)
+        return ranks[codes], tuple(map(str, distinct))
 
     def too_many(self, batch: Batch) -> DataFileError:
         return DataFileError(
             batch.path,
             f"label: column {self.name!r} has more than {self.most} different values, {REGRESSION}",
         )
+
+    def _target(self, path: Path, shown: str, row: int | None = None) -> DataFileError:
+        return DataFileError(path, f"label: column {self.name!r} holds {shown}, {REGRESSION}", row)
+
+    def _pointed(self, text: str) -> str:
+        """A text with a point, if it is a number."""
+        return text if self._decimal == "." else text.replace(self._decimal, ".")
+
+    def _whole(self, text: str) -> int | None:
+        """The whole number that a text is; None if it is another number, or has more than 18 digits."""
+        pointed = self._pointed(text)
+        if not _NUMBER.match(pointed):
+            return None
+        number = Decimal(pointed)
+        if number.adjusted() > 17 or number != number.to_integral_value():
+            return None
+        return int(number)
 
 
 def _is_canonical(text: str) -> bool:

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from emulator.numbers import MOST, Count, Number, Share
 from emulator.plugins import ChoiceOf, Chosen
 from traces.building.base import BuilderSettings
+from traces.building.table.reading.dialects import Given
 from traces.files.arrivals import When
 from traces.held_out import TEST_SHARE
 from traces.partitions import PARTITIONS, Partition
@@ -71,6 +72,18 @@ class TableSettings(BuilderSettings):
     skip_bad: Annotated[int, Number(ge=0, le=MOST_SKIPPED)] = Field(
         0, description="how many bad rows may be left out; the first one more ends the build"
     )
+    separator: Literal[",", ";", "|", "tab"] | None = Field(
+        None, description="what is between the cells of a CSV; without it, found from the first 1000 rows"
+    )
+    decimal: Literal[".", ","] | None = Field(
+        None, description="the decimal point of a CSV; without it, found from the first 1000 rows"
+    )
+    na: tuple[str, ...] = Field(
+        (), description="texts that stand for a missing feature, besides an empty cell, NA, NaN and the like"
+    )
+    na_everywhere: bool = Field(
+        False, description="the texts of na stand for a missing label, client, time, step or split, too"
+    )
 
     @model_validator(mode="after")
     def _fit_together(self) -> TableSettings:
@@ -84,6 +97,8 @@ class TableSettings(BuilderSettings):
             raise ValueError(f"{' and '.join(instants)} exclude each other: a row arrives once")
         if self.unix_seconds and self.time is None:
             raise ValueError("unix_seconds: only with time, the column of times")
+        if self.na_everywhere and not self.na:
+            raise ValueError("na_everywhere: only with na, the texts that stand for a missing value")
         if not instants and self.retain is not None:
             raise ValueError(
                 f"retain = {self.retain:g}: without time, step or order all rows are owned at the start"
@@ -102,6 +117,10 @@ class TableSettings(BuilderSettings):
         if self.time is not None:
             return "time"
         return "order" if self.order is not None or self.in_file_order else "step"
+
+    def dialect(self) -> Given:
+        """What is given of the dialect of a CSV."""
+        return Given("\t" if self.separator == "tab" else self.separator, self.decimal)
 
     def columns_of_keys(self) -> dict[str, str]:
         """The columns that are no features, by what they are."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +17,9 @@ from emulator.storage.tables import MOST_COLUMNS
 TEXT = pa.dictionary(pa.int32(), pa.string())
 """How columns of texts are read: each text once in a batch."""
 
+NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
+"""Cells of a CSV that stand for a missing number."""
+
 
 def refuse_columns(path: Path, names: Sequence[str]) -> None:
     """Raise DataFileError for too many columns, for one that occurs twice, and for one without a name."""
@@ -29,6 +32,25 @@ def refuse_columns(path: Path, names: Sequence[str]) -> None:
     blank = next((number for number, name in enumerate(names, 1) if not name.strip()), None)
     if blank is not None:
         raise DataFileError(path, f"column {blank} has no name")
+
+
+def kinds_of(schema: pa.Schema) -> dict[str, pa.DataType]:
+    """The types of columns; that of a dictionary of texts or numbers is that of its values.
+
+    Other dictionaries are not decoded: one long value may be meant many times.
+    """
+    return {field.name: _values(field.type) for field in schema}
+
+
+def _values(kind: pa.DataType) -> pa.DataType:
+    if not isinstance(kind, pa.DictionaryType):
+        return kind
+    values: pa.DataType = kind.value_type
+    return values if is_text(values) or pa.types.is_primitive(values) else kind
+
+
+def is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def as_text(column: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
@@ -49,6 +71,20 @@ def text_bytes(column: pa.Array[Any]) -> int:
     if not isinstance(column, pa.DictionaryArray) or not len(column.dictionary):
         return 0
     return int(pc.sum(pc.binary_length(cast(Any, column.dictionary))).as_py() or 0)
+
+
+def without(column: pa.Array[Any], texts: Collection[str]) -> pa.Array[Any]:
+    """A column of texts as a dictionary, in which these texts, but for blanks around them, are missing."""
+    if not isinstance(column, pa.DictionaryArray):
+        return column
+    dictionary: Any = pc.utf8_trim_whitespace(pc.cast(cast(Any, column.dictionary), pa.string()))
+    is_missing: Any = pc.is_in(dictionary, value_set=pa.array(list(texts), pa.string()))
+    if not pc.any(is_missing).as_py():
+        return column
+    is_kept: Any = pc.invert(is_missing.take(column.indices))
+    return pa.DictionaryArray.from_arrays(
+        pc.if_else(is_kept, column.indices, pa.scalar(None, column.indices.type)), column.dictionary
+    )
 
 
 def missing(column: pa.Array[Any]) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,20 +18,16 @@ MOST_HELD = 2**26
 """Bytes of images after which a batch of them ends."""
 
 
-def parquet_kinds(path: Path) -> dict[str, pa.DataType]:
+def parquet_schema(path: Path) -> pa.Schema:
+    """The schema of a file with at least one row."""
     with damage_in_one_line(path):
         # NOTE: the metadata of a column in a row group is not read: if it is damaged, Arrow ends the process.
         file = pq.ParquetFile(path)
         schema, num_rows = file.schema_arrow, file.metadata.num_rows
-    refuse_columns(path, schema.names)
+        refuse_columns(path, schema.names)
     if num_rows == 0:
         raise DataFileError(path, "has no rows")
-    return {
-        field.name: cast(Any, field.type).value_type
-        if isinstance(field.type, pa.DictionaryType)
-        else field.type
-        for field in schema
-    }
+    return schema
 
 
 def parquet_batches(

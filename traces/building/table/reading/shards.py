@@ -7,26 +7,25 @@ file, row and column.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from emulator.errors import DataFileError, UnknownNameError
-from emulator.storage.bounded import is_file
 from emulator.storage.parquet_columns import MOST_ROWS
-from emulator.storage.tables import MOST_CELLS, SUFFIXES
-from traces.building.folders import files_below
-from traces.building.table.reading.columns import TEXT, missing
-from traces.building.table.reading.csv_file import count_text, csv_batches, csv_kinds
-from traces.building.table.reading.parquet_file import parquet_batches, parquet_kinds
+from emulator.storage.tables import MOST_CELLS
+from traces.building.table.reading.arrow_file import arrow_batches, arrow_schema
+from traces.building.table.reading.columns import TEXT, kinds_of, missing, without
+from traces.building.table.reading.csv_file import CsvFile, Malformed, count_text, sample_of
+from traces.building.table.reading.dialects import Dialect, Given, find_dialect
+from traces.building.table.reading.files import Files, Format, find_files, unread
+from traces.building.table.reading.parquet_file import parquet_batches, parquet_schema
 from traces.building.tally import Tally
 
 __all__ = ["TEXT", "Batch", "Shards", "find_shards", "missing"]
-
-MOST_SHARDS = 100_000
 
 _REMEDY = "save it as Parquet, in which numbers are no text, and leave out columns of texts"
 
@@ -46,12 +45,27 @@ class Shards:
 
     The type of a dictionary is that of its values. The types of a CSV are those of its first rows. Each pass
     over the files counts what it reads, and ends beyond `most_cells`.
+
+    Attributes:
+        format: The format of all files; is_csv: whether it is text, separated by commas or otherwise.
+        dialect: How CSVs are read.
+        na: Texts that stand for a missing value, where `batches` is told so.
+        metadata: Those of the schema of the first file; none of a CSV.
+        notes: What is to be told about how the files are read.
     """
 
     files: tuple[Path, ...]
     kinds: Mapping[str, pa.DataType]
-    is_csv: bool
+    format: Format
     most_cells: int
+    dialect: Dialect
+    na: tuple[str, ...] = ()
+    metadata: Mapping[bytes, bytes] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_csv(self) -> bool:
+        return self.format == "CSV"
 
     def tally(self) -> Tally:
         """The counts of one pass, none yet."""
@@ -75,18 +89,20 @@ class Shards:
         types: Mapping[str, pa.DataType],
         most_rows: int,
         skip: int = 0,
-        malformed: Callable[[], bool] | None = None,
+        malformed: Malformed = None,
         tally: Tally | None = None,
+        na_in: Collection[str] = (),
     ) -> Iterator[Batch]:
         """Read columns in batches of rows.
 
         Args:
             types: the columns, with the types that they are read as from a CSV. `TEXT` holds for both.
-            most_rows: most rows of a batch of a Parquet file.
+            most_rows: most rows of a batch, but of a CSV, which is read by bytes.
             skip: rows that are left out at first; the sum of the rows of some first batches.
             malformed: called for every line of a CSV with too few or too many cells, which is left out; False
                 ends the reading. None: the first such line is an error.
             tally: counts rows and text; None: one of this pass alone.
+            na_in: the columns in which the texts `na` stand for a missing value.
 
         Yields:
             The batches; their borders depend on the files and `most_rows` only.
@@ -98,10 +114,7 @@ class Shards:
         total = 0
         tally = tally or self.tally()
         for path in self.files:
-            if self.is_csv:
-                parts = csv_batches(path, types, malformed)
-            else:
-                parts = parquet_batches(path, types, most_rows, max(0, skip - total), tally)
+            parts = self._parts(path, types, most_rows, max(0, skip - total), malformed, tally, na_in)
             first = -1
             for first, columns in parts:
                 [num_rows] = {len(column) for column in columns.values()}
@@ -109,69 +122,99 @@ class Shards:
                 if total + num_rows > MOST_ROWS:
                     raise DataFileError(path, f"the table has more than {MOST_ROWS} rows")
                 if total >= skip:
+                    if self.na:
+                        columns = {
+                            name: without(column, self.na) if name in na_in else column
+                            for name, column in columns.items()
+                        }
                     yield Batch(path, first, columns, num_rows)
                 total += num_rows
             if first < 0 and self.is_csv:
                 raise DataFileError(path, "has no rows")
 
+    def _parts(
+        self,
+        path: Path,
+        types: Mapping[str, pa.DataType],
+        most_rows: int,
+        skip: int,
+        malformed: Malformed,
+        tally: Tally,
+        na_in: Collection[str],
+    ) -> Iterator[tuple[int, Mapping[str, pa.Array[Any]]]]:
+        """The batches of a file, each with the number of its first row."""
+        if self.format == "Parquet":
+            return parquet_batches(path, types, most_rows, skip, tally)
+        if self.format == "Arrow":
+            return arrow_batches(path, types, most_rows, tally)
+        na = self.na if any(name in na_in for name, kind in types.items() if kind != TEXT) else ()
+        return CsvFile(path, self.dialect, na).batches(types, malformed)
 
-def find_shards(root: Path, *, most_cells: int = MOST_CELLS, skips_bad: bool = False) -> Shards:
+
+def find_shards(
+    root: Path,
+    *,
+    most_cells: int = MOST_CELLS,
+    skips_bad: bool = False,
+    given: Given = Given(),  # noqa: B008  (it is frozen)
+    na: tuple[str, ...] = (),
+) -> Shards:
     """The files of the table at `root`: a file, or all tables in a folder.
 
-    Each pass over them reads at most `most_cells`. With `skips_bad`, lines of a CSV with too few or too many
-    cells are no error here.
+    Args:
+        root: the file or folder.
+        most_cells: cells that each pass over the files reads at most.
+        skips_bad: lines of a CSV with too few or too many cells are no error here.
+        given: what is given of the dialect of a CSV.
+        na: texts that stand for a missing number, besides the usual ones.
 
-    Raises DataFileError if there are none, if they are of several kinds, or if their columns differ.
+    Raises:
+        DataFileError: there are no files, they are of several formats, their columns differ, or their dialect
+            cannot be told.
     """
-    files = _files(root)
-    kinds: dict[str, pa.DataType] = {}
-    is_csv = not files[0].name.endswith(".parquet")
-    tally = Tally(most_cells, remedy=_REMEDY)
-    for path in files:
+    files = find_files(root)
+    for path in files.paths:
         if path.stat().st_size == 0:
             raise DataFileError(path, "is empty")
-        if is_csv:
+    tally = Tally(most_cells, remedy=_REMEDY)
+    dialect = _dialect(root, files, given, skips_bad=skips_bad)
+    kinds: dict[str, pa.DataType] = {}
+    metadata: Mapping[bytes, bytes] = {}
+    for path in files.paths:
+        if files.format == "CSV":
             count_text(path, tally)
-        own = csv_kinds(path, skips_bad) if is_csv else parquet_kinds(path)
-        if path == files[0]:
+            own = CsvFile(path, dialect, na).kinds(skips_bad=skips_bad)
+        else:
+            schema = parquet_schema(path) if files.format == "Parquet" else arrow_schema(path)
+            own = kinds_of(schema)
+            metadata = metadata or schema.metadata or {} if path == files.paths[0] else metadata
+        if path == files.paths[0]:
             kinds = own
-            continue
-        if set(own) != set(kinds):
-            here, there = (
-                ", ".join(sorted(set(a) - set(b))) or "none" for a, b in ((own, kinds), (kinds, own))
-            )
-            raise DataFileError(
-                path, f"has other columns than {files[0].name}: it alone has {here}, it lacks {there}"
-            )
-        for name in kinds if not is_csv else ():
-            if own[name] != kinds[name]:
-                raise DataFileError(
-                    path, f"column {name!r} is {own[name]}, but {kinds[name]} in {files[0].name}"
-                )
-    return Shards(files, kinds, is_csv, most_cells)
+        else:
+            _refuse_other_columns(path, own, files, kinds)
+    notes = tuple(note for note in (dialect.sentence(), unread(files)) if note is not None)
+    return Shards(files.paths, kinds, files.format, most_cells, dialect, na, metadata, notes)
 
 
-def _files(root: Path) -> tuple[Path, ...]:
-    if not root.is_dir():
-        if not is_file(root):
-            raise DataFileError(root, "no such file")
-        if not root.name.endswith(SUFFIXES):
-            raise DataFileError(root, f"a table is one of {', '.join(SUFFIXES)}, or a folder of them")
-        return (root,)
-    files = [
-        path
-        for path in files_below(root)
-        if path.name.endswith(SUFFIXES) and not path.name.startswith((".", "_")) and is_file(path)
-    ]
-    if not files:
-        raise DataFileError(root, f"has no table, no file that ends with {', '.join(SUFFIXES)}")
-    if len(files) > MOST_SHARDS:
-        raise DataFileError(root, f"has {len(files)} tables; at most {MOST_SHARDS} are read")
-    other = next(
-        (path for path in files if (path.suffix == ".parquet") != (files[0].suffix == ".parquet")), None
-    )
-    if other is not None:
-        raise DataFileError(
-            root, f"has both CSV and Parquet, {files[0].name} and {other.name}; give one kind"
-        )
-    return tuple(files)
+def _dialect(root: Path, files: Files, given: Given, *, skips_bad: bool) -> Dialect:
+    """How the files are read, if they are CSVs; DataFileError if a dialect is given of others."""
+    if files.format == "CSV":
+        usual = "\t" if all(".tsv" in path.suffixes for path in files.paths) else ","
+        return find_dialect(lambda: map(sample_of, files.paths), given, usual=usual, skips_bad=skips_bad)
+    for option, value in (("--separator", given.separator), ("--decimal", given.decimal)):
+        if value is not None:
+            raise DataFileError(root, f"{option}: only of a CSV; it is {files.format}, which has none")
+    return Dialect()
+
+
+def _refuse_other_columns(
+    path: Path, own: Mapping[str, pa.DataType], files: Files, kinds: Mapping[str, pa.DataType]
+) -> None:
+    """Raise DataFileError unless a file has the columns `kinds` of the first one, also of the same types."""
+    first = files.paths[0].name
+    if set(own) != set(kinds):
+        here, there = (", ".join(sorted(set(a) - set(b))) or "none" for a, b in ((own, kinds), (kinds, own)))
+        raise DataFileError(path, f"has other columns than {first}: it alone has {here}, it lacks {there}")
+    for name in kinds if files.format != "CSV" else ():
+        if own[name] != kinds[name]:
+            raise DataFileError(path, f"column {name!r} is {own[name]}, but {kinds[name]} in {first}")
