@@ -86,6 +86,57 @@ def zip_as_parquet(folder: Path) -> list[str]:
     return _table((folder / "t.csv.gz").rename(folder / "t.parquet"))
 
 
+def csv_in_a_zip(folder: Path) -> list[str]:
+    with (
+        zipfile.ZipFile(folder / "t.csv.zip", "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("t.csv", "w", force_zip64=True) as file,
+    ):
+        file.write(HEAD)
+        for _ in range(3000):
+            file.write(b"ann,up,1\n" * (MIB // 9))
+    return _table(folder / "t.csv.zip")
+
+
+def zip_contents(folder: Path) -> list[str]:
+    """A zip of half a million files."""
+    with zipfile.ZipFile(folder / "t.csv.zip", "w") as archive:
+        for number in range(500_000):
+            archive.writestr(f"{number}.csv", b"")
+    return _table(folder / "t.csv.zip")
+
+
+def arrow_batch(folder: Path) -> list[str]:
+    """A compressed batch that states terabytes."""
+    columns = {"c": np.zeros(1000, np.int64), "k": np.zeros(1000, np.int64), "x": np.zeros(1000)}
+    table = pa.table(columns)
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    path = folder / "t.arrow"
+    with pa.ipc.new_file(str(path), table.schema, options=options) as writer:
+        writer.write_table(table)
+    path.write_bytes(path.read_bytes().replace(struct.pack("<q", 8000), struct.pack("<q", 2**42)))
+    return _table(path)
+
+
+def arrow_rows(folder: Path) -> list[str]:
+    """Rows of columns without values, which need no bytes at all."""
+    size = 2**40
+    columns = {"c": pa.nulls(size), "k": pa.nulls(size), "x": pa.nulls(size)}
+    table = pa.table(columns)
+    with pa.ipc.new_stream(str(folder / "t.arrow"), table.schema) as writer:
+        writer.write_table(table)
+    return [
+        "table",
+        "--root",
+        str(folder / "t.arrow"),
+        "--label",
+        "k",
+        "--partition",
+        "iid",
+        "--clients",
+        "2",
+    ]
+
+
 def tar_as_csv(folder: Path) -> list[str]:
     path = folder / "t.csv.gz"
     with tarfile.open(path, "w:gz") as file:
@@ -276,6 +327,7 @@ DataSet = Callable[[Path], list[str]]
 IN_SUITE: Mapping[str, DataSet] = {
     "csv-short-columns": csv_short_columns,
     "parquet-nested": parquet_nested,
+    "arrow-batch": arrow_batch,
     "waymo-crops": waymo_crops,
     "idx-labels": idx_labels,
 }
@@ -289,6 +341,9 @@ HOSTILE: Mapping[str, DataSet] = {
     "csv-columns": csv_columns,
     "csv-names": csv_names,
     "csv-long-names": csv_long_names,
+    "csv-in-a-zip": csv_in_a_zip,
+    "zip-contents": zip_contents,
+    "arrow-rows": arrow_rows,
     "zip-as-csv": zip_as_csv,
     "zip-as-parquet": zip_as_parquet,
     "tar-as-csv": tar_as_csv,

@@ -14,6 +14,7 @@ import json
 import pickle
 import random
 import struct
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -687,6 +688,61 @@ def read_checkpoint_file(folder: Path, file: Path, number: int) -> None:
         named.unlink()
 
 
+# -- tables that traces are built of ------------------------------------------------------------------------
+
+BUILT_OF = pa.table(
+    {
+        "who": pa.array(["ann", "bob", "ann", "cy"] * 5).dictionary_encode(),
+        "kind": [1.0, 2.0, 1.0, 3.0] * 5,
+        "x": pa.array([0.5, None, 1e-3, 7.0] * 5, pa.float32()),
+        "list": [[1, 2]] * 20,
+    }
+)
+
+
+def arrow_seeds() -> tuple[bytes, ...]:
+    def written(new: Callable[..., Any], **options: Any) -> bytes:
+        out = io.BytesIO()
+        with new(out, BUILT_OF.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+            writer.write_table(BUILT_OF, 10)
+        return out.getvalue()
+
+    return (
+        written(pa.ipc.new_stream),
+        written(pa.ipc.new_file, compression="lz4"),
+        written(pa.ipc.new_stream, compression="zstd", emit_dictionary_deltas=True),
+    )
+
+
+def zip_seeds() -> tuple[bytes, ...]:
+    def written(method: int) -> bytes:
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", method) as archive:
+            member = zipfile.ZipInfo("t.csv")
+            archive.writestr(member, "who;kind;x\n" + "ann;1,0;0,5\nbob;2,0;\n" * 20, method)
+        return out.getvalue()
+
+    return written(zipfile.ZIP_STORED), written(zipfile.ZIP_DEFLATED)
+
+
+def read_built_of(folder: Path, file: Path, number: int) -> None:
+    from traces.building.table.bad_rows import BadRows
+    from traces.building.table.features import Numbers
+    from traces.building.table.keys import read_keys, refuse_types
+    from traces.building.table.reading.shards import find_shards
+    from traces.building.table.settings import TableSettings
+
+    settings = TableSettings(client="who", label="kind", missing="zero", skip_bad=100 * (number % 2))
+    shards, bad = find_shards(file, most_cells=10**6, skips_bad=bool(number % 2)), BadRows(settings.skip_bad)
+    shards.refuse_unknown("features", "x")
+    refuse_types(shards, settings)
+    read_keys(shards, settings, bad)
+    encoder, start = Numbers(shards, ("x",), {}, settings.missing, bad), 0
+    for batch in shards.batches(encoder.types, 7, malformed=(lambda: True) if number % 2 else None):
+        encoder.encode(batch, start, np.ones(batch.num_rows, np.bool_))
+        start += batch.num_rows
+
+
 # -- all of them --------------------------------------------------------------------------------------------
 
 TABLE_BYTES = 2**31
@@ -763,6 +819,10 @@ READERS: dict[str, Reader] = {
     "concepts-parquet": CONCEPT_TABLES["parquet"],
     "labels-csv": LABEL_TABLES["csv"],
     "labels-parquet": LABEL_TABLES["parquet"],
+    "built-of-arrow": Reader(
+        ".arrow", arrow_seeds, read_built_of, (b"ARROW1", b"\xff\xff\xff\xff"), most_bytes=TABLE_BYTES
+    ),
+    "built-of-zip": Reader(".csv.zip", zip_seeds, read_built_of, (b"PK\x01\x02", b"PK\x05\x06")),
     "visits": Reader(".parquet", visit_seeds, read_visits_file, (b"PAR1",), odd_parquet(*VISIT_COLUMNS)),
     "idx": Reader(".idx", idx_seeds, read_idx_file, (), odd_idx),
     "idx.gz": Reader(

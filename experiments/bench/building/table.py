@@ -1,7 +1,8 @@
 """The workload table: building a trace of a table of 64 floats, from Parquet and from CSV.
 
 The reference of Parquet is writing as many bytes as the features have, plainly, and bringing them to the
-disk; that of CSV is pyarrow's bare reader, which writes nothing. Peak memory is that of a process of its own,
+disk; that of CSV is pyarrow's bare reader, which writes nothing. `table-dialect` is finding the separator and
+the decimal comma of a CSV as wide as MNIST. Peak memory is that of a process of its own,
 `probes/table.py`. `table-5m` is the same with five million rows, and without CSV.
 """
 
@@ -24,12 +25,15 @@ from experiments.bench.measure import Measured, Say, interleaved, timed
 from experiments.bench.memory import BYTES_PER_MB, MOST_REPEATS, in_a_process
 from traces.building import Request
 from traces.building.table.build import Table
+from traces.building.table.reading.csv_file import sample_of
+from traces.building.table.reading.dialects import Given, find_dialect
 from traces.building.table.settings import TableSettings
 
 SETTINGS = TableSettings(client="client", label="label", step="step", most_cells=2**30)
 STEPS, LABELS = 60, 10
 AT_ONCE = 2**18
 PLAINLY = "writing as many bytes, plainly, and fsync"
+WIDE_ROWS, WIDE_COLUMNS = 1000, 785
 BARELY = "pyarrow's streaming CSV reader, which writes nothing"
 
 
@@ -71,6 +75,10 @@ def table_figures(sizes: TableSizes, repeats: int, say: Say) -> list[Figure]:
             in_a_process("table", str(parquet), str(folder / "out"))["peak_bytes"] / BYTES_PER_MB
             for _ in range(min(repeats, MOST_REPEATS))
         ]
+        wide = write_wide(folder / "wide.csv")
+        dialect_ms = np.array(
+            [1000 * timed(lambda: find_dialect(lambda: [sample_of(wide)], Given()))() for _ in range(repeats)]
+        )
     rows = f"{sizes.parquet_rows:,} rows x {sizes.floats} floats"
     figures = [
         figure(
@@ -90,6 +98,14 @@ def table_figures(sizes: TableSizes, repeats: int, say: Say) -> list[Figure]:
             "MB",
             better="lower",
             target=Target("value", 500.0),
+        ),
+        figure(
+            "table-dialect",
+            f"finding ';' and the decimal comma of a CSV, {WIDE_ROWS:,} rows x {WIDE_COLUMNS} columns",
+            dialect_ms,
+            "ms",
+            better="lower",
+            target=Target("value", 50.0),
         ),
     ]
     if sizes.csv_rows:
@@ -128,6 +144,21 @@ def write_table(path: Path, num_rows: int, sizes: TableSizes) -> Path:
         writer.write_table(table)
     if writer is not None:
         writer.close()
+    return path
+
+
+def write_wide(path: Path) -> Path:
+    """Write a CSV with semicolons and decimal commas; returns `path`.
+
+    Each row has a cell in quotes, and a date with points, which no number is.
+    """
+    generator = RandomStreams(0).generator("bench")
+    lines = [";".join(f"x{number}" for number in range(WIDE_COLUMNS))]
+    lines += [
+        ";".join(['"a; b, c"', "01.02.2020", *(f"{value:.4f}".replace(".", ",") for value in row)])
+        for row in generator.random((WIDE_ROWS // 50, WIDE_COLUMNS - 2))
+    ] * 50
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 

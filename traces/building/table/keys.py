@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -431,9 +431,9 @@ class _Labels(_Values):
             self._written.setdefault(number, f"{number}.0")
         return pa.array(whole, mask=is_missing)
 
-    def _of_texts(self, batch: Batch, start: int, column: pa.Array[Any]) -> pa.Array[Any]:
+    def _of_texts(self, batch: Batch, start: int, column: Any) -> pa.Array[Any]:
         """A column of texts that are fractions as one of texts of whole numbers."""
-        column = without(column, NO_VALUE)
+        column = cast(Any, without(column, NO_VALUE))
         texts = [text.strip() for text in column.dictionary.to_pylist()]
         whole = [self._whole(text) for text in texts]
         codes = np.asarray(column.indices.fill_null(-1)).astype(np.int64)

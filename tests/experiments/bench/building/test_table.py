@@ -23,9 +23,14 @@ def test_as_many_bytes_are_written_plainly(tmp_path: Path) -> None:
 def test_builds_are_measured_against_writing_and_reading() -> None:
     sizes = TableSizes(parquet_rows=2000, csv_rows=300, floats=2, clients=5)
     figures = table_figures(sizes, 1, lambda text: None)
-    assert [figure.name for figure in figures] == ["table-parquet", "table-memory", "table-csv"]
-    assert [figure.ratio is not None for figure in figures] == [True, False, True]
+    assert [figure.name for figure in figures] == [
+        "table-parquet",
+        "table-memory",
+        "table-dialect",
+        "table-csv",
+    ]
+    assert [figure.ratio is not None for figure in figures] == [True, False, False, True]
     without = table_figures(
         TableSizes(parquet_rows=2000, csv_rows=0, floats=2, clients=5), 1, lambda text: None
     )
-    assert [figure.name for figure in without] == ["table-parquet", "table-memory"]
+    assert [figure.name for figure in without] == ["table-parquet", "table-memory", "table-dialect"]

@@ -71,8 +71,8 @@ HEAD = "who,kind,t,a\n"
         (
             "who,kind,a\nx,0.5,1\n",
             {},
-            "table.csv, row 1: label: column 'kind' holds 0.5, a regression target; labels are classes: integers "
-            "or texts",
+            "table.csv, row 1: label: column 'kind' holds 0.5, a regression target; labels are classes: "
+            "integers or texts",
         ),
         ("who,kind,a\nx,0,1\n", {"client": "whom"}, "table.csv: client: unknown column 'whom'"),
         ("who,kind,a\nx,0,1\n", {"features": ["b"]}, "table.csv: features: unknown column 'b'"),

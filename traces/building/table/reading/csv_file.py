@@ -142,7 +142,7 @@ class CsvFile:
         conversion = pyarrow.csv.ConvertOptions(
             include_columns=list(types), column_types=dict(types), decimal_point=self.dialect.decimal
         )
-        conversion.null_values = [*conversion.null_values, *self.na]
+        conversion.null_values = [*cast(Any, conversion.null_values), *self.na]
         return pyarrow.csv.open_csv(
             source,
             pyarrow.csv.ReadOptions(block_size=_BLOCK, use_threads=use_threads),
