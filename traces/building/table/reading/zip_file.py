@@ -61,7 +61,7 @@ def _only_file(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
     files = [
         member
         for member in archive.infolist()
-        if not member.is_dir() and not member.filename.startswith(_OF_MACOS)
+        if not member.filename.endswith("/") and not member.filename.startswith(_OF_MACOS)
     ]
     if len(files) != 1:
         names = abbreviated([member.filename for member in files], ", ") or "no file"
