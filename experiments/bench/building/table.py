@@ -26,7 +26,7 @@ from experiments.bench.memory import BYTES_PER_MB, MOST_REPEATS, in_a_process
 from traces.building import Request
 from traces.building.table.build import Table
 from traces.building.table.reading.csv_file import sample_of
-from traces.building.table.reading.dialects import Given, find_dialect
+from traces.building.table.reading.dialects import Dialect, Given, find_dialect
 from traces.building.table.settings import TableSettings
 
 SETTINGS = TableSettings(client="client", label="label", step="step", most_cells=2**30)
@@ -76,9 +76,7 @@ def table_figures(sizes: TableSizes, repeats: int, say: Say) -> list[Figure]:
             for _ in range(min(repeats, MOST_REPEATS))
         ]
         wide = write_wide(folder / "wide.csv")
-        dialect_ms = np.array(
-            [1000 * timed(lambda: find_dialect(lambda: [sample_of(wide)], Given()))() for _ in range(repeats)]
-        )
+        dialect_ms = np.array([1000 * timed(lambda: dialect_of(wide))() for _ in range(repeats)])
     rows = f"{sizes.parquet_rows:,} rows x {sizes.floats} floats"
     figures = [
         figure(
@@ -160,6 +158,12 @@ def write_wide(path: Path) -> Path:
     ] * 50
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+def dialect_of(path: Path) -> Dialect:
+    """The dialect of a CSV, found as a build does."""
+    sample = sample_of(path)
+    return find_dialect(lambda: [sample], Given())
 
 
 def a_build(root: Path, out: Path) -> Measured:

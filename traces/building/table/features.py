@@ -38,6 +38,7 @@ def chosen_features(shards: Shards, settings: TableSettings) -> tuple[str, ...]:
         DataFileError: there is none, or one is neither; the message names all texts.
         UnknownNameError: one does not exist.
     """
+    _refuse_idle_na(shards, settings)
     keys = set(settings.columns_of_keys().values())
     names = settings.features
     if names is None:
@@ -66,6 +67,16 @@ def chosen_features(shards: Shards, settings: TableSettings) -> tuple[str, ...]:
         named = settings.features is not None and shards.is_csv and settings.skip_bad > 0
         _refuse_others(shards, [name for name in names if name not in settings.one_hot], texts_too=named)
     return names
+
+
+def _refuse_idle_na(shards: Shards, settings: TableSettings) -> None:
+    """Raise DataFileError if texts stand for missing values, and there are no texts."""
+    if settings.na and not (shards.is_csv or settings.one_hot or settings.na_everywhere):
+        raise DataFileError(
+            shards.files[0],
+            f"--na: is about texts, and its features are none; numbers of {shards.format} are missing where "
+            f"they are null or NaN: leave it out",
+        )
 
 
 def _refuse_others(shards: Shards, plain: list[str], *, texts_too: bool) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -200,7 +201,11 @@ def _dialect(root: Path, files: Files, given: Given, *, skips_bad: bool) -> Dial
     """How the files are read, if they are CSVs; DataFileError if a dialect is given of others."""
     if files.format == "CSV":
         usual = "\t" if all(".tsv" in path.suffixes for path in files.paths) else ","
-        return find_dialect(lambda: map(sample_of, files.paths), given, usual=usual, skips_bad=skips_bad)
+        held = list(map(sample_of, files.paths[:1]))  # of many files, not all in memory
+        others = files.paths[1:]
+        return find_dialect(
+            lambda: chain(held, map(sample_of, others)), given, usual=usual, skips_bad=skips_bad
+        )
     for option, value in (("--separator", given.separator), ("--decimal", given.decimal)):
         if value is not None:
             raise DataFileError(root, f"{option}: only of a CSV; it is {files.format}, which has none")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.traces.building.table.tables import as_csv, build, built, refused, rows, write
+from tests.traces.building.table.tables import as_csv, build, built, refused, rows, write, write_parquet
 from traces.building import tally
 from traces.building.table.reading.dialects import Dialect, Given, Sample, find_dialect
 from traces.files import open_folder
@@ -274,6 +274,13 @@ def test_texts_stand_for_missing_labels_clients_and_times_on_request(
     good = text.splitlines()[1].replace("-", "train" if "split" in settings else "1")
     root = write(tmp_path, f"{text}{good}\n")
     assert refused(root, na=["-"], na_everywhere=True, **settings) == f"table.csv, row 1: {what}"
+
+
+def test_texts_that_no_feature_can_have_are_refused(tmp_path: Path) -> None:
+    root = write_parquet(tmp_path, {"who": ["x"], "kind": [0], "a": [1.0]})
+    assert refused(root, na=["-"]).startswith(
+        "table.parquet: --na: is about texts, and its features are none"
+    )
 
 
 def test_a_blank_first_line_is_no_header(tmp_path: Path) -> None:
