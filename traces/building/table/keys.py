@@ -19,7 +19,7 @@ from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import MOST_TEXTS
 from traces.arrivals import SPLITS
 from traces.building.table.bad_rows import BadRows
-from traces.building.table.instants import Instants
+from traces.building.table.instants import Instants, TimeOptions, read_as
 from traces.building.table.reading.columns import NO_VALUE, is_text, without
 from traces.building.table.reading.shards import TEXT, Batch, Shards, missing
 from traces.building.table.settings import TableSettings
@@ -120,7 +120,7 @@ def read_keys(shards: Shards, settings: TableSettings, bad: BadRows) -> Keys:
         count=count.all() if count else None,
         concept=concept.all() if concept else None,
         categories={name: tuple(map(str, reader.finish()[1])) for name, reader in one_hot.items()},
-        notes=label.notes,
+        notes=(*(filter(None, [at.instants.note()]) if isinstance(at, _Times) else ()), *label.notes),
     )
 
 
@@ -153,11 +153,11 @@ def _read_as(shards: Shards, settings: TableSettings, name: str) -> pa.DataType:
     kind = shards.kinds[name]
     if not shards.is_csv:
         return TEXT if is_text(kind) else kind
-    if name in (settings.step, settings.count, settings.concept) or (
-        name == settings.time and settings.unix_seconds
-    ):
+    if name in (settings.step, settings.count, settings.concept):
         return pa.int64()
-    if name == settings.order and _is_number(kind):
+    if name == settings.time:
+        return read_as(kind, settings.time_options)
+    if name == settings.order and _is_ordered_by_number(kind, settings):
         return pa.float64()
     return TEXT
 
@@ -168,13 +168,19 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _arrival(shards: Shards, settings: TableSettings, bad: BadRows) -> _Times | _Whole | _Numbers | None:
     if settings.time is not None:
-        return _Times(settings.time, settings.unix_seconds, bad)
+        return _Times(settings.time, settings.time_options, bad)
     if settings.step is not None:
         return _Whole(settings.step, *BOUNDS["step"], bad)
     if settings.order is None:
         return None
-    is_number = _is_number(shards.kinds[settings.order])
-    return _Numbers(settings.order, bad) if is_number else _Times(settings.order, False, bad)
+    if _is_ordered_by_number(shards.kinds[settings.order], settings):
+        return _Numbers(settings.order, bad)
+    return _Times(settings.order, settings.time_options, bad)
+
+
+def _is_ordered_by_number(kind: pa.DataType, settings: TableSettings) -> bool:
+    """Whether the column of `order` holds numbers, whose unit does not matter, and not times."""
+    return _is_number(kind) and settings.time_format is None
 
 
 class _Column:
@@ -228,9 +234,9 @@ class _Column:
 
 
 class _Times(_Column):
-    def __init__(self, name: str, unix_seconds: bool, bad: BadRows) -> None:
+    def __init__(self, name: str, options: TimeOptions, bad: BadRows) -> None:
         super().__init__(name, bad)
-        self.instants = Instants(name, unix_seconds=unix_seconds, bad=bad)
+        self.instants = Instants(name, options, bad)
 
     def values(self, batch: Batch, start: int) -> np.ndarray:
         return self.instants.read(batch, start)

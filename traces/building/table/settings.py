@@ -10,7 +10,11 @@ from pydantic import Field, model_validator
 from emulator.numbers import MOST, Count, Number, Share
 from emulator.plugins import ChoiceOf, Chosen
 from traces.building.base import BuilderSettings
+from traces.building.table.instants import TimeOptions
 from traces.building.table.reading.dialects import Given
+from traces.building.table.time_texts import has_offset, refuse_format
+from traces.building.table.time_zones import zone_named
+from traces.building.table.unix_times import Unit
 from traces.files.arrivals import When
 from traces.held_out import TEST_SHARE
 from traces.partitions import PARTITIONS, Partition
@@ -32,7 +36,7 @@ class TableSettings(BuilderSettings):
         None, description="how rows are divided among clients, if no column has them"
     )
     clients: Count | None = Field(None, description="number of clients, with partition")
-    time: str | None = Field(None, description="column of dates or timestamps (texts: ISO 8601)")
+    time: str | None = Field(None, description="column of dates, timestamps or Unix times (texts: ISO 8601)")
     unix_seconds: bool = Field(False, description="the column of times has whole seconds since 1970")
     step: str | None = Field(None, description="column of data steps; rows up to 0 are owned at the start")
     order: str | None = Field(
@@ -84,6 +88,17 @@ class TableSettings(BuilderSettings):
     na_everywhere: bool = Field(
         False, description="the texts of na stand for a missing label, client, time, step or split, too"
     )
+    unix: Unit | None = Field(
+        None, description="unit of Unix times: s, ms, us or ns; without it, it is told by their sizes"
+    )
+    time_format: str | None = Field(
+        None, description="how times are written, with the directives of strptime, such as %d.%m.%Y %H:%M"
+    )
+    zone: str | None = Field(
+        None,
+        description="time zone whose days count, for times with an offset and Unix times, such as "
+        "Europe/Berlin; without it, those of UTC",
+    )
 
     @model_validator(mode="after")
     def _fit_together(self) -> TableSettings:
@@ -99,6 +114,7 @@ class TableSettings(BuilderSettings):
             raise ValueError("unix_seconds: only with time, the column of times")
         if self.na_everywhere and not self.na:
             raise ValueError("na_everywhere: only with na, the texts that stand for a missing value")
+        self._times_fit()
         if not instants and self.retain is not None:
             raise ValueError(
                 f"retain = {self.retain:g}: without time, step or order all rows are owned at the start"
@@ -122,6 +138,11 @@ class TableSettings(BuilderSettings):
         """What is given of the dialect of a CSV."""
         return Given("\t" if self.separator == "tab" else self.separator, self.decimal)
 
+    @property
+    def time_options(self) -> TimeOptions:
+        """What the column of times cannot say itself."""
+        return TimeOptions("s" if self.unix_seconds else self.unix, self.time_format, self.zone)
+
     def columns_of_keys(self) -> dict[str, str]:
         """The columns that are no features, by what they are."""
         return {key: name for key, name in self._keys().items() if name is not None}
@@ -129,6 +150,29 @@ class TableSettings(BuilderSettings):
     def _keys(self) -> dict[str, str | None]:
         keys = ("client", "label", "time", "step", "order", "split", "count", "concept")
         return {key: getattr(self, key) for key in keys}
+
+    def _times_fit(self) -> None:
+        if self.unix is not None and self.time is None:
+            raise ValueError(f"unix = {self.unix}: only with time, the column of times")
+        if self.unix_seconds and self.unix not in (None, "s"):
+            raise ValueError(f"unix = {self.unix} and unix_seconds, which are s, exclude each other")
+        if self.time_format is not None:
+            if self.time is None and self.order is None:
+                raise ValueError(f"time_format = {self.time_format}: only with time or order")
+            if self.unix_seconds or self.unix is not None:
+                raise ValueError(
+                    f"time_format = {self.time_format}: not with unix, as Unix times are numbers"
+                )
+            refuse_format(self.time_format)
+        if self.zone is not None:
+            if self.time is None:
+                raise ValueError(f"zone = {self.zone}: only with time, the column of times")
+            if self.time_format is not None and not has_offset(self.time_format):
+                raise ValueError(
+                    f"zone = {self.zone}: times that are written as {self.time_format!r} have no offset, %z: "
+                    f"their days are local ones already"
+                )
+            zone_named(self.zone)
 
     def _bound_fits(self, key: str) -> None:
         bound = getattr(self, key)

@@ -80,7 +80,7 @@ HEAD = "who,kind,t,a\n"
             f"{HEAD}x,0,3 Jan 2015,1\n",
             {"time": "t"},
             "table.csv, row 1: t = '3 Jan 2015': must be a date or a timestamp in ISO 8601, as 2015-01-31 or "
-            "2015-01-31T12:00:00Z",
+            "2015-01-31T12:00:00Z; --time-format says how other texts are written, such as %d.%m.%Y",
         ),
         (
             f"{HEAD}x,0,2015-02-30,1\n",
@@ -91,16 +91,45 @@ HEAD = "who,kind,t,a\n"
         (
             f"{HEAD}x,0,2015-01-01T00:00Z,1\nx,0,2015-01-01T00:00,1\n",
             {"time": "t"},
-            "table.csv, row 2: t = '2015-01-01T00:00': its time zone is not that of '2015-01-01T00:00Z' in "
-            "table.csv, row 1; give all times the same one, or none",
+            "table.csv, row 2: t = '2015-01-01T00:00': has no offset, and '2015-01-01T00:00Z' in table.csv, "
+            "row 1 has an offset; give all times an offset, or none",
         ),
         (
-            f"{HEAD}x,0,2015-01-01T00:00+01:00,1\nx,0,2015-01-01T00:00+02:00,1\n",
-            {"time": "t"},
-            "table.csv, row 2: t = '2015-01-01T00:00+02:00': its time zone is not that of "
-            "'2015-01-01T00:00+01:00' in table.csv, row 1; give all times the same one, or none",
+            f"{HEAD}x,0,2015-01-01T00:00+01:00,1\nx,0,2015-01-01,1\n",
+            {"time": "t", "zone": "Europe/Paris"},
+            "table.csv, row 2: t = '2015-01-01': has no offset, and '2015-01-01T00:00+01:00' in "
+            "table.csv, row 1 has an offset; give",
         ),
-        (f"{HEAD}x,0,1420070400,1\n", {"time": "t"}, "table.csv, row 1: t = '1420070400': must be a date"),
+        (
+            f"{HEAD}x,0,2015-01-01,1\n",
+            {"time": "t", "zone": "Europe/Paris"},
+            "table.csv, row 1: t = '2015-01-01': has no offset, so that its day is a local one already; "
+            "leave out --zone",
+        ),
+        (
+            f"{HEAD}x,0,20150131,1\n",
+            {"time": "t"},
+            "table.csv, row 1: t = 20150131: too small for a Unix time; give --unix s if it is one, "
+            "--time-format for dates such as 20240131, or --step or --order for other numbers",
+        ),
+        (
+            f"{HEAD}x,0,1420070400,1\nx,0,soon,1\n",
+            {"time": "t"},
+            "table.csv, row 1: t = '1420070400': must be a date or a timestamp in ISO 8601, as 2015-01-31 or "
+            "2015-01-31T12:00:00Z; give --unix s, ms, us or ns for Unix times, or",
+        ),
+        (
+            f"{HEAD}x,0,1420070400,1\nx,0,1420070400000,1\n",
+            {"time": "t"},
+            "table.csv, row 2: t = 1420070400000: has the size of Unix milliseconds, and 1420070400 in "
+            "table.csv, row 1 that of seconds; write all of them in one unit, or give --unix s if they are",
+        ),
+        (
+            f"{HEAD}x,0,03.04.2024 10:00,1\nx,0,03.04.2024,1\n",
+            {"time": "t", "time_format": "%d.%m.%Y %H:%M"},
+            "table.csv, row 2: t = '03.04.2024': must be written as --time-format '%d.%m.%Y %H:%M' says, as "
+            "'31.01.2015 12:00'",
+        ),
         (f"{HEAD}x,0,1,1\nx,0,soon,1\n", {"step": "t"}, "table.csv: step: column 't' is string"),
         (f"{HEAD}x,0,later,1\n", {"split": "t"}, "table.csv, row 1: t = 'later': must be train or test"),
         (
@@ -195,7 +224,22 @@ def test_a_folder_without_tables_and_other_files_are_refused(tmp_path: Path) -> 
     [
         ({"kind": [[1, 2]]}, {}, "label: column 'kind' is list<element: int64>, a sequence; labels are"),
         ({"who": [1.5]}, {}, "client: column 'who' is double; it must hold texts or whole numbers"),
-        ({"t": [7]}, {"time": "t"}, "column 't' is int64; a time is a date or a timestamp in ISO 8601"),
+        ({"t": [True]}, {"time": "t"}, "column 't' is bool; a time is a date or a timestamp in ISO 8601"),
+        (
+            {"t": pa.array([1.0e9], pa.float32())},
+            {"time": "t"},
+            "column 't' is float, which has too few digits",
+        ),
+        (
+            {"t": [np.datetime64("2015-01-01", "us")]},
+            {"time": "t", "zone": "UTC"},
+            "column 't' is timestamp[us], without a time zone: its days are local ones already; leave out",
+        ),
+        (
+            {"t": [np.datetime64("2015-01-01", "us")]},
+            {"time": "t", "time_format": "%Y"},
+            "column 't' is timestamp[us]; --time-format is for texts",
+        ),
         ({"t": [7.5]}, {"step": "t"}, "step: column 't' is double; it must hold whole numbers"),
         (
             {"b": [np.datetime64("2015-01-01", "us")]},
@@ -226,6 +270,9 @@ def test_missing_values_of_a_parquet_are_named(tmp_path: Path) -> None:
     assert refused(write_parquet(tmp_path, late), time="t") == "table.parquet, row 2: t is missing"
 
 
+TIMED = {"label": "l", "client": "c", "time": "t"}
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -234,6 +281,23 @@ def test_missing_values_of_a_parquet_are_named(tmp_path: Path) -> None:
         ({"label": "l", "client": "c", "clients": 3}, "clients = 3: only with partition"),
         ({"label": "l", "client": "c", "time": "t", "step": "s"}, "time and step exclude each other"),
         ({"label": "l", "client": "c", "unix_seconds": True}, "unix_seconds: only with time"),
+        ({"label": "l", "client": "c", "order": "o", "unix": "ms"}, "unix = ms: only with time"),
+        ({**TIMED, "unix_seconds": True, "unix": "ms"}, "unix = ms and unix_seconds, which are s, exclude"),
+        (
+            {**TIMED, "unix": "s", "time_format": "%Y"},
+            "time_format = %Y: not with unix, as Unix times are numbers",
+        ),
+        ({"label": "l", "client": "c", "time_format": "%Y"}, "time_format = %Y: only with time or order"),
+        ({**TIMED, "time_format": "mixed"}, "'mixed' has no year: neither %Y nor %y"),
+        ({**TIMED, "time_format": "%Y %s"}, "'%Y %s' has %s, which is no directive; these are %Y %y %m %d"),
+        ({**TIMED, "time_format": "%Y%"}, "'%Y%' has %, which is no directive"),
+        ({**TIMED, "time_format": "%Y%Y"}, "'%Y%Y' has %Y twice"),
+        ({**TIMED, "time_format": "%d/%Y"}, "'%d/%Y' has a day and no month"),
+        ({**TIMED, "time_format": "%Y %H %p"}, "'%Y %H %p' has one of %I and %p without the other"),
+        ({**TIMED, "time_format": "%Y", "zone": "UTC"}, "written as '%Y' have no offset, %z: their days are"),
+        ({**TIMED, "zone": "Europe/Berln"}, "no time zone; it is an IANA name; did you mean Europe/Berlin"),
+        ({**TIMED, "zone": "../UTC"}, "'../UTC' is no time zone; it is an IANA name; such as Europe/Berlin"),
+        ({"label": "l", "client": "c", "order": "o", "zone": "UTC"}, "zone = UTC: only with time"),
         ({"label": "l", "client": "c", "retain": 2}, "retain = 2: without time, step or order"),
         ({"label": "l", "client": "l"}, "column 'l' is named twice"),
         ({"label": "l", "client": "c", "time": "t", "since": 5}, "since = 5: must be a date"),
