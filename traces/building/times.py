@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from calendar import month_abbr, month_name
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,25 @@ from emulator.storage.parquet_columns import EARLIEST_US, LATEST_US, OUT_OF_RANG
 
 FORMAT = "2015-01-31T12:00:00Z"
 _MICROSECOND = np.timedelta64(1, "us")
+
+_DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
+_DIRECTIVES = {
+    "Y": "[0-9]{4}",
+    "y": "[0-9]{2}",
+    "m": "0[1-9]|1[0-2]",
+    "d": "0[1-9]|[12][0-9]|3[01]",
+    "j": "00[1-9]|0[1-9][0-9]|[12][0-9]{2}|3[0-5][0-9]|36[0-6]",
+    "H": "[01][0-9]|2[0-3]",
+    "I": "0[1-9]|1[0-2]",
+    "M": "[0-5][0-9]",
+    "S": "[0-5][0-9]",
+    "f": "[0-9]{1,6}(?![0-9])",
+    "b": "|".join(name for name in month_abbr if name),
+    "B": "|".join(name for name in month_name if name),
+    "p": "AM|PM",
+}
+"""The directives that may stand beside a `*`, and what is written for them: of one length only, except `%f`,
+which ends with the last digit, and `%B`."""
 
 
 class TimeError(ValueError):
@@ -61,15 +82,109 @@ def _parsed(texts: Sequence[str]) -> Ints:
 def parse_pattern(text: str, pattern: str) -> int:
     """Microseconds since 1970 of the time in `text`, written as `pattern` says (as `strptime` reads it).
 
-    Raises ValueError if it is not, or if the pattern is none.
+    A `*` stands for any text, also an empty one; numbers then have all their digits.
+
+    Raises ValueError if it is not, if it is in two places, or if the pattern is none.
 
     >>> parse_pattern("cam1_19700101_000002", "cam1_%Y%m%d_%H%M%S")
     2000000
+    >>> parse_pattern("cam1_19700101_000002_b", "*_%Y%m%d_%H%M%S_*")
+    2000000
     """
+    if "*" in pattern:
+        text, pattern = _without_stars(text, pattern)
     try:
         return _microseconds(datetime.strptime(text, pattern))
     except (re.error, OverflowError) as error:  # a directive that occurs twice; a time zone at the year 1
         raise ValueError(f"{error}") from error
+
+
+def refuse_pattern(pattern: str) -> None:
+    """Raise ValueError if `pattern` has a `*`, and a directive that does not go with it."""
+    if "*" in pattern:
+        _pieces(pattern)
+
+
+def _without_stars(text: str, pattern: str) -> tuple[str, str]:
+    """What the directives of a pattern with `*` stand for in `text`, and these, both separated by blanks.
+
+    Each piece of the pattern between two `*` is looked for from the left, and then from the right. If both
+    find the directives in the same places, there is no other reading. NOTE: one regular expression for all of
+    the pattern would take a time that grows with a power of the number of `*`.
+    """
+    pieces = _pieces(pattern)
+    found, last = _from_left(text, pieces), _from_right(text, pieces)
+    if found is None or last is None:
+        raise ValueError("no part of it is so written")
+    spans, others = (
+        [match.span(group) for match in way for group in match.groupdict()] for way in (found, last)
+    )
+    values, other = (" ".join(text[start:end] for start, end in where) for where in (spans, others))
+    if spans != others:
+        raise ValueError(
+            f"two parts of it are so written, {values!r} and {other!r}: the pattern must say more of the name"
+        )
+    names = [group for match in found for group in match.groupdict()]
+    return values, " ".join(f"%{name}" for name in names)
+
+
+def _from_left(text: str, pieces: Sequence[re.Pattern[str]]) -> list[re.Match[str]] | None:
+    """The matches of all pieces, each as far to the left as those before it allow; None: there are none."""
+    found: list[re.Match[str]] = []
+    start = 0
+    for number, piece in enumerate(pieces):
+        if number == 0:
+            match = piece.match(text)
+        elif number < len(pieces) - 1:
+            match = piece.search(text, start)
+        else:
+            ends = (piece.fullmatch(text, at) for at in range(start, len(text) + 1))
+            match = next(filter(None, ends), None)
+        if match is None:
+            return None
+        found.append(match)
+        start = match.end()
+    return found
+
+
+def _from_right(text: str, pieces: Sequence[re.Pattern[str]]) -> list[re.Match[str]] | None:
+    """The matches of all pieces, each as far to the right as those after it allow; None: there are none."""
+    found: list[re.Match[str]] = []
+    end = len(text)
+    for number in reversed(range(len(pieces))):
+        whole = number == len(pieces) - 1
+        starts = [0] if number == 0 else range(end, -1, -1)
+        matches = (pieces[number].match(text, at) for at in starts)
+        fitting = (m for m in matches if m and (m.end() == end if whole else m.end() <= end))
+        match = next(fitting, None)
+        if match is None:
+            return None
+        found.append(match)
+        end = match.start()
+    return found[::-1]
+
+
+@lru_cache(maxsize=16)
+def _pieces(pattern: str) -> tuple[re.Pattern[str], ...]:
+    """The regular expressions of what is between the `*` of a pattern, with a group for each directive."""
+    names = [name for name in _DIRECTIVE.findall(pattern) if name != "%"]
+    unknown = next((name for name in names if name not in _DIRECTIVES), None)
+    if unknown is not None:
+        choices = " ".join(f"%{name}" for name in (*_DIRECTIVES, "%"))
+        raise ValueError(f"%{unknown} does not go with *; these do: {choices}")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"%{twice} occurs twice")
+    if not names:
+        raise ValueError("has no directive, such as %Y")
+
+    def expression(part: str) -> str:
+        if not part.startswith("%"):
+            return re.escape(part)
+        return "%" if part == "%%" else f"(?P<{part[1]}>{_DIRECTIVES[part[1]]})"
+
+    parts = (re.split(r"(%.)", piece, flags=re.DOTALL) for piece in pattern.split("*"))
+    return tuple(re.compile("".join(map(expression, piece)), re.IGNORECASE | re.DOTALL) for piece in parts)
 
 
 def _one_by_one(texts: Sequence[str]) -> Ints:

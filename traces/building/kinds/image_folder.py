@@ -18,7 +18,7 @@ from traces.building.listing import Listing, codes
 from traces.building.pixels import ImageFiles
 from traces.building.tally import Tally
 from traces.building.text_columns import TextColumns
-from traces.building.times import TimeError, parse_pattern, parse_times
+from traces.building.times import TimeError, parse_pattern, parse_times, refuse_pattern
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 
@@ -32,7 +32,7 @@ class FolderSettings(DividedImageSettings):
     time_pattern: str | None = Field(
         None,
         description="how the time is written in the name of a file without its suffix, such as "
-        "cam_%Y%m%d_%H%M%S",
+        "cam_%Y%m%d_%H%M%S; * stands for any text, as in *_%Y%m%d_%H%M%S",
     )
 
 
@@ -52,6 +52,8 @@ class ImageFolder(WholeImageBuilder):
         settings = self.settings
         if settings.times is not None and settings.time_pattern is not None:
             raise InputError("--times and --time-pattern: give one of them")
+        if settings.time_pattern is not None:
+            _refuse_pattern(settings.time_pattern)
         depth = 2 if settings.partition is None else 1
         files = sorted(
             str(path.relative_to(root))
@@ -96,6 +98,13 @@ class ImageFolder(WholeImageBuilder):
         if self.settings.times is not None:
             return _from_table(root, names, self.settings.times, self.tally())
         return None
+
+
+def _refuse_pattern(pattern: str) -> None:
+    try:
+        refuse_pattern(pattern)
+    except ValueError as error:
+        raise InputError(f"--time-pattern {pattern}: {error}") from error
 
 
 def _from_names(root: Path, names: list[str], pattern: str) -> Ints:

@@ -10,10 +10,9 @@ import numpy as np
 
 from emulator.arrays import Ints
 from emulator.storage.parquet_columns import EARLIEST_US, LATEST_US
+from traces.calendar import MICROSECONDS_PER_DAY
 
-HOUR_US = 3_600 * 10**6
 _SECOND_US = 10**6
-_DAY_US = 24 * HOUR_US
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 OF_THE_MACHINE = {"localtime", "posixrules", "Factory"}
@@ -43,12 +42,14 @@ def zone_named(name: str) -> ZoneInfo:
 def local_times(instants: Ints, zone: ZoneInfo) -> Ints:
     """(n,) what clocks in `zone` show at `instants` (n,), microseconds since 1970 in UTC, years 1 to 9999.
 
-    NOTE: the offset is looked up once for each hour that occurs, and for each time of the few hours in which
-    it changes: pandas looks it up for every time, in Python.
+    NOTE: the offset is looked up once for each day that occurs, and for each time of the few days in which it
+    changes: pandas looks it up for every time, in Python. No zone has two changes within three days.
     """
-    hours, of_time = np.unique(instants // HOUR_US, return_inverse=True)
-    starts = hours * HOUR_US
-    first, last = _offsets(starts, zone), _offsets(starts + HOUR_US - _SECOND_US, zone)
+    days, of_time = np.unique(instants // MICROSECONDS_PER_DAY, return_inverse=True)
+    first, last = (
+        _offsets(days * MICROSECONDS_PER_DAY, zone),
+        _offsets((days + 1) * MICROSECONDS_PER_DAY - _SECOND_US, zone),
+    )
     local: Ints = instants + first[of_time]
     changing = np.flatnonzero((first != last)[of_time])
     local[changing] = instants[changing] + _offsets(instants[changing], zone)
@@ -57,7 +58,9 @@ def local_times(instants: Ints, zone: ZoneInfo) -> Ints:
 
 def _offsets(instants: Ints, zone: ZoneInfo) -> Ints:
     """(n,) the microseconds by which clocks in `zone` are ahead of UTC at `instants` (n,)."""
-    inside = np.clip(instants, EARLIEST_US + _DAY_US, LATEST_US - 2 * _DAY_US)  # so that local times exist
+    inside = np.clip(
+        instants, EARLIEST_US + MICROSECONDS_PER_DAY, LATEST_US - 2 * MICROSECONDS_PER_DAY
+    )  # so that local times exist
     offsets = np.empty(len(instants), np.int64)
     for number, instant in enumerate((inside // _SECOND_US).tolist()):
         offset = (_EPOCH + timedelta(seconds=instant)).astimezone(zone).utcoffset()

@@ -89,9 +89,10 @@ class UnixTimes:
                 f"--time-format for dates such as 20240131, or --step or --order for other numbers"
             ),
         )
-        rows = np.flatnonzero(good & ~too_small)
+        has_size: Bools = ~too_small
+        rows = np.flatnonzero(good & has_size)
         if len(rows) == 0:
-            return ~too_small
+            return has_size
         if self.unit is None:
             self.unit = UNITS[int(number[rows[0]]) - 1]
             self._first = f"{numbers[rows[0]]} in {batch.path.name}, row {batch.first + int(rows[0]) + 1}"
@@ -105,7 +106,7 @@ class UnixTimes:
                 f"--unix {self.unit} if they are",
                 batch.first + row + 1,
             )
-        return ~too_small
+        return has_size
 
     def _scaled(self, batch: Batch, start: int, numbers: np.ndarray, good: Bools) -> Ints:
         if not good.any():

@@ -3,7 +3,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from emulator.errors import InputError
 from tests.traces.building.layouts import BLUE, DAY, GREEN, RED, build, draw, opened, pixels, rows, write_csv
@@ -36,6 +38,8 @@ def test_times_are_part_of_the_names_or_rows_of_a_table(tmp_path: Path) -> None:
     wanted = [("ann", "dog", 0, "train"), ("bob", "cat", DAY, "train"), ("bob", "cat", 2 * DAY, "train")]
     named = opened("folder", root, tmp_path / "a", test_share=0, time_pattern="cam_%Y%m%d")
     assert rows(named) == wanted
+    starred = opened("folder", root, tmp_path / "c", test_share=0, time_pattern="*_%Y%m%d")
+    assert rows(starred) == wanted
     table = write_csv(
         tmp_path / "times.csv",
         "time,path",
@@ -76,6 +80,8 @@ def test_a_pattern_that_is_none_is_one_line(tmp_path: Path) -> None:
     root = drawn(tmp_path / "f")
     with pytest.raises(InputError, match="is not written as --time-pattern cam_%Y%Y says"):
         build("folder", root, tmp_path / "out", time_pattern="cam_%Y%Y")
+    with pytest.raises(InputError, match=r"^--time-pattern \*_%s: %s does not go with \*; these do: %Y %y"):
+        build("folder", root, tmp_path / "out", time_pattern="*_%s")
 
 
 @pytest.mark.parametrize(
@@ -131,3 +137,17 @@ def test_a_name_that_cannot_be_written_is_refused_before_anything_is_decoded(
     with pytest.raises(InputError, match=rf"^{what} .* is no (name|text)"):
         build("folder", tmp_path / "f", tmp_path / "out")
     assert not list(tmp_path.glob("out*"))
+
+
+def test_photographs_are_upright_on_request(tmp_path: Path) -> None:
+    path = tmp_path / "f" / "ann" / "cat" / "x.png"
+    path.parent.mkdir(parents=True)
+    photograph = Image.new("RGB", (8, 8), RED)
+    photograph.paste(BLUE, (0, 4, 8, 8))
+    exif = Image.Exif()
+    exif[0x0112] = 3  # upside down
+    photograph.save(path, exif=exif)
+    stored = opened("folder", tmp_path / "f", tmp_path / "stored", size=8).features.values
+    upright = opened("folder", tmp_path / "f", tmp_path / "upright", size=8, upright=True).features.values
+    assert stored[0, :, 0, 0].tolist() == list(RED)
+    assert np.array_equal(upright, stored[..., ::-1, ::-1])
