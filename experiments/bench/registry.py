@@ -122,6 +122,11 @@ WORKLOADS: Mapping[str, Workload] = {
         "files.trace_folder",
         "measure_trace_folder",
     ),
+    "trace-check": Workload(
+        "driftscale traces check of 5,000,000 samples, in the order of a table and in a random one",
+        "files.trace_check",
+        "measure_trace_check",
+    ),
     "decoding": Workload(
         "large JPEGs decoded to small samples, as a build of a trace of images does",
         "decoding",

@@ -94,15 +94,18 @@ def trace_folder_figures(sizes: FolderSizes, repeats: int, say: Say) -> list[Fig
     ]
 
 
-def write_folder(folder: Path, sizes: FolderSizes) -> None:
-    """Write a trace folder whose rows are in order; all its features are 0, and take no room on the disk."""
+def write_folder(folder: Path, sizes: FolderSizes, *, in_order: bool = True) -> None:
+    """Write a trace folder whose rows are in order, or in a random one.
+
+    All its features are 0, and take no room on the disk.
+    """
     folder.mkdir()
     generator = RandomStreams(0).generator("bench")
     rows = sizes.samples
     client = np.sort(generator.integers(0, sizes.clients, rows, dtype=np.int32))
     split = (generator.random(rows) < 0.2).astype(np.int8)
     step = generator.integers(-OWNED, STEPS, rows, dtype=np.int32)
-    order = np.lexsort((step, split, client))
+    order = np.lexsort((step, split, client)) if in_order else generator.permutation(rows)
     names = pa.array([f"client {number:06d}" for number in range(sizes.clients)])
     columns: dict[str, Any] = {
         "client": pa.DictionaryArray.from_arrays(cast(Any, pa.array(client[order])), names),
