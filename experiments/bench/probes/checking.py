@@ -1,7 +1,7 @@
 """`python -m experiments.bench.probes.checking FOLDER SMALL`: checks a trace folder, and prints what it took.
 
-The output is JSON: `cpu_s` of the check, and `peak_bytes` of private memory meanwhile, beyond what the process
-had before. The folder SMALL is checked first, so that libraries do not count.
+The output is JSON: `cpu_s` of the check, and `peak_bytes` of private memory meanwhile, beyond what the
+process had before. The folder SMALL is checked first, so that libraries do not count.
 """
 
 from __future__ import annotations
