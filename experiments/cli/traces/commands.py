@@ -69,6 +69,16 @@ def inspect(
             metavar="WIDTH",
         ),
     ] = None,
+    window: Annotated[
+        str | None,
+        typer.Option(
+            "--window",
+            help="Width of a window: as --step-width, of a trace folder; data steps, of a configuration; or "
+            "auto, the narrowest that shows half of the clients twice, of 1, 2, 7 and 14 days, month, "
+            "quarter and year, or of 1, 2, 5, 10, ... steps or ranks. The page takes auto without a width.",
+            metavar="WIDTH",
+        ),
+    ] = None,
     since: Annotated[
         str | None, typer.Option("--since", help="Leave out earlier rows: a date, a step or a rank.")
     ] = None,
@@ -121,6 +131,7 @@ def inspect(
             data=data or [],
             seed=seed,
             step_width=step_width,
+            window=window,
             since=since,
             until=until,
             min_samples=min_samples,

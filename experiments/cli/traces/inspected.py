@@ -4,29 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from emulator.errors import naming, shorten
-from emulator.seeding import RandomStreams
+from emulator.errors import shorten
 from experiments.cli.output import OutputFormat, print_json, print_table
-from experiments.reading import load_without_torch
 from experiments.results.pages.trace_facts import TraceFacts
 from experiments.results.reading.header_truth import steps_in_words
-from experiments.shipped import named
-from traces.arrivals import SPLITS
-from traces.calendar import CalendarWidth
-from traces.files import ARRIVALS, ArrivalRows, open_folder
-from traces.files.windows import windows_of_rows
 from traces.inspection.label_shift import label_shift, observed_windows
-from traces.inspection.observations import Observations, trace_observations
+from traces.inspection.observations import Observations
 from traces.inspection.presence import arrivals, presence, samples_of_clients, samples_of_labels
-from traces.inspection.trace_folder import folder_observations
-from traces.inspection.truth import Truth, folder_truth, trace_truth
-from traces.sources import TraceContext
+from traces.inspection.truth import Truth
 
 Facts = dict[str, Any]
 
@@ -53,107 +42,7 @@ class Inspected:
     counts: Mapping[str, Observations]
 
 
-def inspected_config(
-    path: Path,
-    overrides: Sequence[str],
-    data: Sequence[Path],
-    seed: int | None,
-    min_samples: int,
-    min_windows: int,
-) -> Inspected:
-    """Facts about the trace that a configuration describes.
-
-    Args:
-        path: The configuration.
-        overrides: The --set options.
-        data: The folders of --data.
-        seed: The seed of the trace; None for the first one of the configuration.
-        min_samples: Samples that a client needs in a window to count as observed.
-        min_windows: The clients observed in at least this many windows are counted.
-
-    Raises:
-        InputError: the trace cannot be drawn.
-    """
-    experiment, locate = load_without_torch(path, overrides, data)
-    chosen = experiment.seeds[0] if seed is None else seed
-    context = TraceContext(experiment.round.rounds, RandomStreams(chosen), locate)
-    with naming(named(path)):
-        source = experiment.trace.build()
-        observed = source.observations(context)
-        about = {"name": experiment.name, "source": experiment.trace.kind}
-        if observed is not None:
-            counts = {"observed": observed}
-            facts = {**about, "of": "observations", **_facts(counts, Truth(), min_samples, min_windows)}
-            return Inspected(facts, counts)
-        trace = source.build(context)
-    of_split: dict[str, Observations] = {split: trace_observations(trace, split) for split in SPLITS}
-    truth = trace_truth(trace)
-    facts = {**about, "of": "samples", "seed": chosen, **_facts(of_split, truth, min_samples, min_windows)}
-    return Inspected(facts, of_split)
-
-
-def inspected_folder(
-    path: Path,
-    width: float | CalendarWidth | None,
-    since: date | int | None,
-    until: date | int | None,
-    min_samples: int,
-    min_windows: int,
-) -> Inspected:
-    """Facts about the rows of a trace folder.
-
-    Args:
-        path: The folder.
-        width: The width of a window, as the source `file` has it.
-        since: Earlier rows are left out; a date, a step or a rank.
-        until: Rows from then on are left out.
-        min_samples: Samples that a client needs in a window to count as observed.
-        min_windows: The clients observed in at least this many windows are counted.
-
-    Raises:
-        InputError: it is not a trace folder, is damaged, or a setting does not fit it.
-    """
-    folder = open_folder(path)
-    rows, facts = folder.rows, folder.facts
-    windows = windows_of_rows(rows, path / ARRIVALS, width=width, since=since, until=until, key=_as_option)
-    counts = folder_observations(folder, windows)
-    about = {
-        "name": path.resolve().name,
-        "source": "trace folder",
-        "of": "rows",
-        "windows": _in_words(rows, width, since),
-        "origin": facts.origin,
-        "licence": facts.licence,
-        "shape": list(folder.features.shape),
-        "type": str(folder.features.values.dtype),
-        "samples_in_the_file": len(folder.features),
-        "rows": len(rows),
-        "rows_left_out": int((~windows.kept).sum()),
-        "sha256": folder.digests,
-    }
-    truth = folder_truth(folder, windows)
-    return Inspected({**about, **_facts(counts, truth, min_samples, min_windows)}, counts)
-
-
-def _as_option(key: str) -> str:
-    return f"--{key.replace('_', '-')}"
-
-
-def _in_words(rows: ArrivalRows, width: float | CalendarWidth | None, since: date | int | None) -> str:
-    """What the windows of the rows are; `width` fits them."""
-    if rows.when == "step":
-        return "step" if width in (None, 1) else f"{width:g} steps"
-    start = int(rows.at.min()) if since is None else since
-    if rows.when == "order":
-        return f"{width:g} ranks of each client, from {start}"
-    if not isinstance(start, date):
-        start = (datetime(1970, 1, 1) + timedelta(microseconds=start)).date()
-    if isinstance(width, str):
-        return f"{width}, from {start:%Y-%m}"
-    return f"{'day' if width in (None, 1) else f'{width:g} days'}, from {start}"
-
-
-def _facts(counts: Mapping[str, Observations], truth: Truth, min_samples: int, min_windows: int) -> Facts:
+def facts_of(counts: Mapping[str, Observations], truth: Truth, min_samples: int, min_windows: int) -> Facts:
     """The facts about `counts` by split; all but the numbers of samples are of the first of them."""
     first = next(iter(counts.values()))
     when, each = presence(first), arrivals(first)
@@ -223,7 +112,7 @@ def print_inspected(facts: Facts, output: OutputFormat) -> None:
     if output is OutputFormat.JSON:
         print_json(facts)
         return
-    one, all_ = _clients_are_called(facts)
+    one, all_ = clients_are_called(facts)
     print_table([{"what": key, "value": str(value)} for key, value in _about_rows(facts).items()])
     quantiles = [
         {"samples": split, **{name: float(value) for name, value in values.items()}}
@@ -231,33 +120,43 @@ def print_inspected(facts: Facts, output: OutputFormat) -> None:
     ]
     print_table(quantiles, f"samples of a {one}: percentiles")
     print_table(_label_rows(facts["labels"]), "labels")
-    print_table(_arrival_rows(facts["arrivals"], all_), "arrivals by data step")
+    # A row of a folder arrives at the data steps of a source with windows of that width.
+    step = "step" if facts["of"] == "rows" or "windows" not in facts else "window"
+    title = "arrivals by data step" if step == "step" else "arrivals by window"
+    print_table(_arrival_rows(facts["arrivals"], all_, step), title)
     print_table(_shift_rows(facts["label_shift"], one), "label shift: L1 distances of label shares, 0 to 2")
 
 
-def page_facts(facts: Facts) -> TraceFacts:
-    """The facts as the page shows them."""
-    one, _ = _clients_are_called(facts)
+def page_facts(facts: Facts, window: str | None = None, note: str = "") -> TraceFacts:
+    """The facts as the page shows them.
+
+    Args:
+        facts: The facts.
+        window: What a window is, for captions; None where they do not say it.
+        note: A sentence on the windows, after that on the trace.
+    """
+    one, _ = clients_are_called(facts)
     about = [(what, str(value)) for what, value in _about_rows(facts).items()]
     shift = [(row["what"], row["value"]) for row in _shift_rows(facts["label_shift"], one)]
     windows = f"window ({facts['windows']})" if "windows" in facts else "data step"
     return TraceFacts(
         name=facts["name"],
         lead=f"{facts['clients']:,} {one}s, {len(facts['labels'])} labels, {len(facts['arrivals']):,} "
-        f"windows.",
+        f"windows.{f' {note}' if note else ''}",
         tables=[("The trace", about), ("Label shift: L1 distances of label shares, 0 to 2", shift)],
         one=one,
         of_windows=windows,
+        window="window" if window is None else f"window of {window}",
     )
 
 
-def _clients_are_called(facts: Facts) -> tuple[str, str]:
+def clients_are_called(facts: Facts) -> tuple[str, str]:
     return ("group", "groups") if facts["of"] == "observations" else ("client", "clients")
 
 
 def _about_rows(facts: Facts) -> Facts:
     """The first table: what is shown, and numbers of clients, samples and labels."""
-    _, all_ = _clients_are_called(facts)
+    _, all_ = clients_are_called(facts)
     played = {
         "observations": "the observations in the table",
         "rows": "the rows of the trace folder",
@@ -279,6 +178,7 @@ def _about_rows(facts: Facts) -> Facts:
         "source": facts["source"],
         "figures on": played[facts["of"]] if facts["of"] in played else f"the trace of seed {facts['seed']}",
         **of_folder,
+        **({"a window": facts["windows"]} if "windows" in facts and not of_folder else {}),
         all_: facts["clients"],
         **{f"{all_} that {text}": facts["presence"][name] for name, text in PRESENCE.items()},
         **{f"samples: {split}": f"{number:,}" for split, number in facts["samples"].items()},
@@ -332,10 +232,10 @@ def _literal(name: str | None) -> str:
     return "-" if name is None else repr(shorten(name, MOST_LETTERS))
 
 
-def _arrival_rows(steps: Sequence[Facts], who: str) -> list[Facts]:
+def _arrival_rows(steps: Sequence[Facts], who: str, step: str) -> list[Facts]:
     """A row for each data step, or for each of at most `MOST_STEPS` stretches of equal length.
 
-    In a stretch, `clients` are a mean and all other numbers are sums.
+    `step` is the name of their column. In a stretch, `clients` are a mean and all other numbers are sums.
     """
     length = max(1, -(-len(steps) // MOST_STEPS))
     rows = []
@@ -344,7 +244,7 @@ def _arrival_rows(steps: Sequence[Facts], who: str) -> list[Facts]:
         begin, end = stretch[0]["step"], stretch[-1]["step"]
         rows.append(
             {
-                "step": str(begin) if begin == end else f"{begin} to {end}",
+                step: str(begin) if begin == end else f"{begin} to {end}",
                 "samples": float(sum(step["samples"] for step in stretch)),
                 f"{who} that receive some": sum(step["clients"] for step in stretch) / len(stretch),
                 "their first ones": sum(step["joining"] for step in stretch),

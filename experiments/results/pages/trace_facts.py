@@ -18,6 +18,7 @@ class TraceFacts:
         tables: a title and the rows of each table.
         one: the word for a client: "client" or "group".
         of_windows: the title of axes of windows.
+        window: the words for a window in captions, as in "window of 7 days".
     """
 
     name: str
@@ -25,3 +26,4 @@ class TraceFacts:
     tables: Sequence[tuple[str, Rows]]
     one: str
     of_windows: str
+    window: str = "window"

@@ -99,12 +99,12 @@ def _shares_note(
 ) -> str:
     if not labels:
         return (
-            f"No {facts.one} that is shown has {min_samples} samples in a window; a smaller --min-samples "
-            f"shows more."
+            f"No {facts.one} that is shown has {min_samples} samples in a {facts.window}; a smaller "
+            f"--min-samples, or a wider --window, shows more."
         )
     which = "" if named else f"A few {facts.one}s of different size; --clients chooses others. "
     return (
-        f"{which}Shares of a {facts.one}'s samples in each window; blank where it has fewer than "
+        f"{which}Shares of a {facts.one}'s samples in each {facts.window}; blank where it has fewer than "
         f"{min_samples}.{_stretched(windows)}"
     )
 
@@ -121,9 +121,10 @@ def _map(facts: TraceFacts, observations: Observations, min_samples: int) -> Plo
     return Plot(
         "distances",
         f"Distance of each {facts.one} from its start",
-        f"L1 distance (0 to 2) of the label shares in a window from those in the first window in which the "
-        f"{facts.one} has {min_samples} samples or more; blank where it has fewer. {facts.one.capitalize()}s "
-        f"without such a window are left out.{sampled}{_stretched(observations.num_windows)}",
+        f"L1 distance (0 to 2) of the label shares in a {facts.window} from those in the first window in "
+        f"which the {facts.one} has {min_samples} samples or more; blank where it has fewer. "
+        f"{facts.one.capitalize()}s without such a window are left out.{sampled}"
+        f"{_stretched(observations.num_windows)}",
         distance_figure(
             distance_from_start(observations, shown, min_samples),
             [_name(observations, client) for client in shown.tolist()],

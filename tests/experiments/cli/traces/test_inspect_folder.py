@@ -116,6 +116,8 @@ def test_windows_are_chosen_as_in_the_settings_of_the_source(driftscale: Driftsc
         (["--since", "2016-01-01"], "t/arrivals.parquet: no row is left between --since and --until"),
         (["--seed", "1"], "--seed: is for a configuration, but t is a folder"),
         (["--set", "name=x"], "--set: is for a configuration, but t is a folder"),
+        (["--window", "week"], "--window week: must be auto, month, quarter, year or a number above 0, at"),
+        (["--window", "7", "--step-width", "7"], "--window: give it or --step-width, not both; they set the"),
         (["--clients", "a"], "--clients: chooses clients for the page; give --html as well"),
         (["--html", "page.htm"], "--html page.htm: must be a file that ends in .html"),
         (["--html", "no/page.html"], "--html no/page.html: cannot be written (No such file or directory)"),
@@ -140,6 +142,14 @@ def test_ranks_need_a_width(driftscale: Driftscale, tmp_path: Path) -> None:
     assert facts["windows"] == "2 ranks of each client, from 0"
     assert facts["samples"] == {"observed": 3}
     assert [each["samples"] for each in facts["arrivals"]] == [2, 1]
+
+
+def test_ranks_are_grouped_as_widely_as_they_need(driftscale: Driftscale, tmp_path: Path) -> None:
+    columns = {"client": [1] * 8, "label": [0, 1] * 4, "sample": [0, 1, 2, 3] * 2, "order": list(range(8))}
+    write_trace(tmp_path / "t", columns)
+    ended = driftscale("traces", "inspect", "t", "--window", "auto", "--min-samples", "3", "--format", "json")
+    assert json.loads(ended.out)["windows"] == "5 ranks of each client, from 0"  # five samples, and three
+    assert ended.err.startswith("windows: 5 ranks, the narrowest width that shows half of the clients twice")
 
 
 def test_windows_of_a_folder_are_not_for_a_configuration(driftscale: Driftscale, tmp_path: Path) -> None:
@@ -186,8 +196,64 @@ def test_the_page_draws_the_clients_that_are_named(driftscale: Driftscale, folde
 def test_a_page_without_an_observed_cell_says_so(driftscale: Driftscale, folder: Path) -> None:
     assert driftscale("traces", "inspect", "t", "--html", "p.html").code == 0
     page = Path("p.html").read_text()
-    assert "No client that is shown has 10 samples in a window; a smaller --min-samples shows more." in page
+    advice = "a smaller --min-samples, or a wider --window, shows more."
+    assert f"No client that is shown has 10 samples in a window; {advice}" in page
     assert plotted(page) == {}
+
+
+@pytest.fixture
+def sparse(tmp_path: Path) -> Path:
+    """A client with a sample a day for twenty days from 2024-02-20; x first, and y in March."""
+    days = [date(2024, 2, 20) + timedelta(days=day) for day in range(20)]
+    labels = ["x" if day.month == 2 else "y" for day in days]
+    rows = {"client": ["a"] * 20, "label": labels, "sample": list(range(20)), "time": days}
+    return write_trace(tmp_path / "s", rows, np.zeros((20, 2), np.uint8))
+
+
+def test_the_page_has_the_narrowest_windows_that_show_half_of_the_clients(
+    driftscale: Driftscale, sparse: Path
+) -> None:
+    # Windows of 7 days have 7, 7 and 6 samples, those of 14 days 14 and 6.
+    plain = driftscale("traces", "inspect", "s", "--min-samples", "6")
+    ended = driftscale("traces", "inspect", "s", "--min-samples", "6", "--html", "p.html")
+    assert ended.out == f"{plain.out}page: p.html\n"
+    narrowest = "7 days, the narrowest width that shows half of the clients twice or more (1 of 1)"
+    advice = f"windows of the page: {narrowest}; --window 7 prints the table by them too"
+    assert ended.err.splitlines() == [advice]
+    hint = "windows: a day is too narrow for figures on label shift, which need 6 samples in a window"
+    assert plain.err.splitlines() == [f"{hint}; --window 7 is wide enough"]
+    page = Path("p.html").read_text()
+    assert f"A window is {narrowest}; --window sets another width." in page
+    assert "samples in each window of 7 days; blank" in page
+    data = plotted(page)
+    assert {trace["name"]: trace["y"] for trace in data["shares-0"]} == {
+        "x": [100, pytest.approx(100 * 3 / 7, abs=0.01), 0, 0],
+        "y": [0, pytest.approx(100 * 4 / 7, abs=0.01), 100, 0],
+    }
+
+
+def test_a_window_is_as_wide_as_its_option_says(driftscale: Driftscale, sparse: Path) -> None:
+    weeks = driftscale("traces", "inspect", "s", "--window", "7").out
+    assert weeks == driftscale("traces", "inspect", "s", "--step-width", "7").out
+    assert inspected(driftscale, "s", "--window", "month")["windows"] == "month, from 2024-02"
+    automatic = driftscale("traces", "inspect", "s", "--window", "auto", "--min-samples", "6")
+    assert automatic.out == driftscale("traces", "inspect", "s", "--window", "7", "--min-samples", "6").out
+    # Of 20 samples, no two windows have more than ten each.
+    none = driftscale("traces", "inspect", "s", "--min-samples", "11")
+    enough = "has 22 samples, enough for two windows with 11; a smaller --min-samples shows more"
+    assert none.err.splitlines() == [f"windows: none of the clients {enough}"]
+
+
+def test_data_steps_of_a_configuration_are_grouped(driftscale: Driftscale, tmp_path: Path) -> None:
+    config = write_small(tmp_path, seeds=[3])
+    steps, pairs = inspected(driftscale, config), inspected(driftscale, config, "--window", "2")
+    samples = [each["samples"] for each in steps["arrivals"]]
+    sums = [sum(samples[first : first + 2]) for first in range(0, len(samples), 2)]
+    assert [each["samples"] for each in pairs["arrivals"]] == sums
+    assert pairs["windows"] == f"2 data steps, from {steps['arrivals'][0]['step']}"
+    assert "arrivals by window" in driftscale("traces", "inspect", config, "--window", "2").out
+    ended = driftscale("traces", "inspect", config, "--window", "month")
+    assert ended.error.startswith("--window = 'month': the windows of a configuration are data steps, so it")
 
 
 def test_a_configuration_has_a_page_too(driftscale: Driftscale, tmp_path: Path) -> None:
