@@ -175,7 +175,8 @@ def _distinct(values: np.ndarray) -> np.ndarray:
     """NOTE: sorts, since numpy's `unique` takes ten times as long where most values differ."""
     in_order = np.sort(values)
     differs = np.concatenate((np.ones(min(1, len(values)), np.bool_), in_order[1:] != in_order[:-1]))
-    return in_order[differs]
+    found: np.ndarray = in_order[differs]
+    return found
 
 
 def when_of(table: ParquetColumns) -> When:

@@ -59,7 +59,7 @@ def not_finite(path: Path, values: np.ndarray, state: hashlib._Hash | None = Non
     for first in range(0, len(samples), at_once):
         some = samples[first : first + at_once]
         if state is not None:
-            state.update(some)
+            state.update(some.data)
         is_good = np.isfinite(some)
         if is_good.all():  # as a rule
             continue

@@ -44,7 +44,10 @@ def check_folder(path: Path) -> Findings:
     if facts is None and not (path / FACTS).exists():
         return findings
     features = FeaturePass(path / FEATURES)
-    hashing = {ARRIVALS: partial(file_facts, path / ARRIVALS), FEATURES: features.facts}
+    hashing: dict[str, Callable[[], FileFacts]] = {
+        ARRIVALS: partial(file_facts, path / ARRIVALS),
+        FEATURES: features.facts,
+    }
     hashed: dict[str, FileFacts] = {}
     for name, compute in hashing.items():
         _check_file(path, name, facts, compute, hashed, findings)
