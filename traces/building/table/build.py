@@ -7,7 +7,7 @@ columns only a batch of rows is in memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,10 @@ from emulator.storage.checkpoints import delete_folder
 from traces.building.base import Builder, Built, Request, Watch
 from traces.building.names import refuse_names
 from traces.building.table.bad_rows import BadRows
+from traces.building.table.encoding import Encoder, Encoding, Statistics
 from traces.building.table.features import Numbers, chosen_features, is_image
 from traces.building.table.images import Images
-from traces.building.table.keys import read_keys, refuse_types
+from traces.building.table.keys import Keys, read_keys, refuse_types
 from traces.building.table.reading.shards import Shards, find_shards
 from traces.building.table.rows import TRAIN, UsedRows, columns_of, refuse_test_only, use_rows
 from traces.building.table.settings import TableSettings
@@ -70,37 +71,63 @@ class Table(Builder):
         plan = {"kind": "table", "settings": options, "files": shards.digest()}
         with workspace(request.out, plan, fresh=request.fresh) as space:
             try:
-                return _built(settings, shards, names, request, space)
+                return write_trace(
+                    settings,
+                    shards,
+                    lambda bad: read_keys(shards, settings, bad),
+                    lambda keys, bad: _encoding(settings, shards, names, keys, bad),
+                    request,
+                    space,
+                )
             except InputError:  # the same command will not succeed: nothing is kept for it
                 delete_folder(space.path)
                 raise
 
 
-def _built(
+def _encoding(
+    settings: TableSettings, shards: Shards, names: tuple[str, ...], keys: Keys, bad: BadRows
+) -> Encoding:
+    """How the feature columns `names` are written: one of images, or numbers."""
+    if is_image(shards.kinds[names[0]]) and names[0] not in settings.one_hot:
+        images = Images(shards, names[0], settings.size, bad)
+        shape = (3, settings.size, settings.size)
+        return Encoding(images, OfImages(), shape, np.dtype(np.uint8), names)
+    numbers = Numbers(shards, names, keys.categories, settings.missing, bad)
+    return Encoding(
+        numbers, OfNumbers(numbers), (len(numbers.names),), np.dtype("<f4"), numbers.names
+    )
+
+
+def write_trace(
     settings: TableSettings,
     shards: Shards,
-    names: tuple[str, ...],
+    read: Callable[[BadRows], Keys],
+    encode: Callable[[Keys, BadRows], Encoding],
     request: Request,
     space: Workspace,
 ) -> Built:
+    """Write a trace folder in `space`, from where an earlier attempt came to.
+
+    Args:
+        settings: which columns are what, and which rows are used.
+        shards: the rows.
+        read: reads the columns that are no features, and counts bad rows.
+        encode: says how features are written, given these columns.
+        request: the table, for messages, and where to report.
+        space: the workspace, which is completed.
+
+    Raises:
+        DataFileError: a row breaks a rule, and may not be left out.
+    """
     # Step 1: who has which row, when, and its class.
     root = request.root
     bad = BadRows(settings.skip_bad)
-    keys = read_keys(shards, settings, bad)
+    keys = read(bad)
     pa.default_memory_pool().release_unused()
     rows = use_rows(keys, settings, bad.mask(keys.num_rows), root)
     refuse_names(() if isinstance(rows.clients, np.ndarray) else rows.clients, rows.classes)
     # Step 2: the features, row by row.
-    encoder: Images | Numbers
-    statistics: OfImages | OfNumbers
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    if is_image(shards.kinds[names[0]]) and names[0] not in settings.one_hot:
-        encoder = Images(shards, names[0], settings.size, bad)
-        shape, dtype, statistics = (3, settings.size, settings.size), np.dtype(np.uint8), OfImages()
-    else:
-        encoder = Numbers(shards, names, keys.categories, settings.missing, bad)
-        shape, dtype, statistics = (len(encoder.names),), np.dtype("<f4"), OfNumbers(encoder)
+    encoder, statistics, shape, dtype, names = encode(keys, bad)
     notes = keys.notes
     del keys
     path = space.path / FEATURES
@@ -128,7 +155,7 @@ def _built(
         mean=tuple(mean.tolist()),
         deviation=tuple(deviation.tolist()),
         classes=rows.classes,
-        origin=_origin(settings, root, getattr(encoder, "names", names)),
+        origin=_origin(settings, root, names),
     )
     space.finish(facts, {} if written is None else {FEATURES: written})
     num_train = int(((rows.split == TRAIN) & good).sum())
@@ -150,9 +177,9 @@ def _built(
 
 def _write_features(
     shards: Shards,
-    encoder: Images | Numbers,
+    encoder: Encoder,
     rows: UsedRows,
-    statistics: OfImages | OfNumbers,
+    statistics: Statistics,
     writer: FeatureWriter,
     progress: Mapping[str, Any],
     watch: Watch,
@@ -204,7 +231,7 @@ def _origin(settings: TableSettings, root: Path, names: tuple[str, ...]) -> str:
 
 
 def _notes(
-    rows: UsedRows, bad: BadRows, statistics: OfImages | OfNumbers, settings: TableSettings
+    rows: UsedRows, bad: BadRows, statistics: Statistics, settings: TableSettings
 ) -> tuple[str, ...]:
     notes = []
     if len(bad):

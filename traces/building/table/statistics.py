@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from emulator.errors import DataFileError
-from traces.building.table.features import Numbers
+from traces.building.table.encoding import Standardised
 from traces.building.table.moments import Moments
 
 FILLED_ROWS_BYTES = 2**23
@@ -18,7 +18,7 @@ FILLED_ROWS_BYTES = 2**23
 class OfNumbers:
     """Mean and deviation of the numbers; other columns, of zeros and ones, are left as they are."""
 
-    def __init__(self, encoder: Numbers) -> None:
+    def __init__(self, encoder: Standardised) -> None:
         self.encoder = encoder
         self.moments = Moments(len(encoder.names))
         self.has_missing = False

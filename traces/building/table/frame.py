@@ -1,0 +1,211 @@
+"""A trace folder of what is in memory: an array of samples, and a pandas frame with a row for each of them.
+
+Clients, labels and times are read as the builder `table` reads them, by the same rules. Rows are counted from
+0 in messages, as by `frame.iloc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from emulator.errors import DataFileError, InputError, UnknownNameError
+from emulator.storage.checkpoints import delete_folder
+from emulator.storage.parquet_columns import MOST_ROWS
+from emulator.storage.tables import MOST_REASON
+from traces.building.base import Built, Request
+from traces.building.table.bad_rows import BadRows
+from traces.building.table.build import write_trace
+from traces.building.table.keys import Keys, read_keys, refuse_types
+from traces.building.table.reading.columns import as_text, refuse_columns, text_bytes
+from traces.building.table.reading.shards import Batch, Shards
+from traces.building.table.samples import as_samples, encoding
+from traces.building.table.settings import TableSettings
+from traces.building.tally import Tally
+from traces.building.workspace import workspace
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PATH = Path("frame")
+"""What messages name in the place of a file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameColumns(Shards):
+    """The columns of a frame that settings name, in the place of the files of a table.
+
+    `names` are those of all its columns, and `columns` has the named ones. Labels that are whole numbers
+    index into `classes`, if that is given.
+    """
+
+    names: tuple[str, ...]
+    columns: Mapping[str, pa.Array[Any]]
+    num_rows: int
+    classes: tuple[str, ...] | None
+
+    def refuse_unknown(self, key: str, name: str) -> None:
+        if name not in self.names:
+            raise UnknownNameError("column", name, self.names, f"{PATH}: {key}")
+
+    def batches(
+        self,
+        types: Mapping[str, pa.DataType],
+        most_rows: int,
+        skip: int = 0,
+        malformed: Callable[[], bool] | None = None,
+        tally: Tally | None = None,
+    ) -> Iterator[Batch]:
+        tally = tally or self.tally()
+        for first in range(0, self.num_rows, most_rows):
+            num_rows = min(most_rows, self.num_rows - first)
+            columns = {
+                name: as_text(self.columns[name].slice(first, num_rows), kind) for name, kind in types.items()
+            }
+            tally.add_rows(PATH, num_rows, len(self.kinds))
+            tally.add_text(PATH, sum(map(text_bytes, columns.values())))
+            if first >= skip:
+                yield Batch(PATH, first - 1, columns, num_rows)  # messages add 1: rows are counted from 0
+
+    def named(self, keys: Keys, label: str) -> Keys:
+        """The keys with the names of their classes; DataFileError for a label that has none."""
+        if self.classes is None:
+            return keys
+        for code, text in enumerate(keys.classes):
+            if not 0 <= int(text) < len(self.classes):
+                raise DataFileError(
+                    PATH,
+                    f"{label} = {text}: there are names of {len(self.classes)} classes, of 0 to "
+                    f"{len(self.classes) - 1}; give class_names all of them, or leave out rows without a label",
+                    int(np.flatnonzero(keys.label == code)[0]),
+                )
+        return replace(keys, classes=tuple(self.classes[int(text)] for text in keys.classes))
+
+
+def frame_columns(
+    frame: pd.DataFrame, settings: TableSettings, class_names: Sequence[str] | None
+) -> FrameColumns:
+    """The columns of `frame` that the settings name, as Arrow has them.
+
+    The categories of a label, if they are texts, are the names of its classes, in their order.
+
+    Raises:
+        DataFileError: a column does not exist, occurs twice or has values of several types; or the names of
+            classes do not fit the labels.
+    """
+    names = tuple(map(str, frame.columns))
+    refuse_columns(PATH, names)
+    if len(frame) > MOST_ROWS:
+        raise DataFileError(PATH, f"has more than {MOST_ROWS} rows")
+    columns: dict[str, pa.Array[Any]] = {}
+    for key, name in settings.columns_of_keys().items():
+        if name not in names:
+            raise UnknownNameError("column", name, names, f"{PATH}: {key}")
+        columns[name] = _as_arrow(frame.iloc[:, names.index(name)], name)
+    label = columns[settings.label]
+    classes = None if class_names is None else _class_names(class_names)
+    if classes is None and isinstance(label, pa.DictionaryArray) and _is_text(label.dictionary.type):
+        classes = tuple(label.dictionary.to_pylist())
+        columns[settings.label] = label = label.indices
+    if classes is not None and not pa.types.is_integer(label.type):
+        raise DataFileError(
+            PATH, f"class_names: column {settings.label!r} is {label.type}; they name whole numbers from 0 on"
+        )
+    kinds = {
+        name: column.type.value_type if isinstance(column, pa.DictionaryArray) else column.type
+        for name, column in columns.items()
+    }
+    return FrameColumns(
+        files=(PATH,),
+        kinds=kinds,
+        is_csv=False,
+        most_cells=settings.most_cells,
+        names=names,
+        columns=columns,
+        num_rows=len(frame),
+        classes=classes,
+    )
+
+
+def _class_names(given: Sequence[str]) -> tuple[str, ...]:
+    names = () if isinstance(given, str) else tuple(given)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InputError(f"class_names = {given!r}: must be a list of texts, the names of classes 0, 1, ...")
+    twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
+    if twice is not None:
+        raise InputError(f"class_names: has {twice!r} twice; every class has a name of its own")
+    return tuple(map(str, names))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _as_arrow(series: pd.Series[Any], name: str) -> pa.Array[Any]:
+    try:
+        column: Any = pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        reason = " ".join(str(error).split())[:MOST_REASON]
+        raise DataFileError(
+            PATH, f"column {name!r} cannot be read ({reason}); give all its values one type"
+        ) from error
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def write_frame(
+    out: Path,
+    features: Any,
+    frame: pd.DataFrame,
+    settings: TableSettings,
+    *,
+    class_names: Sequence[str] | None = None,
+    fresh: bool = False,
+) -> Built:
+    """Make the trace folder `out` of samples in memory; nothing is left of one that fails.
+
+    Args:
+        out: the folder, which must not exist.
+        features: the samples, of shape (n, *shape); see `as_samples`.
+        frame: n rows; row i is about sample i, whatever its index is.
+        settings: which columns are what, and which rows are used.
+        class_names: the names of labels 0, 1, ...
+        fresh: delete what another build of `out` left.
+
+    Raises:
+        InputError: the samples, the frame or the settings break a rule, or `out` exists.
+        ResumableError: the disk is full.
+    """
+    values = as_samples(features)
+    if len(values) != len(frame):
+        raise InputError(
+            f"features: {len(values)} samples, but the frame has {len(frame)} rows; row i of the frame is "
+            f"about features[i]"
+        )
+    if len(values) == 0:
+        raise DataFileError(PATH, "has no rows")
+    columns = frame_columns(frame, settings, class_names)
+    refuse_types(columns, settings)
+    with workspace(out, {"kind": "frame"}, fresh=fresh) as space:
+        space.record({})  # what an attempt that was killed left of other arrays, perhaps, is written anew
+
+        def read(bad: BadRows) -> Keys:
+            return columns.named(read_keys(columns, settings, bad), settings.label)
+
+        try:
+            return write_trace(
+                settings,
+                columns,
+                read,
+                lambda _, bad: encoding(values, bad),
+                Request(PATH, out),
+                space,
+            )
+        except BaseException:
+            if space.path.exists():
+                delete_folder(space.path)
+            raise
