@@ -1,4 +1,4 @@
-"""Driftscale in Python: run configurations, load what they recorded, compare.
+"""Driftscale in Python: run configurations, load what they recorded, compare; write and open traces.
 
     import driftscale
 
@@ -39,13 +39,27 @@ _refuse_foreign_packages()
 from driftscale.checking import Check, check  # noqa: E402
 from driftscale.comparing import Comparison, compare  # noqa: E402
 from driftscale.loading import load  # noqa: E402
+from driftscale.opening import TraceFolder, open_trace  # noqa: E402
 from driftscale.running import run  # noqa: E402
+from driftscale.writing import write_trace  # noqa: E402
 from emulator.errors import EmulatorError  # noqa: E402
 
 if TYPE_CHECKING:
     from driftscale.results import Results
 
-__all__ = ["Check", "Comparison", "EmulatorError", "Results", "check", "compare", "load", "run"]
+__all__ = [
+    "Check",
+    "Comparison",
+    "EmulatorError",
+    "Results",
+    "TraceFolder",
+    "check",
+    "compare",
+    "load",
+    "open_trace",
+    "run",
+    "write_trace",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,12 +6,17 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from emulator.errors import ConfigurationError, InputError
 from experiments.cli.paths import data_or_variable, path_for
 from experiments.results.reading.recorded import MOST_RUNS
 from experiments.shipped import take
+
+if TYPE_CHECKING:
+    from emulator.plugins import Settings
+
+S = TypeVar("S", bound="Settings")
 
 AnyPath = str | os.PathLike[str]
 Paths = AnyPath | Sequence[AnyPath]
@@ -87,6 +92,22 @@ def source_of(given: Config) -> dict[str, Any]:
         return {"config": MAPPING, "table": table_of(given, str(MAPPING))}
     taken = take(path_of(given, "config"))
     return {"config": taken.path, "note": taken.note}
+
+
+def settings_of(declared: type[S], given: Mapping[str, Any], call: str) -> S:
+    """The settings that the arguments `given` of a call make; one that is None is left out.
+
+    Raises ConfigurationError with the argument, its value, and the rule that is broken.
+    """
+    from pydantic import ValidationError
+
+    from experiments.config import first_problem
+
+    table = {key: plain(value, key) for key, value in given.items() if value is not None}
+    try:
+        return declared.model_validate(table)
+    except ValidationError as error:
+        raise ConfigurationError(f"{call}: {first_problem(error, table)}") from error
 
 
 def plain(value: Any, where: str) -> Any:

@@ -186,7 +186,7 @@ def _with_valid_model(chosen: Chosen[Representation], info: ValidationInfo) -> C
         try:
             ReferenceModel.model_validate({"model": model}, context=info.context)
         except ValidationError as error:
-            raise ValueError(_first_problem(error, {"model": model})) from error
+            raise ValueError(first_problem(error, {"model": model})) from error
     return chosen
 
 
@@ -710,7 +710,7 @@ def parse_experiment(table: Mapping[str, Any], where: str, context: str | None =
     try:
         return Experiment.model_validate(table, context=context)
     except ValidationError as error:
-        raise ConfigurationError(f"{where}: {_first_problem(error, table)}") from error
+        raise ConfigurationError(f"{where}: {first_problem(error, table)}") from error
 
 
 def _complete_arm(arm: Any, parts: Mapping[str, Any], training: Any) -> Any:
@@ -733,7 +733,7 @@ def _beside(shared: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, A
     return {key: value for key, value in shared.items() if key not in without}
 
 
-def _first_problem(error: ValidationError, table: Mapping[str, Any]) -> str:
+def first_problem(error: ValidationError, table: Mapping[str, Any]) -> str:
     """The first problem, as `key.path = value: rule`."""
     problem = error.errors(include_url=False)[0]
     path: list[str] = []

@@ -176,6 +176,18 @@ class File(TraceSource):
             self.settings.test_on,
         )
 
+    def taking_part(self, folder: TraceFolder) -> tuple[Ints, int]:
+        """The clients of the trace of `folder`, and the data step of its last arrivals.
+
+        Returns:
+            (clients,) numbers among the clients of the folder, ascending, as the trace numbers them from 0
+            on; and the step.
+        """
+        step = self._steps(folder)
+        used = self._used(folder.rows, step)
+        clients: Ints = np.flatnonzero(np.bincount(folder.rows.client[used]))
+        return clients, int(step.max(where=used, initial=0))
+
     @property
     def _test_share(self) -> float:
         """The share of samples that are for tests, where the file does not say which."""

@@ -93,9 +93,7 @@ def _encoding(
         shape = (3, settings.size, settings.size)
         return Encoding(images, OfImages(), shape, np.dtype(np.uint8), names)
     numbers = Numbers(shards, names, keys.categories, settings.missing, bad)
-    return Encoding(
-        numbers, OfNumbers(numbers), (len(numbers.names),), np.dtype("<f4"), numbers.names
-    )
+    return Encoding(numbers, OfNumbers(numbers), (len(numbers.names),), np.dtype("<f4"), numbers.names)
 
 
 def write_trace(
@@ -230,9 +228,7 @@ def _origin(settings: TableSettings, root: Path, names: tuple[str, ...]) -> str:
     return text if len(text) <= MOST_ORIGIN else f"{text[:MOST_ORIGIN]}, ..."
 
 
-def _notes(
-    rows: UsedRows, bad: BadRows, statistics: Statistics, settings: TableSettings
-) -> tuple[str, ...]:
+def _notes(rows: UsedRows, bad: BadRows, statistics: Statistics, settings: TableSettings) -> tuple[str, ...]:
     notes = []
     if len(bad):
         first = f"; the first: {bad.first}" if bad.first else ""

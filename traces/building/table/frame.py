@@ -81,7 +81,7 @@ class FrameColumns(Shards):
                 raise DataFileError(
                     PATH,
                     f"{label} = {text}: there are names of {len(self.classes)} classes, of 0 to "
-                    f"{len(self.classes) - 1}; give class_names all of them, or leave out rows without a label",
+                    f"{len(self.classes) - 1}; give all of them, or leave out rows without one",
                     int(np.flatnonzero(keys.label == code)[0]),
                 )
         return replace(keys, classes=tuple(self.classes[int(text)] for text in keys.classes))
@@ -110,7 +110,7 @@ def frame_columns(
     label = columns[settings.label]
     classes = None if class_names is None else _class_names(class_names)
     if classes is None and isinstance(label, pa.DictionaryArray) and _is_text(label.dictionary.type):
-        classes = tuple(label.dictionary.to_pylist())
+        classes = tuple(map(str, label.dictionary.to_pylist()))
         columns[settings.label] = label = label.indices
     if classes is not None and not pa.types.is_integer(label.type):
         raise DataFileError(

@@ -133,7 +133,8 @@ def _unfit(given: np.ndarray, block: np.ndarray) -> Bools:
         return ~np.isfinite(block)
     if given.dtype.kind == "b" or given.dtype.itemsize < 4:
         return np.zeros(given.shape, dtype=np.bool_)
-    return (given > MOST_EXACT) | (given < -MOST_EXACT) if given.dtype.kind == "i" else given > MOST_EXACT
+    wrong: Bools = given > MOST_EXACT
+    return wrong | (given < -MOST_EXACT) if given.dtype.kind == "i" else wrong
 
 
 def _problem(given: np.ndarray, wrong: Bools, place: Mapping[int, int], row: int) -> str:
@@ -143,7 +144,7 @@ def _problem(given: np.ndarray, wrong: Bools, place: Mapping[int, int], row: int
     value = given[number][index]
     shown = f"{value} at {index if len(index) > 1 else index[0]} of its features"
     if given.dtype.kind != "f":
-        return f"{shown}: must be at most {MOST_EXACT} in size, as numbers of 32 bits hold no larger ones exactly"
+        return f"{shown}: a whole number must be at most {MOST_EXACT} in size, to be exact as one of 32 bits"
     return f"{shown}: must be a finite number of 32 bits"
 
 

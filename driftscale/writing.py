@@ -1,0 +1,178 @@
+"""`driftscale.write_trace`: a trace folder of an array and a pandas frame."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from driftscale.given import AnyPath, path_of, settings_of
+from driftscale.one_line import one_line
+from driftscale.opening import TraceFolder
+from emulator.errors import EmulatorError, InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from traces.building.table.settings import TableSettings
+
+_ARGUMENTS = {"out": "folder", "fresh": "fresh=True"}
+"""What options of the command are called here, besides those of settings, which have the same names."""
+
+_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
+
+
+@one_line
+def write_trace(
+    folder: AnyPath,
+    features: Any,
+    frame: pd.DataFrame | Mapping[str, Any],
+    *,
+    label: str,
+    client: str | None = None,
+    partition: str | Mapping[str, Any] | None = None,
+    clients: int | None = None,
+    time: str | None = None,
+    unix_seconds: bool = False,
+    step: str | None = None,
+    order: str | None = None,
+    in_file_order: bool = False,
+    split: str | None = None,
+    count: str | None = None,
+    concept: str | None = None,
+    class_names: Sequence[str] | None = None,
+    classes: int | None = None,
+    min_samples: int = 1,
+    since: date | str | int | None = None,
+    until: date | str | int | None = None,
+    limit: int | None = None,
+    retain: float | None = None,
+    test_share: float | None = None,
+    skip_bad: int = 0,
+    most_cells: int | None = None,
+    seed: int = 0,
+    fresh: bool = False,
+) -> TraceFolder:
+    """Write a trace folder of samples in memory, by the rules of `driftscale traces build table`.
+
+        driftscale.write_trace("traces/own", features, frame, client="device", label="kind", time="seen")
+
+    Samples stay as they are if they are bytes (uint8), and become float32 otherwise: floats of any size are
+    rounded, and whole numbers must be at most 2^24 in size, which float32 holds exactly. A value that is not
+    finite is refused with its row. Each channel is standardised by its mean and deviation over the training
+    rows when the trace is played. Until it is complete, there is no folder of that name.
+
+    Args:
+        folder: The trace folder to make, which must not exist.
+        features: The samples, a numpy array or a torch tensor of shape (n, features), (n, height, width) or
+            (n, channels, height, width).
+        frame: A pandas frame of n rows, or a mapping of columns that makes one. Row i is about features[i],
+            whatever its index is; messages count rows from 0, as `frame.iloc` does.
+        label: Column of the class: texts, whole numbers, or categories, whose order the classes keep.
+        client: Column of the client: texts or whole numbers.
+        partition: Instead of client, how rows are divided among clients: a name such as "dirichlet", or a
+            mapping such as {"kind": "dirichlet", "alpha": 0.1}; `driftscale parts partition` lists them.
+        clients: Number of clients of the partition.
+        time: Column of timestamps or dates. Without any of time, step, order and in_file_order, clients own
+            all rows at the start.
+        unix_seconds: Whether the column of times has whole seconds since 1970.
+        step: Column of data steps, whole numbers; rows up to 0 are owned at the start.
+        order: Column by which the rows of a client are ordered.
+        in_file_order: Whether the rows of a client arrive in the order of the frame.
+        split: Column with "train" or "test"; without it, tests are held out.
+        count: Column with how often a row arrives.
+        concept: Column of true concepts, whole numbers from 0 on.
+        class_names: Names of labels that are whole numbers: class i is named class_names[i].
+        classes: Only rows of that many classes, the commonest ones.
+        min_samples: Only clients with at least that many rows.
+        since: Only rows from this date, step or value of order on.
+        until: Only rows before this date, step or value of order.
+        limit: Only that many rows, spread evenly over the frame.
+        retain: Mean and deviation are those of training rows of the first so many days, steps or ranks, which
+            clients own at the start; default: of all training rows.
+        test_share: Share of each client's rows of each label that is held out for tests; default: 0.2.
+        skip_bad: How many rows that break a rule may be left out.
+        most_cells: Most cells (rows x columns) of the frame that are read; default: 2^28.
+        seed: Seed of all that is drawn: the partition, the test samples.
+        fresh: Whether to delete what an interrupted `driftscale traces build` of the folder has left.
+
+    Returns:
+        The folder, opened: it shows what was written, with remarks such as how many rows were left out.
+
+    Raises:
+        EmulatorError: Of one line; nothing is left of the folder. An InputError names the row and the rule.
+    """
+    from traces.building.table.frame import write_frame
+    from traces.building.table.settings import TableSettings
+    from traces.files import open_folder
+
+    settings = settings_of(
+        TableSettings,
+        {
+            "label": label,
+            "client": client,
+            "partition": partition,
+            "clients": clients,
+            "time": time,
+            "unix_seconds": unix_seconds,
+            "step": step,
+            "order": order,
+            "in_file_order": in_file_order,
+            "split": split,
+            "count": count,
+            "concept": concept,
+            "classes": classes,
+            "min_samples": min_samples,
+            "since": since,
+            "until": until,
+            "limit": limit,
+            "retain": retain,
+            "test_share": test_share,
+            "skip_bad": skip_bad,
+            "most_cells": most_cells,
+            "seed": seed,
+        },
+        "write_trace",
+    )
+
+    path = path_of(folder, "folder")
+    try:
+        built = write_frame(
+            path,
+            features,
+            _as_frame(frame),
+            settings,
+            class_names=class_names
+            if class_names is None or isinstance(class_names, str)
+            else list(class_names),
+            fresh=fresh,
+        )
+    except EmulatorError as error:
+        error.args = (_in_python(str(error), settings),)
+        raise
+    return TraceFolder(open_folder(path), notes=built.notes, play=built.play)
+
+
+def _as_frame(given: pd.DataFrame | Mapping[str, Any]) -> pd.DataFrame:
+    import pandas as pd
+
+    if isinstance(given, pd.DataFrame):
+        return given
+    if not isinstance(given, Mapping):
+        raise InputError(f"frame: is a {type(given).__name__}; must be a pandas frame, or columns by name")
+    try:
+        return pd.DataFrame(dict(given))
+    except ValueError as error:  # columns of unequal length
+        raise InputError(f"frame: {error}") from error
+
+
+def _in_python(message: str, settings: TableSettings) -> str:
+    """A message of the builder with the names of arguments in the place of those of options."""
+
+    def argument(option: re.Match[str]) -> str:
+        name = option[1].replace("-", "_")
+        known = name if name in type(settings).model_fields else option[0]
+        return _ARGUMENTS.get(name, known)
+
+    return _OPTION.sub(argument, message)
