@@ -32,8 +32,8 @@ def python(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_public_names_are_these() -> None:
     assert driftscale.__all__ == [
-        *("Check", "Comparison", "EmulatorError", "Results"),
-        *("check", "compare", "load", "run"),
+        *("Check", "Comparison", "EmulatorError", "Results", "TraceFolder"),
+        *("check", "compare", "load", "open_trace", "run", "write_trace"),
     ]
     for name in driftscale.__all__:
         assert getattr(driftscale, name).__doc__

@@ -1,0 +1,81 @@
+"""`driftscale.write_trace`: its arguments, and its errors in words of Python."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import driftscale
+from emulator.errors import EmulatorError
+from traces.building.table.settings import TableSettings
+
+COLUMNS = {"who": [0, 1, 0, 1], "kind": [0, 1, 1, 0], "at": [1, 2, 3, 4]}
+SAMPLES = np.zeros((4, 3), np.uint8)
+
+
+def test_the_arguments_are_settings_of_the_builder_with_their_defaults() -> None:
+    arguments = dict(inspect.signature(driftscale.write_trace).parameters)
+    assert list(arguments)[:4] == ["folder", "features", "frame", "label"]
+    settings = {name: arguments[name].default for name in list(arguments)[4:]}
+    assert {name for name in settings if name not in TableSettings.model_fields} == {"class_names", "fresh"}
+    for name in settings.keys() - {"class_names", "fresh", "test_share", "most_cells"}:
+        assert settings[name] == TableSettings.model_fields[name].default, name
+
+
+def test_columns_by_name_make_a_frame_and_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    folder = driftscale.write_trace(
+        tmp_path / "out", SAMPLES, COLUMNS, label="kind", client="who", order="at", seed=np.int64(3)
+    )
+    assert folder.arrivals.sort_values("sample").client.tolist() == COLUMNS["who"]
+    assert folder.settings == {"source": "file", "folder": str(tmp_path / "out"), "step_width": 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (
+            {"client": None},
+            "write_trace: needs either client, a column, or partition, for data without clients",
+        ),
+        ({"test_share": 2}, "write_trace: test_share = 2: input should be less than or equal to 1"),
+        ({"label": 3}, "write_trace: label = 3: input should be a valid string"),
+        ({"client": None, "partition": "idd"}, "write_trace: partition = 'idd': unknown partition 'idd'"),
+        ({"time": "at"}, "give unix_seconds for whole seconds since 1970, or step or order"),
+        ({"most_cells": 9}, "raise most_cells if"),
+        ({"frame": [1, 2]}, "frame: is a list; must be a pandas frame, or columns by name"),
+        ({"frame": {"who": [1], "kind": [1, 2]}}, "frame: All arrays must be of the same length"),
+        ({"frame": {"who": [1], "kind": [1]}}, "features: 4 samples, but the frame has 1 rows; row i of the"),
+        ({"frame": {"who": [], "kind": []}, "features": SAMPLES[:0]}, "frame: has no rows"),
+        ({"folder": 3}, "folder: 3 is not a path"),
+    ],
+)
+def test_bad_input_is_one_line_in_words_of_python(
+    tmp_path: Path, arguments: dict[str, Any], problem: str
+) -> None:
+    given = {
+        "folder": tmp_path / "out",
+        "features": SAMPLES,
+        "frame": COLUMNS,
+        "label": "kind",
+        "client": "who",
+    }
+    with pytest.raises(EmulatorError) as error:
+        driftscale.write_trace(**{**given, **arguments})
+    assert problem in str(error.value)
+    assert "\n" not in str(error.value)
+    assert "--" not in str(error.value)
+    assert error.value.__suppress_context__
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_exists_or_is_being_built_is_named_as_the_argument(tmp_path: Path) -> None:
+    given = {"features": SAMPLES, "frame": COLUMNS, "label": "kind", "client": "who"}
+    driftscale.write_trace(tmp_path / "out", **given)  # type: ignore[arg-type]
+    with pytest.raises(
+        EmulatorError, match=r"^folder .*/out: exists already; delete it, or take another name"
+    ):
+        driftscale.write_trace(tmp_path / "out", **given)  # type: ignore[arg-type]
