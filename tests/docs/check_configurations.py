@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from emulator.errors import EmulatorError
 from emulator.own_parts import is_own
 from emulator.plugins import FIRST_LOOK
-from experiments.config import Experiment, _first_problem
+from experiments.config import Experiment, first_problem
 from experiments.reading import SWEEP, set_key, take_first_look
 from experiments.running.sweep import merged_axes, table_axes
 from tests.docs.at_hand import AtHand
@@ -197,7 +197,7 @@ def _invalid(table: dict[str, Any], at_hand: AtHand) -> str:
     except ValidationError as error:
         if all(problem["type"] == "missing" for problem in error.errors(include_url=False)):
             return ""
-        return _first_problem(error, table)
+        return first_problem(error, table)
     except EmulatorError as error:
         return str(error)
     return ""
