@@ -197,8 +197,10 @@ class TraceFolder:
         import numpy as np
 
         clients = self._files.rows.clients
-        names: np.ndarray = np.array(clients, dtype=object) if isinstance(clients, tuple) else clients
-        return names[numbers]
+        names: np.ndarray = (np.array(clients, dtype=object) if isinstance(clients, tuple) else clients)[
+            numbers
+        ]
+        return names
 
     def _instants(self) -> Any:
         """(rows,) when each row arrives: a data step, a rank, or a timestamp."""

@@ -141,10 +141,10 @@ class JsonTable(BaseModel):
         try:
             return cls.model_validate(content)
         except ValidationError as error:
-            raise DataFileError(path, first_problem(error)) from error
+            raise DataFileError(path, _first_problem(error)) from error
 
 
-def first_problem(error: ValidationError) -> str:
+def _first_problem(error: ValidationError) -> str:
     """`key.path = value: rule` for the first error."""
     problem = error.errors(include_url=False)[0]
     key, value = ".".join(map(str, problem["loc"])), problem["input"]

@@ -130,7 +130,8 @@ class Samples:
 def _unfit(given: np.ndarray, block: np.ndarray) -> Bools:
     """Whether each value (k, *shape) is lost as the number of 32 bits that `block` has of it."""
     if given.dtype.kind == "f":
-        return ~np.isfinite(block)
+        infinite: Bools = ~np.isfinite(block)
+        return infinite
     if given.dtype.kind == "b" or given.dtype.itemsize < 4:
         return np.zeros(given.shape, dtype=np.bool_)
     wrong: Bools = given > MOST_EXACT
