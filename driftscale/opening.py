@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from driftscale.given import AnyPath, path_of, plain, settings_of
 from driftscale.one_line import one_line
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
+    from emulator.ports import Split
     from traces.files import TraceFolder as Files
     from traces.sources.file import FileSettings
     from traces.trace import Trace
@@ -69,7 +69,7 @@ class TraceFolder:
         """The content of trace.toml: shape, scale, mean and deviation of each channel, origin, digests."""
         return self._files.facts.model_dump(mode="json", by_alias=True, exclude_none=True)
 
-    @cached_property
+    @property
     def arrivals(self) -> pd.DataFrame:
         """A row for each arrival, in the order of the file.
 
@@ -101,7 +101,7 @@ class TraceFolder:
         self,
         step: int,
         *,
-        split: Literal["train", "test"] = "train",
+        split: Split = "train",
         client: str | int | None = None,
         seed: int = 0,
         **trace: Any,
@@ -109,6 +109,8 @@ class TraceFolder:
         """The samples that clients hold at a data step of a run, as the source `file` plays the folder.
 
             folder.held(3, step_width=7, retain_rounds=20).groupby("client").label.value_counts()
+
+        Without keys of [trace] it is played with the defaults of the source.
 
         Args:
             step: The data step, from 0 on; a run of r rounds has r / rounds_per_step of them.
@@ -249,6 +251,8 @@ def open_trace(folder: AnyPath) -> TraceFolder:
         folder = driftscale.open_trace("traces/sensors")
         folder.arrivals.groupby("client").label.value_counts()
         folder.held(3, step_width=7)
+
+    Nothing is written, and digests are not compared: `driftscale traces check` does that.
 
     Args:
         folder: A trace folder, as `driftscale traces build` or `driftscale.write_trace` makes it.
