@@ -6,7 +6,7 @@ Clients, labels and times are read as the builder `table` reads them, by the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,8 @@ from traces.building.table.bad_rows import BadRows
 from traces.building.table.build import write_trace
 from traces.building.table.keys import Keys, read_keys, refuse_types
 from traces.building.table.reading.columns import as_text, refuse_columns, text_bytes
+from traces.building.table.reading.csv_file import Malformed
+from traces.building.table.reading.dialects import Dialect
 from traces.building.table.reading.shards import Batch, Shards
 from traces.building.table.samples import as_samples, encoding
 from traces.building.table.settings import TableSettings
@@ -58,8 +60,9 @@ class FrameColumns(Shards):
         types: Mapping[str, pa.DataType],
         most_rows: int,
         skip: int = 0,
-        malformed: Callable[[], bool] | None = None,
+        malformed: Malformed = None,
         tally: Tally | None = None,
+        na_in: Collection[str] = (),
     ) -> Iterator[Batch]:
         tally = tally or self.tally()
         for first in range(0, self.num_rows, most_rows):
@@ -123,7 +126,8 @@ def frame_columns(
     return FrameColumns(
         files=(PATH,),
         kinds=kinds,
-        is_csv=False,
+        format="Arrow",
+        dialect=Dialect(),
         most_cells=settings.most_cells,
         names=names,
         columns=columns,
