@@ -54,16 +54,22 @@ def windows_of(at: Ints, width: float | CalendarWidth, origin: int, key: str) ->
     >>> windows_of(days, "month", int(days[0]), "step_width"), windows_of(days, 7, int(days[0]), "step_width")
     (array([ 0,  1, 12]), array([ 0,  0, 47]))
     """
+    window = window_numbers(at, width, origin)
+    if int(window.max(initial=0)) - int(window.min(initial=0)) >= MOST_WINDOWS:
+        raise ConfigurationError(
+            f"{key} = {width!r}: the times span more than {MOST_WINDOWS} windows; widen it"
+        )
+    return window
+
+
+def window_numbers(at: Ints, width: float | CalendarWidth, origin: int) -> Ints:
+    """`windows_of`, however many there are."""
     window: Ints
     if isinstance(width, str):
         first = periods(np.array([origin // MICROSECONDS_PER_DAY]), width)
         window = periods(at // MICROSECONDS_PER_DAY, width) - first
     else:
         window = (at - origin) // max(1, round(width * MICROSECONDS_PER_DAY))
-    if int(window.max(initial=0)) - int(window.min(initial=0)) >= MOST_WINDOWS:
-        raise ConfigurationError(
-            f"{key} = {width!r}: the times span more than {MOST_WINDOWS} windows; widen it"
-        )
     return window
 
 

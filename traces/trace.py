@@ -44,7 +44,8 @@ class Trace:
     and none of it is stored (the idea is that of evolution strategies' shared noise table, Salimans et al.
     2017, section 2.1). Pixels are not clipped.
 
-    A training sample is held for `retain_steps` data steps, a test sample for `test_retain_steps`. `concepts`
+    A training sample is held for `retain_steps` data steps, a test sample for `test_retain_steps`; if rows
+    carry their expiry (`Table.expires`), these are upper bounds. `concepts`
     (steps + 1, num_clients), if the truth is known, is the concept of each client's training arrivals at each
     step. By default such a trace tests, then trains: the test samples of a step are the training arrivals of
     the next, and the last row belongs to the last test samples. Without `test_then_train` test samples are of
@@ -384,6 +385,8 @@ class Trace:
             state.update(repr((self._content, self.num_clients)).encode())
             self._digest_changes(state)
             return state.hexdigest()
+        for expiry in self._expiry_chunks():
+            state.update(expiry.tobytes())
         replaces = self.table.replaces
         for name, column in self._column_chunks():
             # What clients own from the start counts as arrived at step 0, where all is sent anew.
@@ -427,6 +430,12 @@ class Trace:
             for first in range(0, self.num_clients, chunk):
                 yield name, self.table.column(name, first, min(first + chunk, self.num_clients))
                 self.table.drop_pages()
+
+    def _expiry_chunks(self) -> Iterator[np.ndarray]:
+        """When rows expire, in chunks; nothing of a table whose rows do not say."""
+        if self.table.expires:
+            for first in range(0, len(self), CHUNK_ROWS):
+                yield self.table.expiry(np.arange(first, min(first + CHUNK_ROWS, len(self))))
 
     def _drawn_images(self) -> Ints:
         """The images that some row uses, ascending."""

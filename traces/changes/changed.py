@@ -125,7 +125,8 @@ def _drawn(
 ) -> tuple[Applied, Ints | None]:
     """A change with its spans, and (values of spans, num_labels) what labels become; None for features."""
     if change.is_own_swap:
-        static = trace.table.last_step <= 0 and times.retain[TRAIN] >= times.steps
+        keeps = times.retain[TRAIN] >= times.steps and not trace.table.expires
+        static = trace.table.last_step <= 0 and keeps
         swaps = own_swaps(change, key, run, trace.table, times.retain[TRAIN], trace.num_labels, static=static)
         return Applied(change, key, swaps.spans), swaps.maps
     spans = draw_spans(change, key, run)
@@ -170,6 +171,7 @@ def _changed_rows(
         noise_start=table.take("noise_start", rows.origin),
         operations=operations,
         sample=sample,
+        expiry=table.expiry(rows.origin).astype(np.int32) if table.expires else None,
     )
 
 

@@ -178,8 +178,10 @@ def _sent_anew(table: Table, slot: Ints, step: Ints, times: Times) -> RowColumns
         some = slot[step == at]
         for split, retain in enumerate(times.retain):
             of_split = some[some % len(SPLITS) == split]
-            ranges = table.ranges(of_split // len(SPLITS), split, at - retain + 1, at)
-            found.append((of_split, *ranges, at))
+            clients = of_split // len(SPLITS)
+            first, last = table.held(clients, split, at, retain)
+            arriving, _ = table.ranges(clients, split, at, at + 1)  # what arrives then is not sent anew
+            found.append((of_split, first, np.clip(arriving, first, last), at))
     # Before any of them is made.
     refuse_oversize_in_memory(sum(int((last - first).sum()) for _, first, last, _ in found), ADVICE)
     parts = [_rows_of(table, *ranges) for ranges in found]

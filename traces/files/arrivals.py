@@ -17,12 +17,21 @@ from emulator.errors import DataFileError
 from emulator.storage.checkpoints import replacing
 from emulator.storage.parquet_columns import NO_TIME, ParquetColumns
 from traces.arrivals import SPLITS
+from traces.files.expiry import (
+    EXPIRY,
+    before_its_turn,
+    never_held,
+    not_after,
+    out_of_turn,
+    read_expiry,
+    type_rule,
+)
 
 When = Literal["step", "time", "order"]
 WHEN: tuple[When, ...] = ("step", "time", "order")
 
 REQUIRED = ("client", "label", "sample")
-KNOWN = (*REQUIRED, *WHEN, "split", "count", "concept")
+KNOWN = (*REQUIRED, *WHEN, EXPIRY, "split", "count", "concept")
 
 MOST_CLASSES = 2**15
 """Most classes: labels are stored in 16 bits."""
@@ -55,6 +64,8 @@ class ArrivalRows:
         split: Index into SPLITS; None if the file does not say.
         count: How often the row arrives, >= 0; None: once.
         concept: The true concept of each row, >= 0; None if it is not known.
+        expiry: When the client holds the row no longer, in the unit of `at` and after it; `never` if it is
+            held to the end. None: the file does not say.
     """
 
     client: np.ndarray
@@ -67,6 +78,7 @@ class ArrivalRows:
     split: np.ndarray | None = None
     count: np.ndarray | None = None
     concept: np.ndarray | None = None
+    expiry: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.client)
@@ -98,7 +110,7 @@ def read_arrivals(path: Path, num_samples: int, classes: tuple[str, ...] | None)
     when = when_of(table)
     for name in table.names:
         check_type(table, name)
-    client, clients = _clients(table)
+    client, clients = read_clients(table)
     label, names = _labels(table, classes)
     rows = ArrivalRows(
         client=client,
@@ -107,11 +119,13 @@ def read_arrivals(path: Path, num_samples: int, classes: tuple[str, ...] | None)
         classes=names,
         sample=_samples(table, num_samples),
         when=when,
-        at=_instants(table, when),
-        split=_splits(table) if "split" in table else None,
+        at=read_instants(table, when),
+        split=read_splits(table) if "split" in table else None,
         count=table.integers("count", *BOUNDS["count"]) if "count" in table else None,
         concept=table.integers("concept", *BOUNDS["concept"]) if "concept" in table else None,
+        expiry=read_expiry(table, when) if EXPIRY in table else None,
     )
+    _refuse_expiry(path, rows)
     only = test_only(rows)
     if len(only):
         others = f"; so have {len(only) - 1} other clients" if len(only) > 1 else ""
@@ -200,6 +214,8 @@ def check_type(table: ParquetColumns, name: str) -> None:
 
 def _rule_broken(table: ParquetColumns, name: str) -> str | None:
     kind = table.kind(name)
+    if name == EXPIRY:
+        return type_rule(table, next((when for when in WHEN if when in table), None))
     is_integer, is_text = pa.types.is_integer(kind), table.is_text(name)
     if name == "label" and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         return ", a regression target; labels are classes: integers or texts"
@@ -271,7 +287,7 @@ def test_only(rows: ArrivalRows) -> list[tuple[int, int]]:
     return list(zip(clients.tolist(), found[first].tolist(), strict=True))
 
 
-def _clients(table: ParquetColumns) -> tuple[np.ndarray, tuple[str, ...] | Ints]:
+def read_clients(table: ParquetColumns) -> tuple[np.ndarray, tuple[str, ...] | Ints]:
     if table.is_text("client"):
         return table.texts("client")
     distinct, rank = ranks(table.integers("client", *BOUNDS["client"]))
@@ -297,6 +313,23 @@ def _labels(table: ParquetColumns, classes: tuple[str, ...] | None) -> tuple[np.
     return label, names
 
 
+def _refuse_expiry(path: Path, rows: ArrivalRows) -> None:
+    """Raise DataFileError for the first row that is never held, or that expires before its turn."""
+    if rows.expiry is None:
+        return
+    for row in never_held(rows.at, rows.expiry)[:1].tolist():
+        raise DataFileError(path, not_after(rows.at[row], rows.expiry[row], rows.when), row + 1)
+    later, earlier = out_of_turn(rows.client, rows.split, rows.at, rows.expiry, rows.count)
+    for row, other in sorted(zip(later.tolist(), earlier.tolist(), strict=True))[:1]:
+        raise DataFileError(path, expires_before_its_turn(rows, row, other), row + 1)
+
+
+def expires_before_its_turn(rows: ArrivalRows, row: int, other: int) -> str:
+    assert rows.expiry is not None, "rows expire"
+    at, expiry = (tuple(column[[row, other]].tolist()) for column in (rows.at, rows.expiry))
+    return before_its_turn(rows.name_of(rows.client[row]), at, expiry, other + 1, rows.when)
+
+
 def _samples(table: ParquetColumns, num_samples: int) -> np.ndarray:
     sample = table.integers("sample", *BOUNDS["sample"])
     beyond = np.flatnonzero(sample >= num_samples)
@@ -306,11 +339,11 @@ def _samples(table: ParquetColumns, num_samples: int) -> np.ndarray:
     return sample
 
 
-def _instants(table: ParquetColumns, when: When) -> np.ndarray:
+def read_instants(table: ParquetColumns, when: When) -> np.ndarray:
     return table.times("time") if when == "time" else table.integers(when, *BOUNDS[when])
 
 
-def _splits(table: ParquetColumns) -> np.ndarray:
+def read_splits(table: ParquetColumns) -> np.ndarray:
     codes, texts = table.texts("split")
     unknown = next((number for number, text in enumerate(texts) if text not in SPLITS), None)
     if unknown is not None:

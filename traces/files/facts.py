@@ -49,7 +49,8 @@ class TraceFacts(Settings):
     dimension of a sample of one or three dimensions; samples of two have one channel.
     """
 
-    version: Literal[1]
+    version: Literal[1, 2]
+    """Version 2 may have what a reader of version 1 does not know: a column `expiry`."""
     shape: tuple[Count, ...] | None = None
     """The shape of a sample; if given, it must be that of `features.npy`."""
     scale: Positive | None = None

@@ -10,6 +10,7 @@ import numpy as np
 from emulator.errors import DataFileError
 from emulator.numbers import LARGEST
 from traces.files.arrivals import ArrivalRows, read_arrivals
+from traces.files.expiry import refuse_version
 from traces.files.facts import ARRIVALS, FACTS, FEATURES, FileFacts, TraceFacts, read_facts, remembered_facts
 from traces.files.features import FeatureFile, channels, open_features, per_channel
 
@@ -53,6 +54,8 @@ def open_with(path: Path, facts: TraceFacts) -> TraceFolder:
     check_shape(path, facts, shape)
     factor, offset = affine(path, facts, values.dtype, shape)
     rows = read_arrivals(path / ARRIVALS, len(values), facts.classes)
+    if rows.expiry is not None:
+        refuse_version(path / ARRIVALS, facts.version)
     features = FeatureFile(values, factor, offset, len(rows.classes), rows.classes)
     return TraceFolder(path, facts, features, rows, digests)
 

@@ -11,8 +11,10 @@ import numpy as np
 
 from emulator.arrays import Bools, Ints
 from emulator.errors import ConfigurationError, DataFileError
-from traces.calendar import CALENDAR, CalendarWidth, microseconds, windows_of
+from traces.calendar import CALENDAR, CalendarWidth, microseconds, window_numbers, windows_of
 from traces.files.arrivals import ArrivalRows
+from traces.files.expiry import never
+from traces.tables.base import NEVER
 
 
 class Windows(NamedTuple):
@@ -23,10 +25,13 @@ class Windows(NamedTuple):
         window: (rows,) the window of each row that is kept: those of times and ranks are counted from 0,
             steps of the file are divided by the width. Of no meaning for the others. It may be a view of
             `rows.at`.
+        expiry: (rows,) the window from which on each row that is kept is held no longer, counted as `window`;
+            `NEVER` to the end. None if the file does not say.
     """
 
     kept: Bools
     window: Ints
+    expiry: Ints | None = None
 
 
 def windows_of_rows(
@@ -38,7 +43,9 @@ def windows_of_rows(
     until: date | int | None,
     key: Callable[[str], str],
 ) -> Windows:
-    """The window in which each row arrives.
+    """The window in which each row arrives, and that in which it expires.
+
+    A row that expires in the window in which it arrives is never held, and not kept.
 
     Args:
         rows: the rows.
@@ -65,7 +72,14 @@ def windows_of_rows(
     at = rows.at if kept.all() else np.where(kept, rows.at, rows.at[np.argmax(kept)])
     origin = int(at.min()) if first is None else first
     if rows.when == "time":
-        return Windows(kept, windows_of(at, 1.0 if width is None else width, origin, key("step_width")))
+        days = 1.0 if width is None else width
+        return _held(
+            rows,
+            path,
+            Windows(kept, windows_of(at, days, origin, key("step_width"))),
+            lambda times: window_numbers(times, days, origin),
+            key,
+        )
     if width is None and rows.when == "order":
         raise ConfigurationError(
             f"{key('step_width')}: missing; the trace has a column order, so it must say how many samples of "
@@ -76,9 +90,33 @@ def windows_of_rows(
             f"{key('step_width')} = {width!r}: the trace has a column {rows.when}, so it must be a whole "
             f"number; {', '.join(CALENDAR)} and fractions of a day are for a column time"
         )
-    start = origin if rows.when == "order" else 0
+    start, size = origin if rows.when == "order" else 0, 1 if width is None else int(width)
     shifted: Ints = at.astype(np.int64) - start if start else at
-    return Windows(kept, shifted if width is None or width == 1 else shifted // int(width))
+    windows = Windows(kept, shifted if size == 1 else shifted // size)
+    return _held(rows, path, windows, lambda steps: (steps.astype(np.int64) - start) // size, key)
+
+
+def _held(
+    rows: ArrivalRows,
+    path: Path,
+    windows: Windows,
+    window_of: Callable[[Ints], Ints],
+    key: Callable[[str], str],
+) -> Windows:
+    """`windows` with those of expiry, and without the rows that are never held."""
+    if rows.expiry is None:
+        return windows
+    is_never = rows.expiry == never(rows.expiry)
+    window = window_of(np.where(is_never | ~windows.kept, rows.at[np.argmax(windows.kept)], rows.expiry))
+    expiry = np.where(is_never, NEVER, np.minimum(window, NEVER))
+    kept = windows.kept & (expiry > windows.window)
+    if not kept.any():
+        raise DataFileError(
+            path,
+            f"every row expires in the window in which it arrives; a smaller {key('step_width')} tells them "
+            f"apart",
+        )
+    return Windows(kept, windows.window, expiry)
 
 
 def _bound(rows: ArrivalRows, value: date | int | None, key: str) -> int | None:

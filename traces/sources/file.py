@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -21,10 +21,13 @@ from traces.changes.settings import ChangingSettings
 from traces.draw import MAX_SAMPLES_IN_MEMORY, TEST_ON
 from traces.files import ARRIVALS, ArrivalRows, TraceFolder, open_folder
 from traces.files.arrivals import clients_in
+from traces.files.expiry import EXPIRY
 from traces.files.windows import windows_of_rows
 from traces.held_out import TEST_SHARE, held_out
 from traces.holders import CertainHolders, Holders
 from traces.sources.base import TraceContext, TraceSource
+from traces.tables.base import NEVER, Table
+from traces.tables.expiring import ExpiringTable
 from traces.tables.sorted import SortedTable
 from traces.trace import Trace
 
@@ -51,7 +54,12 @@ class FileSettings(ChangingSettings):
     since: Bound | None = Field(None, description="earlier rows are left out: a date, a step or a rank")
     until: Bound | None = Field(None, description="rows from that date, step or rank on are left out")
     rounds_per_step: Count = Field(10, description="rounds between two arrivals of data")
-    retain_rounds: Count = Field(50, description="rounds for which a client keeps a sample")
+    retain_rounds: Count | Literal["all"] = Field(
+        50,
+        description="rounds for which a client keeps a sample; 'all': to the end, as where all samples are "
+        "owned from the start. If the file has a column expiry, it says only with how many windows of a "
+        "column time or order clients start",
+    )
     test_share: Share | None = Field(
         None,
         description="share of the samples of each client and label that are for tests, if the file has no "
@@ -68,8 +76,13 @@ class FileSettings(ChangingSettings):
 
     @property
     def retain_steps(self) -> int:
-        """Data steps for which a client keeps a sample, rounded up."""
-        return -(-self.retain_rounds // self.rounds_per_step)
+        """Data steps for which a client keeps a sample, rounded up; `NEVER` if it keeps all."""
+        return NEVER if self.retain_rounds == "all" else -(-self.retain_rounds // self.rounds_per_step)
+
+    @property
+    def owned_windows(self) -> int:
+        """Windows of times or ranks that clients own from the start; one, if they keep all that arrives."""
+        return 1 if self.retain_rounds == "all" else self.retain_steps
 
     def located(self, locate: Callable[[str], Path]) -> Path:
         """The folder as `locate` finds it.
@@ -85,6 +98,19 @@ class FileSettings(ChangingSettings):
             raise MissingFileError(error.path, f"{error.problem}; build it: {self.build}") from error
 
 
+class Steps(NamedTuple):
+    """The data steps of the rows of a folder, as columns of shape (rows,).
+
+    Attributes:
+        arrival: When each row arrives. A row that is left out arrives before all that is held at step 0.
+        expiry: When it is held no longer, `NEVER` if it is held to the end, and 0 if it is left out; None:
+            all are held for as many steps as the settings say.
+    """
+
+    arrival: np.ndarray
+    expiry: Ints | None
+
+
 class File(TraceSource):
     """Any data set as a trace folder, which `driftscale traces build` or a few lines of Python write.
 
@@ -93,7 +119,8 @@ class File(TraceSource):
     the windows of `retain_rounds`, and one more arrives at each data step. Clients join when their first
     samples arrive, and leave when their last ones expire. Samples are mapped from the file, not copied.
 
-    A client keeps samples for whole data steps: 45 rounds are 5 steps of 10 rounds.
+    A client keeps samples for whole data steps: 45 rounds are 5 steps of 10 rounds. With a column `expiry` it
+    keeps each from the data step of its arrival until before that of its expiry.
 
     Source: ours.
 
@@ -113,8 +140,9 @@ class File(TraceSource):
                 f"trace.test_share = {settings.test_share}: {path} has a column split, which says what is "
                 f"for tests; leave test_share out"
             )
-        step = self._steps(folder)
-        used = self._used(rows, step)
+        steps = self._steps(folder)
+        step = steps.arrival
+        used = self._used(rows, steps)
         if not used.any():
             raise DataFileError(path, "no training sample that is left is ever held")
         clients, client = _renumbered(rows.client, used)
@@ -137,15 +165,19 @@ class File(TraceSource):
             image=rows.sample[chosen].astype(np.int32, copy=False),
             noise_start=np.broadcast_to(np.int8(0), len(split)),  # which nothing reads, without noise
         )
-        table = SortedTable(arrivals, clients, context.scratch)
+        table: Table
+        if steps.expiry is None:
+            table = SortedTable(arrivals, clients, context.scratch)
+        else:
+            table = ExpiringTable(arrivals, steps.expiry[chosen], clients, context.scratch)
         concepts = None
         if rows.concept is not None:
-            steps = -(-context.rounds // settings.rounds_per_step)
-            concepts = _true_concepts(folder, chosen, arrivals, table.num_clients, steps)
+            num_steps = -(-context.rounds // settings.rounds_per_step)
+            concepts = _true_concepts(folder, chosen, arrivals, table.num_clients, num_steps)
         trace = Trace(
             folder.features,
             table,
-            retain_steps=settings.retain_steps,
+            retain_steps=settings.retain_steps if steps.expiry is None else NEVER,
             rounds_per_step=settings.rounds_per_step,
             noise=0.0,
             generator=context.streams.generator("noise"),
@@ -166,7 +198,8 @@ class File(TraceSource):
         names = pq.read_schema(path).names
         if "split" in names:
             return trace
-        if "concept" in names:  # which training samples of a step have one concept differs too
+        # Which training samples of a step have one concept differs too, and which of a time expire together.
+        if "concept" in names or EXPIRY in names:
             return None
         return CertainHolders(
             trace.table,
@@ -193,14 +226,14 @@ class File(TraceSource):
         """The share of samples that are for tests, where the file does not say which."""
         return TEST_SHARE if self.settings.test_share is None else self.settings.test_share
 
-    def _steps(self, folder: TraceFolder) -> np.ndarray:
-        """(rows,) the data step at which each row arrives; far below 0 if it is left out.
+    def _steps(self, folder: TraceFolder) -> Steps:
+        """The data steps at which each row arrives and expires.
 
         Raises ConfigurationError if a setting does not fit the column of times, DataFileError if there are
         not enough windows.
         """
         settings, rows, path = self.settings, folder.rows, folder.path / ARRIVALS
-        kept, step = windows_of_rows(
+        kept, step, expiry = windows_of_rows(
             rows,
             path,
             width=settings.step_width,
@@ -209,7 +242,7 @@ class File(TraceSource):
             key=lambda name: f"trace.{name}",
         )
         if rows.when != "step":
-            last, owned = int(step[kept].max()), settings.retain_steps
+            last, owned = int(step[kept].max()), settings.owned_windows
             if last + 1 < owned:
                 raise DataFileError(
                     path,
@@ -218,14 +251,19 @@ class File(TraceSource):
                     f"time, also fractions of one)",
                 )
             step = step - (owned - 1)
-        return _narrowed(step if kept.all() else np.where(kept, step, -settings.retain_steps))
+            if expiry is not None:
+                expiry = np.where(expiry == NEVER, NEVER, expiry - (owned - 1))
+        if expiry is not None:
+            return Steps(_narrowed(np.where(kept, step, 0)), np.where(kept, expiry, 0).astype(np.int32))
+        return Steps(_narrowed(step if kept.all() else np.where(kept, step, -settings.retain_steps)), None)
 
-    def _used(self, rows: ArrivalRows, step: Ints) -> Bools:
+    def _used(self, rows: ArrivalRows, steps: Steps) -> Bools:
         """(rows,) the rows that are held at some data step from 0 on, and counted at least once.
 
         A client whose rows of that kind are all for tests never takes part, and they are left out too.
         """
-        used: Bools = step > -self.settings.retain_steps
+        oldest, expiry = 1 - self.settings.retain_steps, steps.expiry
+        used: Bools = steps.arrival >= oldest if expiry is None else expiry > 0
         if rows.count is not None:
             used &= rows.count > 0
         if rows.split is not None:

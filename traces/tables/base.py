@@ -92,6 +92,23 @@ class Table(ABC):
         """All columns, in the order of the table, in memory."""
         return Arrivals(**{name: self.column(name, 0, self.num_clients) for name in DTYPES})
 
+    @property
+    def expires(self) -> bool:
+        """Whether rows carry the data step from which on they are held no longer."""
+        return False
+
+    def expiry(self, rows: Ints) -> Ints:
+        """(n,) the data steps from which on these rows are held no longer, if the table `expires`.
+
+        `NEVER` if they are held to the end. ValueError if the table does not expire: rows are then held for
+        as many steps as its user says.
+        """
+        raise ValueError("rows of this table carry no expiry")
+
+    def born(self, rows: Ints) -> Ints:
+        """(n,) the data steps at which the samples of these rows arrived first: before a row sent anew."""
+        return self.arrival(rows)
+
     def digested(self) -> Iterator[np.ndarray]:
         """What a digest reads beyond the columns of `Arrivals`; nothing, unless samples change."""
         return iter(())
@@ -142,6 +159,14 @@ class Table(ABC):
             for arriving in range(max(after + 1, self.first_step), min(until, self.last_step) + 1):
                 for client, label in self.trained_at(arriving):
                     yield News(client, label, sign)
+
+    def news_of(self, clients: Ints, first: Ints, last: Ints, sign: int) -> Iterator[News]:
+        """The samples of `clients` (n,) in the ranges of rows [first, last), (n,), in chunks."""
+        some = last > first
+        clients, first, last = clients[some], first[some], last[some]
+        for chunk in chunks_of_ranges(first, last):
+            rows = rows_of_ranges(first[chunk], last[chunk])
+            yield News(np.repeat(clients[chunk], (last - first)[chunk]), self.take("label", rows), sign)
 
     @abstractmethod
     def ranges(self, ids: Ints, split: int, since: int | Ints, until: int) -> tuple[Ints, Ints]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from emulator.arrays import Bools, Ints
+from emulator.arrays import Ints
 from traces.arrivals import DTYPES, SPLITS, Arrivals, arrivals_of, concatenated
-from traces.tables.base import NEVER, TRAIN, News, Table, chunks_of_ranges, rows_of_ranges
+from traces.tables.base import NEVER, TRAIN, News, Table, rows_of_ranges
 from traces.tables.columns import Columns
 from traces.tables.sorted import first_from
 
@@ -28,7 +28,8 @@ class ChangedRows:
     age. What a client holds is sent anew all at once: its rows of before have ended then.
 
     `operations` says what is done to the features of a row (0: nothing), and `sample` is a random number of
-    its sample, the same whenever it is sent; both are None if no feature changes.
+    its sample, the same whenever it is sent; both are None if no feature changes. `expiry` is that of the
+    sample, also if it is sent anew; None unless the table before expires.
     """
 
     slots: Ints
@@ -41,6 +42,7 @@ class ChangedRows:
     noise_start: np.ndarray
     operations: np.ndarray | None = None
     sample: np.ndarray | None = None
+    expiry: np.ndarray | None = None
 
 
 class ChangedTable(Table):
@@ -71,6 +73,8 @@ class ChangedTable(Table):
         given = {name: getattr(rows, name) for name in ("label", "image", "noise_start", "arrival", "born")}
         if rows.operations is not None and rows.sample is not None:
             given |= {"operations": rows.operations, "sample": rows.sample}
+        if rows.expiry is not None:
+            given |= {"expiry": rows.expiry}
         layout = {name: (column.dtype, len(column)) for name, column in given.items()}
         self._rows = Columns(layout, scratch, given)
         self._names = tuple(given)
@@ -129,11 +133,17 @@ class ChangedTable(Table):
         return operations, sample
 
     def arrival(self, rows: Ints) -> Ints:
-        arrival = np.empty(len(rows), dtype=np.int64)
-        behind = rows >= self._behind
-        arrival[behind] = self._rows["arrival"].take(rows[behind] - self._behind)
-        arrival[~behind] = self.table.arrival(rows[~behind])
-        return arrival
+        return self._steps("arrival", rows, self.table.arrival)
+
+    def born(self, rows: Ints) -> Ints:
+        return self._steps("born", rows, self.table.born)
+
+    @property
+    def expires(self) -> bool:
+        return "expiry" in self._names
+
+    def expiry(self, rows: Ints) -> Ints:
+        return self._steps("expiry", rows, self.table.expiry)
 
     def held(self, ids: Ints, split: int, step: int, retain_steps: int) -> tuple[Ints, Ints]:
         first, last = self.table.held(ids, split, step, retain_steps)
@@ -188,8 +198,8 @@ class ChangedTable(Table):
         else:
             old_first, old_last = self.held(clients, TRAIN, before, retain_steps)
         # Ranges of one table ascend. A client that comes to this one leaves all that it held in the other.
-        yield from self._news_of(clients, old_first, np.clip(first, old_first, old_last), -1)
-        yield from self._news_of(clients, np.clip(old_last, first, last), last, 1)
+        yield from self.news_of(clients, old_first, np.clip(first, old_first, old_last), -1)
+        yield from self.news_of(clients, np.clip(old_last, first, last), last, 1)
 
     def trained_at(self, step: int) -> Iterator[tuple[Ints, np.ndarray]]:
         for client, label in self.table.trained_at(step):
@@ -248,6 +258,8 @@ class ChangedTable(Table):
         low[some] = self._reset_rows[reset[some]]
         last = self._first_from(number, step + 1)
         first = first_from(self._rows["born"], low, last, step - retain_steps + 1, self._passes)
+        if self.expires:
+            first = first_from(self._rows["expiry"], first, last, step + 1, self._passes)
         return first + self._behind, last + self._behind
 
     def _first_from(self, number: Ints, step: int | Ints) -> Ints:
@@ -255,13 +267,13 @@ class ChangedTable(Table):
         ends = self._offsets[number], self._offsets[number + 1]
         return first_from(self._rows["arrival"], *ends, step, self._passes)
 
-    def _news_of(self, clients: Ints, first: Ints, last: Ints, sign: int) -> Iterator[News]:
-        """The samples of `clients` (n,) in the ranges [first, last), (n,), in chunks."""
-        some: Bools = last > first
-        clients, first, last = clients[some], first[some], last[some]
-        for chunk in chunks_of_ranges(first, last):
-            rows = rows_of_ranges(first[chunk], last[chunk])
-            yield News(np.repeat(clients[chunk], (last - first)[chunk]), self.take("label", rows), sign)
+    def _steps(self, name: str, rows: Ints, before: Callable[[Ints], Ints]) -> Ints:
+        """(n,) the data steps in a column of these rows; `before` has those of the table before."""
+        steps = np.empty(len(rows), dtype=np.int64)
+        behind = rows >= self._behind
+        steps[behind] = self._rows[name].take(rows[behind] - self._behind)
+        steps[~behind] = before(rows[~behind])
+        return steps
 
     def _stored(self, rows: Ints) -> Ints:
         raise AssertionError("rows are taken from the tables that have them")

@@ -69,6 +69,16 @@ class FlippedLabels(Table):
     def arrival(self, rows: Ints) -> Ints:
         return self.table.arrival(rows)
 
+    @property
+    def expires(self) -> bool:
+        return self.table.expires
+
+    def expiry(self, rows: Ints) -> Ints:
+        return self.table.expiry(rows)
+
+    def born(self, rows: Ints) -> Ints:
+        return self.table.born(rows)
+
     def training_rows(self, ids: Ints) -> tuple[Ints, Ints]:
         return self.table.training_rows(ids)
 

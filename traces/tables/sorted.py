@@ -9,6 +9,7 @@ import numpy as np
 
 from emulator.arrays import Ints
 from traces.arrivals import DTYPES, SPLITS, Arrivals
+from traces.ordering import are_in_order
 from traces.tables.base import CHUNK_ROWS, Table
 from traces.tables.columns import Columns
 
@@ -27,7 +28,7 @@ class SortedTable(Table):
     ) -> None:
         rows = len(arrivals.client)
         order: Ints | slice = slice(None)
-        if not is_in_order(arrivals):
+        if not are_in_order(arrivals.client, arrivals.split, arrivals.arrival):
             order = np.lexsort((arrivals.arrival, arrivals.split, arrivals.client))
         sizes = _sizes(arrivals, num_clients)
         self._offsets = np.concatenate(([0], np.cumsum(sizes)))  # (2 * num_clients + 1,)
@@ -107,22 +108,6 @@ def first_from(column: np.ndarray, low: Ints, high: Ints, least: int | Ints, pas
         below = (low < high) & (column.take(middle, mode="clip") < least)
         low, high = np.where(below, middle + 1, low), np.where(below, high, middle)
     return low
-
-
-def is_in_order(arrivals: Arrivals) -> bool:
-    """Whether rows are in the order of a table, (client, split, arrival), and need not be sorted."""
-    columns = (arrivals.client, arrivals.split, arrivals.arrival)
-    for first in range(0, len(arrivals.client) - 1, CHUNK_ROWS):
-        ends = slice(first, first + CHUNK_ROWS), slice(first + 1, first + CHUNK_ROWS + 1)
-        ascends = np.zeros(0, dtype=np.bool_)  # whether a row comes after the one before it, or with it
-        for column in reversed(columns):
-            after = column[ends[1]]
-            before = column[ends[0]][: len(after)]
-            same = before == after
-            ascends = (before < after) | (same & ascends) if len(ascends) else before <= after
-        if not ascends.all():
-            return False
-    return True
 
 
 def _sizes(arrivals: Arrivals, num_clients: int) -> Ints:

@@ -73,7 +73,7 @@ BAD_FEATURES: list[tuple[np.ndarray, str]] = [
 ]
 
 BAD_FACTS: list[tuple[dict[str, Any], str]] = [
-    ({"version": 2}, "version: Input should be 1"),
+    ({"version": 3}, "version: Input should be 1 or 2"),
     ({"lable": ["a"]}, "unknown key 'lable'; choices: classes, deviation, files, licence"),
     ({"mean": [0.5]}, "mean: has 1 numbers, but samples of shape (2,) have 2 channel(s)"),
     ({"deviation": [1.0] * 3}, "deviation: has 3 numbers, but samples of shape (2,) have 2 channel(s)"),

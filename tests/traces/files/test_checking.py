@@ -86,10 +86,10 @@ def test_all_violations_are_found_and_not_only_the_first(tmp_path: Path) -> None
         "weight": [1.0] * 6,
     }
     features = np.array([[0, 1], [np.nan, 1], [2, 3], [np.inf, -np.inf]], np.float32)
-    facts = {"version": 2, "lable": "x", "shape": [3], "mean": [1.0], "classes": ["x", "y"], "scale": -1.0}
+    facts = {"version": 3, "lable": "x", "shape": [3], "mean": [1.0], "classes": ["x", "y"], "scale": -1.0}
     folder = write_trace(tmp_path / "t", rows, features, facts)
     assert below(folder, check_folder(folder)) == [
-        f"{FACTS}: version: Input should be 1",
+        f"{FACTS}: version: Input should be 1 or 2",
         f"{FACTS}: unknown key 'lable'; choices: classes, deviation, files, licence, mean, origin, scale, "
         f"shape, version; did you mean 'scale'?",
         f"{FACTS}: scale: Input should be greater than 0",
@@ -97,8 +97,8 @@ def test_all_violations_are_found_and_not_only_the_first(tmp_path: Path) -> None
         f"{FACTS}: mean: has 1 numbers, but samples of shape (2,) have 2 channel(s)",
         f"{FEATURES}: sample 1: has 1 value(s) that are not finite, such as nan",
         f"{FEATURES}: sample 3: has 2 value(s) that are not finite, such as inf",
-        f"{ARRIVALS}: unknown column 'weight'; known are client, label, sample, step, time, order, split, "
-        f"count, concept",
+        f"{ARRIVALS}: unknown column 'weight'; known are client, label, sample, step, time, order, expiry, "
+        f"split, count, concept",
         f"{ARRIVALS}, row 2: client is missing",
         f"{ARRIVALS}, row 3: client is missing",
         f"{ARRIVALS}, row 6: label is missing",

@@ -15,9 +15,11 @@ from emulator.storage.bounded import read_toml
 from emulator.storage.parquet_columns import ParquetColumns
 from traces.files import arrivals as rules
 from traces.files.checking.columns import check_column
+from traces.files.checking.expiry import check_expiry
 from traces.files.checking.features import FeaturePass
 from traces.files.checking.findings import Finding, Findings
 from traces.files.checking.rows import check_together
+from traces.files.expiry import EXPIRY
 from traces.files.facts import (
     ARRIVALS,
     FACTS,
@@ -155,7 +157,10 @@ def _check_arrivals(
     columns = {
         name: column
         for name in rules.KNOWN
-        if name in table and (column := check_column(table, name, classes, num_samples, findings)) is not None
+        if name != EXPIRY  # which `check_expiry` reads
+        and name in table
+        and (column := check_column(table, name, classes, num_samples, findings)) is not None
     }
+    check_expiry(table, when, None if facts is None else facts.version, findings)
     if when is not None and all(name in columns for name in (*rules.REQUIRED, when)):
         check_together(path, columns, when, classes, num_samples, findings)
