@@ -15,6 +15,9 @@ from emulator.plugins import Configured, Settings
 from emulator.storage.tables import MOST_CELLS
 from traces.files.arrivals import When
 
+KEEPS_ALL: Mapping[str, object] = {"retain_rounds": "all"}
+"""Settings of the source `file` with which clients keep all samples, as where all are owned at the start."""
+
 
 @dataclass(frozen=True)
 class Watch:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
 from emulator.storage.checkpoints import delete_folder
-from traces.building.base import Builder, Built, Request, Watch
+from traces.building.base import KEEPS_ALL, Builder, Built, Request, Watch
 from traces.building.names import refuse_names
 from traces.building.table.bad_rows import BadRows
 from traces.building.table.encoding import Encoder, Encoding, Statistics
@@ -148,7 +148,7 @@ def write_trace(
         write_arrival_pieces(space.path / ARRIVALS, columns_of(rows, good))
     mean, deviation = statistics.finish()
     facts = TraceFacts(
-        version=1,
+        version=1 if rows.expiry is None else 2,
         shape=shape,
         mean=tuple(mean.tolist()),
         deviation=tuple(deviation.tolist()),
@@ -169,7 +169,7 @@ def write_trace(
         left_out=len(bad),
         num_bytes=len(rows) * int(np.prod(shape)) * dtype.itemsize,
         notes=(*shards.notes, *notes, *_notes(rows, bad, statistics, settings)),
-        play=_play(rows),
+        play=_play(rows, settings),
     )
 
 
@@ -253,12 +253,14 @@ def _notes(rows: UsedRows, bad: BadRows, statistics: Statistics, settings: Table
                 f"{', '.join(names[column] for column in constant[:5])}: constant in the training rows"
             )
     if rows.when == "step" and settings.step is None:
-        notes.append("all rows are owned at the start: play it with trace.retain_rounds of all rounds")
+        notes.append("all rows are owned at the start; retain_rounds = 'all' keeps them to the end")
     return tuple(notes)
 
 
-def _play(rows: UsedRows) -> dict[str, object]:
+def _play(rows: UsedRows, settings: TableSettings) -> dict[str, object]:
     """Settings that fit: of ranks, data steps such that a client of median size has about fifty."""
+    if rows.when == "step" and settings.step is None:
+        return {**KEEPS_ALL}
     if rows.when != "order":
         return {}
     return {"step_width": max(1, int(np.median(sizes_of(rows.client, len(rows.clients)))) // 50)}

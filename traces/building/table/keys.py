@@ -19,6 +19,7 @@ from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import MOST_TEXTS
 from traces.arrivals import SPLITS
 from traces.building.table.bad_rows import BadRows
+from traces.building.table.expiry import Expiry, PresentRows, refuse_never_held
 from traces.building.table.instants import Instants, TimeOptions, read_as
 from traces.building.table.reading.columns import NO_VALUE, is_text, without
 from traces.building.table.reading.shards import TEXT, Batch, Shards, missing
@@ -57,6 +58,8 @@ class Keys:
     `client` and `label` index into `clients` and `classes`. `at` is a time in microseconds, a data step, or
     a number by which rows are ordered; None: all rows are owned at the start, or arrive in the order of the
     file.
+    `expiry` is when a client holds the row no longer, in the unit of `at`: the greatest number, or infinity,
+    if it holds it to the end. None: no column says.
     `categories` has the values of each `one_hot` feature. `notes` are what is to be told about them.
     """
 
@@ -70,6 +73,7 @@ class Keys:
     split: np.ndarray | None
     count: np.ndarray | None
     concept: np.ndarray | None
+    expiry: np.ndarray | None
     categories: dict[str, tuple[str, ...]]
     notes: tuple[str, ...] = ()
 
@@ -88,13 +92,16 @@ def read_keys(shards: Shards, settings: TableSettings, bad: BadRows) -> Keys:
     """
     columns = settings.columns_of_keys()
     at = _arrival(shards, settings, bad)
+    expiry = None if settings.expiry is None else _expiry(shards, settings, bad)
     client = None if settings.client is None else _Values(settings.client, "client", MOST_TEXTS, bad)
     label = _Labels(settings.label, shards, bad)
     split = None if settings.split is None else _Values(settings.split, "split", len(SPLITS), bad, SPLITS)
     count = None if settings.count is None else _Whole(settings.count, *BOUNDS["count"], bad)
     concept = None if settings.concept is None else _Whole(settings.concept, *BOUNDS["concept"], bad)
     one_hot = {name: _Values(name, name, MOST_CATEGORIES, bad, empty=True) for name in settings.one_hot}
-    readers = [reader for reader in (client, label, at, split, count, concept, *one_hot.values()) if reader]
+    readers = [
+        reader for reader in (client, label, at, expiry, split, count, concept, *one_hot.values()) if reader
+    ]
     types = {name: _read_as(shards, settings, name) for name in (*columns.values(), *settings.one_hot)}
     start = 0
     malformed = bad.malformed_line if bad.most else None
@@ -107,6 +114,12 @@ def read_keys(shards: Shards, settings: TableSettings, bad: BadRows) -> Keys:
                 tally.add_names(batch.path, reader.new_names())
         start += batch.num_rows
     codes, classes = label.finish()
+    arrived = at.all() if at else None
+    expired = None
+    if at is not None and arrived is not None and expiry is not None:
+        expired = expiry.all()
+        _refuse_other_unit(at, expiry, shards)
+        refuse_never_held(shards, arrived, expired, (at.name, expiry.reader.name), bad)
     client_codes, clients = client.finish() if client else (None, ())
     return Keys(
         num_rows=start,
@@ -114,11 +127,12 @@ def read_keys(shards: Shards, settings: TableSettings, bad: BadRows) -> Keys:
         clients=clients,
         label=codes,
         classes=tuple(map(str, classes)),
-        at=at.all() if at else None,
+        at=arrived,
         has_zone=isinstance(at, _Times) and at.instants.has_zone,
         split=split.in_choices() if split else None,
         count=count.all() if count else None,
         concept=concept.all() if concept else None,
+        expiry=expired,
         categories={name: tuple(map(str, reader.finish()[1])) for name, reader in one_hot.items()},
         notes=(*(filter(None, [at.instants.note()]) if isinstance(at, _Times) else ()), *label.notes),
     )
@@ -151,6 +165,10 @@ def _is_name(kind: pa.DataType) -> bool:
 def _read_as(shards: Shards, settings: TableSettings, name: str) -> pa.DataType:
     """The type as which a column is read: texts wherever names or times are due, in a CSV."""
     kind = shards.kinds[name]
+    if name == settings.expiry:
+        # pandas writes whole numbers of which some are missing as fractions.
+        is_fraction = settings.step is not None and pa.types.is_floating(kind)
+        return kind if is_fraction else _read_as(shards, settings.of_expiry(), name)
     if not shards.is_csv:
         return TEXT if is_text(kind) else kind
     if name in (settings.step, settings.count, settings.concept):
@@ -181,6 +199,31 @@ def _arrival(shards: Shards, settings: TableSettings, bad: BadRows) -> _Times | 
 def _is_ordered_by_number(kind: pa.DataType, settings: TableSettings) -> bool:
     """Whether the column of `order` holds numbers, whose unit does not matter, and not times."""
     return _is_number(kind) and settings.time_format is None
+
+
+def _expiry(shards: Shards, settings: TableSettings, bad: BadRows) -> Expiry:
+    present = PresentRows(bad)
+    reader = _arrival(shards, settings.of_expiry(), present)
+    assert reader is not None  # the settings make sure of it
+    return Expiry(reader, present, is_whole=settings.step is not None)
+
+
+def _refuse_other_unit(at: _Column, expiry: Expiry, shards: Shards) -> None:
+    """Raise DataFileError if the columns of arrivals and of expiry cannot be compared."""
+    reader = expiry.reader
+    if not expiry.has_some:
+        return
+    units = [
+        "numbers"
+        if not isinstance(column, _Times)
+        else f"times {'with' if column.instants.has_zone else 'without'} a time zone"
+        for column in (at, reader)
+    ]
+    if units[0] != units[1]:
+        raise DataFileError(
+            shards.files[0],
+            f"expiry: column {reader.name!r} holds {units[1]}, and {at.name!r} {units[0]}; give both alike",
+        )
 
 
 class _Column:

@@ -15,10 +15,12 @@ from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
+from traces.building.table.expiry import expiring_ranks, refuse_out_of_turn
 from traces.building.table.keys import Keys, Names
 from traces.building.table.settings import TableSettings
 from traces.calendar import MICROSECONDS_PER_DAY, microseconds
 from traces.files.arrivals import CHUNK_ROWS, When
+from traces.files.expiry import EXPIRY, never
 from traces.held_out import held_out
 from traces.ordering import pieces, rows_in_order, sizes_of
 from traces.partitions import Samples
@@ -45,6 +47,7 @@ class UsedRows:
     split: np.ndarray
     count: np.ndarray | None
     concept: np.ndarray | None
+    expiry: np.ndarray | None
     weight: np.ndarray
 
     def __len__(self) -> int:
@@ -90,7 +93,7 @@ def use_rows(keys: Keys, settings: TableSettings, bad: Bools, root: Path) -> Use
     present = _renumber(client, len(clients))
     with_rows = _renumber(keys.label, len(keys.classes))
     label = keys.label
-    at = _arrivals(keys, settings, client, len(present))
+    at, expiry = _arrivals(keys, settings, client, len(present))
     names = clients[present] if isinstance(clients, np.ndarray) else tuple(clients[i] for i in present)
     if keys.split is not None:
         split = keys.split
@@ -98,6 +101,10 @@ def use_rows(keys: Keys, settings: TableSettings, bad: Bools, root: Path) -> Use
     else:
         generator = RandomStreams(settings.seed).generator("split")
         split = held_out(client, label, at, settings.test_share, generator).view(np.int8)
+    if expiry is not None:
+        refuse_out_of_turn(
+            (client, split, at, expiry), lambda one: str(names[one]), keep, settings.when, root
+        )
     return UsedRows(
         keep=keep,
         client=client,
@@ -110,6 +117,7 @@ def use_rows(keys: Keys, settings: TableSettings, bad: Bools, root: Path) -> Use
         split=split,
         count=keys.count,
         concept=keys.concept,
+        expiry=expiry,
         weight=_weights(settings, at, split, keys.count, root),
     )
 
@@ -134,12 +142,16 @@ def columns_of(rows: UsedRows, good: Bools) -> Iterator[dict[str, np.ndarray | p
 
     They are in the order of a trace's table: (client, split, arrival).
     """
-    order = rows_in_order(rows.client, rows.split, rows.at)
+    order = rows_in_order(*_sorted_by(rows.client, rows.split, rows.at, rows.expiry))
     if not good.all():
         order = order[good[order]]
     names = None if isinstance(rows.clients, np.ndarray) else pa.array(rows.clients, pa.string())
     for first in range(0, len(order), CHUNK_ROWS):
         yield _columns_of(rows, order[first : first + CHUNK_ROWS], names)
+
+
+def _sorted_by(*columns: np.ndarray | None) -> list[np.ndarray]:
+    return [column for column in columns if column is not None]
 
 
 def _columns_of(rows: UsedRows, order: np.ndarray, names: Any) -> dict[str, np.ndarray | pa.Array[Any]]:
@@ -154,10 +166,12 @@ def _columns_of(rows: UsedRows, order: np.ndarray, names: Any) -> dict[str, np.n
     columns["label"] = rows.label[order]
     columns["sample"] = order.astype(np.int32)
     at = rows.at[order]
-    if rows.when == "time":
-        columns["time"] = pa.array(at).cast(pa.timestamp("us", "UTC" if rows.has_zone else None))
-    else:
-        columns[rows.when] = at.astype(np.int32)
+    instants = {rows.when: pa.array(at)}
+    if rows.expiry is not None:
+        expiry = rows.expiry[order]
+        instants[EXPIRY] = pa.array(expiry, mask=expiry == never(expiry))
+    kind = pa.timestamp("us", "UTC" if rows.has_zone else None) if rows.when == "time" else pa.int32()
+    columns |= {name: column.cast(kind) for name, column in instants.items()}
     splits: Any = pa.array(rows.split[order].astype(np.int64)).cast(pa.int8())
     columns["split"] = pa.DictionaryArray.from_arrays(splits, pa.array(SPLITS, pa.string()))
     for name in ("count", "concept"):
@@ -183,7 +197,7 @@ def _only(keys: Keys, keep: Bools) -> Keys:
     """The rows of `keys` with `keep` (rows,), whose columns are overwritten."""
     if keep.all():
         return keys
-    names = ("client", "label", "at", "split", "count", "concept")
+    names = ("client", "label", "at", "split", "count", "concept", "expiry")
     known = [name for name in names if getattr(keys, name) is not None]
     columns: list[Any] = _compressed([getattr(keys, name) for name in known], keep)
     return replace(keys, num_rows=len(columns[0]), **dict(zip(known, columns, strict=True)))
@@ -232,18 +246,22 @@ def _with_clients(keys: Keys, settings: TableSettings) -> Keys:
     return replace(keys, client=client.astype(np.int32), clients=np.arange(int(client.max()) + 1))
 
 
-def _arrivals(keys: Keys, settings: TableSettings, client: np.ndarray, num_clients: int) -> np.ndarray:
-    """(n,) when each row arrives: the time, the data step, or the rank within the client."""
+def _arrivals(
+    keys: Keys, settings: TableSettings, client: np.ndarray, num_clients: int
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """(n,) when each row arrives: the time, the data step, or the rank within the client; (n,) its expiry."""
     if settings.when != "order":
-        return np.zeros(len(client), dtype=np.int32) if keys.at is None else keys.at
-    order = rows_in_order(client) if keys.at is None else rows_in_order(client, keys.at)
+        return np.zeros(len(client), dtype=np.int32) if keys.at is None else keys.at, keys.expiry
+    order = rows_in_order(*_sorted_by(client, keys.at, keys.expiry))
     size = sizes_of(client, num_clients)
     start = np.cumsum(size) - size
     rank = np.empty(len(client), dtype=np.int32)
     for piece in pieces(len(client)):
         rows = order[piece]
         rank[rows] = np.arange(piece.start, piece.stop) - start[client[rows]]
-    return rank
+    if keys.at is None or keys.expiry is None:
+        return rank, None
+    return rank, expiring_ranks(keys.at, keys.expiry, client, order)
 
 
 def _weights(

@@ -43,6 +43,11 @@ class TableSettings(BuilderSettings):
         None, description="column by which the rows of a client are ordered; equal ones as in the file"
     )
     in_file_order: bool = Field(False, description="the rows of a client arrive in the order of the file")
+    expiry: str | None = Field(
+        None,
+        description="column of when a client holds the row no longer, written as time, step or order are; "
+        "empty: it holds it to the end",
+    )
     features: tuple[str, ...] | None = Field(
         None,
         description="columns of numbers, or one of images; without it, all columns that are nothing else",
@@ -115,6 +120,10 @@ class TableSettings(BuilderSettings):
         if self.na_everywhere and not self.na:
             raise ValueError("na_everywhere: only with na, the texts that stand for a missing value")
         self._times_fit()
+        if self.expiry is not None and (not instants or self.in_file_order):
+            raise ValueError(
+                f"expiry = {self.expiry}: only with time, step or order, columns that say when a row arrives"
+            )
         if not instants and self.retain is not None:
             raise ValueError(
                 f"retain = {self.retain:g}: without time, step or order all rows are owned at the start"
@@ -143,12 +152,23 @@ class TableSettings(BuilderSettings):
         """What the column of times cannot say itself."""
         return TimeOptions("s" if self.unix_seconds else self.unix, self.time_format, self.zone)
 
+    @property
+    def instant(self) -> tuple[When, str] | None:
+        """What the column of arrivals says, and its name; None if no column does."""
+        named: dict[When, str | None] = {"time": self.time, "step": self.step, "order": self.order}
+        return next(((when, name) for when, name in named.items() if name is not None), None)
+
+    def of_expiry(self) -> TableSettings:
+        """Settings by which the column of expiry is read as that of arrivals."""
+        assert self.instant is not None, "a column says when rows arrive"
+        return self.model_copy(update={self.instant[0]: self.expiry, "expiry": None})
+
     def columns_of_keys(self) -> dict[str, str]:
         """The columns that are no features, by what they are."""
         return {key: name for key, name in self._keys().items() if name is not None}
 
     def _keys(self) -> dict[str, str | None]:
-        keys = ("client", "label", "time", "step", "order", "split", "count", "concept")
+        keys = ("client", "label", "time", "step", "order", "expiry", "split", "count", "concept")
         return {key: getattr(self, key) for key in keys}
 
     def _times_fit(self) -> None:

@@ -106,6 +106,7 @@ def test_without_a_column_of_arrivals_all_rows_are_owned_at_the_start(tmp_path: 
     table = write(tmp_path, "who,kind,a\nx,0,1\ny,0,2\n")
     result = build(table, tmp_path / "out")
     assert rows(open_folder(tmp_path / "out"), "step") == [(0,), (0,)]
+    assert result.play == {"retain_rounds": "all"}
     assert any("retain_rounds" in note for note in result.notes)
 
 
