@@ -18,7 +18,7 @@ from emulator.errors import InputError
 from emulator.numbers import Count, CountOrZero, Number, Share
 from emulator.plugins import Settings
 from traces.arrivals import SPLITS
-from traces.building.base import Builder, BuilderSettings, Built, Request
+from traces.building.base import KEEPS_ALL, Builder, BuilderSettings, Built, Request
 from traces.building.decoding import Decoder
 from traces.building.feature_rows import FeatureRows
 from traces.building.listing import TRAIN, Listing, ordered
@@ -33,9 +33,6 @@ from traces.held_out import TEST_SHARE
 SCALE = 1 / 255
 
 MOST_SIZE = 4096
-
-STATIC_ROUNDS = 10**6
-"""Rounds of a data step where nothing arrives after the start: more than any run has."""
 
 Side = Annotated[int, Number(ge=1, le=MOST_SIZE)]
 
@@ -236,7 +233,7 @@ class WholeImageBuilder(EncodedImageBuilder):
 def _owned(listing: Listing, rows: Ints) -> Mapping[str, object]:
     """The settings with which clients keep all their samples, if they own them from the start."""
     if listing.when == "step" and (listing.at[rows] == 0).all():
-        return {"rounds_per_step": STATIC_ROUNDS, "retain_rounds": STATIC_ROUNDS}
+        return KEEPS_ALL
     return {}
 
 

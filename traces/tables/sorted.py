@@ -28,7 +28,7 @@ class SortedTable(Table):
     ) -> None:
         rows = len(arrivals.client)
         order: Ints | slice = slice(None)
-        if not are_in_order(arrivals.client, arrivals.split, arrivals.arrival):
+        if not is_in_order(arrivals):
             order = np.lexsort((arrivals.arrival, arrivals.split, arrivals.client))
         sizes = _sizes(arrivals, num_clients)
         self._offsets = np.concatenate(([0], np.cumsum(sizes)))  # (2 * num_clients + 1,)
@@ -108,6 +108,11 @@ def first_from(column: np.ndarray, low: Ints, high: Ints, least: int | Ints, pas
         below = (low < high) & (column.take(middle, mode="clip") < least)
         low, high = np.where(below, middle + 1, low), np.where(below, high, middle)
     return low
+
+
+def is_in_order(arrivals: Arrivals) -> bool:
+    """Whether rows are in the order of a table, (client, split, arrival), and need not be sorted."""
+    return are_in_order(arrivals.client, arrivals.split, arrivals.arrival)
 
 
 def _sizes(arrivals: Arrivals, num_clients: int) -> Ints:

@@ -464,3 +464,17 @@ def test_features_are_mapped_and_not_copied(tmp_path: Path) -> None:
         assert trace.features(np.array([row])).shape == (1, width)
     # 64 MiB of features; one sample is 4 MiB as float32, and the table of noise another 4.
     assert private_bytes() - before < 2**25
+
+
+def test_all_that_clients_own_or_receive_can_be_kept_to_the_end(tmp_path: Path) -> None:
+    steps = one_client(tmp_path / "steps", "step", [-70_000, -1, 0, 3])
+    days = one_client(tmp_path / "days", "time", [date(2015, 1, day) for day in (1, 1, 2, 4)])
+    for folder in (steps, days):  # of days, clients start with the first one
+        trace = build(folder, retain_rounds="all", since=None if folder == days else -70_000)
+        held = [trace.held(np.array([0]), "train", step).counts()[0] for step in (0, 1, 2, 3, 9)]
+        assert held == ([3, 3, 3, 4, 4] if folder == steps else [2, 3, 3, 4, 4])
+    assert FileSettings(folder="t").model_dump(mode="json")["retain_rounds"] == 50
+    # The number of rounds that builders printed before is played as ever.
+    static = one_client(tmp_path / "static", "step", [0, 0])
+    large = build(static, rounds_per_step=10**6, retain_rounds=10**6)
+    assert (large.retain_steps, large.rounds_per_step) == (1, 10**6)
