@@ -78,6 +78,7 @@ class Trace:
         content: str | None = None,
         moves: Onsets | None = None,
         test_concepts: Ints | None = None,
+        client_names: tuple[str, ...] | Ints | None = None,
     ) -> None:
         """Seal the table and draw the table of noise.
 
@@ -98,6 +99,8 @@ class Trace:
             moves: the onsets of a drift, which `concepts` do not show; None if they are not known.
             test_concepts: the true concepts of test samples, of shape (steps, num_clients), where they are
                 other than `concepts` and `test_then_train` say; needs `concepts`.
+            client_names: texts, or whole numbers of shape (num_clients,), by which the clients are known
+                where the samples come from; None if they have no other names than their ids.
 
         Raises:
             InputError: no client has a training sample at step 0, or none has a test sample.
@@ -121,6 +124,7 @@ class Trace:
         self._content = content
         self.moves = moves
         self.test_concepts = test_concepts
+        self.client_names = client_names
         self.turns: Sequence[Turns] = ()  # when changes of training data begin and end
         normal = generator.standard_normal(NOISE_NUMBERS, dtype=np.float32)
         self.samples = NoisyImages(images, noise, normal)

@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from emulator.arrays import Bools, Ints
 from emulator.errors import ConfigurationError, DataFileError, MissingFileError
@@ -70,6 +70,13 @@ class FileSettings(ChangingSettings):
     build: str | None = Field(
         None, description="the command that makes the folder: an error names it where there is no such folder"
     )
+
+    @field_validator("retain_rounds", mode="before")
+    @classmethod
+    def _is_a_number_or_all(cls, rounds: Any) -> Any:
+        if isinstance(rounds, str) and rounds != "all":
+            raise ValueError("must be a number of rounds, or 'all'")
+        return rounds
 
     def find_files(self, locate: Callable[[str], Path]) -> None:
         self.located(locate)
@@ -185,11 +192,28 @@ class File(TraceSource):
             test_then_train=False,
             test_on=settings.test_on,
             content=self._content(folder, context),
+            client_names=_names(rows, used, clients),
         )
-        names = (
-            [str(rows.clients[number]) for number in np.unique(rows.client[used])] if settings.changes else ()
-        )
+        names = [str(name) for name in _names(rows, used, clients)] if settings.changes else ()
         return self.changed(trace, context, names)
+
+    def num_steps(self, locate: Callable[[str], Path]) -> int:
+        """Count the data steps up to that of the last arrivals.
+
+        Args:
+            locate: resolves the path of the folder.
+
+        Returns:
+            The number of steps from step 0 on, at least one.
+
+        Raises:
+            ConfigurationError: a setting does not fit the folder.
+            DataFileError: the folder cannot be used.
+        """
+        folder = open_folder(self.settings.located(locate))
+        steps = self._steps(folder)
+        used = self._used(folder.rows, steps)
+        return 1 + int(steps.arrival.max(where=used, initial=0))
 
     def certain_holders(self, trace: Trace, context: TraceContext) -> Holders | None:
         if self.settings.changes:
@@ -226,6 +250,14 @@ class File(TraceSource):
         """The share of samples that are for tests, where the file does not say which."""
         return TEST_SHARE if self.settings.test_share is None else self.settings.test_share
 
+    def key(self, name: str) -> str:
+        """The name of a setting in messages, as its user knows it.
+
+        Args:
+            name: the name of the setting.
+        """
+        return f"trace.{name}"
+
     def _steps(self, folder: TraceFolder) -> Steps:
         """The data steps at which each row arrives and expires.
 
@@ -239,7 +271,7 @@ class File(TraceSource):
             width=settings.step_width,
             since=settings.since,
             until=settings.until,
-            key=lambda name: f"trace.{name}",
+            key=self.key,
         )
         if rows.when != "step":
             last, owned = int(step[kept].max()), settings.owned_windows
@@ -247,8 +279,8 @@ class File(TraceSource):
                 raise DataFileError(
                     path,
                     f"has {last + 1} windows, but clients start out with retain_rounds / rounds_per_step = "
-                    f"{owned} of them; lower trace.retain_rounds or trace.step_width (in days for a column "
-                    f"time, also fractions of one)",
+                    f"{owned} of them; lower {self.key('retain_rounds')} or {self.key('step_width')} (in "
+                    f"days for a column time, also fractions of one)",
                 )
             step = step - (owned - 1)
             if expiry is not None:
@@ -317,6 +349,17 @@ def _narrowed(step: np.ndarray) -> np.ndarray:
     """`step` in the smallest signed type that holds all its values."""
     least, most = np.min_scalar_type(min(-1, int(step.min()))), np.min_scalar_type(-1 - int(step.max()))
     return step.astype(np.promote_types(least, most), copy=False)
+
+
+def _names(rows: ArrivalRows, used: Bools, num_clients: int) -> tuple[str, ...] | Ints:
+    """The names of the `num_clients` clients that have a row in `used` (rows,)."""
+    if num_clients == len(rows.clients):
+        return rows.clients
+    present = np.unique(rows.client[used])
+    if isinstance(rows.clients, tuple):
+        return tuple(rows.clients[number] for number in present.tolist())
+    numbers: Ints = rows.clients[present]
+    return numbers
 
 
 def _renumbered(client: np.ndarray, used: Bools) -> tuple[int, np.ndarray]:

@@ -143,6 +143,90 @@ def inspect(
     )
 
 
+@app.command("export")
+def export(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="A trace folder; or a configuration (.toml), or the name of a shipped one.",
+            metavar="DIR|CONFIG",
+            parser=path_for("DIR|CONFIG"),
+            autocompletion=completing.configurations,
+        ),
+    ],
+    to: Annotated[str | None, typer.Option("--to", help="Format: parquet.", metavar="FORMAT")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="File to write.", metavar="FILE.parquet", parser=path_for("--out")),
+    ] = None,
+    overrides: Overrides = None,
+    data: Data = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            min=0,
+            max=2**32 - 1,
+            help="Seed of the trace (default: the configuration's first; 0 of a folder).",
+        ),
+    ] = None,
+    step_width: Annotated[
+        str | None,
+        typer.Option(
+            "--step-width",
+            help="Width of a data step of a trace folder: days (default: 1), or month, quarter or year, of a "
+            "column time; ranks, of a column order; steps, of a column step.",
+            metavar="WIDTH",
+        ),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", help="Leave out earlier rows: a date, a step or a rank.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", help="Leave out rows from that date, step or rank on.")
+    ] = None,
+    rounds_per_step: Annotated[
+        int | None,
+        typer.Option("--rounds-per-step", help="Rounds of a data step of a trace folder (default: 10)."),
+    ] = None,
+    retain_rounds: Annotated[
+        str | None,
+        typer.Option(
+            "--retain-rounds",
+            help="Rounds for which clients of a trace folder keep a sample (default: 50), or all.",
+            metavar="ROUNDS",
+        ),
+    ] = None,
+    output: Format = OutputFormat.TABLE,
+) -> None:
+    """Write a trace as one table for other tools: a row for each sample that a client holds.
+
+    A row has its client, the data steps from which on the client holds it (step) and no longer (expiry), that
+    of the sample's first arrival, split, label, the true concept where it is known, and the features as
+    models see them. The names of classes are in the schema. A trace folder is played by the source file.
+    """
+    from experiments.cli.traces.exporting import Request, export_trace
+
+    taken = take(path, folders=False)
+    export_trace(
+        Request(
+            path=taken.path,
+            note=taken.note,
+            to=to,
+            out=out,
+            overrides=overrides or [],
+            data=data or [],
+            seed=seed,
+            step_width=step_width,
+            since=since,
+            until=until,
+            rounds_per_step=rounds_per_step,
+            retain_rounds=retain_rounds,
+            output=output,
+        )
+    )
+
+
 @app.command("check")
 def check(
     folder: Annotated[Path, typer.Argument(help="A trace folder.", metavar="DIR", parser=path_for("DIR"))],

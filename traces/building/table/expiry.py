@@ -164,13 +164,14 @@ def refuse_out_of_turn(
 
 def _is_blank(column: Any) -> Bools:
     """(rows,) whether each value is a text of nothing but spaces, or no number."""
+    blank: Bools = np.zeros(len(column), dtype=np.bool_)
     if isinstance(column, pa.DictionaryArray):
-        texts = pc.utf8_trim_whitespace(pc.cast(column.dictionary, pa.string()))
-        blank = np.append(np.asarray(pc.equal(texts, "").fill_null(True)), True)
-        return blank[np.asarray(column.indices.fill_null(len(texts)))]
-    if pa.types.is_floating(column.type):
-        return np.isnan(np.asarray(column.fill_null(0)))
-    return np.zeros(len(column), dtype=np.bool_)
+        texts: Any = pc.utf8_trim_whitespace(pc.cast(column.dictionary, pa.string()))
+        is_empty = np.array([not text for text in texts.to_pylist()] + [True])
+        blank = is_empty[np.asarray(column.indices.fill_null(len(texts)))]
+    elif pa.types.is_floating(column.type):
+        blank = np.isnan(np.asarray(column.fill_null(0)))
+    return blank
 
 
 def _shown(value: Any) -> str:

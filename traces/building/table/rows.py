@@ -166,7 +166,7 @@ def _columns_of(rows: UsedRows, order: np.ndarray, names: Any) -> dict[str, np.n
     columns["label"] = rows.label[order]
     columns["sample"] = order.astype(np.int32)
     at = rows.at[order]
-    instants = {rows.when: pa.array(at)}
+    instants: dict[str, Any] = {rows.when: pa.array(at)}
     if rows.expiry is not None:
         expiry = rows.expiry[order]
         instants[EXPIRY] = pa.array(expiry, mask=expiry == never(expiry))
