@@ -55,22 +55,6 @@ def rows_in_order(*columns: np.ndarray) -> np.ndarray:
     return order
 
 
-def are_in_order(*columns: np.ndarray) -> bool:
-    """Whether rows are in ascending order of `columns` (n,), the first one first, and need not be sorted.
-
-    >>> are_in_order(np.array([0, 0, 1]), np.array([3, 4, 2])), are_in_order(np.array([4, 3]))
-    (True, False)
-    """
-    for piece in pieces(len(columns[0]) - 1):
-        ascends = np.zeros(0, dtype=np.bool_)  # whether a row comes after the one before it, or with it
-        for column in reversed(columns):
-            before, after = column[piece], column[piece.start + 1 : piece.stop + 1]
-            ascends = (before < after) | ((before == after) & ascends) if len(ascends) else before <= after
-        if not ascends.all():
-            return False
-    return True
-
-
 def ranks_of(values: np.ndarray) -> tuple[Ints, np.ndarray]:
     """The distinct integers (k,), ascending, and the rank (n,) of each of `values` among them.
 

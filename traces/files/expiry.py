@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from emulator.arrays import NO_IDS, Ints
 from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import OUT_OF_RANGE, ParquetColumns, microseconds_of
-from traces.ordering import are_in_order, pieces, rows_in_order
+from traces.ordering import pieces, rows_in_order
+from traces.tables.sorted import are_in_order
 
 EXPIRY = "expiry"
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from emulator.arrays import Ints
 from traces.arrivals import Arrivals
-from traces.ordering import are_in_order, rows_in_order
+from traces.ordering import rows_in_order
 from traces.tables.base import TRAIN, News
 from traces.tables.columns import Columns
-from traces.tables.sorted import SortedTable, first_from
+from traces.tables.sorted import SortedTable, are_in_order, first_from
 
 
 class ExpiringTable(SortedTable):

@@ -9,7 +9,6 @@ import numpy as np
 
 from emulator.arrays import Ints
 from traces.arrivals import DTYPES, SPLITS, Arrivals
-from traces.ordering import are_in_order
 from traces.tables.base import CHUNK_ROWS, Table
 from traces.tables.columns import Columns
 
@@ -108,6 +107,23 @@ def first_from(column: np.ndarray, low: Ints, high: Ints, least: int | Ints, pas
         below = (low < high) & (column.take(middle, mode="clip") < least)
         low, high = np.where(below, middle + 1, low), np.where(below, high, middle)
     return low
+
+
+def are_in_order(*columns: np.ndarray) -> bool:
+    """Whether rows are in ascending order of `columns` (n,), the first one first, and need not be sorted.
+
+    >>> are_in_order(np.array([0, 0, 1]), np.array([3, 4, 2])), are_in_order(np.array([4, 3]))
+    (True, False)
+    """
+    for first in range(0, len(columns[0]) - 1, CHUNK_ROWS):
+        last = min(first + CHUNK_ROWS, len(columns[0]) - 1)
+        ascends = np.zeros(0, dtype=np.bool_)  # whether a row comes after the one before it, or with it
+        for column in reversed(columns):
+            before, after = column[first:last], column[first + 1 : last + 1]
+            ascends = (before < after) | ((before == after) & ascends) if len(ascends) else before <= after
+        if not ascends.all():
+            return False
+    return True
 
 
 def is_in_order(arrivals: Arrivals) -> bool:
