@@ -150,7 +150,7 @@ def test_bad_rows_may_be_left_out_and_are_counted(tmp_path: Path) -> None:
         ({"who": ["ann", None, "ann", "bob"]}, {}, "frame, row 1: who is missing: the client of the row"),
         ({"who": ["ann", 3, "ann", "bob"]}, {}, "frame: column 'who' cannot be read ("),
         ({"who": [0.5, 1, 2, 3]}, {}, "frame: client: column 'who' is double; it must hold texts"),
-        ({"kind": [0.5, 1, 2, 3]}, {}, "frame: label: column 'kind' is double, a regression target"),
+        ({"kind": [0.5, 1, 2, 3]}, {}, "frame, row 0: label: column 'kind' holds 0.5, a regression target"),
         ({"kind": [[0, 1]] * 4}, {}, "frame: label: column 'kind' is list<item: int64>, a sequence"),
         ({}, {"class_names": ["only"]}, "frame, row 0: kind = 1: there are names of 1 classes, of 0 to 0"),
         ({"kind": [0, 0, -1, 0]}, {"class_names": ["a", "b"]}, "frame, row 2: kind = -1: there are names"),
@@ -160,7 +160,7 @@ def test_bad_rows_may_be_left_out_and_are_counted(tmp_path: Path) -> None:
         (
             {"at": [1, 2, 3, 4]},
             {"time": "at"},
-            "frame: column 'at' is int64; a time is a date or a timestamp",
+            "frame, row 0: at = 1: too small for a Unix time; give --unix s",
         ),
         ({"at": [1.0, 2, None, 4]}, {"order": "at"}, "frame, row 2: at is missing"),
         (
