@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
@@ -15,6 +15,7 @@ from traces.building.dividing import DividedImageSettings, divided
 from traces.building.folders import files_below
 from traces.building.images import WholeImageBuilder
 from traces.building.listing import Listing, codes
+from traces.building.path_patterns import match_files, parse_path_pattern
 from traces.building.pixels import ImageFiles
 from traces.building.tally import Tally
 from traces.building.text_columns import TextColumns
@@ -24,8 +25,13 @@ SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", "
 
 
 class FolderSettings(DividedImageSettings):
-    """Where the times of images come from, and how images without clients are divided."""
+    """Whose images are, where their times come from, and how images without clients are divided."""
 
+    client_from: str | None = Field(
+        None,
+        description="where the client is in the path of an image below the root, as */{client}_*.jpg, whose "
+        "class is the name of its folder; images of other paths are left out",
+    )
     times: Path | None = Field(
         None, description="a CSV with the columns path (below the root) and time (ISO 8601), one row an image"
     )
@@ -35,15 +41,22 @@ class FolderSettings(DividedImageSettings):
         "cam_%Y%m%d_%H%M%S; * stands for any text, as in *_%Y%m%d_%H%M%S",
     )
 
+    @field_validator("client_from")
+    @classmethod
+    def _is_pattern(cls, pattern: str | None) -> str | None:
+        if pattern is not None:
+            parse_path_pattern(pattern)
+        return pattern
+
 
 class ImageFolder(WholeImageBuilder):
-    """A folder of images, CLIENT/CLASS/IMAGE; with a partition, CLASS/IMAGE.
+    """A folder of images, CLIENT/CLASS/IMAGE; with a partition, CLASS/IMAGE; or as `client_from` says.
 
     Times are those of a CSV, or are part of the names of the files; without either, clients own all images
     from the start. Hidden files and files whose suffix is not that of an image are ignored, and counted.
     """
 
-    needs = "CLIENT/CLASS/IMAGE, or CLASS/IMAGE with --partition"
+    needs = "CLIENT/CLASS/IMAGE, or CLASS/IMAGE with --partition, or .../CLASS/IMAGE with --client-from"
 
     Settings: ClassVar[type[Settings]] = FolderSettings
     settings: FolderSettings
@@ -54,7 +67,9 @@ class ImageFolder(WholeImageBuilder):
             raise InputError("--times and --time-pattern: give one of them")
         if settings.time_pattern is not None:
             _refuse_pattern(settings.time_pattern)
-        depth = 2 if settings.partition is None else 1
+        divides = settings.partition is not None or settings.clients is not None
+        if settings.client_from is not None and divides:
+            raise InputError("--client-from and --partition exclude each other: an image has one client")
         files = sorted(
             str(path.relative_to(root))
             for path in files_below(root)
@@ -62,22 +77,22 @@ class ImageFolder(WholeImageBuilder):
         )
         self.tally().add_rows(root, len(files), 1)
         names = [name for name in files if name.lower().endswith(SUFFIXES)]
-        for name in names:
-            if len(Path(name).parts) != depth + 1:
-                layout = (
-                    "CLIENT/CLASS/IMAGE" if depth == 2 else "CLASS/IMAGE, as --partition makes the clients"
-                )
-                hint = "; folders CLASS/IMAGE need --partition" if depth == 2 else ""
-                raise DataFileError(root / name, f"is not in a folder {layout}{hint}")
         if not names:
             raise InputError(f"--root {root}: has no image ({', '.join(SUFFIXES)})")
-        label, classes = codes([Path(name).parts[-2] for name in names])
-        if depth == 2:
-            client, clients = codes([Path(name).parts[0] for name in names])
-        else:
-            client, clients = divided(settings, label, None)
-        at = self._times(root, names)
         ignored = len(files) - len(names)
+        notes = [f"{ignored} file(s) are ignored, as their suffix is not that of an image"] * (ignored > 0)
+        owners: tuple[str, ...] | None = None
+        if settings.client_from is not None:
+            matched = match_files(settings.client_from, root, names, "image")
+            names = [names[number] for number in matched.numbers]
+            owners = matched.clients
+            notes += [] if matched.note is None else [matched.note]
+        _refuse_layout(root, names, settings)
+        label, classes = codes([Path(name).parts[-2] for name in names])
+        if owners is None and settings.partition is None:
+            owners = tuple(Path(name).parts[0] for name in names)
+        client, clients = divided(settings, label, None) if owners is None else codes(owners)
+        at = self._times(root, names)
         return Listing(
             client=client,
             clients=clients,
@@ -87,8 +102,7 @@ class ImageFolder(WholeImageBuilder):
             at=np.zeros(len(names), np.int64) if at is None else at,
             image=np.arange(len(names)),
             pixels=ImageFiles(root, names),
-            notes=(f"{ignored} file(s) are ignored, as their suffix is not that of an image",)
-            * (ignored > 0),
+            notes=tuple(notes),
         )
 
     def _times(self, root: Path, names: list[str]) -> Ints | None:
@@ -105,6 +119,22 @@ def _refuse_pattern(pattern: str) -> None:
         refuse_pattern(pattern)
     except ValueError as error:
         raise InputError(f"--time-pattern {pattern}: {error}") from error
+
+
+def _refuse_layout(root: Path, names: list[str], settings: FolderSettings) -> None:
+    """Raise DataFileError for an image that is not in the folders that the settings want."""
+    if settings.client_from is not None:
+        alone = next((name for name in names if len(Path(name).parts) < 2), None)
+        if alone is not None:
+            raise DataFileError(root / alone, "is in no folder below the root, whose name would be its class")
+        return
+    depth = 2 if settings.partition is None else 1
+    for name in names:
+        if len(Path(name).parts) != depth + 1:
+            layout = "CLIENT/CLASS/IMAGE" if depth == 2 else "CLASS/IMAGE, as --partition makes the clients"
+            hint = "; folders CLASS/IMAGE need --partition" if depth == 2 else ""
+            hint += ", others --client-from" if depth == 2 else ""
+            raise DataFileError(root / name, f"is not in a folder {layout}{hint}")
 
 
 def _from_names(root: Path, names: list[str], pattern: str) -> Ints:

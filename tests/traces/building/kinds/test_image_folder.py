@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,6 +65,52 @@ def test_classes_without_clients_are_divided(tmp_path: Path) -> None:
         InputError, match=r"cat/0\.png: is not in a folder CLIENT/CLASS/IMAGE; folders CLASS/IMAGE"
     ):
         build("folder", tmp_path / "f", tmp_path / "more")
+
+
+def test_the_client_of_an_image_is_where_the_pattern_says(tmp_path: Path) -> None:
+    """At any depth; the class stays the folder."""
+    root = tmp_path / "f"
+    for number, name in enumerate(["cat/bob_1.png", "cat/ann_2.png", "dog/bob_1.png"]):
+        draw(root / "2024" / name, (RED, GREEN, BLUE)[number])
+    draw(root / "2024" / "cat" / "cover.png", RED)
+    options = {"client_from": "*/*/{client}_*.png", "test_share": 0}
+    built = build("folder", root, tmp_path / "out", **options)
+    assert built.notes[0] == (
+        "1 image does not match --client-from */*/{client}_*.png: left out; the first: 2024/cat/cover.png"
+    )
+    folder = opened("folder", root, tmp_path / "again", **options)
+    assert rows(folder) == [
+        ("ann", "cat", 0, "train"),
+        ("bob", "cat", 0, "train"),
+        ("bob", "dog", 0, "train"),
+    ]
+    assert pixels(folder) == [list(GREEN), list(RED), list(BLUE)]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (
+            {"client_from": "{client}/*.gif"},
+            "f: no image in it matches --client-from {client}/*.gif; one that",
+        ),
+        (
+            {"client_from": "{client}/{client}/*.png"},
+            "f: bob/cat/1.png: --client-from {client}/{client}/*.png",
+        ),
+        ({"client_from": "{client}.png"}, "f/x.png: is in no folder below the root, whose name would be its"),
+        ({"client_from": "{client}.png", "partition": "iid"}, "--client-from and --partition exclude each"),
+        ({"client_from": "{client}.png", "clients": 2}, "--client-from and --partition exclude each other"),
+    ],
+)
+def test_a_pattern_that_does_not_fit_the_folder_is_refused(
+    tmp_path: Path, options: dict[str, Any], problem: str
+) -> None:
+    draw(tmp_path / "f" / "bob" / "cat" / "1.png", RED)
+    draw(tmp_path / "f" / "x.png", RED)
+    with pytest.raises(InputError) as error:
+        build("folder", tmp_path / "f", tmp_path / "out", **options)
+    assert str(error.value).replace(f"{tmp_path}/", "").startswith(problem)
 
 
 def test_folders_that_are_links_are_followed_unless_they_lead_back(tmp_path: Path) -> None:
