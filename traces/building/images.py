@@ -24,6 +24,7 @@ from traces.building.feature_rows import FeatureRows
 from traces.building.listing import TRAIN, Listing, ordered
 from traces.building.names import refuse_names
 from traces.building.pipeline import Pipeline, Progress, kept
+from traces.building.remarks import count_cause, left_out, on_clients, same_but_for_spaces
 from traces.building.tally import CELLS_OF_A_SAMPLE, Tally
 from traces.building.workspace import Workspace, refuse_existing, workspace
 from traces.files.arrivals import write_arrivals
@@ -125,6 +126,7 @@ class ImageBuilder(Builder):
         refuse_existing(request.out)  # before the data set is listed, which may take minutes
         listing = self.list_samples(request.root)
         self.tally().add_rows(request.root, len(listing), 1)
+        chosen = listing.split is not None
         listing = ordered(listing, settings.limit, settings.seed, self.test_share)
         refuse_names(listing.clients, listing.classes)  # before anything is decoded
         listing.pixels.check(listing.image)
@@ -137,7 +139,33 @@ class ImageBuilder(Builder):
             with FeatureRows(path, (len(listing), *shape), resume=resume) as features:
                 pipeline = Pipeline(listing, self.decoder(), shape, self.skip_bad)
                 progress = pipeline.run(space, features, request.workers, request.watch)
-            return self._finish(space, request, listing, progress, shape)
+            built = self._finish(space, request, listing, progress, shape)
+        return replace(built, notes=(*built.notes, *self._remarks(listing, progress, chosen)))
+
+    def _remarks(self, listing: Listing, progress: Progress, chosen: bool) -> list[str]:
+        """What the user may not have meant; `chosen`: the data set says which samples are for tests."""
+        assert listing.split is not None
+        remarks = same_but_for_spaces(listing.classes)
+        if progress.bad:
+            causes: dict[str, int] = {}
+            for why in progress.bad.values():
+                count_cause(causes, why)
+            image, why = min(progress.bad.items())
+            remarks.append(
+                left_out(len(progress.bad), "bad images", causes, f"{listing.pixels.name(image)}: {why}")
+            )
+        rows = kept(listing, progress)
+        number = len(listing.clients)
+        has_rows, has_tests = (
+            np.bincount(listing.client[where], minlength=number) > 0
+            for where in (rows, rows & (listing.split != TRAIN))
+        )
+        remedy: str | None = f"raise --test-share ({self.test_share:g})"
+        if chosen:
+            remedy = "the data set says which samples are for tests"
+        elif self.test_share == 0:
+            remedy = None
+        return remarks + on_clients(int(has_rows.sum()), int((has_rows & ~has_tests).sum()), remedy)
 
     def _plan(self, listing: Listing, shape: tuple[int, ...]) -> dict[str, object]:
         """All that determines the result: an interrupted build is resumed only by an equal one."""

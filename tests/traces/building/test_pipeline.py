@@ -372,7 +372,12 @@ def test_clients_that_a_limit_leaves_with_test_samples_only_are_left_out(tmp_pat
     mapping(root, [("b", "x", 0)] * 10, "test")
     built = build("fedscale", root, tmp_path / "out", limit=4, test_mapping=True, size=4)
     assert (built.clients, built.train, built.test) == (1, 2, 0)
-    assert built.notes[-1] == "1 client(s) with test samples only are left out"
+    assert built.notes[1:] == (
+        "1 client(s) with test samples only are left out",
+        "only 1 client: federated learning needs several; check what says whose a row is",
+        "1 of 1 clients has no test samples, and is not scored: the data set says which samples are for "
+        "tests",
+    )
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which nobody can make a file")

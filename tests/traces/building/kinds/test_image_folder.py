@@ -113,6 +113,24 @@ def test_a_pattern_that_does_not_fit_the_folder_is_refused(
     assert str(error.value).replace(f"{tmp_path}/", "").startswith(problem)
 
 
+def test_classes_that_differ_by_spaces_bad_images_and_clients_without_tests_are_remarked(
+    tmp_path: Path,
+) -> None:
+    root = drawn(tmp_path / "f")
+    for number in range(10):
+        draw(root / "bob" / "cat " / f"{number}.png", RED)
+    for number in range(3):
+        (root / "ann" / "dog" / f"{number}.png").write_bytes(b"x" * number)
+    built = build("folder", root, tmp_path / "out", skip_bad=3)
+    no_image = "is not an image, or damaged (known are JPEG, PNG, BMP, GIF, TIFF, WEBP, PPM)"
+    assert built.notes == (
+        "1 file(s) are ignored, as their suffix is not that of an image",
+        "classes 'cat' and 'cat ' are two, and differ by spaces around their names only",
+        f"3 bad images were left out; 3 of them: {no_image}; the first: {root}/ann/dog/0.png: {no_image}",
+        "1 of 2 clients has no test samples, and is not scored: raise --test-share (0.2)",
+    )
+
+
 def test_folders_that_are_links_are_followed_unless_they_lead_back(tmp_path: Path) -> None:
     draw(tmp_path / "elsewhere" / "cat" / "x.png", RED)
     draw(tmp_path / "f" / "ann" / "cat" / "x.png", BLUE)
