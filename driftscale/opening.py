@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from emulator.ports import Split
     from traces.files import TraceFolder as Files
+    from traces.files.arrivals import When
     from traces.sources.file import FileSettings
     from traces.trace import Trace
 
@@ -74,7 +75,8 @@ class TraceFolder:
         """A row for each arrival, in the order of the file.
 
         Its columns are `client`, `label` (categorical, of `classes`), `sample` (a row of `features`), when it
-        arrives (`step`, `time` or `order`), and those of `split`, `count` and `concept` that there are.
+        arrives (`step`, `time` or `order`), and those of `split`, `count`, `concept` and `expiry` that there
+        are; an expiry is missing where a client holds the sample to the end.
         """
         import pandas as pd
 
@@ -85,8 +87,10 @@ class TraceFolder:
             "client": self._names(rows.client),
             "label": pd.Categorical.from_codes(rows.label, list(rows.classes)),
             "sample": rows.sample,
-            rows.when: self._instants(),
+            rows.when: self._instants(rows.when, rows.at),
         }
+        if rows.expiry is not None:
+            columns["expiry"] = self._expiries(rows.when, rows.expiry)
         if rows.split is not None:
             columns["split"] = pd.Categorical.from_codes(rows.split, list(SPLITS))
         columns |= {
@@ -204,18 +208,29 @@ class TraceFolder:
         ]
         return names
 
-    def _instants(self) -> Any:
-        """(rows,) when each row arrives: a data step, a rank, or a timestamp."""
+    def _expiries(self, when: When, expiry: np.ndarray) -> Any:
+        """(rows,) when each row expires, as `_instants` has it; missing where it never does."""
+        import pandas as pd
+
+        from traces.files.expiry import never
+
+        is_never = expiry == never(expiry)
+        known = expiry.copy()
+        known[is_never] = 0
+        values = pd.Series(self._instants("expiry" if when == "time" else when, known))
+        return (values if when == "time" else values.astype("Int64")).mask(is_never)
+
+    def _instants(self, column: str, at: np.ndarray) -> Any:
+        """(rows,) instants of a column of arrivals.parquet: data steps, ranks, or timestamps."""
         import pandas as pd
         import pyarrow.parquet as pq
 
         from traces.files import ARRIVALS
 
-        rows = self._files.rows
-        if rows.when != "time":
-            return rows.at
-        times = pd.Series(rows.at.astype("datetime64[us]"))
-        zone = getattr(pq.read_schema(self.path / ARRIVALS).field("time").type, "tz", None)
+        if self._files.rows.when != "time":
+            return at
+        times = pd.Series(at.astype("datetime64[us]"))
+        zone = getattr(pq.read_schema(self.path / ARRIVALS).field(column).type, "tz", None)
         return times if zone is None else times.dt.tz_localize("UTC").dt.tz_convert(zone)
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from driftscale.given import AnyPath, path_of, settings_of
 from driftscale.one_line import one_line
@@ -34,10 +34,14 @@ def write_trace(
     partition: str | Mapping[str, Any] | None = None,
     clients: int | None = None,
     time: str | None = None,
+    unix: Literal["s", "ms", "us", "ns"] | None = None,
     unix_seconds: bool = False,
+    time_format: str | None = None,
+    zone: str | None = None,
     step: str | None = None,
     order: str | None = None,
     in_file_order: bool = False,
+    expiry: str | None = None,
     split: str | None = None,
     count: str | None = None,
     concept: str | None = None,
@@ -76,10 +80,15 @@ def write_trace(
         clients: Number of clients of the partition.
         time: Column of timestamps or dates. Without any of time, step, order and in_file_order, clients own
             all rows at the start.
-        unix_seconds: Whether the column of times has whole seconds since 1970.
+        unix: Unit of times that are numbers, since 1970; default: told by their sizes.
+        unix_seconds: The same as unix="s".
+        time_format: How times that are texts are written, as strptime reads it; default: ISO 8601.
+        zone: Time zone whose days count, of times with an offset and Unix times; default: UTC.
         step: Column of data steps, whole numbers; rows up to 0 are owned at the start.
         order: Column by which the rows of a client are ordered.
         in_file_order: Whether the rows of a client arrive in the order of the frame.
+        expiry: Column of when a client holds the row no longer, in the unit of time, step or order; a missing
+            one is never.
         split: Column with "train" or "test"; without it, tests are held out.
         count: Column with how often a row arrives.
         concept: Column of true concepts, whole numbers from 0 on.
@@ -115,10 +124,14 @@ def write_trace(
             "partition": partition,
             "clients": clients,
             "time": time,
+            "unix": unix,
             "unix_seconds": unix_seconds,
+            "time_format": time_format,
+            "zone": zone,
             "step": step,
             "order": order,
             "in_file_order": in_file_order,
+            "expiry": expiry,
             "split": split,
             "count": count,
             "concept": concept,

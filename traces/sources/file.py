@@ -240,10 +240,10 @@ class File(TraceSource):
             (clients,) numbers among the clients of the folder, ascending, as the trace numbers them from 0
             on; and the step.
         """
-        step = self._steps(folder)
-        used = self._used(folder.rows, step)
+        steps = self._steps(folder)
+        used = self._used(folder.rows, steps)
         clients: Ints = np.flatnonzero(np.bincount(folder.rows.client[used]))
-        return clients, int(step.max(where=used, initial=0))
+        return clients, int(steps.arrival.max(where=used, initial=0))
 
     @property
     def _test_share(self) -> float:
