@@ -50,7 +50,8 @@ class TraceFacts(Settings):
     """
 
     version: Literal[1, 2]
-    """Version 2 may have what a reader of version 1 does not know: a column `expiry`."""
+    """Version 2 has what readers of version 1 do not know or names otherwise: samples that expire, and names of
+    classes that a builder takes from its table."""
     shape: tuple[Count, ...] | None = None
     """The shape of a sample; if given, it must be that of `features.npy`."""
     scale: Positive | None = None

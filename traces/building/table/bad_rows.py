@@ -9,18 +9,20 @@ import numpy as np
 
 from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
+from traces.building.remarks import count_cause, left_out
 from traces.building.table.reading.shards import Batch
 
 
 class BadRows:
     """The rows that are left out, at most `most`; `rows` are their numbers in the table, from 0 on.
 
-    `malformed` counts lines of a CSV that are no rows at all.
+    `causes` counts them by cause, and `malformed` lines of a CSV that are no rows at all.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.rows: set[int] = set()
+        self.causes: dict[str, int] = {}
         self.malformed = 0
         self.first: str | None = None
 
@@ -44,8 +46,17 @@ class BadRows:
         numbers = np.flatnonzero(bad)
         first = int(numbers[0])
         error = DataFileError(batch.path, problem(first), batch.first + first + 1)
+        new = [row for row in numbers.tolist() if start + row not in self.rows]
+        if len(self) + len(new) <= self.most:
+            for row in new:
+                count_cause(self.causes, problem(row))
         self.rows.update((start + numbers).tolist())
         self._count(batch.path, error)
+
+    def remark(self) -> str | None:
+        """What was left out, by the commonest cause; None if nothing was."""
+        causes = {**self.causes, "too few or too many cells in the line": self.malformed}
+        return left_out(len(self), "bad rows", causes, self.first) if len(self) else None
 
     def malformed_line(self) -> bool:
         """Leave out a line that has too few or too many cells; False if that is one too many."""

@@ -7,9 +7,9 @@ columns only a batch of rows is in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +19,17 @@ from emulator.errors import DataFileError, InputError
 from emulator.storage.checkpoints import delete_folder
 from traces.building.base import KEEPS_ALL, Builder, Built, Request, Watch
 from traces.building.names import refuse_names
+from traces.building.remarks import on_clients, same_but_for_spaces, taken_features
 from traces.building.table.bad_rows import BadRows
+from traces.building.table.class_names import class_names
 from traces.building.table.encoding import Encoder, Encoding, Statistics
+from traces.building.table.feature_columns import FeatureColumns
 from traces.building.table.features import Numbers, chosen_features, is_image
+from traces.building.table.file_clients import shards_of
 from traces.building.table.images import Images
 from traces.building.table.keys import Keys, read_keys, refuse_types
-from traces.building.table.reading.shards import Shards, find_shards
-from traces.building.table.rows import TRAIN, UsedRows, columns_of, refuse_test_only, use_rows
+from traces.building.table.reading.shards import Shards
+from traces.building.table.rows import TEST, TRAIN, UsedRows, columns_of, refuse_test_only, use_rows
 from traces.building.table.settings import TableSettings
 from traces.building.table.statistics import OfImages, OfNumbers, fill_missing
 from traces.building.table.writing import FeatureWriter
@@ -58,26 +62,28 @@ class Table(Builder):
 
     def build(self, request: Request) -> Built:
         settings = self.settings
-        shards = find_shards(
-            request.root,
-            most_cells=settings.most_cells,
-            skips_bad=settings.skip_bad > 0,
-            given=settings.dialect(),
-            na=settings.na,
-        )
+        shards, clients = shards_of(request.root, settings)
         refuse_types(shards, settings)
-        names = chosen_features(shards, settings)
+        columns = chosen_features(shards, settings)
+        names = class_names(shards, settings.label)
+        owners = None if clients is None else clients.of
+        remarks = [clients.note] if clients is not None and clients.note is not None else []
+        remarks += [taken_features(columns.names)] if settings.features is None else []
         options = settings.model_dump(mode="json", exclude={"most_cells"})
         plan = {"kind": "table", "settings": options, "files": shards.digest()}
+        if clients is not None:
+            plan["client of a file"] = clients.digest()
         with workspace(request.out, plan, fresh=request.fresh) as space:
             try:
                 return write_trace(
                     settings,
                     shards,
-                    lambda bad: read_keys(shards, settings, bad),
-                    lambda keys, bad: _encoding(settings, shards, names, keys, bad),
+                    lambda bad: read_keys(shards, settings, bad, owners, names),
+                    lambda keys, bad: _encoding(settings, shards, columns, keys, bad),
                     request,
                     space,
+                    remarks,
+                    version=1 if names is None else 2,
                 )
             except InputError:  # the same command will not succeed: nothing is kept for it
                 delete_folder(space.path)
@@ -85,15 +91,16 @@ class Table(Builder):
 
 
 def _encoding(
-    settings: TableSettings, shards: Shards, names: tuple[str, ...], keys: Keys, bad: BadRows
+    settings: TableSettings, shards: Shards, columns: FeatureColumns, keys: Keys, bad: BadRows
 ) -> Encoding:
-    """How the feature columns `names` are written: one of images, or numbers."""
-    if is_image(shards.kinds[names[0]]) and names[0] not in settings.one_hot:
-        images = Images(shards, names[0], settings.size, bad)
-        shape = (3, settings.size, settings.size)
-        return Encoding(images, OfImages(), shape, np.dtype(np.uint8), names)
-    numbers = Numbers(shards, names, keys.categories, settings.missing, bad)
-    return Encoding(numbers, OfNumbers(numbers), (len(numbers.names),), np.dtype("<f4"), numbers.names)
+    """How the feature `columns` are written: images, or numbers."""
+    name = columns.names[0]
+    if is_image(shards.kinds[name]) and name not in settings.one_hot:
+        images = Images(shards, name, settings, bad)
+        return Encoding(images, OfImages(images.shape), images.shape, np.dtype(np.uint8), images.shown)
+    numbers = Numbers(shards, columns, keys.categories, settings.missing, bad)
+    shape = columns.shape or (len(numbers.names),)
+    return Encoding(numbers, OfNumbers(numbers, shape), shape, np.dtype("<f4"), numbers.shown)
 
 
 def write_trace(
@@ -103,6 +110,8 @@ def write_trace(
     encode: Callable[[Keys, BadRows], Encoding],
     request: Request,
     space: Workspace,
+    remarks: Sequence[str] = (),
+    version: Literal[1, 2] = 1,
 ) -> Built:
     """Write a trace folder in `space`, from where an earlier attempt came to.
 
@@ -113,6 +122,8 @@ def write_trace(
         encode: says how features are written, given these columns.
         request: the table, for messages, and where to report.
         space: the workspace, which is completed.
+        remarks: what the user may not have meant, of what is known by now.
+        version: the format that the trace folder needs at least.
 
     Raises:
         DataFileError: a row breaks a rule, and may not be left out.
@@ -148,7 +159,7 @@ def write_trace(
         write_arrival_pieces(space.path / ARRIVALS, columns_of(rows, good))
     mean, deviation = statistics.finish()
     facts = TraceFacts(
-        version=1 if rows.expiry is None else 2,
+        version=version if rows.expiry is None else 2,
         shape=shape,
         mean=tuple(mean.tolist()),
         deviation=tuple(deviation.tolist()),
@@ -168,7 +179,13 @@ def write_trace(
         last=int(rows.at.max(where=good, initial=np.iinfo(rows.at.dtype).min)),
         left_out=len(bad),
         num_bytes=len(rows) * int(np.prod(shape)) * dtype.itemsize,
-        notes=(*shards.notes, *notes, *_notes(rows, bad, statistics, settings)),
+        notes=(
+            *shards.notes,
+            *remarks,
+            *notes,
+            *_remarks(settings, rows, good),
+            *_notes(rows, bad, statistics, settings),
+        ),
         play=_play(rows, settings),
     )
 
@@ -188,6 +205,7 @@ def _write_features(
     if progress:
         statistics.restore(progress["statistics"])
         bad.rows.update(progress["bad"])
+        bad.causes = dict(progress["causes"])
     total = len(rows.keep)
     malformed = (lambda: True) if bad.most else None  # they have been counted
     for batch in shards.batches(encoder.types, encoder.rows, start, malformed, na_in=encoder.types):
@@ -207,6 +225,7 @@ def _write_features(
                 "written": done,
                 "statistics": statistics.as_json(),
                 "bad": bad.numbers().tolist(),
+                "causes": dict(bad.causes),
             },
         )
         watch.progress(start, total)
@@ -224,23 +243,39 @@ def _left_out(bad: BadRows, rows: UsedRows) -> Ints:
 
 def _origin(settings: TableSettings, root: Path, names: tuple[str, ...]) -> str:
     columns = [f"{key} {name}" for key, name in settings.columns_of_keys().items()]
+    if settings.client_from is not None:
+        columns.insert(0, f"client_from {settings.client_from}")
     text = f"{root.name}: {', '.join(columns)}; features {', '.join(names)}"
     return text if len(text) <= MOST_ORIGIN else f"{text[:MOST_ORIGIN]}, ..."
 
 
+def _remarks(settings: TableSettings, rows: UsedRows, good: np.ndarray) -> tuple[str, ...]:
+    """What the user may not have meant, of the rows that are used."""
+    has_rows, has_tests = (
+        sizes_of(rows.client, len(rows.clients), where) > 0 for where in (good, good & (rows.split == TEST))
+    )
+    remedy: str | None = (
+        f"raise --test-share ({settings.test_share:g}), leave small clients out with --min-samples, or say "
+        f"with --split which rows are for tests"
+    )
+    if settings.split is not None:
+        remedy = f"give them rows with test in column {settings.split!r}, or leave --split away"
+    elif settings.test_share == 0:
+        remedy = None
+    untested = int((has_rows & ~has_tests).sum())
+    return (*same_but_for_spaces(rows.classes), *on_clients(int(has_rows.sum()), untested, remedy))
+
+
 def _notes(rows: UsedRows, bad: BadRows, statistics: Statistics, settings: TableSettings) -> tuple[str, ...]:
-    notes = []
-    if len(bad):
-        first = f"; the first: {bad.first}" if bad.first else ""
-        notes.append(f"{len(bad)} bad rows were left out{first}")
+    remark = bad.remark()
+    notes = [] if remark is None else [remark]
     unused = len(rows.keep) - len(rows) - len(bad)
     if unused > 0:
         notes.append(f"{unused} rows were left out by since, until, classes, min_samples, limit or count")
     if isinstance(statistics, OfNumbers):
         mean, deviation = statistics.finish()
         coarse = np.flatnonzero(np.abs(mean) > COARSE * deviation)
-        constant = np.flatnonzero((statistics.moments.squares == 0) & statistics.encoder.is_number)
-        names = statistics.encoder.names
+        constant, names = statistics.constant(), statistics.names
         coarse = np.setdiff1d(coarse, constant)
         if len(coarse):
             shown = ", ".join(names[column] for column in coarse[:5])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -14,9 +15,17 @@ import pyarrow.compute as pc
 from emulator.arrays import Bools, Floats32
 from emulator.errors import DataFileError
 from traces.building.table.bad_rows import BadRows
+from traces.building.table.feature_columns import (
+    FeatureColumns,
+    expanded,
+    feature_columns,
+    refuse_image_settings,
+    refuse_nested_one_hot,
+)
 from traces.building.table.reading.columns import NO_VALUE, is_text
 from traces.building.table.reading.shards import TEXT, Batch, Shards
 from traces.building.table.settings import Missing, TableSettings
+from traces.building.table.vectors import batch_rows, is_vector, misfit, named_values, vectors_in
 
 VALUES = 2**20
 """Values of a batch of features: four megabytes, which caches hold."""
@@ -31,8 +40,8 @@ _NUMBERS = {mark: rf"^[+-]?([0-9]+[{mark}]?[0-9]*|[{mark}][0-9]+)([eE][+-]?[0-9]
 """Patterns of numbers, by their decimal point."""
 
 
-def chosen_features(shards: Shards, settings: TableSettings) -> tuple[str, ...]:
-    """The names of the feature columns, checked: numbers, `one_hot` features, or one column of images.
+def chosen_features(shards: Shards, settings: TableSettings) -> FeatureColumns:
+    """The feature columns, checked: numbers, vectors, `one_hot` features, or one column of images.
 
     Raises:
         DataFileError: there is none, or one is neither; the message names all texts.
@@ -44,6 +53,7 @@ def chosen_features(shards: Shards, settings: TableSettings) -> tuple[str, ...]:
     if names is None:
         names = tuple(name for name in shards.kinds if name not in keys)
     path = shards.files[0]
+    names = expanded(names, tuple(shards.kinds), frozenset(keys), str(path))
     for name in names:
         shards.refuse_unknown("features", name)
     for name in settings.one_hot:
@@ -66,7 +76,9 @@ def chosen_features(shards: Shards, settings: TableSettings) -> tuple[str, ...]:
         # A named column of a CSV of which bad rows are left out may have a text among its first numbers.
         named = settings.features is not None and shards.is_csv and settings.skip_bad > 0
         _refuse_others(shards, [name for name in names if name not in settings.one_hot], texts_too=named)
-    return names
+    refuse_image_settings(shards, settings, is_image=bool(images))
+    refuse_nested_one_hot(shards, settings.one_hot)
+    return feature_columns(shards, settings, names)
 
 
 def _refuse_idle_na(shards: Shards, settings: TableSettings) -> None:
@@ -96,8 +108,10 @@ def _refuse_others(shards: Shards, plain: list[str], *, texts_too: bool) -> None
             f"with a text among numbers), or make columns of the values with --one-hot{na}",
         )
     for name in plain:
-        if name not in texts and not _is_numeric(shards.kinds[name]):
-            raise DataFileError(path, f"column {name!r} is {shards.kinds[name]}; a feature is a number")
+        kind = shards.kinds[name]
+        if name not in texts and not _is_numeric(kind) and not is_vector(kind):
+            lists = ", or a list of as many numbers in every row" if pa.types.is_nested(kind) else ""
+            raise DataFileError(path, f"column {name!r} is {kind}; a feature is a number{lists}")
 
 
 def _first_texts(shards: Shards, names: Sequence[str]) -> dict[str, str]:
@@ -130,17 +144,18 @@ def is_image(kind: pa.DataType) -> bool:
 
 
 class Numbers:
-    """Encodes feature columns: a number is one float32, a `one_hot` text as many as it has values.
+    """Encodes feature columns: a number is one float32, a vector or `one_hot` text as many as it has values.
 
     Attributes:
         names: The names of the encoded columns, (F,).
+        shown: The same, with one name for all values of a vector.
         is_number: Whether each encoded column is a number, and so is standardised, (F,).
     """
 
     def __init__(
         self,
         shards: Shards,
-        names: tuple[str, ...],
+        columns: FeatureColumns,
         categories: Mapping[str, tuple[str, ...]],
         missing: Missing,
         bad: BadRows,
@@ -150,24 +165,32 @@ class Numbers:
         self._dialect = shards.dialect
         self._no_value = (*NO_VALUE, *shards.na)
         self._columns: list[tuple[str, int, dict[str, int] | None]] = []
+        self._vectors = columns.vectors
         encoded: list[str] = []
+        shown: list[str] = []
         is_number: list[bool] = []
-        for name in names:
-            values = categories.get(name)
+        for name in columns.names:
+            values, shape = categories.get(name), self._vectors.get(name)
             self._columns.append((name, len(encoded), None if values is None else _places(values)))
-            encoded += [name] if values is None else [f"{name}={value}" for value in values]
-            is_number += [True] if values is None else [False] * len(values)
+            own = [name] if values is None else [f"{name}={value}" for value in values]
+            shown += own if shape is None else [f"{name} ({math.prod(shape)} values)"]
+            own = own if shape is None else list(named_values(name, shape))
+            encoded += own
+            is_number += [values is None] * len(own)
         if not 0 < len(encoded) <= MOST_FEATURES:
             raise DataFileError(
                 shards.files[0], f"comes to {len(encoded)} features; from 1 to {MOST_FEATURES} are supported"
             )
         self.names = tuple(encoded)
+        self.shown = tuple(shown)
         self.is_number = np.array(is_number, dtype=np.bool_)
         self.types = {name: self._read_as(shards, name, places) for name, _, places in self._columns}
 
     @property
     def rows(self) -> int:
         """Rows to encode at once."""
+        if self._vectors:
+            return batch_rows(len(self.names))
         return max(FEWEST_ROWS, VALUES // len(self.names))
 
     def encode(self, batch: Batch, start: int, keep: Bools) -> Floats32:
@@ -189,7 +212,9 @@ class Numbers:
         unnumbered: list[tuple[str, Bools]] = []
         for name, first, places in self._columns:
             column = batch.columns[name]
-            if places is None:
+            if name in self._vectors:
+                self._set_vectors(block, name, column, first, batch, start, keep)
+            elif places is None:
                 with np.errstate(over="ignore"):
                     block[:, first] = self._numbers(name, column, unnumbered)
             else:
@@ -221,10 +246,26 @@ class Numbers:
             if self._dialect.decimal != ".":
                 texts = pc.replace_substring(texts, self._dialect.decimal, ".")
             column = pc.cast(pc.if_else(is_number, texts, pa.scalar("0")), pa.float32())
-        if column.null_count or not pa.types.is_primitive(column.type) or pa.types.is_boolean(column.type):
-            column = pc.cast(pc.cast(column, pa.float64(), safe=False), pa.float32(), safe=False)
-            column = column.to_numpy(zero_copy_only=False)
-        return np.asarray(column)
+        return _as_numbers(column)
+
+    def _set_vectors(
+        self,
+        block: Floats32,
+        name: str,
+        column: pa.Array[Any],
+        first: int,
+        batch: Batch,
+        start: int,
+        keep: Bools,
+    ) -> None:
+        """Set the values of vectors in `block` (rows, F), whose columns begin at `first`."""
+        shape = self._vectors[name]
+        values, fits = vectors_in(column, shape)
+        if not fits.all():
+            self.bad.refuse(batch, start, ~fits & keep, partial(misfit, name, column, shape))
+        size = math.prod(shape)
+        with np.errstate(over="ignore"):
+            block[fits, first : first + size] = _as_numbers(values).reshape(-1, size)
 
     def _no_number(self, name: str, texts: pa.Array[Any], row: int) -> str:
         return f"{name} = {texts[row].as_py()!r}: must be {self._dialect.number}"
@@ -267,6 +308,14 @@ class Numbers:
         block[wrong.any(axis=1)] = 0
         if self.missing == "zero":
             block[absent] = 0
+
+
+def _as_numbers(column: Any) -> np.ndarray:
+    """(rows,) a column of numbers; missing ones are NaN."""
+    if column.null_count or not pa.types.is_primitive(column.type) or pa.types.is_boolean(column.type):
+        column = pc.cast(pc.cast(column, pa.float64(), safe=False), pa.float32(), safe=False)
+        column = column.to_numpy(zero_copy_only=False)
+    return np.asarray(column)
 
 
 def _places(values: tuple[str, ...]) -> dict[str, int]:

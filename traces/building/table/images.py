@@ -12,21 +12,27 @@ from emulator.arrays import Bools
 from traces.building.decoding import BadImageError, Decoder, without_warnings
 from traces.building.table.bad_rows import BadRows
 from traces.building.table.reading.shards import Batch, Shards
+from traces.building.table.settings import TableSettings
 
 ROWS = 64
 """Images in memory at once."""
 
 
 class Images:
-    """Encodes a column of images: (3, size, size) uint8 each, resized without regard to the aspect ratio."""
+    """Encodes a column of images: `shape` uint8 each, resized without regard to the aspect ratio.
+
+    The shape is (3, size, size), or (size, size) if grey.
+    """
 
     rows = ROWS
 
-    def __init__(self, shards: Shards, name: str, size: int, bad: BadRows) -> None:
+    def __init__(self, shards: Shards, name: str, settings: TableSettings, bad: BadRows) -> None:
+        size = settings.size
         self.name = name
-        self.size = size
+        self.shape = (size, size) if settings.grey else (3, size, size)
+        self.shown = (name,)
         self.bad = bad
-        self.decoder = Decoder(size, grey=False)
+        self.decoder = Decoder(size, settings.grey, upright=settings.upright)
         self.types = {name: shards.kinds[name]}
 
     def encode(self, batch: Batch, start: int, keep: Bools) -> np.ndarray:
@@ -38,7 +44,7 @@ class Images:
             keep: (rows,) which rows are used; others are not decoded.
 
         Returns:
-            (kept rows, 3, size, size) uint8; bad images, if they may be left out, are black.
+            (kept rows, *shape) uint8; bad images, if they may be left out, are black.
 
         Raises:
             DataFileError: an image is missing or damaged.
@@ -47,7 +53,7 @@ class Images:
         if pa.types.is_struct(column.type):
             column = column.field("bytes")
         rows = np.flatnonzero(keep)
-        images = np.zeros((len(rows), 3, self.size, self.size), dtype=np.uint8)
+        images = np.zeros((len(rows), *self.shape), dtype=np.uint8)
         with without_warnings():
             for number, row in enumerate(rows.tolist()):
                 content = column[row].as_py()

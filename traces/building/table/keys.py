@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
@@ -24,6 +24,7 @@ from traces.building.table.instants import Instants, TimeOptions, read_as
 from traces.building.table.reading.columns import NO_VALUE, is_text, without
 from traces.building.table.reading.shards import TEXT, Batch, Shards, missing
 from traces.building.table.settings import TableSettings
+from traces.building.table.spellings import Spellings
 from traces.files.arrivals import BOUNDS, MOST_CLASSES
 from traces.ordering import pieces, ranks_of
 
@@ -78,13 +79,21 @@ class Keys:
     notes: tuple[str, ...] = ()
 
 
-def read_keys(shards: Shards, settings: TableSettings, bad: BadRows) -> Keys:
+def read_keys(
+    shards: Shards,
+    settings: TableSettings,
+    bad: BadRows,
+    owners: Mapping[Path, str] | None = None,
+    class_names: Sequence[str] | None = None,
+) -> Keys:
     """Read all columns that are no features, and the values of `one_hot` features.
 
     Args:
         shards: the table.
         settings: which columns are what.
         bad: counts the rows that are left out.
+        owners: the client of each file, if no column has the clients.
+        class_names: the names of the classes, if labels are numbers of them.
 
     Raises:
         DataFileError: a value is missing or breaks a rule, and may not be left out; or the table has too many
@@ -93,8 +102,8 @@ def read_keys(shards: Shards, settings: TableSettings, bad: BadRows) -> Keys:
     columns = settings.columns_of_keys()
     at = _arrival(shards, settings, bad)
     expiry = None if settings.expiry is None else _expiry(shards, settings, bad)
-    client = None if settings.client is None else _Values(settings.client, "client", MOST_TEXTS, bad)
-    label = _Labels(settings.label, shards, bad)
+    client = _clients(settings, bad, owners)
+    label = _Labels(settings.label, shards, bad, class_names)
     split = None if settings.split is None else _Values(settings.split, "split", len(SPLITS), bad, SPLITS)
     count = None if settings.count is None else _Whole(settings.count, *BOUNDS["count"], bad)
     concept = None if settings.concept is None else _Whole(settings.concept, *BOUNDS["concept"], bad)
@@ -136,6 +145,12 @@ def read_keys(shards: Shards, settings: TableSettings, bad: BadRows) -> Keys:
         categories={name: tuple(map(str, reader.finish()[1])) for name, reader in one_hot.items()},
         notes=(*(filter(None, [at.instants.note()]) if isinstance(at, _Times) else ()), *label.notes),
     )
+
+
+def _clients(settings: TableSettings, bad: BadRows, owners: Mapping[Path, str] | None) -> _Values | None:
+    if owners is not None:
+        return _FileClients(owners, bad)
+    return None if settings.client is None else _Values(settings.client, "client", MOST_TEXTS, bad)
 
 
 def refuse_types(shards: Shards, settings: TableSettings) -> None:
@@ -434,19 +449,36 @@ class _Values(_Column):
         return f"{self.name} is missing: the {self.what} of the row"
 
 
+class _FileClients(_Values):
+    """The clients of files: all rows of a file have the same one."""
+
+    def __init__(self, owners: Mapping[Path, str], bad: BadRows) -> None:
+        super().__init__("client_from", "client", MOST_TEXTS, bad)
+        self.owners = owners
+
+    def values(self, batch: Batch, start: int) -> np.ndarray:
+        code = self.known.setdefault(self.owners[batch.path], len(self.known))
+        return np.full(batch.num_rows, code, np.int32)
+
+
 class _Labels(_Values):
     """Classes: texts, or whole numbers, also those written as fractions; other numbers are a target.
 
     A column of fractions is known by its type, of a CSV by that of the first rows: its values are turned into
-    whole numbers as they are read. A fraction that comes later shows at the end.
+    whole numbers as they are read. A fraction that comes later shows at the end. With `class_names`, labels are
+    numbers of these.
     """
 
-    def __init__(self, name: str, shards: Shards, bad: BadRows) -> None:
+    def __init__(
+        self, name: str, shards: Shards, bad: BadRows, class_names: Sequence[str] | None = None
+    ) -> None:
         self._is_fraction = pa.types.is_floating(shards.kinds[name])
         super().__init__(name, "label", MOST_WHOLE if self._is_fraction else MOST_CLASSES, bad)
         self._decimal = shards.dialect.decimal
         self._path = shards.files[0]
         self._written: dict[int, str] = {}
+        self._class_names = class_names
+        self._spellings = Spellings()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -454,8 +486,15 @@ class _Labels(_Values):
         written = ((text, number) for number, text in sorted(self._written.items()) if text != str(number))
         text, number = next(written, ("", 0))
         if not text:
-            return ()
-        return (f"label: whole numbers written as fractions, such as {text}, are classes, such as {number}",)
+            return self._spellings.notes()
+        return (
+            f"label: whole numbers written as fractions, such as {text}, are classes, such as {number}",
+            *self._spellings.notes(),
+        )
+
+    def add(self, batch: Batch, start: int) -> None:
+        super().add(batch, start)
+        self._spellings.add(batch.columns[self.name])
 
     def values(self, batch: Batch, start: int) -> np.ndarray:
         self._path = batch.path
@@ -510,6 +549,8 @@ class _Labels(_Values):
         is_number = fraction is not None and all(_NUMBER.match(self._pointed(text)) for text in texts)
         codes, classes = super().finish()
         if fraction is None or not is_number:
+            if self._class_names is not None:
+                classes = tuple(self._class_names[int(number)] for number in classes)
             return codes.astype(np.int16), classes
         whole = [self._whole(str(text)) for text in classes]
         distinct = sorted({number for number in whole if number is not None})
@@ -521,6 +562,20 @@ class _Labels(_Values):
         self._written = {number: str(text) for number, text in zip(kept, classes, strict=True)}
         ranks = np.array([rank[number] for number in kept], dtype=np.int16)
         return ranks[codes], tuple(map(str, distinct))
+
+    def _is_good(self, text: str | None) -> bool:
+        is_good = super()._is_good(text)
+        if self._class_names is None or not text:
+            return is_good
+        return 0 <= int(text) < len(self._class_names)
+
+    def _problem(self, texts: list[Any], code: int) -> str:
+        if self._class_names is None or code < 0 or not texts[code]:
+            return super()._problem(texts, code)
+        if texts[code] == "-1":
+            return f"{self.name} = -1: must be a class, and -1 is none; leave out such rows with --skip-bad"
+        most = len(self._class_names) - 1
+        return f"{self.name} = {texts[code]}: must be from 0 to {most}, as there are {most + 1} class names"
 
     def too_many(self, batch: Batch) -> DataFileError:
         return DataFileError(

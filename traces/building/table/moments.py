@@ -61,6 +61,23 @@ class Moments:
         constant = deviation <= np.abs(self.mean) * 1e-12
         return np.where(constant, 1.0, deviation)
 
+    def merged(self, num_groups: int) -> Moments:
+        """The moments of groups of neighbouring columns, all of one size: those of the values of a group.
+
+        >>> moments = Moments(2)
+        >>> moments.add(np.array([[1.0, 5.0], [3.0, 7.0]]), None)
+        >>> moments.merged(1).mean.tolist(), moments.merged(1).squares.tolist()
+        ([4.0], [20.0])
+        """
+        count, mean, squares = (
+            values.reshape(num_groups, -1) for values in (self.count, self.mean, self.squares)
+        )
+        merged = Moments(num_groups)
+        merged.count = count.sum(axis=1)
+        merged.mean = (count * mean).sum(axis=1) / np.maximum(merged.count, 1)
+        merged.squares = (squares + count * (mean - merged.mean[:, None]) ** 2).sum(axis=1)
+        return merged
+
     def as_json(self) -> dict[str, Any]:
         """The state, exactly."""
         return {"count": self.count.tolist(), "mean": self.mean.tolist(), "squares": self.squares.tolist()}

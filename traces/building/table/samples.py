@@ -197,7 +197,7 @@ def encoding(values: np.ndarray, bad: BadRows) -> Encoding:
     shape = values.shape[1:]
     return Encoding(
         samples,
-        OfBytes(len(samples.names)) if is_bytes else OfSamples(samples),
+        OfBytes(len(samples.names)) if is_bytes else OfSamples(samples, (len(samples.names),)),
         shape,
         _BYTE if is_bytes else np.dtype("<f4"),
         (f"{values.dtype} of shape {shape}",),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from emulator.numbers import MOST, Count, Number, Share
 from emulator.plugins import ChoiceOf, Chosen
 from traces.building.base import BuilderSettings
+from traces.building.path_patterns import parse_path_pattern
 from traces.building.table.instants import TimeOptions
 from traces.building.table.reading.dialects import Given
 from traces.building.table.time_texts import has_offset, refuse_format
@@ -22,6 +24,9 @@ from traces.partitions import PARTITIONS, Partition
 MOST_SKIPPED = 100_000
 """Most bad rows that may be left out: their numbers are kept in memory, and stored with the progress."""
 
+MOST_CHANNELS = 4
+"""A last dimension up to this, behind a larger first one, is one of channels."""
+
 Missing = Literal["refuse", "mean", "zero"]
 Bound = date | Annotated[int, Number(ge=-MOST, le=MOST)]
 Size = Annotated[int, Number(ge=1, le=4096)]
@@ -32,6 +37,11 @@ class TableSettings(BuilderSettings):
 
     label: str = Field(description="column of the class: texts or whole numbers")
     client: str | None = Field(None, description="column of the client: texts or whole numbers")
+    client_from: str | None = Field(
+        None,
+        description="where the client is in the path of a file below the root, as {client}/*.csv; files of "
+        "other paths are left out",
+    )
     partition: Annotated[Chosen[Partition], ChoiceOf(PARTITIONS)] | None = Field(
         None, description="how rows are divided among clients, if no column has them"
     )
@@ -50,7 +60,11 @@ class TableSettings(BuilderSettings):
     )
     features: tuple[str, ...] | None = Field(
         None,
-        description="columns of numbers, or one of images; without it, all columns that are nothing else",
+        description="columns of numbers or of vectors, or one of images; a_* are all that begin with a_; "
+        "without it, all columns that are nothing else",
+    )
+    shape: tuple[Count, ...] | None = Field(
+        None, description="height, width, or channels, height, width of the image that the features make"
     )
     one_hot: tuple[str, ...] = Field(
         (), description="features that become one column for each of their values"
@@ -78,6 +92,8 @@ class TableSettings(BuilderSettings):
         description="share of each client's rows of each label that is held out for tests, without split",
     )
     size: Size = Field(32, description="height and width to which images are resized")
+    grey: bool = Field(False, description="grey images of shape (size, size) instead of (3, size, size)")
+    upright: bool = Field(False, description="turn images as EXIF says; without it, pixels stay as stored")
     skip_bad: Annotated[int, Number(ge=0, le=MOST_SKIPPED)] = Field(
         0, description="how many bad rows may be left out; the first one more ends the build"
     )
@@ -107,10 +123,11 @@ class TableSettings(BuilderSettings):
 
     @model_validator(mode="after")
     def _fit_together(self) -> TableSettings:
-        if (self.client is None) == (self.partition is None):
-            raise ValueError("needs either client, a column, or partition, for data without clients")
+        self._one_says_the_client()
+        if self.shape is not None and self.one_hot:
+            raise ValueError("shape and one_hot exclude each other: zeros and ones are no values of pixels")
         if self.clients is not None and self.partition is None:
-            raise ValueError(f"clients = {self.clients}: only with partition; the column of clients has them")
+            raise ValueError(f"clients = {self.clients}: only with partition; the rows have their clients")
         instants = [key for key in ("time", "step", "order") if getattr(self, key) is not None]
         instants += ["in_file_order"] if self.in_file_order else []
         if len(instants) > 1:
@@ -135,6 +152,21 @@ class TableSettings(BuilderSettings):
         if twice is not None:
             raise ValueError(f"column {twice!r} is named twice")
         return self
+
+    @field_validator("client_from")
+    @classmethod
+    def _is_pattern(cls, pattern: str | None) -> str | None:
+        if pattern is not None:
+            parse_path_pattern(pattern)
+        return pattern
+
+    @field_validator("shape")
+    @classmethod
+    def _is_shape(cls, shape: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        problem = None if shape is None else shape_problem(shape)
+        if problem is not None:
+            raise ValueError(problem)
+        return shape
 
     @property
     def when(self) -> When:
@@ -194,6 +226,16 @@ class TableSettings(BuilderSettings):
                 )
             zone_named(self.zone)
 
+    def _one_says_the_client(self) -> None:
+        given = [key for key in ("client", "client_from", "partition") if getattr(self, key) is not None]
+        if not given:
+            raise ValueError(
+                "needs either client, a column, or partition, for data without clients; or client_from, a "
+                "pattern of paths"
+            )
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} exclude each other: a row has one client")
+
     def _bound_fits(self, key: str) -> None:
         bound = getattr(self, key)
         if bound is None:
@@ -203,3 +245,20 @@ class TableSettings(BuilderSettings):
             raise ValueError(f"{key} = {bound}: must be {wanted}")
         if self.step is None and self.time is None and self.order is None:
             raise ValueError(f"{key} = {bound}: only with time, step or order")
+
+
+def shape_problem(shape: Sequence[int]) -> str | None:
+    """Why images cannot have that shape; None if they can.
+
+    >>> shape_problem((28, 28)), shape_problem((3, 32, 32)), shape_problem((7,))
+    (None, None, 'an image has 2 or 3 dimensions, not 1: as 28,28 or 3,32,32')
+    """
+    if len(shape) not in (2, 3):
+        return f"an image has 2 or 3 dimensions, not {len(shape)}: as 28,28 or 3,32,32"
+    if len(shape) == 3 and shape[2] <= MOST_CHANNELS < shape[0]:
+        height, width, channels = shape
+        return (
+            f"{height} x {width} x {channels} has the channels last; they come first, as {channels},{height},"
+            f"{width}: store the images so"
+        )
+    return None

@@ -8,18 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
 from traces.building.table.encoding import Standardised
 from traces.building.table.moments import Moments
+from traces.files.features import channels
 
 FILLED_ROWS_BYTES = 2**23
 
 
 class OfNumbers:
-    """Mean and deviation of the numbers; other columns, of zeros and ones, are left as they are."""
+    """Mean and deviation of the numbers; other columns, of zeros and ones, are left as they are.
 
-    def __init__(self, encoder: Standardised) -> None:
+    Of numbers that make images of a `shape`, those of each channel.
+    """
+
+    def __init__(self, encoder: Standardised, shape: tuple[int, ...]) -> None:
         self.encoder = encoder
+        self.shape = shape
         self.moments = Moments(len(encoder.names))
         self.has_missing = False
 
@@ -34,19 +40,40 @@ class OfNumbers:
         self.has_missing = bool(state["missing"])
         self.moments.restore(state)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of what has a mean and a deviation: features or channels."""
+        if len(self.shape) == 1:
+            return self.encoder.names
+        return tuple(f"channel {number}" for number in range(1, channels(self.shape) + 1))
+
+    def constant(self) -> Ints:
+        """The numbers, as in `names`, of what has a single value."""
+        squares = self._merged().squares
+        return np.flatnonzero((squares == 0) & self._is_number())
+
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
-        is_number = self.encoder.is_number
-        return np.where(is_number, self.moments.mean, 0.0), np.where(is_number, self.moments.deviation(), 1.0)
+        is_number, moments = self._is_number(), self._merged()
+        return np.where(is_number, moments.mean, 0.0), np.where(is_number, moments.deviation(), 1.0)
+
+    def _is_number(self) -> Bools:
+        is_number: Bools = self.encoder.is_number
+        return is_number if len(self.shape) == 1 else np.ones(channels(self.shape), np.bool_)
+
+    def _merged(self) -> Moments:
+        return self.moments if len(self.shape) == 1 else self.moments.merged(channels(self.shape))
 
 
 class OfImages:
     """Mean and deviation of each channel, from sums of whole numbers."""
 
-    def __init__(self) -> None:
-        self.count, self.sum, self.squares = 0, [0, 0, 0], [0, 0, 0]
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.channels = channels(shape)
+        self.count, self.sum, self.squares = 0, [0] * self.channels, [0] * self.channels
 
     def add(self, block: np.ndarray, weight: np.ndarray) -> None:
         values = np.repeat(block, weight.astype(np.int64), axis=0).astype(np.int64)
+        values = values.reshape(len(values), self.channels, *block.shape[-2:])
         self.count += values[:, 0].size
         self.sum = [old + int(new) for old, new in zip(self.sum, values.sum(axis=(0, 2, 3)), strict=True)]
         values *= values
@@ -79,7 +106,7 @@ def fill_missing(path: Path, statistics: OfNumbers, root: Path) -> None:
     means = moments.mean.astype(np.float32)
     step = max(1, FILLED_ROWS_BYTES // (4 * len(names)))
     for first in range(0, len(values), step):
-        block = values[first : first + step]
+        block = values[first : first + step].reshape(-1, len(names))
         row, column = np.nonzero(np.isnan(block))
         if len(row):
             unknown = column[moments.count[column] == 0]

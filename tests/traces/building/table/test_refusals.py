@@ -277,7 +277,18 @@ TIMED = {"label": "l", "client": "c", "time": "t"}
     ("settings", "message"),
     [
         ({"label": "l"}, "needs either client, a column, or partition"),
-        ({"label": "l", "client": "c", "partition": "iid"}, "needs either client, a column, or partition"),
+        ({"label": "l", "client": "c", "partition": "iid"}, "client and partition exclude each other: a row"),
+        (
+            {"label": "l", "client_from": "{client}.csv", "partition": "iid"},
+            "client_from and partition exclude each other: a row has one client",
+        ),
+        ({"label": "l", "client_from": "*.csv"}, "client_from\n  Value error, has no {client}, which stands"),
+        ({"label": "l", "client": "c", "shape": [7]}, "an image has 2 or 3 dimensions, not 1"),
+        (
+            {"label": "l", "client": "c", "shape": [32, 32, 3]},
+            "they come first, as 3,32,32: store",
+        ),
+        ({"label": "l", "client": "c", "shape": [2, 2], "one_hot": ["a"]}, "shape and one_hot exclude each"),
         ({"label": "l", "client": "c", "clients": 3}, "clients = 3: only with partition"),
         ({"label": "l", "client": "c", "time": "t", "step": "s"}, "time and step exclude each other"),
         ({"label": "l", "client": "c", "unix_seconds": True}, "unix_seconds: only with time"),

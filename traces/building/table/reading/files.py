@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -37,11 +38,11 @@ class Files:
     others: tuple[Path, ...] = ()
 
 
-def find_files(root: Path) -> Files:
+def find_files(root: Path, chosen: Callable[[Sequence[Path]], Sequence[Path]] | None = None) -> Files:
     """The table at `root`: a file, or all tables in a folder.
 
     In a folder with files that end with one of `SUFFIXES`, only these are read: others may be what they were
-    made of.
+    made of. If `chosen` is given, it says which of all tables are read instead.
 
     Raises DataFileError if there are none, too many, or if they are of several formats.
     """
@@ -58,8 +59,10 @@ def find_files(root: Path) -> Files:
     ]
     if not tables:
         raise DataFileError(root, f"has no table, no file that ends with {', '.join(_KNOWN)}")
-    usual = [path for path in tables if path.name.endswith(SUFFIXES)]
-    paths = usual or tables
+    if chosen is not None:
+        paths = tables = list(chosen(tables))
+    else:
+        paths = [path for path in tables if path.name.endswith(SUFFIXES)] or tables
     if len(paths) > MOST_SHARDS:
         raise DataFileError(root, f"has {len(paths)} tables; at most {MOST_SHARDS} are read")
     first = format_of(paths[0])

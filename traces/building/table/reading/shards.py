@@ -7,7 +7,7 @@ file, row and column.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -67,6 +67,10 @@ class Shards:
     @property
     def is_csv(self) -> bool:
         return self.format == "CSV"
+
+    def metadata_of(self, path: Path) -> Mapping[bytes, bytes]:
+        """The metadata of the schema of one of the files; none of a CSV."""
+        return {} if self.is_csv else _schema(path, self.format).metadata or {}
 
     def tally(self) -> Tally:
         """The counts of one pass, none yet."""
@@ -159,6 +163,7 @@ def find_shards(
     skips_bad: bool = False,
     given: Given = Given(),  # noqa: B008  (it is frozen)
     na: tuple[str, ...] = (),
+    chosen: Callable[[Sequence[Path]], Sequence[Path]] | None = None,
 ) -> Shards:
     """The files of the table at `root`: a file, or all tables in a folder.
 
@@ -168,12 +173,13 @@ def find_shards(
         skips_bad: lines of a CSV with too few or too many cells are no error here.
         given: what is given of the dialect of a CSV.
         na: texts that stand for a missing number, besides the usual ones.
+        chosen: chooses some of the tables in a folder; None: see `find_files`.
 
     Raises:
         DataFileError: there are no files, they are of several formats, their columns differ, or their dialect
             cannot be told.
     """
-    files = find_files(root)
+    files = find_files(root, chosen)
     for path in files.paths:
         if path.stat().st_size == 0:
             raise DataFileError(path, "is empty")
@@ -186,7 +192,7 @@ def find_shards(
             count_text(path, tally)
             own = CsvFile(path, dialect, na).kinds(skips_bad=skips_bad)
         else:
-            schema = parquet_schema(path) if files.format == "Parquet" else arrow_schema(path)
+            schema = _schema(path, files.format)
             own = kinds_of(schema)
             metadata = metadata or schema.metadata or {} if path == files.paths[0] else metadata
         if path == files.paths[0]:
@@ -195,6 +201,10 @@ def find_shards(
             _refuse_other_columns(path, own, files, kinds)
     notes = tuple(note for note in (dialect.sentence(), unread(files)) if note is not None)
     return Shards(files.paths, kinds, files.format, most_cells, dialect, na, metadata, notes)
+
+
+def _schema(path: Path, format: Format) -> pa.Schema:
+    return parquet_schema(path) if format == "Parquet" else arrow_schema(path)
 
 
 def _dialect(root: Path, files: Files, given: Given, *, skips_bad: bool) -> Dialect:
