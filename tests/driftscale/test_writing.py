@@ -44,7 +44,10 @@ def test_columns_by_name_make_a_frame_and_numbers_of_numpy_are_numbers(tmp_path:
         ({"test_share": 2}, "write_trace: test_share = 2: input should be less than or equal to 1"),
         ({"label": 3}, "write_trace: label = 3: input should be a valid string"),
         ({"client": None, "partition": "idd"}, "write_trace: partition = 'idd': unknown partition 'idd'"),
-        ({"time": "at"}, "give unix s if it is one, time_format for dates such as 20240131, or step or order"),
+        (
+            {"time": "at"},
+            "give unix s if it is one, time_format for dates such as 20240131, or step or order",
+        ),
         ({"most_cells": 9}, "raise most_cells if"),
         ({"frame": [1, 2]}, "frame: is a list; must be a pandas frame, or columns by name"),
         ({"frame": {"who": [1], "kind": [1, 2]}}, "frame: All arrays must be of the same length"),

@@ -50,8 +50,7 @@ class TraceFacts(Settings):
     """
 
     version: Literal[1, 2]
-    """Version 2 has what readers of version 1 do not know or names otherwise: samples that expire, and names of
-    classes that a builder takes from its table."""
+    """Version 2: samples that expire, or names of classes that a builder has taken from its table."""
     shape: tuple[Count, ...] | None = None
     """The shape of a sample; if given, it must be that of `features.npy`."""
     scale: Positive | None = None

@@ -12,7 +12,7 @@ from tests.traces.building.table.tables import a_large_table, build, write, writ
 from traces.building import remarks
 from traces.building.table import features
 
-OWNED = "all rows are owned at the start: play it with trace.retain_rounds of all rounds"
+OWNED = "all rows are owned at the start; retain_rounds = 'all' keeps them to the end"
 ROWS = "".join(f"{who},{row % 2},{row},1,{row},2,{row}\n" for who in "xyz" for row in range(8))
 TABLE = f"who,kind,a,b,c,d,e\n{ROWS}"
 

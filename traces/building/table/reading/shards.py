@@ -203,8 +203,8 @@ def find_shards(
     return Shards(files.paths, kinds, files.format, most_cells, dialect, na, metadata, notes)
 
 
-def _schema(path: Path, format: Format) -> pa.Schema:
-    return parquet_schema(path) if format == "Parquet" else arrow_schema(path)
+def _schema(path: Path, kind: Format) -> pa.Schema:
+    return parquet_schema(path) if kind == "Parquet" else arrow_schema(path)
 
 
 def _dialect(root: Path, files: Files, given: Given, *, skips_bad: bool) -> Dialect:
