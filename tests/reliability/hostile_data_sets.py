@@ -192,6 +192,21 @@ def parquet_leaves(folder: Path) -> list[str]:
     return _table(folder / "t.parquet")
 
 
+def parquet_vectors(folder: Path) -> list[str]:
+    """A vector of two values, and 32 of 16 million."""
+    wide = np.zeros(16 * MIB, np.uint8)
+    first = pa.table({"c": [0, 0], "k": [0, 0], "x": [[1, 2], [3, 4]]})
+    schema = first.schema.set(2, pa.field("x", pa.list_(pa.uint8())))
+    path = folder / "t.parquet"
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        writer.write_table(first.cast(schema))
+        lists = pa.ListArray.from_arrays(pa.array([0, len(wide)], pa.int32()), pa.array(wide))
+        row = pa.table([pa.array([0]), pa.array([0]), lists], schema=schema)
+        for _ in range(4):
+            writer.write_table(pa.concat_tables([row] * 8).combine_chunks(), row_group_size=8)
+    return _table(path, "--skip-bad", "1000")
+
+
 def parquet_images(folder: Path) -> list[str]:
     """A hundred images of 200 MB, stored once."""
     return _table(_images(folder / "t.parquet", bytes(200 * MIB)), "--skip-bad", "1000")
@@ -342,6 +357,7 @@ HOSTILE: Mapping[str, DataSet] = {
     "parquet-dictionary": parquet_dictionary,
     "parquet-columns": parquet_columns,
     "parquet-leaves": parquet_leaves,
+    "parquet-vectors": parquet_vectors,
     "parquet-images": parquet_images,
     "parquet-large-images": parquet_large_images,
     "png-in-a-table": png_in_a_table,

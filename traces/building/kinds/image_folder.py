@@ -50,8 +50,9 @@ class FolderSettings(DividedImageSettings):
 
 
 class ImageFolder(WholeImageBuilder):
-    """A folder of images, CLIENT/CLASS/IMAGE; with a partition, CLASS/IMAGE; or as `client_from` says.
+    """A folder of images, CLIENT/CLASS/IMAGE; with a partition, CLASS/IMAGE.
 
+    With `client_from`, clients are where it says in the path, and classes are the folders of the images.
     Times are those of a CSV, or are part of the names of the files; without either, clients own all images
     from the start. Hidden files and files whose suffix is not that of an image are ignored, and counted.
     """

@@ -26,6 +26,10 @@ def test_folders_are_client_and_class_and_without_times_all_is_owned_from_the_st
     built = build("folder", root, tmp_path / "out", test_share=0)
     assert built.notes == ("1 file(s) are ignored, as their suffix is not that of an image",)
     folder = opened("folder", root, tmp_path / "again", test_share=0)
+    # The origin is part of the bytes of a trace: another sentence here would change those of every folder.
+    assert folder.facts.origin == (
+        "driftscale traces build, A folder of images, CLIENT/CLASS/IMAGE; with a partition, CLASS/IMAGE."
+    )
     assert rows(folder) == [
         ("ann", "dog", 0, "train"),
         ("bob", "cat", 0, "train"),
