@@ -193,7 +193,7 @@ def parquet_leaves(folder: Path) -> list[str]:
 
 
 def parquet_vectors(folder: Path) -> list[str]:
-    """A vector of two values, and 32 of 16 million."""
+    """A vector of two values, and 64 of 16 million."""
     wide = np.zeros(16 * MIB, np.uint8)
     first = pa.table({"c": [0, 0], "k": [0, 0], "x": [[1, 2], [3, 4]]})
     schema = first.schema.set(2, pa.field("x", pa.list_(pa.uint8())))
@@ -202,8 +202,7 @@ def parquet_vectors(folder: Path) -> list[str]:
         writer.write_table(first.cast(schema))
         lists = pa.ListArray.from_arrays(pa.array([0, len(wide)], pa.int32()), pa.array(wide))
         row = pa.table([pa.array([0]), pa.array([0]), lists], schema=schema)
-        for _ in range(4):
-            writer.write_table(pa.concat_tables([row] * 8).combine_chunks(), row_group_size=8)
+        writer.write_table(pa.concat_tables([row] * 64).combine_chunks())  # in one row group
     return _table(path, "--skip-bad", "1000")
 
 

@@ -15,7 +15,10 @@ from traces.building.table.reading.columns import TEXT, as_text, refuse_columns,
 from traces.building.tally import Tally
 
 MOST_HELD = 2**26
-"""Bytes of images after which a batch of them ends."""
+"""Bytes of images or lists after which a batch of them ends."""
+
+LISTS = 4
+"""Rows of lists that are read at once, however short they should be: a row may have any number of values."""
 
 
 def parquet_schema(path: Path) -> pa.Schema:
@@ -63,24 +66,27 @@ def _group_batches(
 ) -> Iterator[dict[str, pa.Array[Any]]]:
     """The columns of a row group, in batches.
 
-    Images are read one by one, as a few bytes may unpack to hundreds of megabytes each, and make batches of
-    at most `MOST_HELD` bytes and one image.
+    Images are read one by one, and lists `LISTS` at a time, as a few bytes may unpack to hundreds of
+    megabytes each; they make batches of at most `MOST_HELD` bytes and what was read last.
     """
     paths = [f"{name}.bytes" if pa.types.is_struct(kind) else name for name, kind in types.items()]
     images = any(pa.types.is_struct(kind) or _is_bytes(kind) for kind in types.values())
+    lists = any(pa.types.is_nested(kind) and not pa.types.is_struct(kind) for kind in types.values())
     held: list[dict[str, pa.Array[Any]]] = []
-    num_bytes = 0
-    for batch in file.iter_batches(1 if images else most_rows, [group], columns=paths):
+    num_rows = num_bytes = 0
+    at_once = 1 if images else min(LISTS, most_rows) if lists else most_rows
+    for batch in file.iter_batches(at_once, [group], columns=paths):
         batch.validate(full=True)
         columns = {name: as_text(batch.column(name), kind) for name, kind in types.items()}
-        if not images:
+        if not images and not lists:
             yield columns
             continue
         held.append(columns)
+        num_rows += len(batch)
         num_bytes += batch.nbytes
-        if len(held) == most_rows or num_bytes >= MOST_HELD:
+        if num_rows >= most_rows or num_bytes >= MOST_HELD:
             yield {name: pa.concat_arrays([piece[name] for piece in held]) for name in types}
-            held, num_bytes = [], 0
+            held, num_rows, num_bytes = [], 0, 0
     if held:
         yield {name: pa.concat_arrays([piece[name] for piece in held]) for name in types}
 
