@@ -465,8 +465,8 @@ class _Labels(_Values):
     """Classes: texts, or whole numbers, also those written as fractions; other numbers are a target.
 
     A column of fractions is known by its type, of a CSV by that of the first rows: its values are turned into
-    whole numbers as they are read. A fraction that comes later shows at the end. With `class_names`, labels are
-    numbers of these.
+    whole numbers as they are read. A fraction that comes later shows at the end. With `class_names`, labels
+    are numbers of these.
     """
 
     def __init__(

@@ -138,7 +138,8 @@ def test_bad_rows_may_be_left_out_and_are_counted(tmp_path: Path) -> None:
     who = ["ann", "bob", None, "ann", "bob", "ann", "ann", "bob"]
     built = write(tmp_path / "out", features, {"who": who, "kind": [0, 1] * 4}, skip_bad=2, test_share=0)
     assert (built.left_out, built.train) == (2, 6)
-    assert "2 bad rows were left out; the first: frame, row 2: who is missing" in built.notes[0]
+    said = "2 bad rows were left out; 1 of them: who is missing; the first: frame, row 2: who is missing"
+    assert said in built.notes[0]
     folder = open_folder(tmp_path / "out")
     assert sorted(sample for (sample,) in rows(folder, "sample")) == [0, 1, 2, 3, 5, 6]
     assert folder.facts.mean == pytest.approx(np.delete(features, [2, 5], axis=0).mean(axis=0))
