@@ -1,10 +1,9 @@
-"""Nine files as people have them, each built by one command: counts equal a recount by pandas of the source."""
+"""Nine files as people have them, each built by one command: pandas counts the same in the source."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -27,7 +26,7 @@ Counts = Mapping[tuple[str, str, object], int]
 
 
 class Source(NamedTuple):
-    """What a user has: the data set, the options that build it, and how many samples of which client, label and day."""
+    """A data set, the options that build it, and how many samples it has by client, label and day."""
 
     root: Path
     kind: str
@@ -122,7 +121,7 @@ def class_labels_of_datasets(folder: Path) -> Source:
     frame = a_frame().replace({"kind": {name: code for code, name in enumerate(KINDS)}}).infer_objects()
     names = datasets.ClassLabel(names=list(KINDS))
     features = datasets.Features(
-        {name: datasets.Value(str(kind)) for name, kind in frame.dtypes.items() if name not in ("who", "kind")}
+        {name: datasets.Value(str(kind)) for name, kind in frame[["day", "a", "b"]].dtypes.items()}
         | {"who": datasets.Value("string"), "kind": names}
     )
     path = folder / "t.parquet"
