@@ -116,7 +116,7 @@ def test_rows_are_what_clients_hold_at_every_step_also_built_again(tmp_path: Pat
     shape = trace.sample_shape
     features = np.array(table["features"].to_pylist(), dtype=np.float32).reshape(len(table), *shape)
     known = trace.client_names if trace.client_names is not None else range(trace.num_clients)
-    again = built_again(table, tmp_path, names)
+    again = built_again(table, tmp_path)
     kept = [is_held(table, step) for step in range(STEPS)]
     if trace.concepts is not None:
         assert again.concepts is not None
@@ -138,17 +138,12 @@ def test_rows_are_what_clients_hold_at_every_step_also_built_again(tmp_path: Pat
                 assert counts == Counter(names[one] for one in trace.labels(rows).tolist())
 
 
-def built_again(table: pa.Table, folder: Path, names: tuple[str, ...]) -> Trace:
-    """The trace folder of an exported table, played; the features do not matter here."""
-    plain = table.drop_columns(["features"]).append_column("x", pa.array(np.arange(len(table)) % 7))
-    plain = plain.set_column(
-        plain.column_names.index("label"), "label", pa.array(names).take(table["label"].combine_chunks())
-    )
-    pq.write_table(plain.replace_schema_metadata(None), folder / "again.parquet")
+def built_again(table: pa.Table, folder: Path) -> Trace:
+    """The trace folder of the exported table `folder/trace.parquet`, played."""
     columns = {name: name for name in ("client", "step", "expiry", "split", "label", "concept")}
-    settings = {key: name for key, name in columns.items() if name in plain.column_names}
-    builder = Table(TableSettings.model_validate({**settings, "features": ["x"]}))
-    builder.build(Request(folder / "again.parquet", folder / "again"))
+    settings = {key: name for key, name in columns.items() if name in table.column_names}
+    builder = Table(TableSettings.model_validate({**settings, "features": ["features"]}))
+    builder.build(Request(folder / "trace.parquet", folder / "again"))
     return File(FileSettings(folder=str(folder / "again"), rounds_per_step=1)).build(context(STEPS))
 
 
