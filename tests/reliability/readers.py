@@ -727,7 +727,7 @@ def zip_seeds() -> tuple[bytes, ...]:
 
 def read_built_of(folder: Path, file: Path, number: int) -> None:
     from traces.building.table.bad_rows import BadRows
-    from traces.building.table.features import Numbers
+    from traces.building.table.encoders.features import Numbers
     from traces.building.table.keys import read_keys, refuse_types
     from traces.building.table.reading.shards import find_shards
     from traces.building.table.settings import TableSettings

@@ -22,16 +22,16 @@ from traces.building.names import refuse_names
 from traces.building.remarks import on_clients, same_but_for_spaces, taken_features
 from traces.building.table.bad_rows import BadRows
 from traces.building.table.class_names import class_names
-from traces.building.table.encoding import Encoder, Encoding, Statistics
-from traces.building.table.feature_columns import FeatureColumns
-from traces.building.table.features import Numbers, chosen_features, is_image
+from traces.building.table.encoders.encoding import Encoder, Encoding, Statistics
+from traces.building.table.encoders.feature_columns import FeatureColumns
+from traces.building.table.encoders.features import Numbers, chosen_features, is_image
+from traces.building.table.encoders.images import Images
+from traces.building.table.encoders.statistics import OfImages, OfNumbers, fill_missing
 from traces.building.table.file_clients import shards_of
-from traces.building.table.images import Images
 from traces.building.table.keys import Keys, read_keys, refuse_types
 from traces.building.table.reading.shards import Shards
 from traces.building.table.rows import TEST, TRAIN, UsedRows, columns_of, refuse_test_only, use_rows
 from traces.building.table.settings import TableSettings
-from traces.building.table.statistics import OfImages, OfNumbers, fill_missing
 from traces.building.table.writing import FeatureWriter
 from traces.building.workspace import Workspace, workspace
 from traces.files.arrivals import write_arrival_pieces

@@ -21,12 +21,12 @@ from emulator.storage.tables import MOST_REASON
 from traces.building.base import Built, Request
 from traces.building.table.bad_rows import BadRows
 from traces.building.table.build import write_trace
+from traces.building.table.encoders.samples import as_samples, encoding
 from traces.building.table.keys import Keys, read_keys, refuse_types
 from traces.building.table.reading.columns import as_text, refuse_columns, text_bytes
 from traces.building.table.reading.csv_file import Malformed
 from traces.building.table.reading.dialects import Dialect
 from traces.building.table.reading.shards import Batch, Shards
-from traces.building.table.samples import as_samples, encoding
 from traces.building.table.settings import TableSettings
 from traces.building.tally import Tally
 from traces.building.workspace import workspace

@@ -16,7 +16,8 @@ from emulator.errors import DataFileError
 from emulator.seeding import RandomStreams
 from traces.arrivals import SPLITS
 from traces.building.table.expiry import expiring_ranks, refuse_out_of_turn
-from traces.building.table.keys import Keys, Names
+from traces.building.table.key_columns import Names
+from traces.building.table.keys import Keys
 from traces.building.table.settings import TableSettings
 from traces.calendar import MICROSECONDS_PER_DAY, microseconds
 from traces.files.arrivals import CHUNK_ROWS, When

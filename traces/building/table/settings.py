@@ -12,11 +12,11 @@ from emulator.numbers import MOST, Count, Number, Share
 from emulator.plugins import ChoiceOf, Chosen
 from traces.building.base import BuilderSettings
 from traces.building.path_patterns import parse_path_pattern
-from traces.building.table.instants import TimeOptions
 from traces.building.table.reading.dialects import Given
-from traces.building.table.time_texts import has_offset, refuse_format
-from traces.building.table.time_zones import zone_named
-from traces.building.table.unix_times import Unit
+from traces.building.table.times.instants import TimeOptions
+from traces.building.table.times.time_texts import has_offset, refuse_format
+from traces.building.table.times.time_zones import zone_named
+from traces.building.table.times.unix_times import Unit
 from traces.files.arrivals import When
 from traces.held_out import TEST_SHARE
 from traces.partitions import PARTITIONS, Partition

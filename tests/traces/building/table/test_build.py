@@ -27,8 +27,8 @@ from tests.traces.building.table.tables import (
 )
 from traces.arrivals import Arrivals
 from traces.building import Request
-from traces.building.table import features
 from traces.building.table.build import Table
+from traces.building.table.encoders import features
 from traces.building.table.settings import TableSettings
 from traces.files import TraceFolder, open_folder
 from traces.tables.sorted import is_in_order
@@ -291,7 +291,7 @@ def test_a_process_that_is_killed_leaves_no_trace_and_the_next_one_finishes_it(t
     build(root, tmp_path / "whole", step="day")
     program = (
         "import sys, time; from pathlib import Path\n"
-        "from traces.building.table import features, writing\n"
+        "from traces.building.table import writing; from traces.building.table.encoders import features\n"
         "from tests.traces.building.table.tables import build\n"
         "features.VALUES, writing.RECORD_EVERY_S = 2**12, 0.0\n"
         "encode = features.Numbers.encode\n"

@@ -14,8 +14,8 @@ from emulator.errors import EmulatorError, InputError
 from tests.traces.building.table.tables import build, rows
 from traces.building import Built
 from traces.building.table import frame as frame_module
+from traces.building.table.encoders.samples import Samples
 from traces.building.table.frame import write_frame
-from traces.building.table.samples import Samples
 from traces.building.table.settings import TableSettings
 from traces.files import ARRIVALS, FEATURES, TraceFolder, open_folder
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.traces.building.table.tables import a_large_table, build, write, write_parquet
 from traces.building import remarks
-from traces.building.table import features
+from traces.building.table.encoders import features
 
 OWNED = "all rows are owned at the start; retain_rounds = 'all' keeps them to the end"
 ROWS = "".join(f"{who},{row % 2},{row},1,{row},2,{row}\n" for who in "xyz" for row in range(8))

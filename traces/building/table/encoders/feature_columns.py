@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from emulator.errors import DataFileError
+from traces.building.table.encoders.vectors import Shape, vector_shapes
 from traces.building.table.reading.shards import Shards
 from traces.building.table.settings import TableSettings, shape_problem
-from traces.building.table.vectors import Shape, vector_shapes
 
 
 @dataclass(frozen=True)

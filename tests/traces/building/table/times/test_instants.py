@@ -13,7 +13,7 @@ import pytest
 
 from emulator.storage.parquet_columns import EARLIEST_US, LATEST_US
 from tests.traces.building.table.tables import build, built, refused, write, write_parquet
-from traces.building.table.time_zones import local_times
+from traces.building.table.times.time_zones import local_times
 from traces.files import ARRIVALS, open_folder
 
 DAY_US = 86_400 * 10**6

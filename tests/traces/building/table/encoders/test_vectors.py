@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.traces.building.table.tables import a_large_table, build, built, refused, rows, write_parquet
-from traces.building.table import vectors
+from traces.building.table.encoders import vectors
 from traces.files import open_folder
 
 VALUES = np.arange(24, dtype=np.float64).reshape(4, 2, 3) ** 2
@@ -176,7 +176,7 @@ def test_a_build_of_vectors_is_resumed_to_the_same_bytes(
             raise KeyboardInterrupt
         return taken(*arguments)
 
-    monkeypatch.setattr("traces.building.table.features.vectors_in", fail_later)
+    monkeypatch.setattr("traces.building.table.encoders.features.vectors_in", fail_later)
     with pytest.raises(KeyboardInterrupt):
         build(root, tmp_path / "out", step="day", shape=[2, 3])
     build(root, tmp_path / "out", step="day", shape=[2, 3])

@@ -10,8 +10,8 @@ import numpy as np
 
 from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
-from traces.building.table.encoding import Standardised
-from traces.building.table.moments import Moments
+from traces.building.table.encoders.encoding import Standardised
+from traces.building.table.encoders.moments import Moments
 from traces.files.features import channels
 
 FILLED_ROWS_BYTES = 2**23

@@ -15,17 +15,17 @@ import pyarrow.compute as pc
 from emulator.arrays import Bools, Floats32
 from emulator.errors import DataFileError
 from traces.building.table.bad_rows import BadRows
-from traces.building.table.feature_columns import (
+from traces.building.table.encoders.feature_columns import (
     FeatureColumns,
     expanded,
     feature_columns,
     refuse_image_settings,
     refuse_nested_one_hot,
 )
+from traces.building.table.encoders.vectors import batch_rows, is_vector, misfit, named_values, vectors_in
 from traces.building.table.reading.columns import NO_VALUE, is_text
 from traces.building.table.reading.shards import TEXT, Batch, Shards
 from traces.building.table.settings import Missing, TableSettings
-from traces.building.table.vectors import batch_rows, is_vector, misfit, named_values, vectors_in
 
 VALUES = 2**20
 """Values of a batch of features: four megabytes, which caches hold."""

@@ -14,10 +14,10 @@ from emulator.arrays import Bools
 from emulator.errors import InputError
 from traces.building.statistics import ChannelSums
 from traces.building.table.bad_rows import BadRows
-from traces.building.table.encoding import Encoding
-from traces.building.table.features import MOST_FEATURES, VALUES
+from traces.building.table.encoders.encoding import Encoding
+from traces.building.table.encoders.features import MOST_FEATURES, VALUES
+from traces.building.table.encoders.statistics import OfNumbers
 from traces.building.table.reading.shards import Batch
-from traces.building.table.statistics import OfNumbers
 from traces.files.features import channels
 
 MOST_EXACT = 2**24

@@ -15,9 +15,9 @@ from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import EARLIEST_US, LATEST_US, OUT_OF_RANGE, microseconds_of
 from traces.building.table.bad_rows import BadRows
 from traces.building.table.reading.shards import TEXT, Batch, missing
-from traces.building.table.time_texts import formatted_times, iso_times
-from traces.building.table.time_zones import local_times, zone_named
-from traces.building.table.unix_times import Unit, UnixTimes, of_texts
+from traces.building.table.times.time_texts import formatted_times, iso_times
+from traces.building.table.times.time_zones import local_times, zone_named
+from traces.building.table.times.unix_times import Unit, UnixTimes, of_texts
 
 EXPECTED = "a date or a timestamp in ISO 8601, as 2015-01-31 or 2015-01-31T12:00:00Z"
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from emulator.errors import InputError
+from traces.building.table.encoders.samples import as_samples
 from traces.building.table.frame import write_frame
-from traces.building.table.samples import as_samples
 from traces.building.table.settings import TableSettings
 from traces.files import TraceFolder, open_folder
 

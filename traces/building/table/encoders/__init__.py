@@ -1,0 +1,1 @@
+"""What makes columns of a table, or an array, the rows of `features.npy`; their mean and deviation."""

@@ -1,0 +1,1 @@
+"""Times of tables: dates, texts, Unix times, and time zones."""
