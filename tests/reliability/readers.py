@@ -727,6 +727,7 @@ def zip_seeds() -> tuple[bytes, ...]:
 
 def read_built_of(folder: Path, file: Path, number: int) -> None:
     from traces.building.table.bad_rows import BadRows
+    from traces.building.table.encoders.feature_columns import FeatureColumns
     from traces.building.table.encoders.features import Numbers
     from traces.building.table.keys import read_keys, refuse_types
     from traces.building.table.reading.shards import find_shards
@@ -737,7 +738,7 @@ def read_built_of(folder: Path, file: Path, number: int) -> None:
     shards.refuse_unknown("features", "x")
     refuse_types(shards, settings)
     read_keys(shards, settings, bad)
-    encoder, start = Numbers(shards, ("x",), {}, settings.missing, bad), 0
+    encoder, start = Numbers(shards, FeatureColumns(("x",), {}, None), {}, settings.missing, bad), 0
     for batch in shards.batches(encoder.types, 7, malformed=(lambda: True) if number % 2 else None):
         encoder.encode(batch, start, np.ones(batch.num_rows, np.bool_))
         start += batch.num_rows
