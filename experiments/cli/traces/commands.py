@@ -75,8 +75,8 @@ def inspect(
             "--window",
             help="Width of a window: as --step-width, of a trace folder; data steps, of a configuration; or "
             "auto, the narrowest that shows half of the clients twice, of 1, 2, 7 and 14 days, month, "
-            "quarter and year, or 1, 2, 5, 10, 20 and so on of steps or ranks. The page takes auto if no width "
-            "is given.",
+            "quarter and year, or 1, 2, 5, 10, 20 and so on of steps or ranks. The page takes auto if no "
+            "width is given.",
             metavar="WIDTH",
         ),
     ] = None,
@@ -202,9 +202,10 @@ def export(
 ) -> None:
     """Write a trace as one table for other tools.
 
-    There is a row for each sample that a client holds: its client, the data steps from which on the client holds it (step) and no longer (expiry), that
-    of the sample's first arrival, split, label, the true concept where it is known, and the features as
-    models see them. The names of classes are in the schema. A trace folder is played by the source file.
+    There is a row for each sample that a client holds: its client, the data steps from which on the client
+    holds it (step) and no longer (expiry), that of the sample's first arrival, split, label, the true concept
+    where it is known, and the features as models see them. The names of classes are in the schema. A trace
+    folder is played by the source file.
     """
     from experiments.cli.traces.exporting import Request, export_trace
 
