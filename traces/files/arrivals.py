@@ -220,7 +220,7 @@ def _rule_broken(table: ParquetColumns, name: str) -> str | None:
     if name == "label" and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         return ", a regression target; labels are classes: integers or texts"
     if name == "label" and pa.types.is_nested(kind):
-        return ", a sequence; labels are classes: integers or texts"
+        return ", a sequence or several labels of a sample; labels are classes: integers or texts"
     if name == "time" and is_integer:
         return (
             "; a time is a date or a timestamp, a data step is the column 'step', and a rank within the "

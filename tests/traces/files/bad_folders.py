@@ -24,7 +24,10 @@ BAD_ROWS: list[tuple[dict[str, Any], str]] = [
         "is double, a regression target; labels are classes: integers",
     ),
     (without(label=[[0], [1], [0]] * 2), "is list<"),
-    (without(label=[[0], [1], [0]] * 2), "a sequence; labels are classes: integers or texts"),
+    (
+        without(label=[[0], [1], [0]] * 2),
+        "a sequence or several labels of a sample; labels are classes",
+    ),
     (
         without(label=[True, False, True] * 2),
         "'label' is bool; it must hold texts or whole numbers",

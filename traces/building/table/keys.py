@@ -28,7 +28,7 @@ ROWS = 2**16
 MOST_CATEGORIES = 4096
 """Most values of a feature that becomes one column for each."""
 
-SEQUENCE = "a sequence; labels are classes: integers or texts"
+SEQUENCE = "a sequence or several labels of a sample; labels are classes: integers or texts"
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,8 @@ class Labels(Values):
         if texts[code] == "-1":
             return f"{self.name} = -1: must be a class, and -1 is none; leave out such rows with --skip-bad"
         most = len(self._class_names) - 1
-        return f"{self.name} = {texts[code]}: must be from 0 to {most}, as there are {most + 1} class names"
+        rule = f"must be from 0 to {most}, as there are {most + 1} class names: name all"
+        return f"{self.name} = {texts[code]}: {rule}"
 
     def too_many(self, batch: Batch) -> DataFileError:
         return DataFileError(

@@ -222,7 +222,11 @@ def test_a_folder_without_tables_and_other_files_are_refused(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("columns", "settings", "message"),
     [
-        ({"kind": [[1, 2]]}, {}, "label: column 'kind' is list<element: int64>, a sequence; labels are"),
+        (
+            {"kind": [[1, 2]]},
+            {},
+            "label: column 'kind' is list<element: int64>, a sequence or several",
+        ),
         ({"who": [1.5]}, {}, "client: column 'who' is double; it must hold texts or whole numbers"),
         ({"t": [True]}, {"time": "t"}, "column 't' is bool; a time is a date or a timestamp in ISO 8601"),
         (

@@ -70,7 +70,7 @@ def vectors_in(column: pa.Array[Any], shape: Shape) -> tuple[pa.Array[Any], Bool
 def misfit(name: str, column: pa.Array[Any], shape: Shape, row: int) -> str:
     """What is wrong with a row of a column that does not have the shape."""
     piece: pa.Array[Any] = column.slice(row, 1)
-    rule = f"must have {_product(shape)} values, as the first row has"
+    rule = f"must have {_product(shape)} values, as the first row has; --skip-bad leaves out such rows"
     for depth, size in enumerate(shape):
         lengths = _lengths(piece)
         other = lengths[lengths != size]
