@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from emulator.errors import DataFileError
 
@@ -153,3 +156,12 @@ def match_files(pattern: str, root: Path, paths: Sequence[str], what: str) -> Ma
         files = f"1 {what} does" if len(others) == 1 else f"{len(others)} {what}s do"
         note = f"{files} not match --client-from {pattern}: left out; the first: {others[0]}"
     return MatchedFiles(tuple(numbers), tuple(clients), note)
+
+
+def _checked(text: str) -> str:
+    parse_path_pattern(text)
+    return text
+
+
+PatternText = Annotated[str, AfterValidator(_checked)]
+"""A setting that is a pattern; one that is none is refused with the settings."""

@@ -14,6 +14,10 @@ from experiments.cli.traces import build
 from experiments.shipped import take
 
 Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON on stdout.")]
+Since = Annotated[
+    str | None, typer.Option("--since", help="Leave out earlier rows: a date, a step or a rank.")
+]
+Until = Annotated[str | None, typer.Option("--until", help="Leave out rows from that date, step or rank on.")]
 Overrides = Annotated[
     list[str] | None,
     typer.Option(
@@ -80,12 +84,8 @@ def inspect(
             metavar="WIDTH",
         ),
     ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", help="Leave out earlier rows: a date, a step or a rank.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", help="Leave out rows from that date, step or rank on.")
-    ] = None,
+    since: Since = None,
+    until: Until = None,
     min_samples: Annotated[
         int,
         typer.Option(
@@ -180,12 +180,8 @@ def export(
             metavar="WIDTH",
         ),
     ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", help="Leave out earlier rows: a date, a step or a rank.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", help="Leave out rows from that date, step or rank on.")
-    ] = None,
+    since: Since = None,
+    until: Until = None,
     rounds_per_step: Annotated[
         int | None,
         typer.Option("--rounds-per-step", help="Rounds of a data step of a trace folder (default: 10)."),

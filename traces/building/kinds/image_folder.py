@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
@@ -15,7 +15,7 @@ from traces.building.dividing import DividedImageSettings, divided
 from traces.building.folders import files_below
 from traces.building.images import WholeImageBuilder
 from traces.building.listing import Listing, codes
-from traces.building.path_patterns import match_files, parse_path_pattern
+from traces.building.path_patterns import PatternText, match_files
 from traces.building.pixels import ImageFiles
 from traces.building.tally import Tally
 from traces.building.text_columns import TextColumns
@@ -27,7 +27,7 @@ SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", "
 class FolderSettings(DividedImageSettings):
     """Whose images are, where their times come from, and how images without clients are divided."""
 
-    client_from: str | None = Field(
+    client_from: PatternText | None = Field(
         None,
         description="where the client is in the path of an image below the root, as */{client}_*.jpg, whose "
         "class is the name of its folder; images of other paths are left out",
@@ -40,13 +40,6 @@ class FolderSettings(DividedImageSettings):
         description="how the time is written in the name of a file without its suffix, such as "
         "cam_%Y%m%d_%H%M%S; * stands for any text, as in *_%Y%m%d_%H%M%S",
     )
-
-    @field_validator("client_from")
-    @classmethod
-    def _is_pattern(cls, pattern: str | None) -> str | None:
-        if pattern is not None:
-            parse_path_pattern(pattern)
-        return pattern
 
 
 class ImageFolder(WholeImageBuilder):

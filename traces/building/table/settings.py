@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from emulator.numbers import MOST, Count, Number, Share
 from emulator.plugins import ChoiceOf, Chosen
 from traces.building.base import BuilderSettings
-from traces.building.path_patterns import parse_path_pattern
+from traces.building.path_patterns import PatternText
 from traces.building.table.reading.dialects import Given
 from traces.building.table.times.instants import TimeOptions
 from traces.building.table.times.time_texts import has_offset, refuse_format
@@ -37,7 +37,7 @@ class TableSettings(BuilderSettings):
 
     label: str = Field(description="column of the class: texts or whole numbers")
     client: str | None = Field(None, description="column of the client: texts or whole numbers")
-    client_from: str | None = Field(
+    client_from: PatternText | None = Field(
         None,
         description="where the client is in the path of a file below the root, as {client}/*.csv; files of "
         "other paths are left out",
@@ -152,13 +152,6 @@ class TableSettings(BuilderSettings):
         if twice is not None:
             raise ValueError(f"column {twice!r} is named twice")
         return self
-
-    @field_validator("client_from")
-    @classmethod
-    def _is_pattern(cls, pattern: str | None) -> str | None:
-        if pattern is not None:
-            parse_path_pattern(pattern)
-        return pattern
 
     @field_validator("shape")
     @classmethod
