@@ -143,7 +143,13 @@ def a_directory(path: Path, arms: Sequence[str], seeds: Sequence[int], **changes
     parts = {
         "global": {"kind": "single"},
         "static": {"kind": "static", "representation": "label"},
+        # At every drift: nothing is left to its trigger, so that its estimates have t intervals.
         "fielding": {
+            "kind": "fielding",
+            "representation": "label",
+            "trigger": {"kind": "centre_shift", "threshold": 0},
+        },
+        "triggered": {
             "kind": "fielding",
             "representation": "label",
             "trigger": {"kind": "centre_shift", "threshold": 0.3333},

@@ -24,12 +24,16 @@ DASHES = ("solid", "dash", "dot", "dashdot")  # the next one after every sixth a
 
 @dataclass(frozen=True)
 class Arm:
-    """An arm to draw: the runs that are compared, their curves, and its index in the configuration."""
+    """An arm to draw: the runs that are compared, their curves, and its index in the configuration.
+
+    `has_trigger` is that of `Comparison`: no t interval of the arm is drawn.
+    """
 
     name: str
     runs: Sequence[FinishedRun]
     curves: Sequence[AccuracyCurve]
     position: int
+    has_trigger: bool = False
 
     @property
     def label(self) -> str:

@@ -44,7 +44,8 @@ class DifferenceCurve:
     Attributes:
         times_s: (n,) virtual times at which the difference changes, and the horizon, ascending and thinned.
         mean_pp: (n,) the mean difference at each of these times, in percentage points.
-        half_pp: (n,) half the 95 % t interval at each time by itself; None with under three shared seeds.
+        half_pp: (n,) half the 95 % t interval at each time by itself; None with under three shared seeds, and
+            if one of the arms has a trigger.
     """
 
     times_s: Floats
@@ -71,7 +72,8 @@ def difference_curve(
     times_s = np.unique([horizon.start_s, *inside_s, horizon.horizon_s])
     times_s = times_s[thinned(len(times_s), most_points)]
     differences = np.stack([_held(curve, times_s) - _held(beside, times_s) for curve, beside in pairs])
-    return DifferenceCurve(times_s, *pointwise_estimates(100 * differences))
+    means_pp, halves_pp = pointwise_estimates(100 * differences)
+    return DifferenceCurve(times_s, means_pp, None if arm.has_trigger or base.has_trigger else halves_pp)
 
 
 def can_be_compared(arms: Sequence[Arm], horizon: Horizon) -> bool:
@@ -90,7 +92,8 @@ def difference_caption(arms: Sequence[Arm], window: int, *, may_choose: bool = T
     # Two arms share at most the seeds that each of them shares with the reference arm.
     has_band = max(len(arm.runs) for arm in arms[1:]) >= FEWEST_SEEDS
     band = (
-        "bands are 95 % intervals at each instant by itself (Student's t, paired by seed)"
+        "bands are 95 % intervals at each instant by itself (Student's t, paired by seed), of arms without a "
+        "trigger"
         if has_band
         else f"with under {FEWEST_SEEDS} seeds there are no bands"
     )

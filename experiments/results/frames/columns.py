@@ -216,6 +216,10 @@ FIGURES: Mapping[str, Column] = {
     "largest_staleness": Column("the largest of these numbers", "server steps", NO_UPDATE),
     "rounds": Column("rounds that closed by the horizon", "rounds"),
     "global_reclusterings": Column("rounds that clustered all clients anew", "rounds"),
+    "reclustered_seeds": Column(
+        "1 if all clients were clustered anew by the horizon, and 0 if not",
+        missing="of arms without a trigger that may or may not fire",
+    ),
     "mean_client_distance": Column(
         "mean distance between the clients of a cluster, averaged over the evaluated rounds",
         "distance of round.client_distance",

@@ -58,6 +58,11 @@ class Row:
     offline_clients_heard: bool
     runs: list[PlayedRun]
 
+    @property
+    def has_trigger(self) -> bool:
+        """Whether a trigger decides in each run whether all clients are clustered anew."""
+        return self.measured["reclustered_seeds"] is not None
+
     def as_json(self, paths: Sequence[KeyPath]) -> dict[str, object]:
         """The entry in `table.json`; `paths` are the section's keys."""
         return {

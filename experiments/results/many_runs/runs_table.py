@@ -16,7 +16,7 @@ from experiments.results.statistics.scales import bytes_scale, percent_scale, po
 from experiments.results.statistics.significance import Difference, num_tests
 from experiments.results.tables import all_tables
 from experiments.results.tables.accuracy import MEAN_ACCURACY
-from experiments.results.tables.cells import NOTHING, Cell, show_difference
+from experiments.results.tables.cells import NOTHING, Cell, short_interval, show_difference
 from experiments.results.tables.notes import (
     BOUNDS,
     DOTS,
@@ -95,10 +95,11 @@ def short_runs_table(sections: Sequence[Section]) -> TextTable:
     accuracies = column_cells(percent_scale, [row.mean_accuracy for row in rows])
     columns = [*keys, (f"mean {_served(rows)}accuracy", [Cell(cell.figure) for cell in accuracies])]
     if len(sections) == 1 and differences and all(row.gain_pp is None for row in rows):
-        columns += [(heading, list(map(_short, cells))) for heading, cells in differences]
+        found = [row.difference_pp for row in rows]
+        columns += [(heading, _short(cells, found)) for heading, cells in differences]
     else:
         gains = [_difference_cell(row.gain_pp, row, absent=REFERENCE_CELL) for row in rows]
-        columns.append((f"{_served(rows)}gain", list(map(_short, gains))))
+        columns.append((f"{_served(rows)}gain", _short(gains, [row.gain_pp for row in rows])))
     if any_measured(personal := [row.measured[PERSONAL.key] for row in rows]):
         cells = column_cells(percent_scale, personal)
         columns.append((PERSONAL.heading, [Cell(cell.figure) for cell in cells]))
@@ -287,9 +288,12 @@ def _difference_cell(difference: Difference | None, row: Row, *, absent: Cell) -
     return _with_note(shown, f"over {num_seeds} seed{'s' if num_seeds > 1 else ''}")
 
 
-def _short(cell: Cell) -> Cell:
-    """The figure and its interval, without the values of single seeds, which stand after dots."""
-    return Cell(cell.figure, cell.interval if cell.interval.startswith("[") else "")
+def _short(cells: Sequence[Cell], differences: Sequence[Difference | None]) -> list[Cell]:
+    """The figures and their intervals, without p-values; where seeds stand for one, their range alone."""
+    return [
+        Cell(cell.figure, short_interval(cell, difference, points_scale(0.0)))
+        for cell, difference in zip(cells, differences, strict=True)
+    ]
 
 
 def _with_note(cell: Cell, note: str) -> Cell:

@@ -91,7 +91,13 @@ def _directory_plots(section: Section, name: str, prefix: str) -> list[Plot]:
     """Accuracy over time of the arms of a run directory, and their differences from its reference arm."""
     rows = _rows_of(section, name)
     arms = [
-        Arm(row.arm, [run.without_records() for run in row.runs], [run.curve for run in row.runs], position)
+        Arm(
+            row.arm,
+            [run.without_records() for run in row.runs],
+            [run.curve for run in row.runs],
+            position,
+            row.has_trigger,
+        )
         for position, row in rows
     ]
     if not arms:
@@ -187,7 +193,7 @@ def _gain_caption(section: Section, arms: Sequence[Arm], layout: SweepLayout) ->
     # Two arms share at most the seeds that each of them shares with the reference arm.
     has_bars = any(row.gain_pp is not None and len(row.seed_ids) >= FEWEST_SEEDS for row in section.rows)
     bars = (
-        "bars 95 % intervals of each by itself (Student's t)"
+        "bars 95 % intervals of each by itself (Student's t), of arms without a trigger"
         if has_bars
         else f"with under {FEWEST_SEEDS} seeds there are no bars"
     )
@@ -208,11 +214,7 @@ def gain_figure(rows: Sequence[Row], arms: Sequence[Arm], layout: SweepLayout) -
         arms: The arms, the reference arm first; their runs are not used.
         layout: Where each run directory stands.
     """
-    accuracies = {
-        (name, row.arm): dict(zip(row.seed_ids, row.mean_accuracy.per_seed, strict=True))
-        for row in rows
-        for name in row.directories
-    }
+    by_name = {(name, row.arm): row for row in rows for name in row.directories}
     figure = _panelled(layout)
     drawn_for: list[str] = []
     lines: list[Trace] = []
@@ -222,7 +224,7 @@ def gain_figure(rows: Sequence[Row], arms: Sequence[Arm], layout: SweepLayout) -
         is_named = False
         for index, panel in enumerate(layout.panels):
             gains = {
-                position: _gain(accuracies.get((name, arm.name), {}), accuracies.get((name, base.name), {}))
+                position: _gain(by_name.get((name, arm.name)), by_name.get((name, base.name)))
                 for position, name in sorted(panel.members.items())
             }
             line = _gain_line(arm, base, gains, layout, shift, index)
@@ -237,18 +239,22 @@ def gain_figure(rows: Sequence[Row], arms: Sequence[Arm], layout: SweepLayout) -
     return figure
 
 
-def _gain(
-    accuracies: Mapping[int, float | None], base: Mapping[int, float | None]
-) -> tuple[float, float] | None:
+def _gain(row: Row | None, base: Row | None) -> tuple[float, float] | None:
     """(mean, half the 95 % interval) of the difference over the seeds that both have, in percentage points.
 
-    The half is NaN with under three seeds. None if there is no difference.
+    The half is NaN with under three seeds, and if one of them has a trigger. None if there is no difference.
     """
-    seeds = [seed for seed in accuracies if seed in base]
-    gain = gain_estimate([accuracies[seed] for seed in seeds], [base[seed] for seed in seeds], scale=100.0)
+    if row is None or base is None:
+        return None
+    accuracies, of_base = (
+        dict(zip(found.seed_ids, found.mean_accuracy.per_seed, strict=True)) for found in (row, base)
+    )
+    seeds = [seed for seed in accuracies if seed in of_base]
+    gain = gain_estimate([accuracies[seed] for seed in seeds], [of_base[seed] for seed in seeds], scale=100.0)
     if gain.mean is None:
         return None
-    return gain.mean, math.nan if gain.ci95 is None else gain.ci95[1] - gain.mean
+    has_bar = not (row.has_trigger or base.has_trigger)
+    return gain.mean, gain.ci95[1] - gain.mean if has_bar and gain.ci95 is not None else math.nan
 
 
 def _gain_line(

@@ -36,6 +36,7 @@ from experiments.results.statistics.significance import (
 )
 from experiments.results.tables import all_quantities, all_tables
 from experiments.results.tables.table import Row as TableRow
+from experiments.results.tables.table import stated
 from experiments.results.tables.targets import target_table
 
 
@@ -201,14 +202,16 @@ class _Entry:
             arm=self.arm,
             keys=self.keys,
             seed_ids=self.seeds,
-            mean_accuracy=share_estimate(self.mean_accuracies(self.seeds)),
+            mean_accuracy=self.compared.stated(share_estimate(self.mean_accuracies(self.seeds))),
             gain_pp=gain,
             difference_pp=difference,
             base_arm=base_arm,
             identical_to=identical_to,
             targets=self.targets,
             measured=_measured(self.compared, self.horizon),
-            total_bytes=amount_estimate([run.bytes_by(self.horizon.horizon_s) for run in self.runs]),
+            total_bytes=self.compared.stated(
+                amount_estimate([run.bytes_by(self.horizon.horizon_s) for run in self.runs])
+            ),
             drift=self.drift,
             offline_clients_heard=any(run.offline_clients_heard for run in self.runs),
             runs=self.runs,
@@ -283,7 +286,8 @@ def _gain(entry: _Entry) -> Difference | None:
         scale=100.0,
         pairing="identical" if is_same else "seed",
     )
-    return replace(difference, seed_ids=tuple(entry.seeds))
+    found = replace(difference, seed_ids=tuple(entry.seeds))
+    return entry.compared.stated(found, is_beside_reference=True)
 
 
 def _difference(entry: _Entry, base: _Entry | None) -> Difference | None:
@@ -293,6 +297,12 @@ def _difference(entry: _Entry, base: _Entry | None) -> Difference | None:
     """
     if base is None or base.directory.name in entry.directories:
         return None
+    found = _difference_from(entry, base)
+    return base.compared.stated(entry.compared.stated(found))
+
+
+def _difference_from(entry: _Entry, base: _Entry) -> Difference:
+    """The difference of two entries, paired as their runs allow."""
     shared = [seed for seed in entry.seeds if seed in base.seeds]
     pairing: Pairing = "identical" if entry.is_identical_to(base) else _pairing(entry, base, shared)
     if pairing == "none" or len(shared) < min(FEWEST_SEEDS, len(entry.seeds), len(base.seeds)):
@@ -332,7 +342,7 @@ def _measured(arm: Comparison, horizon: Horizon) -> TableRow:
     """The quantities of an arm that `table.json` has, each difference by itself."""
     alone, quantities = Compared([arm], horizon), all_quantities()
     keys = [key for table in all_tables() for key in table.in_many_runs.keys]
-    return TableRow(arm.arm, {key: quantities[key](arm, alone) for key in keys})
+    return TableRow(arm.arm, {key: stated(quantities[key](arm, alone), arm) for key in keys})
 
 
 def _results(runs: Sequence[PlayedRun], horizon: Horizon) -> tuple[bytes | None, ...]:

@@ -23,14 +23,15 @@ from experiments.results.pages.folder_page import (
 )
 from experiments.results.pages.headline import OMITTING
 from experiments.results.statistics.intervals import GainOverBest
-from experiments.results.statistics.scales import time_scale
+from experiments.results.statistics.scales import points_scale, time_scale
 from experiments.results.tables import accuracy, baselines, personal
-from experiments.results.tables.cells import Cell
+from experiments.results.tables.cells import Cell, short_interval
 from experiments.results.tables.claims import claims
 from experiments.results.tables.concept_drift import accuracy_table
+from experiments.results.tables.costs import RECLUSTERED
 from experiments.results.tables.published_cells import scored_steps
 from experiments.results.tables.summary import Summary
-from experiments.results.tables.table import Column, NotedTable, TextTable
+from experiments.results.tables.table import Column, NotedTable, TextTable, any_measured
 
 MEANS = ("mean_accuracy", "final_accuracy", "mean_personal_accuracy")
 """The columns that are shown without intervals: those of gains say whether arms differ."""
@@ -69,6 +70,8 @@ def _of_gains(summary: Summary) -> NotedTable:
         wanted.append(of.over_best)
     if of.mean == "mean_accuracy":
         wanted.append("final_accuracy")
+    if any_measured([row[RECLUSTERED.key] for row in summary.rows]):
+        wanted.append(RECLUSTERED.key)
     shown = [columns[key] for key in wanted]
     cells = [_cells(column, summary) for column in shown]
     table = TextTable(
@@ -92,7 +95,7 @@ def _cells(column: Column, summary: Summary) -> list[Cell]:
     return [
         replace(
             cell,
-            interval=cell.interval if column.key not in MEANS and cell.interval.startswith("[") else "",
+            interval="" if column.key in MEANS else short_interval(cell, row[column.key], points_scale(0.0)),
             note="*" if _is_above_the_best_alone(row[column.key]) else "",
         )
         for row, cell in zip(summary.rows, column.cells(summary.rows), strict=True)
@@ -160,7 +163,7 @@ def _matrix(table: Mapping[str, Any], scored: Sequence[str]) -> TextTable:
 def _of_sections(name: str, sections: Sequence[Section]) -> NotedTable:
     whole = short_runs_table(sections)
     shown = replace(whole, rows=whole.rows[:MOST_ROWS])
-    has_intervals = any(cell.interval for _, cells in shown.rows for cell in cells)
+    has_intervals = any(cell.interval.startswith("[") for _, cells in shown.rows for cell in cells)
     brackets = "; 95 % intervals in brackets" if has_intervals else ""
     left_out = len(whole.rows) - len(shown.rows)
     return NotedTable(

@@ -12,6 +12,13 @@ from typing import Any
 
 from experiments.results.reading.recorded import WITHOUT_CLUSTERS
 
+NEVER = "never"
+AT_EVERY_DRIFT = 0
+"""The thresholds with which Fielding's trigger has nothing to decide."""
+
+CENTRE_SHIFT = "centre_shift"
+"""Fielding's trigger, which may have one of these thresholds."""
+
 ORACLE = "oracle"
 """The clusterer that is told the true concepts."""
 
@@ -36,6 +43,8 @@ class ConfiguredArm:
 
     Attributes:
         clusterer: Kind of its clusterer.
+        has_trigger: Whether a trigger decides in each run whether all clients are clustered anew, so that it
+            may do so in some seeds and not in others; not one that never fires, or fires at every drift.
         is_baseline: Whether it is an arm without clusters that the others are compared with.
         has_adaptation: Whether its clients adapt the model that serves them.
         beside_clusters: A text that is the same for two arms exactly if they have the same adaptation and are
@@ -45,6 +54,7 @@ class ConfiguredArm:
     """
 
     clusterer: str
+    has_trigger: bool
     is_baseline: bool
     has_adaptation: bool
     beside_clusters: str
@@ -84,6 +94,7 @@ def _configured(arm: Mapping[str, Any], experiment: Mapping[str, Any]) -> Config
     others = {key: value for key, value in arm.items() if key not in ("name", "baseline", *OF_CLUSTERS)}
     return ConfiguredArm(
         clusterer=_kind(arm.get("clusterer")),
+        has_trigger=_has_trigger(arm.get("clusterer")),
         is_baseline=arm.get("baseline", False),
         has_adaptation=_kind(adaptation) != WITHOUT_ADAPTATION,
         beside_clusters=json.dumps({**others, "adaptation": adaptation}, sort_keys=True, default=str),
@@ -94,6 +105,14 @@ def _configured(arm: Mapping[str, Any], experiment: Mapping[str, Any]) -> Config
 def _kind(part: Any) -> str:
     """The kind of a part, whose table has it; empty if it was not recorded."""
     return str(part.get("kind", "")) if isinstance(part, Mapping) else ""
+
+
+def _has_trigger(clusterer: Any) -> bool:
+    """Whether the recorded clusterer has a trigger with something to decide."""
+    trigger = clusterer.get("trigger") if isinstance(clusterer, Mapping) else None
+    if _kind(trigger) != CENTRE_SHIFT:
+        return bool(_kind(trigger))
+    return trigger.get("threshold") not in (NEVER, AT_EVERY_DRIFT)
 
 
 def _keeps_the_size(schedule: Any) -> bool:

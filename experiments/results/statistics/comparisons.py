@@ -12,9 +12,11 @@ from experiments.results.reading.configured_arms import ConfiguredArm
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.statistics.client_accuracy import ClientAccuracy, at_the_horizon
 from experiments.results.statistics.horizon import Horizon
+from experiments.results.statistics.intervals import Estimate
 from experiments.results.statistics.time_to_accuracy import ACCURACIES, AccuracyCurve, curve_of
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Estimate)
 
 
 def personal_curve(run: FinishedRun) -> AccuracyCurve | None:
@@ -104,7 +106,8 @@ class MeasuredRun:
 class Comparison:
     """The runs of an arm, and those of the reference arm with the same seeds, in the same order.
 
-    `configured` is None if the configuration of the runs is not known.
+    `configured` is None if the configuration of the runs is not known; `is_beside_trigger` is whether the
+    reference arm has a trigger.
     """
 
     arm: str
@@ -112,6 +115,20 @@ class Comparison:
     reference: list[MeasuredRun]
     is_reference: bool
     configured: ConfiguredArm | None = None
+    is_beside_trigger: bool = False
+
+    @property
+    def has_trigger(self) -> bool:
+        """Whether a trigger decides in each run whether all clients are clustered anew, as far as known."""
+        return self.configured is not None and self.configured.has_trigger
+
+    def stated(self, estimate: E, *, is_beside_reference: bool = False) -> E:
+        """An estimate of the arm: by seed, without a t interval, if the arm has a trigger.
+
+        With `is_beside_reference` it compares the arm with the reference arm, which may have one too.
+        """
+        has_trigger = self.has_trigger or (is_beside_reference and self.is_beside_trigger)
+        return estimate.by_seed() if has_trigger else estimate
 
     @property
     def runs(self) -> list[FinishedRun]:
@@ -202,7 +219,8 @@ def comparisons(
     by_arm: dict[str, dict[int, MeasuredRun]] = {}
     for item in measured:
         by_arm.setdefault(item.arm, {})[item.seed] = item
-    reference = by_arm.get(reference_arm, {})
+    reference, of_arm = by_arm.get(reference_arm, {}), configured or {}
+    base = of_arm.get(reference_arm)
     shared = {arm: [seed for seed in runs if seed in reference] for arm, runs in by_arm.items()}
     return [
         Comparison(
@@ -210,7 +228,8 @@ def comparisons(
             [by_arm[arm][seed] for seed in seeds],
             [reference[seed] for seed in seeds],
             is_reference=arm == reference_arm,
-            configured=(configured or {}).get(arm),
+            configured=of_arm.get(arm),
+            is_beside_trigger=base is not None and base.has_trigger,
         )
         for arm, seeds in shared.items()
         if seeds

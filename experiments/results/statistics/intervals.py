@@ -1,13 +1,17 @@
 """Means over seeds with 95 % intervals: Student's t, for ratios on their logarithms.
 
 Not a bootstrap, whose intervals cover only 70 to 85 % at 3 to 5 seeds. A test simulates the coverage of ours.
+Where a trigger re-clusters globally in some seeds and not in others, results fall into two groups, and a t
+interval of five seeds covers 62 to 67 % in place of 95: estimates of such arms are stated `by_seed`, beside
+the share of seeds in which it fired, whose interval is exact.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -30,6 +34,10 @@ class Estimate:
     ci95: Interval | None
     per_seed: list[float | None]
 
+    def by_seed(self) -> Self:
+        """The same without the interval, for which the values of the seeds have to stand."""
+        return replace(self, ci95=None)
+
     def as_json(self) -> dict[str, object]:
         """The entry in `summary.json`; a number beyond those of floats is null."""
         return {
@@ -37,6 +45,20 @@ class Estimate:
             "ci95": _listed(self.ci95),
             "per_seed": [_finite(value) for value in self.per_seed],
         }
+
+
+@dataclass(frozen=True)
+class ShareOfSeeds(Estimate):
+    """The share of seeds in which something happened, 1 in `per_seed`, with its exact 95 % interval."""
+
+    @property
+    def count(self) -> int:
+        """In how many seeds it happened."""
+        return sum(value == 1 for value in self.per_seed)
+
+    def by_seed(self) -> Self:
+        """The same: its interval holds for any share."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -48,6 +70,10 @@ class Gain(Estimate):
     """
 
     ci95_joint: Interval | None
+
+    def by_seed(self) -> Self:
+        """The same without the intervals."""
+        return replace(self, ci95=None, ci95_joint=None)
 
     def as_json(self) -> dict[str, object]:
         """The entry in `summary.json`, with the joint interval."""
@@ -152,6 +178,23 @@ def gain_estimate(
     known = [gain for gain in gains if gain is not None]
     joint = None if estimate.ci95 is None else _t_interval(known, 1 - 0.025 / comparisons)
     return Gain(estimate.mean, estimate.ci95, estimate.per_seed, joint)
+
+
+def share_of_seeds(happened: Sequence[bool]) -> ShareOfSeeds:
+    """In how many of at least one seed something happened, as a share with its exact interval.
+
+    Its ends are the shares under which as few, or as many, seeds have a probability of 2.5 %. Source: C. J.
+    Clopper and E. S. Pearson, Biometrika 26 (1934).
+
+    >>> round(share_of_seeds([False] * 5).ci95[1], 6), round(1 - 0.025 ** (1 / 5), 6)  # 0 of 5: up to 52 %
+    (0.521824, 0.521824)
+    """
+    from scipy.special import betaincinv
+
+    count, of = sum(happened), len(happened)
+    low = float(betaincinv(count, of - count + 1, 0.025)) if count else 0.0
+    high = float(betaincinv(count + 1, of - count, 0.975)) if count < of else 1.0
+    return ShareOfSeeds(count / of, (low, high), [float(value) for value in happened])
 
 
 def ratio_estimate(numerators: Sequence[float], denominators: Sequence[float]) -> Estimate:

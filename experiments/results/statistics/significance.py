@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -40,6 +40,10 @@ class Difference(Estimate):
     p_holm: float | None
     pairing: Pairing
     seed_ids: tuple[int, ...] = ()
+
+    def by_seed(self) -> Self:
+        """The same without the interval and the test, which assume results in one group."""
+        return replace(self, ci95=None, p=None, p_holm=None)
 
     def as_json(self) -> dict[str, object]:
         """The entry in `table.json`."""

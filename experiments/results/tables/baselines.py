@@ -121,9 +121,10 @@ class Beside:
         best = compared.once(self.best)
         if arm is best.arm or not compared.has_baselines:
             return None
-        gain = self._gain(arm, best.name, compared)
+        gain = arm.stated(self._gain(arm, best.name, compared))
         others = [name for name in best.finished if name != arm.arm]
-        not_above = [name for name in others if not _is_above_0(self._gain(arm, name, compared).ci95)]
+        gains = {name: arm.stated(self._gain(arm, name, compared)) for name in others}
+        not_above = [name for name in others if not _is_above_0(gains[name].ci95)]
         return GainOverBest(gain.mean, gain.ci95, gain.per_seed, gain.ci95_joint, gain.over, tuple(not_above))
 
     def gain_of_clusters(self, arm: Comparison, compared: Compared) -> NamedGain | None:

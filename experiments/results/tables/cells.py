@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from experiments.results.statistics.intervals import Estimate
+from experiments.results.statistics.intervals import FEWEST_SEEDS, Estimate, ShareOfSeeds
 from experiments.results.statistics.medians import Bounds, MedianEstimate
 from experiments.results.statistics.scales import Scale
 from experiments.results.statistics.significance import Difference
@@ -14,6 +14,9 @@ from experiments.results.statistics.significance import Difference
 NOTHING = "-"
 NOT_MEASURED = "n/a"
 UNDETERMINED = "undetermined"
+
+ON_A_LINE = 5
+"""How many values of seeds stand on a line."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Cell:
 
 
 def show_estimate(estimate: Estimate, scale: Scale) -> Cell:
-    """The text of a mean and its interval; of two seeds, the value of each after a dot instead.
+    """The text of a mean and its interval; without one, the value of each seed after a dot instead.
 
     >>> from experiments.results.statistics.scales import percent_scale, time_scale
     >>> show_estimate(Estimate(9_000, (7_200, 10_800), [9_000] * 3), time_scale(9_000))
@@ -45,6 +48,43 @@ def show_estimate(estimate: Estimate, scale: Scale) -> Cell:
         values = [value for value in estimate.per_seed if value is not None]
         return Cell(scale(estimate.mean), _dots([scale.bare(value) for value in values]))
     return Cell(scale(estimate.mean), _interval(*estimate.ci95, scale))
+
+
+def short_interval(cell: Cell, estimate: Estimate | None, scale: Scale) -> str:
+    """The interval of a cell or, where single seeds stand for it, the lowest and the highest; else nothing.
+
+    Under three seeds stand for no interval.
+
+    >>> from experiments.results.statistics.scales import percent_scale
+    >>> estimate, scale = Estimate(0.25, None, [0.3, 0.2, 0.25]), percent_scale(0.25)
+    >>> short_interval(show_estimate(estimate, scale), estimate, scale)
+    '(20.0 to 30.0 by seed)'
+    """
+    if not cell.interval.startswith("·"):
+        return cell.interval
+    values = [] if estimate is None else [value for value in estimate.per_seed if value is not None]
+    if len(values) < FEWEST_SEEDS:
+        return ""
+    return f"({scale.bare(min(values))} to {scale.bare(max(values))} by seed)"
+
+
+def show_share_of_seeds(share: ShareOfSeeds | None) -> Cell:
+    """The number of seeds out of all, and the interval of the share; nothing if it was not measured.
+
+    >>> from experiments.results.statistics.intervals import share_of_seeds
+    >>> show_share_of_seeds(share_of_seeds([False] * 5))
+    Cell(figure='0/5', interval='(up to 52 %)', note='')
+    >>> [show_share_of_seeds(share_of_seeds([True] * fired + [False])).interval for fired in (1, 4)]
+    ['(1 to 99 %)', '(28 to 99 %)']
+    """
+    if share is None or share.ci95 is None:
+        return Cell(NOTHING)
+    low, high = (f"{100 * end:.0f}" for end in share.ci95)
+    count, of = share.count, len(share.per_seed)
+    within = (
+        f"{low} to {high} %" if 0 < count < of else f"up to {high} %" if count == 0 else f"{low} % or more"
+    )
+    return Cell(f"{count}/{of}", f"({within})")
 
 
 def show_median(estimate: MedianEstimate, scale: Scale) -> Cell:
@@ -131,5 +171,12 @@ def _interval(low: float, high: float, scale: Scale) -> str:
 
 
 def _dots(values: Sequence[str]) -> str:
-    """The values of two seeds, each after a dot; empty for one seed, whose value is the figure itself."""
-    return " ".join(f"· {value}" for value in values) if len(values) > 1 else ""
+    """The values of seeds, each after a dot, five on a line; empty for one, whose value is the figure itself.
+
+    >>> _dots(["1", "2", "3", "4", "5", "6"])
+    '· 1 · 2 · 3 · 4 · 5\\n· 6'
+    """
+    if len(values) < 2:
+        return ""
+    lines = [values[first : first + ON_A_LINE] for first in range(0, len(values), ON_A_LINE)]
+    return "\n".join(" ".join(f"· {value}" for value in line) for line in lines)

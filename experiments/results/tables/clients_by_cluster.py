@@ -71,10 +71,13 @@ def _on_page(report: Report) -> Shown:
         (
             arm,
             [
-                show_estimate(mean_estimate([seed.clusters for seed in seeds]), count_scale(0.0)),
-                show_estimate(share_estimate([seed.lowest for seed in seeds]), percent_scale(0.0)),
-                show_estimate(share_estimate([seed.highest for seed in seeds]), percent_scale(0.0)),
-                show_estimate(amount_estimate([seed.between_pp for seed in seeds]), distance_scale(0.0)),
+                show_estimate(report.stated(estimate, arm), scale)
+                for estimate, scale in (
+                    (mean_estimate([seed.clusters for seed in seeds]), count_scale(0.0)),
+                    (share_estimate([seed.lowest for seed in seeds]), percent_scale(0.0)),
+                    (share_estimate([seed.highest for seed in seeds]), percent_scale(0.0)),
+                    (amount_estimate([seed.between_pp for seed in seeds]), distance_scale(0.0)),
+                )
             ],
         )
         for arm, seeds in found.items()

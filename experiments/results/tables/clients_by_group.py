@@ -20,9 +20,9 @@ from experiments.results.statistics.client_groups import (
     quarters,
     shown_labels,
 )
-from experiments.results.statistics.intervals import share_estimate
+from experiments.results.statistics.intervals import Estimate, share_estimate
 from experiments.results.statistics.scales import percent_scale
-from experiments.results.tables.cells import Cell, show_estimate
+from experiments.results.tables.cells import show_estimate
 from experiments.results.tables.clients import are_logged
 from experiments.results.tables.notes import intervals_of_single_arms
 from experiments.results.tables.report import Report
@@ -174,18 +174,28 @@ def _table(report: Report, grouping: Grouping) -> NotedTable:
     headings = [
         f"{name} (n {count:,.0f})" for name, count in zip(grouping.names, counts.tolist(), strict=True)
     ]
-    rows = [(arm.name, _cells(grouping.groups[arm.name], len(headings))) for arm in report.arms]
+    scale = percent_scale(0.0)
+    rows = [
+        (
+            arm.name,
+            [
+                show_estimate(report.stated(estimate, arm.name), scale)
+                for estimate in _estimates(grouping.groups[arm.name], len(headings))
+            ],
+        )
+        for arm in report.arms
+    ]
     note = f"{intervals_of_single_arms(report.arms)}{grouping.note}".strip()
     return NotedTable(f"By {grouping.what}", TextTable(headings, rows), [note])
 
 
-def _cells(seeds: Sequence[GroupMeans | None], num_groups: int) -> list[Cell]:
-    """A cell for each group: the mean over seeds, of which each must have clients in it."""
+def _estimates(seeds: Sequence[GroupMeans | None], num_groups: int) -> list[Estimate]:
+    """For each group the mean over seeds, of which each must have clients in it."""
     by_seed = [np.full(num_groups, np.nan) if seed is None else seed.accuracy for seed in seeds]
     by_group = [
         [None if np.isnan(value) else float(value) for value in group] for group in np.transpose(by_seed)
     ]
-    return [show_estimate(share_estimate(group), percent_scale(0.0)) for group in by_group]
+    return [share_estimate(group) for group in by_group]
 
 
 def _on_page(report: Report) -> Shown:

@@ -23,6 +23,7 @@ Amounts of data are in bytes, times in virtual seconds. Quantities that need mor
   visit is out: the coordinator waits for reports, for responses to client requests, and until enough clients
   are online. None where rounds may have several server steps, as visits are out meanwhile.
 * `reclustering_rounds` is a list of rounds for each seed.
+* `reclustered_seeds` is the share of seeds with such a round, of arms with a trigger that may not fire.
 """
 
 from __future__ import annotations
@@ -40,10 +41,16 @@ from experiments.results.reading.clusters_in_force import num_clients
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.statistics.absorbed import has_steps
 from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
-from experiments.results.statistics.intervals import Estimate, amount_estimate
+from experiments.results.statistics.intervals import (
+    Estimate,
+    ShareOfSeeds,
+    amount_estimate,
+    share_of_seeds,
+)
 from experiments.results.statistics.scales import bytes_scale, count_scale, index_scale, time_scale
 from experiments.results.tables.table import (
     Column,
+    Happened,
     InManyRuns,
     InTerminal,
     OfRun,
@@ -73,6 +80,7 @@ NOTE = (
     f"meanwhile. {TRAINED_SAMPLES}"
 )
 
+RECLUSTERED = Happened("reclustered_seeds", "re-clustered", index_scale, only_if=any_measured)
 RECLUSTERINGS = Column("global_reclusterings", "global re-clusterings", count_scale)
 CLIENT_DISTANCE = Column("mean_client_distance", "client distance", index_scale, in_terminal=False)
 TRAINED = Column("trained_samples_per_client", "samples trained per client", count_scale)
@@ -170,6 +178,13 @@ def global_reclusterings(run: MeasuredRun) -> float:
     return float(np.count_nonzero(run.once(reclustered_s) <= run.horizon.horizon_s))
 
 
+def reclustered_seeds(arm: Comparison, compared: Compared) -> ShareOfSeeds | None:
+    """The share of the seeds in which all clients were clustered anew; None for an arm without a trigger."""
+    if not arm.has_trigger:
+        return None
+    return share_of_seeds([global_reclusterings(run) > 0 for run in arm.measured])
+
+
 def mean_client_distance(run: MeasuredRun) -> float | None:
     """The mean client distance, averaged over the rounds up to the horizon that have it; None without."""
     distances = _client_distances(run)
@@ -252,6 +267,7 @@ TABLE = Table(
         "nonfinite_reports": _total(lambda record: record.nonfinite_reports),
         "virtual_time_s": _amount(lambda run: run.run.records[-1].closed_s),
         "wall_s": _amount(lambda run: run.run.timing.wall_s),
+        "reclustered_seeds": reclustered_seeds,
         "reclustering_rounds": lambda arm, _: list(map(_reclustering_rounds, arm.measured)),
     },
     columns=(

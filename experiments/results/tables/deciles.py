@@ -31,7 +31,10 @@ def _on_page(report: Report) -> Shown:
     rows = [
         (
             arm.name,
-            [show_estimate(estimate, scale) for estimate in decile_estimates(report.clients[arm.name])],
+            [
+                show_estimate(report.stated(estimate, arm.name), scale)
+                for estimate in decile_estimates(report.clients[arm.name])
+            ],
         )
         for arm in report.arms
     ]

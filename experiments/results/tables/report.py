@@ -11,9 +11,11 @@ from experiments.results.drawing.arms import Arm
 from experiments.results.reading.clusters_in_force import num_clients
 from experiments.results.reading.run_directory import FinishedRun, RunDirectory
 from experiments.results.statistics.client_accuracy import ClientAccuracy
+from experiments.results.statistics.intervals import Estimate
 from experiments.results.tables.summary import Summary
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Estimate)
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,8 @@ class Report:
     def arms(self) -> list[Arm]:
         """The arms that are compared, as they are drawn, the reference arm first."""
         return [
-            Arm(arm.arm, arm.runs, arm.curves, self.order.index(arm.arm)) for arm in self.summary.compared
+            Arm(arm.arm, arm.runs, arm.curves, self.order.index(arm.arm), arm.has_trigger)
+            for arm in self.summary.compared
         ]
 
     @property
@@ -67,6 +70,10 @@ class Report:
     def clients(self) -> dict[str, list[ClientAccuracy | None]]:
         """By arm, the last evaluation of the clients of each seed by the horizon (`MeasuredRun.clients`)."""
         return {arm.arm: [run.clients for run in arm.measured] for arm in self.summary.compared}
+
+    def stated(self, estimate: E, arm: str) -> E:
+        """An estimate of the arm of that name: by seed, without a t interval, if it has a trigger."""
+        return next(found for found in self.summary.compared if found.arm == arm).stated(estimate)
 
     def once(self, find: Callable[[Report], T]) -> T:
         """`find(self)`, computed at the first call; for what several tables and figures need."""

@@ -23,13 +23,16 @@
                    of drifts
 
 The `ci95` of a mean is Student's t over seeds; a gain also has `ci95_joint`, which holds for all arms at
-once. A median, and each of its seeds, is {low, high, status}: a number that is known has status "=" and low =
-high; a time after the horizon has no upper bound (null, ">="), a time up to the first evaluation has only an
-upper one ("<="). `level` is the true level of `interval`. With under three seeds there are no intervals. A
-comparison with the reference arm is null for that arm itself, and one with another arm, whose name is in
-`over`, as baselines.py describes it (so is `not_above`); `gain_after_drift_pp` and `below_after_drift`
-are null unless a mass event is before the horizon in every run; the mean of a figure that was not measured in
-every seed is null.
+once. Both are null for arms with a trigger, which may re-cluster globally in some seeds and not in others,
+and for comparisons with one; their `reclustered_seeds`, which is null for other arms, is the share of seeds
+in which it did by the horizon, with its exact interval. A median, and each of its seeds, is
+{low, high, status}: a number that is known has status "=" and low = high; a time after the horizon has no
+upper bound (null, ">="), a time up to the first evaluation has only an upper one ("<="). `level` is the true
+level of `interval`. With under three seeds there are no intervals, but those of shares of seeds. A comparison
+with the reference arm is null for that arm itself, and one with another arm, whose name is in `over`, as
+baselines.py describes it (so is `not_above`); `gain_after_drift_pp` and `below_after_drift` are null unless a
+mass event is before the horizon in every run; the mean of a figure that was not measured in every seed is
+null.
 
 Figures are in the units of their names; accuracies, shares and distances have none, `_pp` is percentage
 points. Nothing after the horizon counts, except in `virtual_time_s`, `wall_s` and `clustering_wall_s`, which
@@ -71,7 +74,7 @@ from experiments.results.statistics.marked_seeds import (
 )
 from experiments.results.statistics.time_to_accuracy import accuracy_curve
 from experiments.results.tables import all_quantities
-from experiments.results.tables.table import Row
+from experiments.results.tables.table import Row, stated
 
 if TYPE_CHECKING:
     from experiments.results.statistics.detection.scores import Detection
@@ -238,7 +241,7 @@ def _figures_of_detectors(compared: Compared, settings: DetectionSettings) -> De
 def measured_rows(compared: Compared) -> list[Row]:
     """A row for each arm with the quantities of all tables, in their order."""
     return [
-        Row(arm.arm, {key: measure(arm, compared) for key, measure in all_quantities().items()})
+        Row(arm.arm, {key: stated(measure(arm, compared), arm) for key, measure in all_quantities().items()})
         for arm in compared.arms
     ]
 

@@ -16,7 +16,13 @@ from experiments.results.statistics.comparisons import Compared, Comparison, Mea
 from experiments.results.statistics.intervals import Estimate, Gain, gain_estimate
 from experiments.results.statistics.medians import MedianEstimate
 from experiments.results.statistics.scales import PickScale
-from experiments.results.tables.cells import Cell, largest, show_estimate, show_median
+from experiments.results.tables.cells import (
+    Cell,
+    largest,
+    show_estimate,
+    show_median,
+    show_share_of_seeds,
+)
 
 if TYPE_CHECKING:
     from experiments.results.tables.report import Report
@@ -62,9 +68,17 @@ def beside_reference(
     def measure(arm: Comparison, compared: Compared) -> Estimate | None:
         if arm.is_reference:
             return None
-        return estimate([of_pair(*pair) for pair in zip(arm.measured, arm.reference, strict=True)])
+        found = estimate([of_pair(*pair) for pair in zip(arm.measured, arm.reference, strict=True)])
+        return arm.stated(found, is_beside_reference=True)
 
     return measure
+
+
+def stated(found: Any, arm: Comparison) -> Any:
+    """What a quantity has measured of an arm; an estimate is by seed if the arm has a trigger."""
+    if not isinstance(found, Estimate):
+        return found
+    return arm.stated(found, is_beside_reference=type(found) is Gain)
 
 
 @dataclass(frozen=True)
@@ -135,6 +149,14 @@ class Tally(Column):
 
     def cells(self, rows: Sequence[Row]) -> list[Cell]:
         return [Cell(f"{row[self.key]}/{row[self.of]}") for row in rows]
+
+
+@dataclass(frozen=True)
+class Happened(Column):
+    """A column of shares of seeds, as numbers of them: 3/5, with the interval of the share below it."""
+
+    def cells(self, rows: Sequence[Row]) -> list[Cell]:
+        return [show_share_of_seeds(row[self.key]) for row in rows]
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def _quarter_cells(arm: Comparison, by_seed: dict[int, Ints]) -> list[Cell]:
         return [Cell(NOT_MEASURED)] * len(QUARTERS)
     scale = percent_scale(0.0)
     by_quarter = np.transpose([seed for seed in shares if seed is not None]).tolist()
-    return [show_estimate(share_estimate(of_seeds), scale) for of_seeds in by_quarter]
+    return [show_estimate(arm.stated(share_estimate(of_seeds)), scale) for of_seeds in by_quarter]
 
 
 def quarter_shares(run: MeasuredRun, fleet: Ints | None) -> Floats | None:

@@ -46,7 +46,7 @@ def test_a_run_prints_one_table_then_what_was_found_and_the_path_of_the_report(
         "With under three seeds there is no interval, and what is shown may be due to chance.",
         "",
     ]
-    assert lines[table + 2].split() == ["arm", "accuracy", "gain", "accuracy"]
+    assert lines[table + 2].split() == ["arm", "accuracy", "gain", "accuracy", "re-clustered"]
     assert [line.split()[0] for line in lines[table + 4 : table + 6]] == ["global", "fielding"]
     gain, final = lines[table + 7 : -1]
     assert re.fullmatch(
@@ -70,7 +70,8 @@ def test_with_explain_a_run_prints_all_tables_and_notes_before_what_was_found(
     assert lines[0].startswith("Compared up to ")
     table = lines.index("small: accuracy over virtual time, against global")
     assert lines[table + 1].split() == ["final"]
-    assert lines[table + 2].split() == ["arm", "mean", "accuracy", "gain", "accuracy", "final", "gain"]
+    headings = ["arm", "mean", "accuracy", "gain", "accuracy", "final", "gain", "re-clustered"]
+    assert lines[table + 2].split() == headings
     assert [line.split()[0] for line in lines[table + 4 : table + 7 : 2]] == ["global", "fielding"]
     assert "No target accuracy is set." in ended.out
     assert lines[-3:] == short[-3:]  # two findings and the path

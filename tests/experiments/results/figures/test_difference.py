@@ -50,6 +50,7 @@ def test_a_difference_is_the_mean_over_seeds_in_its_t_interval():
     assert curve.times_s.tolist() == [10, 20, 30]
     assert curve.mean_pp == pytest.approx([0, 25, 4])
     assert curve.half_pp == pytest.approx([0, 0, HALF], abs=1e-5)
+    assert difference_curve(replace(fielding, has_trigger=True), reference, horizon).half_pp is None
 
 
 def test_an_evaluation_holds_until_the_next_one_and_the_last_one_until_the_horizon():

@@ -323,13 +323,29 @@ def test_results_that_differ_in_one_evaluation_are_not_identical(tmp_path):
     assert compare([a, b]).rows[1].identical_to is None
 
 
+def test_an_arm_with_a_trigger_has_no_test(tmp_path):
+    cells = [
+        a_measured(
+            tmp_path / f"{number}", {"global": ONE, "triggered": other}, round={"participants": number}
+        )
+        for number, other in ((5, ONE), (10, OTHER))
+    ]
+    *_, row = compare(cells).rows
+    assert row.has_trigger
+    for difference in (row.gain_pp, row.difference_pp):
+        assert (difference.ci95, difference.p, difference.p_holm) == (None, None, None)
+        assert difference.per_seed == pytest.approx([2.0, 4.0, 6.0])
+    assert (row.mean_accuracy.ci95, row.total_bytes.ci95) == (None, None)
+    assert row.measured["reclustered_seeds"].ci95 == pytest.approx((0.0, 1 - 0.025 ** (1 / 3)))
+
+
 def test_runs_that_directories_share_are_one_row(tmp_path):
     arms = [{"name": "global", "clusterer": {"kind": "single"}}, {"name": "fielding", "clusterer": {}}]
     cells = [
         a_measured(
             tmp_path / str(threshold),
             {"global": ONE, "fielding": OTHER},
-            arm=[arms[0], {**arms[1], "clusterer": {"kind": "fielding", "threshold": threshold}}],
+            arm=[arms[0], {**arms[1], "clusterer": {"kind": "cfl", "threshold": threshold}}],
         )
         for threshold in (0.1, 0.5)
     ]

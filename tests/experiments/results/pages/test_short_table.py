@@ -12,6 +12,7 @@ from experiments.results.pages import short_table as module
 from experiments.results.pages.findings import findings, folder_findings
 from experiments.results.pages.headline import sentences
 from experiments.results.pages.short_table import short_folder_tables, short_table
+from experiments.results.reading.configured_arms import configured_arms
 from experiments.results.reading.run_directory import FinishedRun, RunDirectory
 from experiments.results.tables.summary import summarise
 from experiments.results.tables.table import NotedTable
@@ -25,6 +26,8 @@ from tests.experiments.results.pages.test_headline import (
     drifting_arm,
 )
 from tests.experiments.synthetic_runs import a_directory, a_run, store
+
+TRIGGERED = {"kind": "fielding", "trigger": {"kind": "centre_shift", "threshold": 0.5}}
 
 
 def shown(runs: list[FinishedRun], report: dict[str, Any] | None = None, **settings: Any) -> NotedTable:
@@ -59,6 +62,17 @@ def test_with_baselines_it_has_the_gain_over_the_best_and_marks_one_over_that_al
     assert lines_of(table)["prior"][2] == "the best"
     assert table.notes == ["* not measurably above every arm without clusters"]
     assert not shown(GLOBAL + FIELDING + PRIOR, configured=BASELINES).notes
+
+
+def test_of_an_arm_with_a_trigger_it_has_the_range_of_its_seeds_and_in_how_many_it_fired() -> None:
+    fired = [a_run("fielding", seed, [0.5, 0.5, 0.7], reclustered=seed == 1) for seed in range(3)]
+    configured = configured_arms({"arm": [{"name": "global"}, {"name": "fielding", "clusterer": TRIGGERED}]})
+    table = shown(GLOBAL + fired, configured=configured)
+    assert table.table.headings[-1] == "re-clustered"
+    cells = lines_of(table)
+    assert cells["fielding"][1] == "+12.5 pp (+12.5 to +12.5 by seed)"
+    assert cells["fielding"][-1] == "1/3 (1 to 91 %)"
+    assert cells["global"][-1] == "-"
 
 
 def test_with_one_seed_or_two_no_interval_is_promised() -> None:

@@ -21,6 +21,23 @@ def test_an_arm_that_was_recorded_before_there_were_adaptations_has_none():
 
 
 @pytest.mark.parametrize(
+    ("clusterer", "has_trigger"),
+    [
+        ({"kind": "single"}, False),
+        ({"kind": "fielding", "trigger": {"kind": "centre_shift", "threshold": 1 / 3}}, True),
+        ({"kind": "fielding", "trigger": {"kind": "centre_shift", "threshold": "never"}}, False),
+        ({"kind": "fielding", "trigger": {"kind": "centre_shift", "threshold": 0.0}}, False),
+        ({"kind": "fielding", "trigger": {"kind": "pairwise", "threshold": 0}}, True),
+        ({"kind": "fielding", "trigger": {"kind": "my_module:Sometimes"}}, True),
+        ({"kind": "my_module:Clusters", "trigger": 3}, False),
+    ],
+)
+def test_a_trigger_counts_if_it_may_fire_or_not(clusterer, has_trigger):
+    [arm] = configured({**ARM, "clusterer": clusterer})
+    assert arm.has_trigger is has_trigger
+
+
+@pytest.mark.parametrize(
     ("changes", "samples"),
     [
         ({}, 20.0),

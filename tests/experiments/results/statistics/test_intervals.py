@@ -1,4 +1,6 @@
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,8 +9,10 @@ from experiments.results.statistics.intervals import (
     amount_estimate,
     gain_estimate,
     mean_estimate,
+    pointwise_estimates,
     ratio_estimate,
     share_estimate,
+    share_of_seeds,
 )
 
 
@@ -78,18 +82,58 @@ def test_arms_of_different_length_cannot_be_paired():
         gain_estimate([1.0], [1.0, 2.0])
 
 
+RESIDUALS = np.array(json.loads(Path(__file__).with_name("residuals.json").read_text())["residuals"])
+"""(n,) gains in mean accuracy minus their mean over ten seeds, in units of their spread."""
+
+
+def coverage(draw, mean: float, seeds: int) -> float:
+    """How often, in %, the t interval of `seeds` values that `draw(rng, shape)` draws has their true mean."""
+    means, halves = pointwise_estimates(draw(np.random.default_rng(seeds), (seeds, 20_000)))
+    assert halves is not None
+    return 100 * float(np.mean(np.abs(means - mean) <= halves))
+
+
 @pytest.mark.parametrize("seeds", [3, 5, 10])
-@pytest.mark.parametrize("gain", [0.0, 0.05])
-def test_t_intervals_of_gains_miss_about_one_time_in_twenty(seeds, gain):
-    rng = np.random.default_rng([seeds, int(100 * gain)])
-    draws, missed = 2_000, 0
-    for _ in range(draws):
-        world = rng.normal(0.5, 0.1, seeds)  # the effect of a seed's data, the same in both arms
-        reference, values = world + rng.normal(0, 0.02, seeds), world + gain + rng.normal(0, 0.03, seeds)
-        ci95 = gain_estimate(values.tolist(), reference.tolist()).ci95
-        assert ci95 is not None
-        missed += not ci95[0] <= gain <= ci95[1]
-    assert 0.035 <= missed / draws <= 0.065
+def test_t_intervals_cover_normal_draws_and_residuals_of_our_own_runs(seeds):
+    assert 94.5 <= coverage(lambda rng, shape: rng.normal(size=shape), 0.0, seeds) <= 95.5
+    assert 93 <= coverage(lambda rng, shape: rng.choice(RESIDUALS, shape), RESIDUALS.mean(), seeds) <= 96
+
+
+def test_t_intervals_of_skewed_figures_cover_less():
+    assert 80 <= coverage(lambda rng, shape: rng.lognormal(size=shape), math.exp(0.5), 5) <= 84
+    assert 86 <= coverage(lambda rng, shape: rng.exponential(size=shape), 1.0, 5) <= 90
+
+
+@pytest.mark.parametrize(("share", "seeds"), [(0.8, 5), (0.9, 5), (0.9, 10)])
+def test_where_a_trigger_fires_in_most_seeds_alone_a_t_interval_covers_too_little(share, seeds):
+    """Two groups far apart: five seeds are of one group with probability 0.8^5 + 0.2^5 = 33 %, and miss."""
+
+    def draw(rng, shape):
+        return 100.0 * (rng.random(shape) < share) + rng.normal(size=shape)
+
+    of_one_group = share**seeds + (1 - share) ** seeds
+    assert coverage(draw, 100.0 * share, seeds) <= 100 * (1 - of_one_group) + 1
+
+
+def test_of_an_arm_with_a_trigger_nothing_but_the_seeds_is_stated():
+    gain = gain_estimate([1.0, 2.0, 3.0], [0.0, 0.0, 0.0]).by_seed()
+    assert gain.as_json() == {"mean": 2.0, "ci95": None, "per_seed": [1.0, 2.0, 3.0], "ci95_joint": None}
+
+
+@pytest.mark.parametrize(
+    ("happened", "interval"),
+    [
+        ([False] * 5, (0.0, 1 - 0.025 ** (1 / 5))),  # 0 of 5: up to 52 %
+        ([True] * 5, (0.025 ** (1 / 5), 1.0)),
+        ([False] * 10, (0.0, 1 - 0.025 ** (1 / 10))),  # 0 of 10: up to 31 %
+        ([True, False], (1 - math.sqrt(0.975), math.sqrt(0.975))),  # 1 - (1 - p)^2 = 2.5 %, and 1 - p^2
+    ],
+)
+def test_the_interval_of_a_share_of_seeds_is_exact(happened, interval):
+    share = share_of_seeds(happened)
+    assert share.mean == sum(happened) / len(happened)
+    assert share.ci95 == pytest.approx(interval)
+    assert share.by_seed() is share
 
 
 def test_the_interval_of_an_amount_does_not_reach_below_zero() -> None:

@@ -86,7 +86,7 @@ def test_the_schema_is_exactly_the_promised_one(two_arms):
     for arm in summary["arms"].values():
         assert list(arm) == [
             *("seeds", "seed_ids", *ACCURACY, *BASELINES, *PERSONAL, *DRIFT),
-            *(*UPDATES, *COSTS, "reclustering_rounds"),
+            *(*UPDATES, *COSTS, "reclustered_seeds", "reclustering_rounds"),
             *(*CHANGES[:2], "accuracy_lost_difference_pp", *CHANGES[2:]),
             *(*HONEST, "honest_gain_pp"),
             *(*CLIENTS, *BESIDE_REFERENCE),
