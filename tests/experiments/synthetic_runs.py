@@ -138,23 +138,26 @@ def a_detecting_run(
     return FinishedRun(arm, seed, header, records, TIMING)
 
 
+PARTS: Mapping[str, Mapping[str, Any]] = {
+    "global": {"kind": "single"},
+    "static": {"kind": "static", "representation": "label"},
+    # At every drift: nothing is left to its trigger, so that its estimates have t intervals.
+    "fielding": {
+        "kind": "fielding",
+        "representation": "label",
+        "trigger": {"kind": "centre_shift", "threshold": 0},
+    },
+    "triggered": {
+        "kind": "fielding",
+        "representation": "label",
+        "trigger": {"kind": "centre_shift", "threshold": 0.3333},
+    },
+}
+"""Clusterers of arms by name; others have one model."""
+
+
 def a_directory(path: Path, arms: Sequence[str], seeds: Sequence[int], **changes: Any) -> RunDirectory:
     """A run directory without runs; `changes` override top-level keys of its configuration."""
-    parts = {
-        "global": {"kind": "single"},
-        "static": {"kind": "static", "representation": "label"},
-        # At every drift: nothing is left to its trigger, so that its estimates have t intervals.
-        "fielding": {
-            "kind": "fielding",
-            "representation": "label",
-            "trigger": {"kind": "centre_shift", "threshold": 0},
-        },
-        "triggered": {
-            "kind": "fielding",
-            "representation": "label",
-            "trigger": {"kind": "centre_shift", "threshold": 0.3333},
-        },
-    }
     experiment = {
         "name": "synthetic",
         "seeds": list(seeds),
@@ -170,7 +173,7 @@ def a_directory(path: Path, arms: Sequence[str], seeds: Sequence[int], **changes
         "round": {"participants": 20, "over_commit": 1.3, "rounds": 150},
         "report": {"window": 5},
         "arm": [
-            {"name": arm, "clusterer": parts.get(arm, {"kind": "single"}), "selector": {"kind": "random"}}
+            {"name": arm, "clusterer": PARTS.get(arm, PARTS["global"]), "selector": {"kind": "random"}}
             for arm in arms
         ],
         **changes,
@@ -195,7 +198,11 @@ def realistic_directory(
     path: Path, *, seeds: int = 5, rounds: int = 150, clients: int = 200, name: str = "synthetic"
 ) -> RunDirectory:
     """Three arms under slow label drift with a mass event half-way, like the result of a real experiment."""
-    directory = a_directory(path, ["global", "static", "fielding"], range(seeds), name=name)
+    parts = {"global": "global", "static": "static", "fielding": "triggered"}
+    arms = [
+        {"name": arm, "clusterer": PARTS[part], "selector": {"kind": "random"}} for arm, part in parts.items()
+    ]
+    directory = a_directory(path, [], range(seeds), name=name, arm=arms)
     directory.manifest_path.write_text('{"versions": {"driftscale": "0.1.0", "python": "3.11"}}')
     for arm in directory.arms():
         for seed in directory.seeds():

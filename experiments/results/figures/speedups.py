@@ -66,12 +66,14 @@ def _plots(report: Report) -> list[Plot]:
     tables = report.once(drawn_targets)
     if not tables:
         return []
+    counted = ", counted from the mass event" if tables[0].counts_from_event else ""
     return [
         Plot(
             "speedups",
             "Speed-up to a target, for every target",
             f"How many times sooner than {report.arms[0].name} an arm holds a target up to the horizon, on "
-            f"a logarithmic axis; above 1 is sooner. Lines are medians over seeds, {band_clause(tables)}. "
+            f"a logarithmic axis; above 1 is sooner{counted}. "
+            f"Lines are medians over seeds, {band_clause(tables)}. "
             "Triangles that point up are lower bounds, triangles that point down are upper bounds, "
             "vertical bars reach from the lower to the upper bound; where there is none of these, the "
             "median is undetermined. Bands "

@@ -339,8 +339,14 @@ OF_TARGETS: Mapping[str, Column] = {
         NO_EVENT,
     ),
     "first_reached_s": Column("when the smoothed accuracy first reached the target", SECONDS),
+    "held_before_s": Column(
+        "when it came to stay at or above the target up to the first mass event",
+        SECONDS,
+        "unless every run has a mass event before the horizon",
+    ),
     "held_from_s": Column(
-        "when the smoothed accuracy came to stay at or above the target up to the horizon: time-to-accuracy",
+        "when the smoothed accuracy came to stay at or above the target up to the horizon, counted from the "
+        "first mass event of each run if every run has one: time-to-accuracy",
         SECONDS,
     ),
     "speedup": Column("`held_from_s` of the reference arm over the arm's", "factor", IS_REFERENCE),

@@ -47,7 +47,7 @@ from experiments.results.statistics.marked_seeds import marked_by_drift
 from experiments.results.statistics.published import COMPARED, agreement, beside_published, spread
 from experiments.results.tables.summary import SUMMARY_VERSION
 
-TABLE_VERSION = 4
+TABLE_VERSION = 5
 COUNTED = ("models_sent", "relative_models_sent")
 
 Table = dict[str, Any]

@@ -105,7 +105,8 @@ class PlayedRun:
 
     def measured(self, horizon: Horizon) -> MeasuredRun:
         """The run as tables take it, compared up to this horizon."""
-        return MeasuredRun(self.arm, self.seed, self.curve, horizon, None, dict(self.reduced))
+        event_s = next((time_s for time_s in self.events_s if time_s < horizon.horizon_s), None)
+        return MeasuredRun(self.arm, self.seed, self.curve, horizon, None, event_s, dict(self.reduced))
 
     def bytes_by(self, time_s: float) -> float:
         """Bytes sent in the rounds that closed by `time_s`."""

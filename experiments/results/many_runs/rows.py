@@ -119,6 +119,8 @@ class Section:
         rows: The rows, by directory and then by arm.
         notes: Further limits of the comparison, as clauses without a full stop.
         members: The directories, in the same order, as the page describes them.
+        counts_from_event: Whether times from which targets are held, and speed-ups, are counted from the
+            first mass event of each run, as every run has one.
     """
 
     name: str
@@ -131,6 +133,7 @@ class Section:
     rows: list[Row]
     notes: list[str]
     members: list[SectionMember]
+    counts_from_event: bool = False
 
     @property
     def headlines(self) -> set[str]:
@@ -145,6 +148,7 @@ class Section:
             "keys": [".".join(path) for path in self.paths],
             "window": self.window,
             "targets": self.targets,
+            "counted_from": "event" if self.counts_from_event else "start",
             "horizon": self.horizon.as_json(),
             "notes": self.notes,
             "rows": [row.as_json(self.paths) for row in self.rows],

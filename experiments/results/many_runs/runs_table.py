@@ -29,7 +29,7 @@ from experiments.results.tables.notes import (
 from experiments.results.tables.personal import PERSONAL
 from experiments.results.tables.published_cells import OUTSIDE, compared
 from experiments.results.tables.table import REFERENCE_CELL, Column, TextTable, any_measured, column_cells
-from experiments.results.tables.targets import HELD, HELD_FROM, SPEEDUP
+from experiments.results.tables.targets import HELD, HELD_FROM, SPEEDUP, target_columns
 
 TARGET = (HELD_FROM, SPEEDUP, HELD)
 """The columns of each target."""
@@ -164,10 +164,11 @@ def _target_note(section: Section, reference: str) -> str:
     if not section.targets:
         return ""
     moves = MOVES if REFERENCE in section.targets else ""
+    counted = ", counted from the first mass event of each run" if section.counts_from_event else ""
     return (
         f"Times to a target and speed-ups over {reference} are medians over seeds, with intervals of order "
-        f"statistics{_levels(section.rows)} and without a test; held is the number of seeds that hold the "
-        f"target up to the horizon. {BOUNDS}{moves}".strip()
+        f"statistics{_levels(section.rows)} and without a test{counted}; held is the number of seeds that "
+        f"hold the target up to the horizon. {BOUNDS}{moves}".strip()
     )
 
 
@@ -370,7 +371,7 @@ def _times(section: Section) -> list[NamedCells]:
             column.cells([row.targets[index] for row in section.rows]),
         )
         for index, target in enumerate(section.targets)
-        for column in TARGET
+        for column in target_columns(TARGET, counts_from_event=section.counts_from_event)
     ]
 
 

@@ -23,6 +23,7 @@ from experiments.results.reading.differing_keys import differing_keys, differing
 from experiments.results.reading.recorded import MOST_TARGETS, Target, recorded_targets
 from experiments.results.reading.swept_values import canonical, given_ranks
 from experiments.results.statistics.comparisons import Compared, Comparison, comparisons
+from experiments.results.statistics.drift.mass_events import first_events_s
 from experiments.results.statistics.horizon import Horizon, common_horizon, is_static
 from experiments.results.statistics.intervals import FEWEST_SEEDS, amount_estimate, share_estimate
 from experiments.results.statistics.published import COMPARED, beside_published
@@ -37,7 +38,7 @@ from experiments.results.statistics.significance import (
 from experiments.results.tables import all_quantities, all_tables
 from experiments.results.tables.table import Row as TableRow
 from experiments.results.tables.table import stated
-from experiments.results.tables.targets import target_table
+from experiments.results.tables.targets import TargetTable, target_table
 
 
 def compare(directories: Sequence[MeasuredDirectory]) -> Section:
@@ -98,10 +99,21 @@ def _section(name: str, directories: Sequence[MeasuredDirectory], horizon: Horiz
     differing = differing_keys([directory.experiment for directory in directories])
     paths = list(dict.fromkeys([*differing, *first.swept_paths]))
     targets, left_out = _targets(directories)
+    smoothed = [_smoothed(directory, window) for directory in directories]
+    compared = [
+        _compared(directory, runs, horizon) for directory, runs in zip(directories, smoothed, strict=True)
+    ]
+    counts_from_event = all(one.once(first_events_s) is not None for one in compared)
     entries = _without_shared(
         entry
-        for directory in directories
-        for entry in _entries(directory, window=window, paths=paths, targets=targets, horizon=horizon)
+        for directory, runs, one in zip(directories, smoothed, compared, strict=True)
+        for entry in _entries(
+            directory,
+            runs,
+            one,
+            paths=paths,
+            targets=[target_table(target, one, may_count_from_event=counts_from_event) for target in targets],
+        )
     )
     bases = {entry.arm: entry for entry in entries if first.name in entry.directories}
     gains = corrected([_gain(entry) for entry in entries])
@@ -126,6 +138,7 @@ def _section(name: str, directories: Sequence[MeasuredDirectory], horizon: Horiz
             )
         ],
         notes=limits,
+        counts_from_event=counts_from_event,
         members=[
             SectionMember(
                 directory.name,
@@ -218,20 +231,29 @@ class _Entry:
         )
 
 
-def _entries(
-    directory: MeasuredDirectory,
-    *,
-    window: int,
-    paths: Sequence[KeyPath],
-    targets: Sequence[Target],
-    horizon: Horizon,
-) -> Iterator[_Entry]:
-    """An entry for each arm of the directory that shares a seed with the reference arm."""
-    runs = {(run.arm, run.seed): run.smoothed(window) for run in directory.runs}
+def _smoothed(directory: MeasuredDirectory, window: int) -> dict[tuple[str, int], PlayedRun]:
+    """The runs of the directory by arm and seed, smoothed over the same window as those of the others."""
+    return {(run.arm, run.seed): run.smoothed(window) for run in directory.runs}
+
+
+def _compared(
+    directory: MeasuredDirectory, runs: Mapping[tuple[str, int], PlayedRun], horizon: Horizon
+) -> Compared:
+    """The arms of the directory, compared up to the horizon of the section."""
     measured = [run.measured(horizon) for run in runs.values()]
     configured = configured_arms(directory.experiment)
-    compared = Compared(comparisons(measured, directory.arms[0], configured), horizon)
-    tables = [target_table(target, compared) for target in targets]
+    return Compared(comparisons(measured, directory.arms[0], configured), horizon)
+
+
+def _entries(
+    directory: MeasuredDirectory,
+    runs: Mapping[tuple[str, int], PlayedRun],
+    compared: Compared,
+    *,
+    paths: Sequence[KeyPath],
+    targets: Sequence[TargetTable],
+) -> Iterator[_Entry]:
+    """An entry for each arm of the directory that shares a seed with the reference arm."""
     keys = key_values(directory.experiment, paths)
     for position, arm in enumerate(compared.arms):
         yield _Entry(
@@ -241,9 +263,9 @@ def _entries(
             keys=keys[arm.arm],
             runs=[runs[arm.arm, seed] for seed in arm.seed_ids],
             reference=[runs[directory.arms[0], seed] for seed in arm.seed_ids],
-            targets=[table.rows[position] for table in tables],
+            targets=[table.rows[position] for table in targets],
             compared=arm,
-            horizon=horizon,
+            horizon=compared.horizon,
         )
 
 

@@ -142,7 +142,8 @@ def _held(summary: Summary, arms: Sequence[str]) -> list[str]:
     held, speedups = _held_cells(table), _medians(table, SPEEDUP)
     times = ", ".join(f"{arm} {held[names.index(arm)]}" for arm in arms)
     sooner = f"; speed-up {speedups[names.index(arms[0])]}" if len(arms) > 1 else ""
-    return [f"Time to hold {target_name(table, summary.reference_arm)}: {times}{sooner}."]
+    after = " after the mass event" if table.counts_from_event else ""
+    return [f"Time to hold {target_name(table, summary.reference_arm)}{after}: {times}{sooner}."]
 
 
 def _held_cells(table: TargetTable) -> list[str]:

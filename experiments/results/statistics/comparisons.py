@@ -29,7 +29,8 @@ class MeasuredRun:
     """A finished run, with its accuracy curve and the horizon up to which it is compared.
 
     `finished` is None in tables of many runs, which keep no records: a quantity that asks for the run, its
-    records or its clients fails there, and `known` has the results of `once` for the table's reductions.
+    records or its clients fails there; `known_event_s` has its `event_s`, and `known` the results of `once`
+    for the table's reductions.
     """
 
     arm: str
@@ -37,6 +38,7 @@ class MeasuredRun:
     curve: AccuracyCurve
     horizon: Horizon
     finished: FinishedRun | None
+    known_event_s: float | None = None
     known: dict[Callable[..., Any], Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -54,8 +56,8 @@ class MeasuredRun:
 
     @cached_property
     def event_s(self) -> float | None:
-        """When its first mass event opened; None without one before the horizon, and if it is not known."""
-        return None if self.finished is None else self.horizon.event_s(self.finished)
+        """When its first configured mass event opened; None without one before the horizon."""
+        return self.known_event_s if self.finished is None else self.horizon.event_s(self.finished)
 
     @cached_property
     def curves(self) -> dict[str, AccuracyCurve]:

@@ -41,7 +41,8 @@ class SeedTable:
 
     Names of columns end in the unit. Accuracies are shares in [0, 1]; which arms `WITH_BASELINES` are over is
     in the table of baselines. `time_below` and `held_from` are of a target, the n-th of the page; the latter
-    has a lower and an upper bound, without an upper one if the target was not held by the horizon.
+    has a lower and an upper bound, without an upper one if the target was not held by the horizon, and is
+    counted from the mass event where the table of targets is.
     """
 
     columns: list[str]

@@ -9,8 +9,10 @@
                    all tables, in their order, each {mean, ci95, per_seed};
                    `reclustering_rounds` is a list of rounds for each seed, and `<accuracy>_recovery` one of
                    what it took to recover from the drift, null if a seed never has (drift.py)
-    targets        a list of {target, accuracy, arms}, where arms.<arm> has the quantities of targets.py,
-                   each {median, interval, level, per_seed}; `held` and `seeds` are numbers of seeds
+    targets        a list of {target, accuracy, counted_from, arms}, where arms.<arm> has the quantities of
+                   targets.py, each {median, interval, level, per_seed}; `held` and `seeds` are numbers of
+                   seeds; `counted_from` is "event" if `held_from_s` and `speedup` are counted from the first
+                   mass event of each run, and else "start"
     offline_clients_heard
                    the arms whose clients reported although they were offline (round.hear = "everyone")
     marked_seeds   a list of {seed, arms, distance}: seeds on which every arm is off (marked_seeds.py), by the
@@ -80,7 +82,7 @@ if TYPE_CHECKING:
     from experiments.results.statistics.detection.scores import Detection
     from experiments.results.tables.targets import TargetTable
 
-SUMMARY_VERSION = 4
+SUMMARY_VERSION = 5
 """Version of the layout of `summary.json`."""
 
 

@@ -1,20 +1,25 @@
 """How long arms take to reach target accuracies: a table for each target, of medians over seeds.
 
-Times are those of `AccuracyCurve`. `saved_s` is the reference arm's `time_below_s` minus the arm's, `speedup`
-the reference arm's `held_from_s` over the arm's; both are None for the reference arm. `below_after_drift` is
-the share of the time from the first mass event to the horizon that is below the target, and None unless every
-run has a mass event before the horizon. `held` is the number of `seeds` that hold the target at the horizon.
+Times are those of `AccuracyCurve`. Where every run has a mass event before the horizon (`first_events_s`),
+`held_from_s` is counted from the first of them, since a median over seeds that jumps from one side of an
+event to the other says nothing; `held_before_s` is from when the target was held up to that event, and None
+without one. All other times are from the start. `saved_s` is the reference arm's `time_below_s` minus the
+arm's, `speedup` the reference arm's `held_from_s` over the arm's; both are None for the reference arm.
+`below_after_drift` is the share of the time from the first mass event to the horizon that is below the
+target, and None unless every run has a configured one before the horizon. `held` is the number of `seeds`
+that hold the target at the horizon.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from experiments.results.reading.recorded import REFERENCE, Target
 from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
+from experiments.results.statistics.drift.mass_events import events_of_log_s, first_events_s
 from experiments.results.statistics.intervals import Estimate, mean_estimate
 from experiments.results.statistics.medians import (
     UNKNOWN,
@@ -35,6 +40,7 @@ from experiments.results.tables.report import Report
 from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import (
     Column,
+    InManyRuns,
     InTerminal,
     NotedTable,
     Place,
@@ -59,6 +65,8 @@ BELOW_AFTER_DRIFT = (
 )
 
 HELD_FROM = Column("held_from_s", "held from", time_scale)
+HELD_AFTER_EVENT = replace(HELD_FROM, heading="held after the event from")
+HELD_BEFORE = Column("held_before_s", "held before it from", time_scale, only_if=any_measured)
 SPEEDUP = Column("speedup", "speed-up", factor_scale)
 HELD = Tally("held", "held", factor_scale)
 
@@ -70,18 +78,20 @@ class TargetTable:
     target: Target
     accuracy: Estimate  # the accuracy that the target stands for
     rows: list[Row]
+    counts_from_event: bool = False  # whether `held_from_s` and `speedup` do
 
     def as_json(self) -> dict[str, object]:
         """The entry in `summary.json`."""
         return {
             "target": self.target,
             "accuracy": self.accuracy.as_json(),
+            "counted_from": "event" if self.counts_from_event else "start",
             "arms": {row.arm: row.as_json() for row in self.rows},
         }
 
 
-def target_table(target: Target, compared: Compared) -> TargetTable:
-    """The table of one target."""
+def target_table(target: Target, compared: Compared, *, may_count_from_event: bool = True) -> TargetTable:
+    """The table of one target; unless `may_count_from_event`, all its times are from the start."""
     goals: dict[int, float | None] = {
         run.seed: run.curve.final(run.horizon.horizon_s) if target == REFERENCE else float(target)
         for run in compared.reference.measured
@@ -89,11 +99,17 @@ def target_table(target: Target, compared: Compared) -> TargetTable:
     # If a reference run was not evaluated by the horizon, its accuracy is unknown: no run of the seed reaches
     # it.
     known = {seed: math.inf if goal is None else goal for seed, goal in goals.items()}
-    rows = [_row(arm, [known[seed] for seed in arm.seed_ids], compared) for arm in compared.arms]
-    return TargetTable(target, mean_estimate(list(goals.values())), rows)
+    events_s = compared.once(first_events_s) if may_count_from_event else None
+    rows = [_row(arm, [known[seed] for seed in arm.seed_ids], compared, events_s) for arm in compared.arms]
+    return TargetTable(target, mean_estimate(list(goals.values())), rows, events_s is not None)
 
 
-def _row(arm: Comparison, goals: Sequence[float], compared: Compared) -> Row:
+def _row(
+    arm: Comparison,
+    goals: Sequence[float],
+    compared: Compared,
+    events_s: Mapping[tuple[str, int], float] | None,
+) -> Row:
     """The row of one arm; `goals` are the accuracies of the target, one for each seed of the arm."""
     end_s = compared.horizon.horizon_s
 
@@ -101,7 +117,7 @@ def _row(arm: Comparison, goals: Sequence[float], compared: Compared) -> Row:
         return [time(run, goal) for run, goal in zip(runs, goals, strict=True)]
 
     below_s, reference_below_s = (of(runs, _below_s) for runs in (arm.measured, arm.reference))
-    held, reference_held = (of(runs, _held_from) for runs in (arm.measured, arm.reference))
+    held, reference_held = (of(runs, _held_from(events_s)) for runs in (arm.measured, arm.reference))
     shares = of(arm.measured, _below_after_drift) if compared.has_event else None
     return Row(
         arm.arm,
@@ -110,6 +126,9 @@ def _row(arm: Comparison, goals: Sequence[float], compared: Compared) -> Row:
             "saved_s": None if arm.is_reference else _saved_s(below_s, reference_below_s, end_s),
             "below_after_drift": None if shares is None else median_estimate(shares),
             "first_reached_s": median_estimate(of(arm.measured, _first_reached)),
+            "held_before_s": None
+            if events_s is None
+            else median_estimate(of(arm.measured, _held_before(events_s))),
             "held_from_s": median_estimate(held),
             "speedup": None
             if arm.is_reference
@@ -124,8 +143,17 @@ def _below_s(run: MeasuredRun, goal: float) -> float:
     return run.curve.time_below_s(goal, run.horizon.horizon_s)
 
 
-def _held_from(run: MeasuredRun, goal: float) -> Bounds:
-    return run.curve.held_from(goal, run.horizon.horizon_s)
+def _held_from(events_s: Mapping[tuple[str, int], float] | None) -> Callable[[MeasuredRun, float], Bounds]:
+    """From when the target is held up to the horizon; counted from the event of the run, if it has one."""
+    origin_s = events_s or {}
+    return lambda run, goal: run.curve.held_from(
+        goal, run.horizon.horizon_s, origin_s.get((run.arm, run.seed), 0.0)
+    )
+
+
+def _held_before(events_s: Mapping[tuple[str, int], float]) -> Callable[[MeasuredRun, float], Bounds]:
+    """From when the target is held up to the event of the run."""
+    return lambda run, goal: run.curve.held_from(goal, events_s[run.arm, run.seed])
 
 
 def _first_reached(run: MeasuredRun, goal: float) -> Bounds:
@@ -183,17 +211,42 @@ def _note(summary: Summary) -> str:
         f"Median over seeds{level}; saved and speed-up are medians of the differences and ratios of single "
         f"seeds. Time below counts every evaluation, and the time before the first one. "
         f"{BELOW_AFTER_DRIFT if any(row['below_after_drift'] for row in rows) else ''}"
-        f"Held from is the first evaluation from which {smoothed} stays at or above the target up to the "
-        f"horizon; held is the number of seeds in which it does. "
+        f"{_held_note(smoothed, summary.targets[0].counts_from_event)}"
         f"{BOUNDS}{at_their_own_levels(figure.interval for figure in compared)}{moves}"
     ).strip()
+
+
+def _held_note(smoothed: str, counts_from_event: bool) -> str:
+    """What it is to hold a target, and from when that is counted."""
+    held = (
+        f"the first evaluation from which {smoothed} stays at or above the target up to the horizon; held is "
+        "the number of seeds in which it does. "
+    )
+    if not counts_from_event:
+        return f"Held from is {held}"
+    return (
+        f"Held after the event is {held}It is counted from the first mass event of each run, as is speed-up; "
+        "held before it is from when it stays there up to that event. "
+    )
+
+
+def target_columns(columns: Sequence[Column], *, counts_from_event: bool) -> list[Column]:
+    """The columns of a table of targets, with headings that say from when times are counted."""
+    if not counts_from_event:
+        return list(columns)
+    return [HELD_AFTER_EVENT if column is HELD_FROM else column for column in columns]
+
+
+def _text(table: TargetTable, *, in_terminal: bool = False) -> TextTable:
+    columns = target_columns(TABLE.columns, counts_from_event=table.counts_from_event)
+    return text_table(columns, table.rows, in_terminal=in_terminal)
 
 
 def _captioned(summary: Summary, as_printed: bool) -> list[tuple[str, TextTable]]:
     return [
         (
             f"time to {target_name(table, summary.reference_arm)}",
-            text_table(TABLE.columns, table.rows, in_terminal=as_printed),
+            _text(table, in_terminal=as_printed),
         )
         for table in summary.targets
     ]
@@ -202,9 +255,7 @@ def _captioned(summary: Summary, as_printed: bool) -> list[tuple[str, TextTable]
 def _on_page(report: Report) -> Shown:
     summary = report.summary
     tables = [
-        NotedTable(
-            f"Target: {target_name(table, summary.reference_arm)}", text_table(TABLE.columns, table.rows)
-        )
+        NotedTable(f"Target: {target_name(table, summary.reference_arm)}", _text(table))
         for table in summary.targets
     ]
     return Shown(tables, remarks=[_note(summary)])
@@ -218,12 +269,14 @@ TABLE = Table(
         Column("saved_s", "saved", signed_time_scale),
         Column("below_after_drift", "below after drift", percent_scale, only_if=any_measured),
         Column("first_reached_s", "first reached", time_scale, in_terminal=False),
+        HELD_BEFORE,
         HELD_FROM,
         SPEEDUP,
         HELD,
     ),
     note=_note,
     in_terminal=InTerminal("", is_against_reference=True, in_notebook=True),
+    in_many_runs=InManyRuns(reductions=(events_of_log_s,)),
     captioned=_captioned,
     on_page=_on_page,
 )

@@ -1,8 +1,7 @@
 """What a drift does to the accuracies of arms: their levels before and after it, and their recovery.
 
-The drift of a run is its mass event: the first of the configuration, as in the gain after drift, if that is
-before the horizon in every run; else the first that the header of its log tells. It takes effect when its
-round opens. Other onsets do not count, and later ones may lie in the stretch after it.
+The drift of a run is its first mass event (`first_events_s`). It takes effect when its round opens. Other
+onsets do not count, and later ones may lie in the stretch after it.
 
 All runs are measured over an equally long stretch of virtual time from their drift on, as areas of stretches
 of unequal length could not be compared: the time that `ROUNDS_AFTER` rounds take in the reference arm, a mean
@@ -18,7 +17,7 @@ import numpy as np
 
 from emulator.storage.runlog import RoundRecord
 from experiments.results.statistics.comparisons import Compared, MeasuredRun
-from experiments.results.statistics.drift.mass_events import mass_events_s
+from experiments.results.statistics.drift.mass_events import first_events_s
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
 
 EVALUATIONS_BEFORE = 10
@@ -98,11 +97,10 @@ class Drift:
 
 def find_drift(compared: Compared) -> Drift | None:
     """The drifts of the runs; None without runs, and unless every run has one before the horizon."""
-    runs = [run for arm in compared.arms for run in arm.measured]
-    drifts_s = [run.event_s if compared.has_event else _first_of_log_s(run) for run in runs]
-    known = [(run, drift_s) for run, drift_s in zip(runs, drifts_s, strict=True) if drift_s is not None]
-    if not known or len(known) < len(runs):
+    drifts_s = compared.once(first_events_s)
+    if drifts_s is None:
         return None
+    known = [(run, drifts_s[run.arm, run.seed]) for arm in compared.arms for run in arm.measured]
     personal = compared.has_personal
     reference = compared.reference.arm
     lengths_s = [_rounds_after_s(run, drift_s) for run, drift_s in known if run.arm == reference]
@@ -119,13 +117,6 @@ def find_drift(compared: Compared) -> Drift | None:
             for run, drift_s in known
         },
     )
-
-
-def _first_of_log_s(run: MeasuredRun) -> float | None:
-    """When the first mass event took effect that the log tells; None if it is not before the horizon."""
-    events_s = mass_events_s(run.run, seconds_per_round=run.horizon.seconds_per_round).values()
-    first_s = min(events_s, default=None)
-    return first_s if first_s is not None and first_s < run.horizon.horizon_s else None
 
 
 def drift_levels(run: MeasuredRun, curve: AccuracyCurve, drift_s: float, until_s: float) -> DriftLevels:

@@ -1,14 +1,40 @@
-"""Mass events that the header of a log tells: data steps at which half of the clients have an onset."""
+"""Mass events: those that are configured, and those that the header of a log tells.
+
+The latter are data steps at which half of the clients or more have an onset.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.header_truth import clients_of, known_onsets
 from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.statistics.comparisons import Compared, MeasuredRun
 from experiments.results.statistics.horizon import number_of
+
+
+def first_events_s(compared: Compared) -> Mapping[tuple[str, int], float] | None:
+    """By arm and seed, when the first mass event of each run took effect, in virtual seconds.
+
+    It is the first that is configured, as in the gain after drift, if that is before the horizon in every
+    run; else the first that its log tells. None without runs, and unless every run has one before it.
+    """
+    runs = [run for arm in compared.arms for run in arm.measured]
+    found = {(run.arm, run.seed): run.event_s if compared.has_event else _first_of_log_s(run) for run in runs}
+    known = {key: event_s for key, event_s in found.items() if event_s is not None}
+    return known if known and len(known) == len(found) else None
+
+
+def events_of_log_s(run: FinishedRun) -> list[float]:
+    """When the mass events took effect that the log tells, ascending."""
+    return sorted(mass_events_s(run).values())
+
+
+def _first_of_log_s(run: MeasuredRun) -> float | None:
+    """The first of them; None if it is not before the horizon."""
+    return next((event_s for event_s in run.once(events_of_log_s) if event_s < run.horizon.horizon_s), None)
 
 
 def mass_events_s(

@@ -67,7 +67,7 @@ def folder(drifts, tmp_path):
 def test_arms_are_rows_experiments_are_columns_and_cells_stand_beside_published_values(folder):
     table = write_table(folder, run_directories(folder), "feddrift")
     assert json.loads((folder / "table.json").read_text()) == table
-    assert (table["version"], table["name"], table["arms"]) == (4, "feddrift", ["oblivious", "oracle"])
+    assert (table["version"], table["name"], table["arms"]) == (5, "feddrift", ["oblivious", "oracle"])
     assert table["experiments"] == [
         an_entry("circle", finished=1, planned=2, steps=2, scored_steps=2),
         an_entry("sine", finished=4, planned=4, steps=2, scored_steps=2),
@@ -215,15 +215,15 @@ def test_an_experiment_without_concepts_has_models_sent_and_no_such_accuracy(fol
 
 def test_a_summary_of_another_version_is_refused(folder):
     path = folder / "sine" / "summary.json"
-    path.write_text(path.read_text().replace('"version": 4', '"version": 1'))
-    with pytest.raises(DataFileError, match="summary of version 1, not 4; driftscale report"):
+    path.write_text(path.read_text().replace('"version": 5', '"version": 1'))
+    with pytest.raises(DataFileError, match="summary of version 1, not 5; driftscale report"):
         build_table("x", run_directories(folder))
 
 
 @pytest.mark.parametrize(
     ("written", "replacement", "problem"),
     [
-        ('"version": 4', '"version": "4"', "version = '4': input should be a valid integer"),
+        ('"version": 5', '"version": "5"', "version = '5': input should be a valid integer"),
         ('"scored_steps": 2', '"scored_steps": 2.0', "finished.scored_steps = 2.0: input should be a valid"),
         ('"scored_steps": 2,', "", "finished.scored_steps: field required"),
         (

@@ -139,7 +139,7 @@ def test_the_page_shows_what_was_run(tmp_path):
     page = body(written(directory))
     assert "digits trace · 200 clients · smartphones devices" in page
     assert "drift label_mix (events round 75, share 0.8, mixes 4)" in page
-    assert "clusterer fielding (trigger centre_shift (threshold 0))" in page
+    assert "clusterer fielding (trigger centre_shift (threshold 0.3333))" in page
     assert "driftscale 0.1.0 · python 3.11" in page
 
 

@@ -88,12 +88,44 @@ def test_the_table_of_a_target_by_hand():
     # From 20 s, when round 2 opens: below for 20 of 30 s and for 10 of 30 s.
     assert reference["below_after_drift"].median == exactly(pytest.approx(2 / 3))
     assert fielding["below_after_drift"].median == exactly(pytest.approx(1 / 3))
-    assert reference["held_from_s"].median == exactly(50.0)
-    assert fielding["held_from_s"].median == exactly(40.0)
+    # Held at 50 and at 40 s, 30 and 20 s after the event; before it by fielding alone, from 20 s on.
+    assert reference["held_from_s"].median == exactly(30.0)
+    assert fielding["held_from_s"].median == exactly(20.0)
+    assert fielding["speedup"].median == exactly(1.5)
+    assert (reference["held_before_s"].median, fielding["held_before_s"].median) == (
+        Bounds(20.0, INF),
+        exactly(20.0),
+    )
     assert fielding["first_reached_s"].median == exactly(20.0)
-    assert fielding["speedup"].median == exactly(1.25)
     assert (reference["held"], fielding["held"], fielding["seeds"]) == (1, 1, 1)
     assert (reference["saved_s"], reference["speedup"]) == (None, None)
+
+
+def test_a_run_that_never_falls_below_a_target_holds_it_by_its_first_evaluation_after_the_event():
+    _, rows, table = tables(
+        {"global": [[0.75, 0.75, 0.25, 0.75]], "fielding": [[0.75, 0.75, 0.75, 0.75]]}, event_round=2
+    )
+    assert table.counts_from_event
+    assert rows["fielding"]["held_before_s"].median == Bounds(0.0, 10.0)
+    assert rows["fielding"]["held_from_s"].median == Bounds(0.0, 10.0)
+    assert rows["fielding"]["speedup"].median == Bounds(2.0, INF)  # 20 s over at most 10
+
+
+def test_a_median_does_not_jump_from_one_side_of_an_event_to_the_other():
+    # Before it, all hold the target; after it two of three, or one of three, never fall below it.
+    stays, falls = [0.75, 0.75, 0.75, 0.75], [0.75, 0.75, 0.25, 0.75]
+    _, rows, _ = tables({"global": [stays, stays, falls], "fielding": [stays, falls, falls]}, event_round=2)
+    assert rows["global"]["held_from_s"].median == Bounds(0.0, 10.0)
+    assert rows["fielding"]["held_from_s"].median == exactly(20.0)
+
+
+def test_unless_every_run_has_an_event_by_the_horizon_times_are_from_the_start():
+    runs = {"global": [HELD_LATE], "fielding": [HELD_LATE]}
+    for changes in ({}, {"event_round": 3}):
+        _, rows, table = tables(runs, **changes)
+        assert not table.counts_from_event
+        assert rows["fielding"]["held_before_s"] is None
+        assert rows["fielding"]["held_from_s"].median == exactly(20.0)
 
 
 NOT_HELD, HELD_LATE, HELD_FROM_THE_FIRST = [0.25, 0.75, 0.25], [0.25, 0.75, 0.75], [0.75, 0.75, 0.75]
