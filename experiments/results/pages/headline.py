@@ -1,7 +1,8 @@
 """The report's headline: the results in sentences, which call a gain measurable only if its interval does.
 
-A gain whose interval contains 0 is neither above nor below; one without an interval is stated as such. An arm
-is above the best of several baselines only if it is shown to be above each of them (`GainOverBest`). The
+A gain whose interval contains 0 is neither above nor below, or as good if it lies within a percentage point
+of 0; one without an interval is stated as such, with the range of its seeds where a trigger is why. An arm is
+above the best of several baselines only if it is shown to be above each of them (`GainOverBest`). The
 sentence on drift names the arm with the highest mean, whatever the spread.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.results.reading.json_files import Finished
-from experiments.results.statistics.intervals import Gain, GainOverBest
+from experiments.results.statistics.intervals import FEWEST_SEEDS, Gain, GainOverBest
 from experiments.results.statistics.published import beside_published
 from experiments.results.statistics.scales import percent_scale, points_scale
 from experiments.results.tables.cells import show_estimate
@@ -22,6 +23,9 @@ from experiments.results.tables.table import Row
 
 OMITTING = "accuracy_omitting_drift"
 BEST = "the best arm without clusters"
+AS_GOOD_PP = 1.0
+"""How far from 0 an interval may reach, in percentage points, where two arms are said to be as good."""
+
 OTHER_DATA = (
     "By the horizon, arms have reached different data, so that gains are not due to the methods alone."
 )
@@ -124,15 +128,37 @@ def _gain_sentence(row: Row, reference_arm: str, of: Claims) -> str:
 def beside(gain: Gain) -> str:
     """The gain in words, such as "2.1 pp above"; the caller appends the name of the reference arm."""
     assert gain.mean is not None
-    if gain.ci95 is not None and gain.ci95[0] <= 0 <= gain.ci95[1]:
-        return f"neither measurably above nor below ({_shown(gain)})"
-    if round(gain.mean, 1) == 0:
-        return "level with"
-    direction = "above" if gain.mean > 0 else "below"
     if gain.ci95 is None:
-        return f"{abs(gain.mean):.1f} pp (no interval: under three seeds) {direction}"
+        return _without_interval(gain, gain.mean)
+    if _is_as_good(gain):
+        return f"within {AS_GOOD_PP:.0f} pp of ({_shown(gain)})"
+    if gain.ci95[0] <= 0 <= gain.ci95[1]:
+        return f"neither measurably above nor below ({_shown(gain)})"
     near, far = sorted(map(abs, gain.ci95))
-    return f"{abs(gain.mean):.1f} pp [{near:.1f}, {far:.1f}] {direction}"
+    return f"{abs(gain.mean):.1f} pp [{near:.1f}, {far:.1f}] {_direction(gain.mean)}"
+
+
+def _without_interval(gain: Gain, mean: float) -> str:
+    """The same of few seeds, or of an arm with a trigger, whose lowest and highest seed are stated."""
+    values = [value for value in gain.per_seed if value is not None]
+    if len(values) < FEWEST_SEEDS:
+        return f"{abs(mean):.1f} pp (no interval: under three seeds) {_direction(mean)}"
+    scale = points_scale(0.0)
+    by_seed = f"{scale.bare(min(values))} to {scale.bare(max(values))} by seed"
+    on_average = "on average " if min(values) < 0 < max(values) else ""
+    return f"{on_average}{abs(mean):.1f} pp ({by_seed}) {_direction(mean)}"
+
+
+def _direction(mean: float) -> str:
+    """Whether a gain is above or below, as far as its first decimal shows."""
+    return "from" if round(mean, 1) == 0 else "above" if mean > 0 else "below"
+
+
+def _is_as_good(gain: Gain) -> bool:
+    """Whether the interval has 0 and lies within `AS_GOOD_PP` of it, or the gain itself rounds to 0.0."""
+    if gain.ci95 is None or max(map(abs, gain.ci95)) > AS_GOOD_PP:
+        return False
+    return gain.ci95[0] <= 0 <= gain.ci95[1] or round(gain.mean or 0.0, 1) == 0
 
 
 def beside_best(gain: GainOverBest, best: str, of_those: str) -> str:
@@ -146,7 +172,8 @@ def beside_best(gain: GainOverBest, best: str, of_those: str) -> str:
         but = f"but not measurably above {', '.join(gain.not_above)}"
         return f"not measurably above {BEST} ({_shown(gain)} over {gain.over}, {but}){of_those}"
     is_measurable = gain.ci95_joint is None or gain.ci95_joint[1] < 0 or (gain.ci95 or (0.0, 0.0))[0] > 0
-    stated = beside(gain) if is_measurable else f"not measurably above ({_shown(gain)})"
+    is_stated = is_measurable or _is_as_good(gain)
+    stated = beside(gain) if is_stated else f"not measurably above ({_shown(gain)})"
     return f"{stated} {best}{of_those}"
 
 

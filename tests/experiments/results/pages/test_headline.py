@@ -53,9 +53,30 @@ def test_under_three_seeds_the_sentence_states_that_there_is_no_interval():
     ]
 
 
-def test_two_seeds_without_a_difference_are_level():
+def test_two_seeds_without_a_difference_are_not_called_as_good():
     assert headline(GLOBAL[:2] + an_arm("other", 0.5, 0.5)) == [
-        "other has a mean accuracy of 37.5 %, level with global."
+        "other has a mean accuracy of 37.5 %, 0.0 pp (no interval: under three seeds) from global."
+    ]
+
+
+def test_two_arms_are_as_good_where_the_interval_lies_within_a_point_of_0():
+    # Gains of 0.1, 0 and -0.1 pp: 4.303 * 0.1 / sqrt(3) = 0.25; ten times as wide it is no such claim.
+    assert headline(GLOBAL + an_arm("other", 0.502, 0.5, 0.498)) == [
+        "other has a mean accuracy of 37.5 %, within 1 pp of (+0.0 pp [-0.2, +0.2]) global."
+    ]
+    [wide] = headline(GLOBAL + an_arm("other", 0.52, 0.5, 0.48))
+    assert wide.endswith("neither measurably above nor below (+0.0 pp [-2.5, +2.5]) global.")
+
+
+def test_of_an_arm_with_a_trigger_the_range_of_its_seeds_is_stated():
+    trigger = {"kind": "centre_shift", "threshold": 0.3}
+    arms = [ARMS[0], {"name": "fielding", "clusterer": {"kind": "fielding", "trigger": trigger}}]
+    configured = configured_arms({"arm": [{**arm, "baseline": False} for arm in arms]})
+    assert headline(GLOBAL + an_arm("fielding", 0.6, 0.7, 0.8), configured=configured) == [
+        "fielding has a mean accuracy of 47.5 %, 10.0 pp (+5.0 to +15.0 by seed) above global."
+    ]
+    assert headline(GLOBAL + an_arm("fielding", 0.4, 0.7, 0.6), configured=configured) == [
+        "fielding has a mean accuracy of 40.8 %, on average 3.3 pp (-5.0 to +10.0 by seed) above global."
     ]
 
 
@@ -74,7 +95,7 @@ def test_gains_on_different_data_come_with_a_warning():
     runs = [FinishedRun("global", 0, {}, fast, TIMING), FinishedRun("slow", 0, {}, slow, TIMING)]
     assert headline(runs) == [
         "By the horizon, arms have reached different data, so that gains are not due to the methods alone.",
-        "slow has a mean accuracy of 50.0 %, level with global.",
+        "slow has a mean accuracy of 50.0 %, 0.0 pp (no interval: under three seeds) from global.",
     ]
 
 
@@ -171,8 +192,10 @@ def test_a_headline_warns_of_different_data_and_has_the_gain_after_the_mass_even
     runs = [FinishedRun("global", 0, {}, fast, TIMING), FinishedRun("slow", 0, {}, slow, TIMING)]
     stated, after = headline(runs, headline="slow", event_rounds=[5])
     assert stated.startswith("By the horizon, arms have reached different data, ")
-    assert stated.endswith(" slow has a mean accuracy of 50.0 %, level with global.")
-    assert after == "After the mass event, slow is level with global."
+    assert stated.endswith(
+        " slow has a mean accuracy of 50.0 %, 0.0 pp (no interval: under three seeds) from global."
+    )
+    assert after == "After the mass event, slow is 0.0 pp (no interval: under three seeds) from global."
 
 
 # -- where the trace knows its concepts ---------------------------------------------------------------------
