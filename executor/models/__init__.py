@@ -17,6 +17,7 @@ MODELS: Registry[type[ModelSpec]] = Registry(
         "linear": "executor.models.linear:Linear",
         "masked": "executor.models.masked:Masked",
         "mlp": "executor.models.mlp:Mlp",
+        "resnet": "executor.models.resnet:Resnet",
     },
     loads_late=True,
     settings={
@@ -24,6 +25,7 @@ MODELS: Registry[type[ModelSpec]] = Registry(
         "linear": "emulator.plugins:NoSettings",
         "masked": "executor.models.settings:MaskedSettings",
         "mlp": "executor.models.settings:MlpSettings",
+        "resnet": "executor.models.settings:ResnetSettings",
     },
     base="executor.models.base:ModelSpec",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from emulator.numbers import Number, Units
 from emulator.plugins import ChoiceOf, Chosen, Settings
@@ -50,3 +50,22 @@ class MlpSettings(Settings):
         description="units of each hidden layer, first to last; none makes it `linear`",
         examples=[(128, 64)],
     )
+
+
+class ResnetSettings(Settings):
+    """Settings of `resnet`."""
+
+    depth: Units = Field(3, description="residual blocks, of two convolutions each", examples=[9])
+    channels: Units = Field(16, description="channels of the first convolution and of all blocks")
+    groups: Units = Field(
+        4, description="groups of channels that are normalised together; divides `channels`, and is less"
+    )
+
+    @model_validator(mode="after")
+    def _refuse_unequal_groups(self) -> ResnetSettings:
+        # A group of one channel and one pixel would have no variance.
+        if self.channels % self.groups != 0 or self.channels == self.groups:
+            raise ValueError(
+                f"groups = {self.groups}: must divide channels = {self.channels} into groups of at least two"
+            )
+        return self

@@ -34,6 +34,7 @@ MORE_MODELS = [
     ("masked", {"inner": "cnn"}),
     ("mlp", {"hidden": []}),
     ("mlp", {"hidden": [5, 7]}),
+    ("resnet", {"depth": 1, "channels": 6, "groups": 1}),
 ]
 MORE_RULES = [
     ("adam", {"amsgrad": True, "weight_decay": 0.01}),

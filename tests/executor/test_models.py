@@ -97,6 +97,41 @@ def test_the_cnn_refuses_samples_that_it_cannot_take(
         model("cnn", **settings).build(shape, 10)
 
 
+@pytest.mark.parametrize(("depth", "shape"), [(1, (10, 13)), (2, (3, 5, 4))])
+def test_a_resnet_adds_to_each_image_what_two_normalised_convolutions_make_of_it(
+    depth: int, shape: tuple[int, ...]
+) -> None:
+    module = model("resnet", depth=depth, channels=4, groups=2).build(shape, 3).double()
+    x = torch.linspace(-1, 1, 6 * prod(shape), dtype=torch.float64).sin().view(6, *shape)
+    kernels = [parameter for parameter in module.parameters() if parameter.dim() == 4]
+    assert len(kernels) == 1 + 2 * depth
+
+    def normalised(images: torch.Tensor) -> torch.Tensor:
+        """Mean 0 and variance 1 over two channels and all pixels of one image."""
+        grouped = images.reshape(6, 2, -1)
+        centred = grouped - grouped.mean(2, keepdim=True)
+        return (centred / (centred.square().mean(2, keepdim=True) + 1e-5).sqrt()).view_as(images)
+
+    images = functional.conv2d(x.view(6, -1, *shape[-2:]), kernels[0], stride=2, padding=1)
+    images = functional.relu(normalised(images))
+    for first, second in zip(kernels[1::2], kernels[2::2], strict=True):
+        inner = functional.relu(normalised(functional.conv2d(images, first, padding=1)))
+        images = functional.relu(images + normalised(functional.conv2d(inner, second, padding=1)))
+    plain = functional.linear(images.mean((2, 3)), *list(module.parameters())[-2:])
+    torch.testing.assert_close(module(x), plain, rtol=1e-11, atol=1e-13)
+
+
+def test_the_parameters_of_a_resnet_do_not_depend_on_the_size_of_images() -> None:
+    spec = model("resnet", depth=2, channels=8)
+    by_hand = (9 * 8 + 16) + 4 * (9 * 8 * 8 + 16) + (8 + 1) * 10
+    assert {FlatModel(spec, shape, 10).num_parameters for shape in ((28, 28), (1, 1), (5, 9))} == {by_hand}
+
+
+def test_a_resnet_refuses_samples_that_are_no_images() -> None:
+    with pytest.raises(ConfigurationError, match=r"not samples of shape \(64,\); use mlp or linear"):
+        model("resnet").build((64,), 10)
+
+
 def test_an_mlp_without_hidden_layers_is_linear() -> None:
     assert FlatModel(model("mlp", hidden=[]), (6,), 4).layout == FlatModel(model("linear"), (6,), 4).layout
 
@@ -108,7 +143,15 @@ def test_hidden_layers_come_in_their_order() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "settings"),
-    [("mlp", {"hidden": [0]}), ("mlp", {"width": 3}), ("cnn", {"channels": []}), ("linear", {"bias": False})],
+    [
+        ("mlp", {"hidden": [0]}),
+        ("mlp", {"width": 3}),
+        ("cnn", {"channels": []}),
+        ("linear", {"bias": False}),
+        ("resnet", {"depth": 0}),
+        ("resnet", {"channels": 4}),  # four groups of one channel each
+        ("resnet", {"channels": 6, "groups": 4}),
+    ],
 )
 def test_settings_out_of_range_or_unknown_are_refused(kind: str, settings: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
@@ -116,7 +159,9 @@ def test_settings_out_of_range_or_unknown_are_refused(kind: str, settings: dict[
 
 
 def test_an_unknown_model_lists_the_choices() -> None:
-    with pytest.raises(UnknownNameError, match="unknown model 'cn'; choices: cnn, linear, masked, mlp"):
+    with pytest.raises(
+        UnknownNameError, match="unknown model 'cn'; choices: cnn, linear, masked, mlp, resnet"
+    ):
         MODELS.find("cn")
 
 

@@ -386,8 +386,8 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
             "choices: always, diurnal, intervals; did you mean 'diurnal'?",
         ),
         (
-            {"training": {"model": "resnet"}},
-            "x.toml: training.model = 'resnet': unknown model 'resnet'; choices: cnn, linear, masked, mlp",
+            {"training": {"model": "vit"}},
+            "x.toml: training.model = 'vit': unknown model 'vit'; choices: cnn, linear, masked, mlp, resnet",
         ),
         (
             {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "treshold": 1}}]},
@@ -433,7 +433,7 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"training": {"model": ["mlp"]}},
             "x.toml: training.model: must be a name, or a table with 'kind'; choices: cnn, linear, "
-            "masked, mlp",
+            "masked, mlp, resnet",
         ),
     ],
 )

@@ -147,7 +147,7 @@ def test_reports_and_the_distance_of_clients_share_a_reference_model() -> None:
             {"kind": "gradient", "at": "global"},
             r'round\.client_distance: at = "global": must be "frozen", since a measure at the present models',
         ),
-        ({"kind": "embedding", "model": "resnet"}, r"round\.client_distance: .*unknown model 'resnet'"),
+        ({"kind": "embedding", "model": "vit"}, r"round\.client_distance: .*unknown model 'vit'"),
     ],
 )
 def test_a_measure_that_cannot_be_is_refused(measure: Any, problem: str) -> None:
@@ -214,8 +214,8 @@ def test_arms_of_different_models_need_one_model_to_measure_with() -> None:
 
 
 def test_an_unknown_reference_model_is_refused_with_the_choices() -> None:
-    with pytest.raises(ConfigurationError, match=r"representation.*unknown model 'resnet'; choices: cnn"):
-        reporting({"kind": "embedding", "model": "resnet"})
+    with pytest.raises(ConfigurationError, match=r"representation.*unknown model 'vit'; choices: cnn"):
+        reporting({"kind": "embedding", "model": "vit"})
     with pytest.raises(ConfigurationError, match=r"representation.*unknown key 'hiden'.*'hidden'"):
         reporting({"kind": "embedding", "model": {"kind": "mlp", "hiden": [3]}})
     with pytest.raises(ConfigurationError, match=r"representation: model\.hidden\.0 = 0: .* equal to 1"):

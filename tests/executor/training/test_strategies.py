@@ -44,7 +44,7 @@ DENSE = [
     model("mlp", hidden=[5, 7]),
     model("masked", inner={"kind": "mlp", "hidden": [5]}),
 ]
-MODELS = [*DENSE, model("cnn", channels=[3, 5])]
+MODELS = [*DENSE, model("cnn", channels=[3, 5]), model("resnet", depth=1, channels=2, groups=1)]
 AMSGRAD = rule("adam", amsgrad=True, weight_decay=0.01)
 STOPPING = [rule("early_stopping", gamma=0.01), rule("sgd")]
 CHAINS = [

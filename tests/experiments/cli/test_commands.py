@@ -466,6 +466,7 @@ def test_parts_in_json_have_a_kind_a_name_a_description_and_their_settings(drift
         ("model", "linear"),
         ("model", "mlp"),
         ("model", "cnn"),
+        ("model", "resnet"),
         ("source", "digits"),
         ("source", "idx"),
         ("source", "label_replay"),
