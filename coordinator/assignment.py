@@ -169,6 +169,19 @@ class Assignment:
             fitted=fitted,
         )
 
+    def anew(self, start: Floats32) -> Assignment:
+        """The assignment with cold starts: the same members and identities, and nothing of the old models.
+
+        Args:
+            start: (P,) the parameters of every model.
+
+        Returns:
+            An assignment whose models all come from `extra`.
+        """
+        num_models = len(self.mixing)
+        from_start = np.hstack([np.zeros((num_models, len(self.successor))), np.ones((num_models, 1))])
+        return replace(self, mixing=from_start, extra=start[None, :])
+
     @classmethod
     def averaged(cls, old: Ints, new: Ints, num_models: int) -> Assignment:
         """The same clusters with other members, each model the mean of those that its members had.

@@ -52,6 +52,11 @@ class FieldingSettings(PartitionSettings):
         description="when a model becomes the mean of its members' models: at a re-clustering, of the models "
         "of the clusters that they moved to; or at every drift, of the models that they had before",
     )
+    reclustered_init: Literal["mean", "initial"] = Field(
+        "mean",
+        description="what a model starts from at a re-clustering: the mean of its members' models, a warm "
+        "start as published, or the initial model, which forgets what was learned",
+    )
     follow: Literal["drifted", "participants"] = Field(
         "drifted",
         description="clients that report a drift: all that drifted, or only those whose update arrived in "
@@ -187,13 +192,15 @@ class Fielding(Clusterer):
         every_drift = self.settings.average == "every_drift"
         if trigger.fired:
             clustering = self._partition(view)
-            return Assignment.reclustered_from(
+            reclustered = Assignment.reclustered_from(
                 before if every_drift else moved,
                 clustering.members,
                 len(centers),
                 len(clustering.centers),
                 clustering.fitted,
             )
+            is_cold = self.settings.reclustered_init == "initial"
+            return reclustered.anew(view.initial(0)) if is_cold else reclustered
         self._centers = centers
         if np.array_equal(moved, before):
             return None

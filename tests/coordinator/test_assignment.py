@@ -40,6 +40,16 @@ def test_a_warm_start_by_hand():
     assert assignment.successor.tolist() == [0, -1, 1]
 
 
+def test_a_cold_start_keeps_members_and_identities_and_nothing_of_the_old_models():
+    warm = Assignment.reclustered_from(ints(2, 0, 0, 2), ints(0, 0, 0, 1), 3, 2)
+    cold = warm.anew(np.array([7, 8], dtype=np.float32))
+    assert cold.mixing.tolist() == [[0, 0, 0, 1], [0, 0, 0, 1]]
+    assert cold.extra.tolist() == [[7, 8]]
+    assert cold.reclustered
+    assert cold.successor is warm.successor
+    assert cold.members is warm.members
+
+
 def test_clients_without_an_old_or_a_new_model_have_no_part_in_a_warm_start():
     # Client 3 joins the first cluster, client 4 has left; the third cluster is of clients that join alone.
     old, new = ints(0, 1, 1, -1, 1, -1), ints(0, 0, 1, 0, -1, 2)

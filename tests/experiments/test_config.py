@@ -392,7 +392,8 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "treshold": 1}}]},
             "x.toml: arm.a.clusterer: unknown key 'treshold'; choices: average, distance, follow, "
-            "kmeans_clients, max_clusters, min_clusters, partition, silhouette_clients, starts, trigger",
+            "kmeans_clients, max_clusters, min_clusters, partition, reclustered_init, silhouette_clients, "
+            "starts, trigger",
         ),
         (
             {"arm": [{"name": "a", "clusterer": {"kind": "fielding", "threshold": 0.25}}]},

@@ -170,6 +170,18 @@ def test_one_centre_is_enough_to_recluster_everybody():
     assert assignment.successor.tolist() == [1, 2]
 
 
+def test_models_may_start_anew_at_a_reclustering_but_not_as_clients_move():
+    settings = {"threshold": 0.25, "reclustered_init": "initial"}
+    assignment = two_clusters(**settings).drift({0: [0, 0, 1]})
+    assert assignment is not None
+    assert assignment.lane_of_client.tolist() == [0, 1, 1, 2, 2, 2]
+    assert assignment.mixing.tolist() == [[0, 0, 1]] * 3
+    assert len(assignment.extra) == 1
+    moved = two_clusters(**settings).drift({1: [0.45, 0.55, 0]})
+    assert moved is not None
+    assert moved.mixing.tolist() == [[1, 0], [0, 1]]
+
+
 # -- the trigger in the log ------------------------------------------------------------------------------
 
 
