@@ -280,6 +280,17 @@ FIGURES: Mapping[str, Column] = {
         "that minus the one of the reference arm", POINTS, f"{IS_REFERENCE}, and as `accuracy_lost_pp`"
     ),
     "largest_loss_pp": Column("the largest of these losses", POINTS, "as `accuracy_lost_pp`"),
+    "reclustering_dip_pp": Column(
+        "lowest of the next ten evaluations minus the last one before a global re-clustering, negative where "
+        "accuracy fell, averaged over re-clusterings",
+        POINTS,
+        "if no re-clustering has an evaluation before and ten after it",
+    ),
+    "reclustering_dip_difference_pp": Column(
+        "that minus the one of the reference arm in the same rounds",
+        POINTS,
+        f"{IS_REFERENCE}, and as `reclustering_dip_pp`",
+    ),
     "models_replaced": Column(
         "how often a client's model was replaced: at each of its moves, and at each global re-clustering",
         "clients",

@@ -2,12 +2,18 @@
 
 `clustering_wall_s` is wall time of whole runs; everything else is up to the horizon. Losses are positive
 where accuracy fell; `accuracy_lost_difference_pp` is the loss of the arm minus that of the reference arm, and
-None for the reference arm itself. `changed_cluster` is a share of clients, `models_replaced` a number of
-clients.
+None for the reference arm itself. Dips have the other sign, as Fielding's figures do: `reclustering_dip_pp`
+is negative where accuracy fell after global re-clusterings (`dip_pp`), averaged over those of a run;
+`reclustering_dip_difference_pp` is that minus the dip of the reference arm in the same rounds, over those
+that are counted in both. Re-clusterings come with drift, which lowers accuracy by itself, and the lowest of
+ten evaluations is below the mean of ten even if nothing happens: beside a reference arm that never
+re-clusters, the difference has neither. `changed_cluster` is a share of clients, `models_replaced` a number
+of clients.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -19,7 +25,18 @@ from experiments.results.statistics.comparisons import MeasuredRun
 from experiments.results.statistics.intervals import amount_estimate, mean_estimate, share_estimate
 from experiments.results.statistics.scales import count_scale, percent_scale, points_scale, time_scale
 from experiments.results.tables.summary import Summary
-from experiments.results.tables.table import Column, InTerminal, Place, Table, gain, over_seeds
+from experiments.results.tables.table import (
+    Column,
+    InTerminal,
+    Place,
+    Table,
+    any_measured,
+    beside_reference,
+    gain,
+    over_seeds,
+)
+
+DIP_EVALUATIONS = 10
 
 NOTE = (
     "A re-clustering by itself costs no byte and no virtual second in this emulator: this table shows what "
@@ -79,6 +96,42 @@ def accuracy_losses_pp(records: Sequence[RoundRecord]) -> list[float]:
     ]
 
 
+def dip_pp(records: Sequence[RoundRecord], round_: int) -> float | None:
+    """The lowest of the next ten evaluations minus the last before, in percentage points; negative: a dip.
+
+    The last before is that of an earlier round than `round_`; the next ten begin with the round itself, as
+    models are mixed when it opens, and evaluated when it has trained them. Another re-clustering within the
+    ten does not cut them short, so that dips are of equally many evaluations however often a rule clusters;
+    a low that two windows share counts in both. None if there is no evaluation before, or fewer than ten from
+    `round_` on: the lowest of fewer would be higher.
+    """
+    evaluated = [record for record in records if record.accuracy is not None]
+    first = bisect_left(evaluated, round_, key=lambda record: record.round)
+    after = [record.accuracy for record in evaluated[first : first + DIP_EVALUATIONS]]
+    if first == 0 or len(after) < DIP_EVALUATIONS:
+        return None
+    return 100.0 * (min(after) - evaluated[first - 1].accuracy)
+
+
+def reclustering_dip_pp(run: MeasuredRun) -> float | None:
+    """The mean dip after the global re-clusterings of a run; None if none of them counts."""
+    dips = [dip_pp(run.records, round_) for round_ in _reclusterings(run)]
+    return _mean([dip for dip in dips if dip is not None])
+
+
+def reclustering_dip_difference_pp(run: MeasuredRun, base: MeasuredRun) -> float | None:
+    """The mean over the re-clusterings of `run` of its dip minus that of `base` in the same round.
+
+    Rounds and not virtual times are the same, since data arrive by rounds.
+    """
+    pairs = [(dip_pp(run.records, round_), dip_pp(base.records, round_)) for round_ in _reclusterings(run)]
+    return _mean([dip - other for dip, other in pairs if dip is not None and other is not None])
+
+
+def _reclusterings(run: MeasuredRun) -> list[int]:
+    return [record.round for record in run.records if record.reclustered]
+
+
 def models_replaced(records: Sequence[RoundRecord]) -> float | None:
     """How often a client's model was replaced by an assignment, summed over clients and rounds.
 
@@ -118,6 +171,8 @@ TABLE = Table(
         "largest_loss_pp": over_seeds(
             lambda run: max(accuracy_losses_pp(run.records), default=None), mean_estimate
         ),
+        "reclustering_dip_pp": over_seeds(reclustering_dip_pp, mean_estimate),
+        "reclustering_dip_difference_pp": beside_reference(reclustering_dip_difference_pp, mean_estimate),
         "models_replaced": over_seeds(lambda run: models_replaced(run.records), amount_estimate),
         "clustering_wall_s": over_seeds(lambda run: run.run.timing.cluster_s, amount_estimate),
     },
@@ -126,6 +181,8 @@ TABLE = Table(
         Column("accuracy_lost_pp", "accuracy lost", points_scale),
         Column("accuracy_lost_difference_pp", "difference", points_scale),
         Column("largest_loss_pp", "largest loss", points_scale),
+        Column("reclustering_dip_pp", "dip after re-clustering", points_scale, only_if=any_measured),
+        Column("reclustering_dip_difference_pp", "difference", points_scale, only_if=any_measured),
         Column("models_replaced", "models replaced", count_scale),
         Column("clustering_wall_s", "clustering", time_scale),
     ),

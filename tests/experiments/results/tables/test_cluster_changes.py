@@ -3,12 +3,14 @@
 import re
 
 import numpy as np
+import pytest
 
 from experiments.results.pages import write_report
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.tables.cluster_changes import (
     accuracy_losses_pp,
     changed_cluster,
+    dip_pp,
     models_replaced,
     says_something,
 )
@@ -70,6 +72,43 @@ def test_accuracy_lost_is_between_the_evaluations_on_both_sides_of_a_data_step()
 def test_steps_between_the_same_two_evaluations_are_one_loss():
     unevaluated = [a_round(number, accuracy=None) for number in range(1, 5)]
     assert accuracy_losses_pp([a_round(0, accuracy=0.75), *unevaluated, a_round(5, accuracy=0.5)]) == [25.0]
+
+
+def evaluated(accuracies, reclustered=()):
+    """A round for each accuracy, in percent; None is a round that is not evaluated."""
+    shares = [None if percent is None else percent / 100 for percent in accuracies]
+    return [
+        a_round(number, accuracy=share, reclustered=number in reclustered)
+        for number, share in enumerate(shares)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "round_", "dip"),
+    [
+        ([80, 70, 75, 60, *[90] * 7], 1, -20),  # the lowest of rounds 1 to 10 is that of round 3
+        ([80, *[90] * 10], 1, 10),  # it only rises: positive
+        ([60, 80, *[90] * 9, 85, 50], 2, 5),  # of rounds 2 to 11: round 12 is beyond the ten
+        ([80, None, None, *[75] * 9, 70], 2, -10),  # rounds that are not evaluated do not count
+        ([80, *[75] * 9], 1, None),  # nine are left
+        ([80] * 20, 0, None),  # no evaluation before
+        ([None, *[80] * 19], 1, None),
+    ],
+)
+def test_a_dip_is_the_lowest_of_the_next_ten_evaluations_minus_the_last_before(accuracies, round_, dip):
+    assert dip_pp(evaluated(accuracies), round_) == (None if dip is None else pytest.approx(dip))
+
+
+def test_the_dip_of_an_arm_is_over_its_reclusterings_and_beside_it_that_of_the_reference_in_the_same_rounds():
+    # Rounds 1, 3 and 5 re-cluster. After round 1: 60 - 80; after round 3, within the same ten: 60 - 90; fewer
+    # than ten are left after round 5. The reference falls by 5, and by nothing.
+    accuracies = [80, 70, 90, 70, 60, 90, 90, 90, 90, 90, 90, 90, 90]
+    base, row = a_summary(
+        moves=evaluated([80, *[75] * 12]), always=evaluated(accuracies, reclustered=(1, 3, 5))
+    ).rows
+    assert row["reclustering_dip_pp"].mean == pytest.approx((-20 - 30) / 2)
+    assert row["reclustering_dip_difference_pp"].mean == pytest.approx((-20 + 5 - 30) / 2)
+    assert (base["reclustering_dip_pp"].mean, base["reclustering_dip_difference_pp"]) == (None, None)
 
 
 def test_a_move_replaces_one_model_and_a_reclustering_those_of_all_clients():

@@ -51,7 +51,8 @@ COSTS = [
     *("nonfinite_reports", "virtual_time_s", "wall_s"),
 ]
 CHANGES = [
-    *("changed_cluster", "accuracy_lost_pp", "largest_loss_pp", "models_replaced", "clustering_wall_s"),
+    *("changed_cluster", "accuracy_lost_pp", "largest_loss_pp", "reclustering_dip_pp"),
+    *("models_replaced", "clustering_wall_s"),
 ]
 HONEST = ["honest_accuracy", "byzantine_accuracy"]
 CLIENTS = ["mean_client_accuracy", "worst_tenth"]
@@ -90,7 +91,8 @@ def test_the_schema_is_exactly_the_promised_one(two_arms):
         assert list(arm) == [
             *("seeds", "seed_ids", *ACCURACY, *BASELINES, *PERSONAL, *DRIFT),
             *(*UPDATES, *COSTS, "reclustered_seeds", "reclustering_rounds"),
-            *(*CHANGES[:2], "accuracy_lost_difference_pp", *CHANGES[2:]),
+            *(*CHANGES[:2], "accuracy_lost_difference_pp", *CHANGES[2:4]),
+            *("reclustering_dip_difference_pp", *CHANGES[4:]),
             *(*HONEST, "honest_gain_pp"),
             *(*CLIENTS, *BESIDE_REFERENCE),
         ]
