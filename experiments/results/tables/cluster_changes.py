@@ -51,6 +51,13 @@ NOTE = (
 )
 
 
+DIP_NOTE = (
+    " Dip after re-clustering is the lowest of the next ten evaluations minus the last one before a global "
+    "re-clustering (negative: a dip), averaged over those that have all eleven; its difference is from the "
+    "reference arm's in the same rounds."
+)
+
+
 def says_something(summary: Summary) -> bool:
     """Whether more than one arm had several clusters, and a client of any arm changed cluster."""
     clustered = sum(
@@ -158,7 +165,8 @@ def _accuracy_lost_pp(run: MeasuredRun) -> float | None:
 
 def _note(summary: Summary) -> str:
     difference = f" Difference is accuracy lost minus that of {summary.reference_arm}, paired by seed."
-    return f"{NOTE}{difference if len(summary.rows) > 1 else ''}"
+    has_dips = any_measured([row["reclustering_dip_pp"] for row in summary.rows])
+    return f"{NOTE}{difference if len(summary.rows) > 1 else ''}{DIP_NOTE if has_dips else ''}"
 
 
 TABLE = Table(
@@ -181,8 +189,8 @@ TABLE = Table(
         Column("accuracy_lost_pp", "accuracy lost", points_scale),
         Column("accuracy_lost_difference_pp", "difference", points_scale),
         Column("largest_loss_pp", "largest loss", points_scale),
-        Column("reclustering_dip_pp", "dip after re-clustering", points_scale, only_if=any_measured),
-        Column("reclustering_dip_difference_pp", "difference", points_scale, only_if=any_measured),
+        Column("reclustering_dip_pp", "dip after re-clustering", points_scale, False, any_measured),
+        Column("reclustering_dip_difference_pp", "difference of dips", points_scale, False, any_measured),
         Column("models_replaced", "models replaced", count_scale),
         Column("clustering_wall_s", "clustering", time_scale),
     ),
