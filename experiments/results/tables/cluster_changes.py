@@ -3,7 +3,7 @@
 `clustering_wall_s` is wall time of whole runs; everything else is up to the horizon. Losses are positive
 where accuracy fell; `accuracy_lost_difference_pp` is the loss of the arm minus that of the reference arm, and
 None for the reference arm itself. Dips have the other sign, as Fielding's figures do: `reclustering_dip_pp`
-is negative where accuracy fell after global re-clusterings (`dip_pp`), averaged over those of a run;
+is negative where accuracy fell after global re-clusterings (`dips_pp`), averaged over those of a run;
 `reclustering_dip_difference_pp` is that minus the dip of the reference arm in the same rounds, over those
 that are counted in both. Re-clusterings come with drift, which lowers accuracy by itself, and the lowest of
 ten evaluations is below the mean of ten even if nothing happens: beside a reference arm that never
@@ -103,27 +103,30 @@ def accuracy_losses_pp(records: Sequence[RoundRecord]) -> list[float]:
     ]
 
 
-def dip_pp(records: Sequence[RoundRecord], round_: int) -> float | None:
-    """The lowest of the next ten evaluations minus the last before, in percentage points; negative: a dip.
+def dips_pp(records: Sequence[RoundRecord], rounds: Sequence[int]) -> list[float | None]:
+    """The dip after each of `rounds`, in percentage points; negative where accuracy fell.
 
-    The last before is that of an earlier round than `round_`; the next ten begin with the round itself, as
-    models are mixed when it opens, and evaluated when it has trained them. Another re-clustering within the
-    ten does not cut them short, so that dips are of equally many evaluations however often a rule clusters;
-    a low that two windows share counts in both. None if there is no evaluation before, or fewer than ten from
-    `round_` on: the lowest of fewer would be higher.
+    That is the lowest of the next ten evaluations minus the last before. The last before is that of an
+    earlier round; the next ten begin with the round itself, as models are mixed when it opens, and evaluated
+    when it has trained them. Another re-clustering within the ten does not cut them short, so that dips are
+    of equally many evaluations however often a rule clusters; a low that two windows share counts in both.
+    None if there is no evaluation before, or fewer than ten from the round on: the lowest of fewer would be
+    higher.
     """
-    evaluated = [record for record in records if record.accuracy is not None]
-    first = bisect_left(evaluated, round_, key=lambda record: record.round)
-    after = [record.accuracy for record in evaluated[first : first + DIP_EVALUATIONS]]
-    if first == 0 or len(after) < DIP_EVALUATIONS:
-        return None
-    return 100.0 * (min(after) - evaluated[first - 1].accuracy)
+    evaluated = [(record.round, record.accuracy) for record in records if record.accuracy is not None]
+    numbers, accuracies = [number for number, _ in evaluated], [accuracy for _, accuracy in evaluated]
+    dips: list[float | None] = []
+    for round_ in rounds:
+        first = bisect_left(numbers, round_)
+        after = accuracies[first : first + DIP_EVALUATIONS]
+        counts = first > 0 and len(after) == DIP_EVALUATIONS
+        dips.append(100.0 * (min(after) - accuracies[first - 1]) if counts else None)
+    return dips
 
 
 def reclustering_dip_pp(run: MeasuredRun) -> float | None:
     """The mean dip after the global re-clusterings of a run; None if none of them counts."""
-    dips = [dip_pp(run.records, round_) for round_ in _reclusterings(run)]
-    return _mean([dip for dip in dips if dip is not None])
+    return _mean([dip for dip in dips_pp(run.records, _reclusterings(run)) if dip is not None])
 
 
 def reclustering_dip_difference_pp(run: MeasuredRun, base: MeasuredRun) -> float | None:
@@ -131,7 +134,8 @@ def reclustering_dip_difference_pp(run: MeasuredRun, base: MeasuredRun) -> float
 
     Rounds and not virtual times are the same, since data arrive by rounds.
     """
-    pairs = [(dip_pp(run.records, round_), dip_pp(base.records, round_)) for round_ in _reclusterings(run)]
+    rounds = _reclusterings(run)
+    pairs = zip(dips_pp(run.records, rounds), dips_pp(base.records, rounds), strict=True)
     return _mean([dip - other for dip, other in pairs if dip is not None and other is not None])
 
 

@@ -10,7 +10,7 @@ from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.tables.cluster_changes import (
     accuracy_losses_pp,
     changed_cluster,
-    dip_pp,
+    dips_pp,
     models_replaced,
     says_something,
 )
@@ -96,7 +96,7 @@ def evaluated(accuracies, reclustered=()):
     ],
 )
 def test_a_dip_is_the_lowest_of_the_next_ten_evaluations_minus_the_last_before(accuracies, round_, dip):
-    assert dip_pp(evaluated(accuracies), round_) == (None if dip is None else pytest.approx(dip))
+    assert dips_pp(evaluated(accuracies), [round_]) == [None if dip is None else pytest.approx(dip)]
 
 
 def test_the_dip_of_an_arm_is_over_its_reclusterings_and_beside_it_that_of_the_reference_in_the_same_rounds():
