@@ -22,6 +22,7 @@ SEED = int(os.environ.get("DRIFTSCALE_VERDICTS_SEED", "0"))
 
 SUMMARY = {
     "reference_arm": "global",
+    "targets": [{"target": 0.95, "arms": {"moves": {"speedup": {"median": {"low": 1.287}}}}}],
     "arms": {
         "global": {"mean_accuracy": {"per_seed": [0.5, 0.6]}, "final_accuracy": {"per_seed": [0.5, 0.5]}},
         "moves": {
@@ -63,6 +64,7 @@ def test_rows_have_all_four_verdicts_and_claims_of_their_own() -> None:
         "moves: +5.0 pp, final 0.0 pp",
         "global over moves: -5.0 pp, final 0.0 pp",
         "moves: distance 1.15, final 1.20",
+        "moves: 1.29 times sooner at 95 %",
     ],
 )
 def test_a_figure_is_read_and_measured_in_the_same_words(text: str) -> None:
