@@ -110,7 +110,7 @@ def _kind(part: Any) -> str:
 def _has_trigger(clusterer: Any) -> bool:
     """Whether the recorded clusterer has a trigger with something to decide."""
     trigger = clusterer.get("trigger") if isinstance(clusterer, Mapping) else None
-    if _kind(trigger) != CENTRE_SHIFT:
+    if not isinstance(trigger, Mapping) or _kind(trigger) != CENTRE_SHIFT:
         return bool(_kind(trigger))
     return trigger.get("threshold") not in (NEVER, AT_EVERY_DRIFT)
 
