@@ -503,7 +503,6 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_gradients_at_the_global_model_of_one_round_need_all_clients",
     ),
     "tests/experiments/tracking/test_live.py": (),
-    "tests/golden/test_algorithm_4.py": (),
     "tests/golden/test_changes.py": (),
     "tests/golden/test_clients_that_come_and_go.py": (
         "test_a_real_run_has_the_same_log_by_two_ranks_and_after_stops",
