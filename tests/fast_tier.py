@@ -442,9 +442,6 @@ SLOW: Mapping[str, Collection[str]] = {
     "tests/experiments/results/figures/test_timeline.py": (
         "test_the_timelines_of_22_arms_of_a_thousand_participants_stay_small",
     ),
-    "tests/experiments/results/statistics/test_intervals.py": (
-        "test_t_intervals_of_gains_miss_about_one_time_in_twenty",
-    ),
     "tests/experiments/results/statistics/test_medians.py": (
         "test_intervals_miss_the_true_median_no_more_often_than_their_level_allows",
         "test_ranks_of_thousands_of_seeds_are_found_at_once",
