@@ -6,6 +6,11 @@ two sides, the halves of a later split; a side is 1 or -1, and 0 is neither.
 FedScale's code differs in some points. It takes mini-batches for 2-means, confuses the ids of known clients
 in step (a), and leaves out client 0. All clients decide in each round, though few are moved, so that
 `explore` decays faster; it vanishes within hundreds of decisions either way.
+
+From the second round after the last split on, FedScale's code still gives first sides to a cluster that has
+none; here nobody takes sides any more. Sides serve the next split, and there is none. Only clients that were
+trained in the cluster take first sides: their `times` are higher there, but no affinity and no decision
+differs.
 """
 
 from __future__ import annotations

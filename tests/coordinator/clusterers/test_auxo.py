@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coordinator.assignment import Assignment
-from coordinator.clusterers.affinities import Affinities
+from coordinator.clusterers.affinities import Affinities, centred
 from coordinator.clusterers.auxo import Auxo, AuxoSettings
 from coordinator.view import RunFacts
 from emulator.errors import ConfigurationError
@@ -130,6 +130,31 @@ def test_sides_are_taken_until_one_round_after_the_last_split() -> None:
     assert game.affinities.lean.ravel().tolist() == [1, 1, -1, -1, -1, 0]
     game.round({0: {**without_five, 5: (7.0, 2.0)}})
     assert game.affinities.lean.ravel().tolist() == [1, 1, -1, -1, -1, 0]  # the fourth round
+
+
+def test_first_sides_after_the_last_split_would_change_no_affinity_and_no_decision() -> None:
+    """FedScale's code gives them to a cluster that has none."""
+    # Clients 0 to 3 pull east and lean to cluster 0, the others to its child; one more round can give sides.
+    pulls = {client: (1.0 + client, 0.5 * (-1) ** client) for client in range(4)}
+    pulls |= {client: (-1.0 - client, 0.5 * (-1) ** client) for client in range(4, 8)}
+    strangers, members = ({client: pulls[client] for client in ids} for ids in ((4, 5, 6), (0, 1, 2, 3)))
+    games = [Game(8, split_rounds=[1], min_participants=3) for _ in range(2)]
+    for game in games:
+        game.round({0: pulls})
+        game.round({0: strangers})  # nobody known in cluster 0, and so no sides
+        assert not game.affinities.has_sides[0]
+    ours, theirs = (game.affinities for game in games)
+    theirs.take_sides(0, np.arange(4), centred(np.float32(list(members.values()))), np.random.default_rng(0))
+    assert theirs.has_sides[0]
+    for number in range(6):
+        sent = {0: {**members, number % 8: (2.0 - number, 1.0)}, 1: strangers}
+        for game in games:
+            game.round(sent)
+    assert not ours.has_sides[0]
+    assert (theirs.times > ours.times).any()
+    assert ours.affinity.tolist() == theirs.affinity.tolist()
+    assert (ours.times > 0).tolist() == (theirs.times > 0).tolist()
+    assert games[0].members == games[1].members
 
 
 def test_a_cluster_with_few_updates_stays_as_it_is() -> None:
