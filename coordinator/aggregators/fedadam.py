@@ -16,7 +16,11 @@ class FedAdamSettings(AdaptiveSettings):
 
 
 class FedAdam(Adaptive):
-    """Adaptive steps with v = beta2 v + (1 - beta2) D^2.
+    """Adaptive steps with v = beta2 v + (1 - beta2) D^2, and no bias correction, which Flower's FedAdam has.
+
+    As in the paper, m and v are used as they are. Flower multiplies the step of round t, which counts from 1,
+    by sqrt(1 - beta2^(t + 1)) / (1 - beta1^(t + 1)): with the default betas by 0.74 in the first round, 0.47
+    in round 12, the least, and 0.80 in round 100. So equal settings make larger steps here.
 
     Two rounds of one model with two parameters, the second of which is not trained: m = v = 1 in both.
 
