@@ -9,6 +9,10 @@ FOLDER keeps what tests cover (`covering.json`, of one run of the suite with cov
 mutant ended (`mutants.json`). With `--in TREE`, only lines are drawn that this other tree has too. With
 `--of OTHER`, the folder of another tree's results, exactly its mutants are made, and what it killed and this
 tree does not is printed: exit code 1 if there is any.
+
+With `--tests TEST ...` each mutant is run against these tests alone, whatever lines they cover. So `--of
+tests/golden/parity --tests tests/golden/parity` says whether the tests of parity notice each mutant that is
+listed there.
 """
 
 from __future__ import annotations
@@ -295,16 +299,21 @@ def failing(tests: Sequence[str], tree: Path, jobs: int) -> set[str]:
     return set(re.findall(r"^(?:FAILED|ERROR) (\S+?::\w+)", ended.stdout, re.MULTILINE))
 
 
-def played(mutants: Sequence[Mutant], known: Mapping[str, Any], jobs: int) -> list[Ending]:
-    """How each mutant ended, in `jobs` copies of the tree at once."""
-    tests_of = {mutant: tests_for(mutant, known) for mutant in mutants}
+def played(tests_of: Mapping[Mutant, Sequence[str]], jobs: int) -> list[Ending]:
+    """How each mutant ended with its tests, in `jobs` copies of the tree at once.
+
+    Raises ValueError if a test fails without a mutant that is not named by itself, but by its file or folder.
+    """
     with tempfile.TemporaryDirectory() as folder:
         free: SimpleQueue[Path] = SimpleQueue()
         for number in range(jobs):
             tree = Path(folder) / str(number) / "tree"
             shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "build", "runs", "*.egg-info"))
             free.put(tree)
-        useless = failing(sorted({name for names in tests_of.values() for name in names}), tree, jobs)
+        named = {name for names in tests_of.values() for name in names}
+        useless = failing(sorted(named), tree, jobs)
+        if not useless <= named:
+            raise ValueError(f"fail without a mutant: {sorted(useless - named)}")
         print(f"left out, as they fail without a mutant: {sorted(useless)}", file=sys.stderr, flush=True)
 
         def play(mutant: Mutant) -> Ending:
@@ -317,7 +326,7 @@ def played(mutants: Sequence[Mutant], known: Mapping[str, Any], jobs: int) -> li
             return found
 
         with ThreadPoolExecutor(jobs) as pool:
-            return list(pool.map(play, mutants))
+            return list(pool.map(play, tests_of))
 
 
 def main() -> None:
@@ -331,9 +340,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--in", dest="also_in", type=Path)
     parser.add_argument("--of", type=Path)
+    parser.add_argument("--tests", nargs="+", metavar="TEST")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
-    known = covering(given.folder.resolve())
+    known = {} if given.tests else covering(given.folder.resolve())
     before: list[dict[str, str]] = []
     if given.of is None:
         mutants = drawn(given.number, given.seed, given.also_in)
@@ -342,7 +352,7 @@ def main() -> None:
         mutants = [
             Mutant(**{key: item[key] for key in ("file", "line", "mutated", "kind")}) for item in before
         ]
-    endings = played(mutants, known, given.jobs)
+    endings = played({mutant: given.tests or tests_for(mutant, known) for mutant in mutants}, given.jobs)
     results = [{**asdict(mutant), "ending": found} for mutant, found in zip(mutants, endings, strict=True)]
     (given.folder / "mutants.json").write_text(json.dumps(results, indent=1))
     for group in GROUPS:
