@@ -89,35 +89,42 @@ class AccuracyCurve:
         count = self._count(horizon_s)
         return float(self.smoothed[count - 1]) if count else None
 
-    def held_from(self, target: float, horizon_s: float, from_s: float = 0.0) -> Bounds:
-        """How long after `from_s` the smoothed accuracy comes to stay at or above `target`, to the horizon.
+    def after(self, instant_s: float) -> AccuracyCurve:
+        """The evaluations after an instant, with times that count from it; there may be none.
 
-        Evaluations up to `from_s`, an instant before the horizon, do not count. If it is below `target` or
-        unknown at the horizon, the bounds are [horizon - from_s, inf). If it is at or above from the first
-        evaluation on, they are [0, time of that evaluation - from_s]. Source: Fielding's "consistently
+        They are smoothed anew: a mean that began before the instant would mix what it separates.
+        """
+        later = self.times_s > instant_s
+        accuracy = self.accuracy[later]
+        return AccuracyCurve(
+            self.times_s[later] - instant_s, accuracy, smooth(accuracy, self.window), self.window
+        )
+
+    def held_from(self, target: float, horizon_s: float) -> Bounds:
+        """The time from which the smoothed accuracy stays at or above `target` up to the horizon.
+
+        If it is below `target` or unknown at the horizon, the bounds are [horizon, inf). If it is at or above
+        from the first evaluation on, they are [0, time of that evaluation]. Source: Fielding's "consistently
         surpasses" (section 6); here an accuracy equal to the target counts too, so that a run holds its own
         final accuracy.
         """
-        first, count = self._count(from_s) if from_s else 0, self._count(horizon_s)
-        missed = np.flatnonzero(self.smoothed[first:count] < target)
-        begins = first + int(missed[-1]) + 1 if len(missed) else first
-        return self._instant(begins, first, horizon_s, from_s)
+        missed = np.flatnonzero(self.smoothed[: self._count(horizon_s)] < target)
+        return self._instant(int(missed[-1]) + 1 if len(missed) else 0, horizon_s)
 
     def first_reached(self, target: float, horizon_s: float) -> Bounds:
         """The time at which the smoothed accuracy is first at or above `target`; bounds as in `held_from`."""
         reached = self.smoothed[: self._count(horizon_s)] >= target
-        return self._instant(int(np.argmax(reached)) if reached.any() else len(reached), 0, horizon_s)
+        return self._instant(int(np.argmax(reached)) if reached.any() else len(reached), horizon_s)
 
-    def _instant(self, position: int, first: int, horizon_s: float, from_s: float = 0.0) -> Bounds:
-        """Bounds of the time from `from_s` to the start of a state that is first seen at this evaluation.
+    def _instant(self, position: int, horizon_s: float) -> Bounds:
+        """Bounds of the time at which a state begins that is first seen at evaluation `position`.
 
-        `first` is the position of the first evaluation that counts. If that at `position` is after the
-        horizon, so is the time.
+        If that is the first one after the horizon, so is the time.
         """
         if position == self._count(horizon_s):
-            return Bounds(horizon_s - from_s, math.inf)
-        time_s = float(self.times_s[position]) - from_s
-        return Bounds(0.0 if position == first else time_s, time_s)
+            return Bounds(horizon_s, math.inf)
+        time_s = float(self.times_s[position])
+        return Bounds(0.0 if position == 0 else time_s, time_s)
 
     def _count(self, horizon_s: float) -> int:
         return int(np.searchsorted(self.times_s, horizon_s, side="right"))

@@ -1,13 +1,13 @@
 """How long arms take to reach target accuracies: a table for each target, of medians over seeds.
 
 Times are those of `AccuracyCurve`. Where every run has a mass event before the horizon (`first_events_s`),
-`held_from_s` is counted from the first of them, since a median over seeds that jumps from one side of an
-event to the other says nothing; `held_before_s` is from when the target was held up to that event, and None
-without one. All other times are from the start. `saved_s` is the reference arm's `time_below_s` minus the
-arm's, `speedup` the reference arm's `held_from_s` over the arm's; both are None for the reference arm.
-`below_after_drift` is the share of the time from the first mass event to the horizon that is below the
-target, and None unless every run has a configured one before the horizon. `held` is the number of `seeds`
-that hold the target at the horizon.
+`held_from_s` is counted from the first of them, with accuracies that are smoothed anew, since a median over
+seeds that jumps from one side of an event to the other says nothing; `held_before_s` is from when the target
+was held up to that event, and None without one. All other times are from the start. `saved_s` is the
+reference arm's `time_below_s` minus the arm's, `speedup` the reference arm's `held_from_s` over the arm's;
+both are None for the reference arm. `below_after_drift` is the share of the time from the first mass event to
+the horizon that is below the target, and None unless every run has a configured one before the horizon.
+`held` is the number of `seeds` that hold the target at the horizon.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from experiments.results.statistics.scales import (
     signed_time_scale,
     time_scale,
 )
+from experiments.results.statistics.time_to_accuracy import AccuracyCurve
 from experiments.results.tables.notes import BOUNDS, MOVES, at_their_own_levels
 from experiments.results.tables.report import Report
 from experiments.results.tables.summary import Summary
@@ -99,16 +100,37 @@ def target_table(target: Target, compared: Compared, *, may_count_from_event: bo
     # If a reference run was not evaluated by the horizon, its accuracy is unknown: no run of the seed reaches
     # it.
     known = {seed: math.inf if goal is None else goal for seed, goal in goals.items()}
-    events_s = compared.once(first_events_s) if may_count_from_event else None
-    rows = [_row(arm, [known[seed] for seed in arm.seed_ids], compared, events_s) for arm in compared.arms]
-    return TargetTable(target, mean_estimate(list(goals.values())), rows, events_s is not None)
+    after = compared.once(after_events) if may_count_from_event else None
+    rows = [_row(arm, [known[seed] for seed in arm.seed_ids], compared, after) for arm in compared.arms]
+    return TargetTable(target, mean_estimate(list(goals.values())), rows, after is not None)
+
+
+@dataclass(frozen=True)
+class AfterEvent:
+    """When the first mass event of a run took effect, and its accuracy curve from then on."""
+
+    event_s: float
+    curve: AccuracyCurve
+
+
+AfterEvents = Mapping[tuple[str, int], AfterEvent]
+"""By arm and seed."""
+
+
+def after_events(compared: Compared) -> AfterEvents | None:
+    """The curves of all runs from their first mass events on; None unless every run has one."""
+    events_s = compared.once(first_events_s)
+    if events_s is None:
+        return None
+    runs = {(run.arm, run.seed): run for arm in compared.arms for run in arm.measured}
+    return {key: AfterEvent(event_s, runs[key].curve.after(event_s)) for key, event_s in events_s.items()}
 
 
 def _row(
     arm: Comparison,
     goals: Sequence[float],
     compared: Compared,
-    events_s: Mapping[tuple[str, int], float] | None,
+    after: AfterEvents | None,
 ) -> Row:
     """The row of one arm; `goals` are the accuracies of the target, one for each seed of the arm."""
     end_s = compared.horizon.horizon_s
@@ -117,7 +139,7 @@ def _row(
         return [time(run, goal) for run, goal in zip(runs, goals, strict=True)]
 
     below_s, reference_below_s = (of(runs, _below_s) for runs in (arm.measured, arm.reference))
-    held, reference_held = (of(runs, _held_from(events_s)) for runs in (arm.measured, arm.reference))
+    held, reference_held = (of(runs, _held_from(after)) for runs in (arm.measured, arm.reference))
     shares = of(arm.measured, _below_after_drift) if compared.has_event else None
     return Row(
         arm.arm,
@@ -127,8 +149,8 @@ def _row(
             "below_after_drift": None if shares is None else median_estimate(shares),
             "first_reached_s": median_estimate(of(arm.measured, _first_reached)),
             "held_before_s": None
-            if events_s is None
-            else median_estimate(of(arm.measured, _held_before(events_s))),
+            if after is None
+            else median_estimate(of(arm.measured, _held_before(after))),
             "held_from_s": median_estimate(held),
             "speedup": None
             if arm.is_reference
@@ -143,17 +165,21 @@ def _below_s(run: MeasuredRun, goal: float) -> float:
     return run.curve.time_below_s(goal, run.horizon.horizon_s)
 
 
-def _held_from(events_s: Mapping[tuple[str, int], float] | None) -> Callable[[MeasuredRun, float], Bounds]:
+def _held_from(after: AfterEvents | None) -> Callable[[MeasuredRun, float], Bounds]:
     """From when the target is held up to the horizon; counted from the event of the run, if it has one."""
-    origin_s = events_s or {}
-    return lambda run, goal: run.curve.held_from(
-        goal, run.horizon.horizon_s, origin_s.get((run.arm, run.seed), 0.0)
-    )
+
+    def held(run: MeasuredRun, goal: float) -> Bounds:
+        if after is None:
+            return run.curve.held_from(goal, run.horizon.horizon_s)
+        since = after[run.arm, run.seed]
+        return since.curve.held_from(goal, run.horizon.horizon_s - since.event_s)
+
+    return held
 
 
-def _held_before(events_s: Mapping[tuple[str, int], float]) -> Callable[[MeasuredRun, float], Bounds]:
+def _held_before(after: AfterEvents) -> Callable[[MeasuredRun, float], Bounds]:
     """From when the target is held up to the event of the run."""
-    return lambda run, goal: run.curve.held_from(goal, events_s[run.arm, run.seed])
+    return lambda run, goal: run.curve.held_from(goal, after[run.arm, run.seed].event_s)
 
 
 def _first_reached(run: MeasuredRun, goal: float) -> Bounds:
@@ -225,8 +251,8 @@ def _held_note(smoothed: str, counts_from_event: bool) -> str:
     if not counts_from_event:
         return f"Held from is {held}"
     return (
-        f"Held after the event is {held}It is counted from the first mass event of each run, as is speed-up; "
-        "held before it is from when it stays there up to that event. "
+        f"Held after the event is {held}It counts, smoothed anew, from the first mass event of each run, as "
+        "speed-up does; held before it is from when it stays there up to that event. "
     )
 
 

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -139,6 +140,15 @@ def test_one_client_holds_its_target_from_the_round_worked_out_by_hand():
 
 def test_exactly_at_the_target_is_at_it():
     assert a_curve([0.1, 0.5, 0.5]).held_from(0.5, 30.0) == exactly(20.0)
+
+
+def test_after_an_instant_times_count_from_it_and_accuracies_are_smoothed_anew():
+    # At 10, 20, 30 and 40 s; the mean of two at 30 s, over the event at 25 s, would still be 0.5.
+    curve = replace(a_curve([0.9, 0.9, 0.1, 0.7], [0.9, 0.9, 0.5, 0.4]), window=2).after(25.0)
+    assert curve.times_s.tolist() == [5.0, 15.0]
+    assert curve.smoothed.tolist() == pytest.approx([0.1, 0.4])
+    assert curve.held_from(0.4, 15.0) == exactly(15.0)
+    assert a_curve([0.9]).after(10.0).held_from(0.4, 5.0) == Bounds(5.0, NEVER)
 
 
 def test_a_target_held_from_the_first_evaluation_was_held_from_then_or_earlier():
