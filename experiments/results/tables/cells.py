@@ -15,7 +15,7 @@ NOTHING = "-"
 NOT_MEASURED = "n/a"
 UNDETERMINED = "undetermined"
 
-ON_A_LINE = 5
+ON_A_LINE = 3
 """How many values of seeds stand on a line."""
 
 
@@ -171,10 +171,10 @@ def _interval(low: float, high: float, scale: Scale) -> str:
 
 
 def _dots(values: Sequence[str]) -> str:
-    """The values of seeds, each after a dot, five on a line; empty for one, whose value is the figure itself.
+    """The values of seeds, each after a dot, three on a line; empty for one, whose value is the figure itself.
 
-    >>> _dots(["1", "2", "3", "4", "5", "6"])
-    '· 1 · 2 · 3 · 4 · 5\\n· 6'
+    >>> _dots(["1", "2", "3", "4"])
+    '· 1 · 2 · 3\\n· 4'
     """
     if len(values) < 2:
         return ""

@@ -147,7 +147,7 @@ def test_after_an_instant_times_count_from_it_and_accuracies_are_smoothed_anew()
     curve = replace(a_curve([0.9, 0.9, 0.1, 0.7], [0.9, 0.9, 0.5, 0.4]), window=2).after(25.0)
     assert curve.times_s.tolist() == [5.0, 15.0]
     assert curve.smoothed.tolist() == pytest.approx([0.1, 0.4])
-    assert curve.held_from(0.4, 15.0) == exactly(15.0)
+    assert curve.held_from(0.35, 15.0) == exactly(15.0)
     assert a_curve([0.9]).after(10.0).held_from(0.4, 5.0) == Bounds(5.0, NEVER)
 
 
