@@ -615,7 +615,7 @@ TIMING = {
     "runs_beside": 1,
 }
 SUMMARY = {
-    "version": 4,
+    "version": 5,
     "finished": {
         "steps": 2,
         "scored_steps": 2,

@@ -82,7 +82,7 @@ def test_a_run_in_json_prints_the_summary_and_nothing_else(driftscale: Driftscal
     ended = driftscale("run", config, "--format", "json", "--out", "elsewhere")
     summary = json.loads(ended.out)
     assert summary == json.loads(Path("elsewhere/summary.json").read_text())
-    assert (summary["version"], summary["name"]) == (4, "small")
+    assert (summary["version"], summary["name"]) == (5, "small")
     assert list(summary["arms"]) == ["global", "fielding"]
     for arm in summary["arms"].values():
         assert arm["seeds"] == len(arm["final_accuracy"]["per_seed"]) == 2
@@ -294,9 +294,9 @@ def test_the_tables_break_no_word_and_no_interval_at_any_usual_width(
     for whole in (
         "[+17.8, +19.5]",
         "[+10.0, +10.0]",
-        ">= 40.0 s",
-        "[1.33, inf)",
-        ">= 1.33x",
+        ">= 20.0 s",
+        "[2.00, inf)",
+        ">= 2.00x",
         "3/3",
         "1.60 kB",
     ):

@@ -18,7 +18,7 @@ from traces.shared_sets import SharedSet
 SAMPLES = "samples_per_step"
 FOLDER = Path(experiments.__file__).parent / "configs" / "fielding"
 PATHS = sorted(FOLDER.glob("*.toml"))
-NOT_ON_FIVE_SEEDS = {"retention": list(range(10))}
+NOT_ON_FIVE_SEEDS = {"retention": list(range(10)), "depth": [0, 1, 2]}
 ALGORITHM_OF_ITS_OWN = {"figure-07-concepts"}  # FedDrift's test bed is trained with Adam
 RIVALS = [f"figure-04-rivals-{data}" for data in ("digits", "covid", "buckets", "portal", "one-label")]
 WITH_BASELINES = [
