@@ -171,7 +171,7 @@ def _interval(low: float, high: float, scale: Scale) -> str:
 
 
 def _dots(values: Sequence[str]) -> str:
-    """The values of seeds, each after a dot, three on a line; empty for one, whose value is the figure itself.
+    """The values of seeds, each after a dot, three on a line; empty for one, whose value is the figure.
 
     >>> _dots(["1", "2", "3", "4"])
     '· 1 · 2 · 3\\n· 4'
