@@ -16,7 +16,14 @@ from experiments.results.statistics.scales import bytes_scale, percent_scale, po
 from experiments.results.statistics.significance import Difference, num_tests
 from experiments.results.tables import all_tables
 from experiments.results.tables.accuracy import MEAN_ACCURACY
-from experiments.results.tables.cells import NOTHING, Cell, short_interval, show_difference
+from experiments.results.tables.cells import (
+    NOTHING,
+    Cell,
+    short_interval,
+    show_difference,
+    show_share_of_seeds,
+)
+from experiments.results.tables.costs import RECLUSTERED
 from experiments.results.tables.notes import (
     BOUNDS,
     DOTS,
@@ -103,6 +110,8 @@ def short_runs_table(sections: Sequence[Section]) -> TextTable:
     if any_measured(personal := [row.measured[PERSONAL.key] for row in rows]):
         cells = column_cells(percent_scale, personal)
         columns.append((PERSONAL.heading, [Cell(cell.figure) for cell in cells]))
+    if any_measured(reclustered := [row.measured[RECLUSTERED.key] for row in rows]):
+        columns.append((RECLUSTERED.heading, list(map(show_share_of_seeds, reclustered))))
     by_row = zip(rows, zip(*(cells for _, cells in columns), strict=True), strict=True)
     return TextTable(
         headings=[heading for heading, _ in columns],

@@ -109,6 +109,20 @@ def of_folder(folder: Path) -> list[NotedTable]:
     return short_folder_tables(build_table("x", directories), build_sections(directories))
 
 
+def test_in_a_sweep_an_arm_with_a_trigger_has_the_range_of_its_seeds_and_in_how_many_it_fired(
+    tmp_path: Path,
+) -> None:
+    for number, accuracies in ((5, ONE), (10, OTHER)):
+        arms = {"global": ONE, "triggered": accuracies}
+        a_measured(
+            tmp_path / f"{number}", arms, swept={"round.participants": number}, round={"participants": number}
+        )
+    [table] = of_folder(tmp_path)
+    assert table.table.headings == ["participants", "mean accuracy", "gain", "re-clustered"]
+    rows = [" ".join(line for cell in cells for line in cell.lines) for _, cells in table.table.rows]
+    assert "10 64.0 % +4.0 pp (+2.0 to +6.0 by seed) 0/3 (up to 71 %)" in rows
+
+
 def test_the_cells_of_a_sweep_are_one_table_told_apart_by_the_swept_keys(tmp_path: Path) -> None:
     for number, accuracies in ((5, ONE), (10, OTHER)):
         values = {"round.participants": number}
