@@ -34,7 +34,7 @@ class Comparison:
 
         Its columns are `directory`, the keys in which the configurations differ, `arm`, `num_seeds`,
         `mean_accuracy`, `gain_pp`, `difference_pp` and `total_bytes`, the middle three also with the ends of
-        their intervals, `_low` and `_high`.
+        their intervals, `_low` and `_high`; arms whose trigger may fire or not have none.
         """
         import pandas as pd
 

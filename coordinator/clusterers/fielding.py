@@ -55,7 +55,7 @@ class FieldingSettings(PartitionSettings):
     reclustered_init: Literal["mean", "initial"] = Field(
         "mean",
         description="what a model starts from at a re-clustering: the mean of its members' models, a warm "
-        "start as published, or the initial model, which forgets what was learned",
+        "start as published, or the initial model, which forgets what was learned (and needs whole rounds)",
     )
     follow: Literal["drifted", "participants"] = Field(
         "drifted",
@@ -132,7 +132,9 @@ class Fielding(Clusterer):
         self._centers: Floats | None = None
         self._last_global: Floats | None = None
         self._trigger = settings.trigger.build()
-        self.needs_whole_rounds = self._trigger.needs_whole_rounds
+        # Updates of visits that began before a cold start would bring back what it forgets.
+        is_cold = settings.reclustered_init == "initial"
+        self.needs_whole_rounds = self._trigger.needs_whole_rounds or is_cold
 
     def state(self) -> dict[str, Tree]:
         return {**super().state(), "_trigger": self._trigger.state()}

@@ -127,6 +127,7 @@ def beside_pieces(monkeypatch: pytest.MonkeyPatch, pacing: type[Pacing] = Pieces
         ({"clusterer": "feddrift_eager", "memory": "claimed"}, "FedDriftEager"),
         ({"clusterer": {"kind": "aue", "weigh": "updates"}, "memory": "claimed"}, "Aue with these settings"),
         ({"clusterer": {"kind": "fielding", "trigger": "learned"}}, "Fielding with these settings"),
+        ({"clusterer": {"kind": "fielding", "reclustered_init": "initial"}}, "Fielding with these settings"),
         ({"schedules": "adaptive_lr"}, "AdaptiveLearningRate"),
         ({"adaptation": "alone"}, "Alone"),
     ],

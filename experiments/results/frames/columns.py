@@ -33,6 +33,7 @@ NO_EVENT = "unless every run has a mass event before the horizon"
 NO_DRIFT = f"{NO_EVENT}, of the configuration or the log"
 NO_PERSONAL = "if no arm has a personal accuracy"
 NO_BASELINE = "without baselines"
+NO_INTERVAL = "with under three seeds, and of arms whose trigger may fire or not, or beside one"
 NOTHING_COMPARED = "in rounds in which no trigger compared anything"
 UNCOMPARED = "in rounds in which no trigger compared centres"
 NOT_PAIRWISE = "in rounds in which no trigger `pairwise` compared clients"
@@ -353,11 +354,12 @@ OF_TARGETS: Mapping[str, Column] = {
     "held_before_s": Column(
         "when it came to stay at or above the target up to the first mass event",
         SECONDS,
-        "unless every run has a mass event before the horizon",
+        "unless every run has a mass event, and from there to the horizon as many evaluations as a smoothed "
+        "accuracy is the mean of",
     ),
     "held_from_s": Column(
         "when the smoothed accuracy came to stay at or above the target up to the horizon, counted from the "
-        "first mass event of each run if every run has one: time-to-accuracy",
+        "first mass event of each run where `held_before_s` was measured: time-to-accuracy",
         SECONDS,
     ),
     "speedup": Column("`held_from_s` of the reference arm over the arm's", "factor", IS_REFERENCE),
@@ -422,13 +424,13 @@ _TABLE: Mapping[str, Column] = {
     "<figure>_low": Column(
         "lower end of its 95 % interval, Student's t over seeds",
         "that of the figure",
-        "with under three seeds",
+        NO_INTERVAL,
         "if no arm has the figure",
     ),
     "<figure>_high": Column(
         "upper end of that interval",
         "that of the figure",
-        "with under three seeds",
+        NO_INTERVAL,
         "if no arm has the figure",
     ),
     "<figure>_over": Column(
@@ -665,10 +667,10 @@ COMPARISON: Mapping[str, Column] = {
         "that minus the one of the same arm of the first directory", POINTS, "in the first directory"
     ),
     "<figure>_low": Column(
-        "lower end of the 95 % interval", "that of the figure", "with under three seeds, and as the figure"
+        "lower end of the 95 % interval", "that of the figure", f"{NO_INTERVAL}, and as the figure"
     ),
     "<figure>_high": Column(
-        "upper end of the 95 % interval", "that of the figure", "with under three seeds, and as the figure"
+        "upper end of the 95 % interval", "that of the figure", f"{NO_INTERVAL}, and as the figure"
     ),
     "total_bytes": Column("bytes sent, both ways, for training and control", BYTES),
 }

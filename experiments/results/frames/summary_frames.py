@@ -52,8 +52,9 @@ def table_frame(summary: Summary, arms: Sequence[str]) -> pd.DataFrame:
     """A row per arm with the figures that need no target: the mean over seeds and its 95 % interval.
 
     The columns of a figure are `<figure>`, `<figure>_low` and `<figure>_high`, NaN if some seed has no value,
-    the interval also with under three seeds; of gains over other arms than the reference arm, `<figure>_over`
-    is the other arm. Figures that have no mean in any arm are left out.
+    the interval also with under three seeds, and of an arm with a trigger or beside one; of gains over other
+    arms than the reference arm, `<figure>_over` is the other arm. Figures that have no mean in any arm are
+    left out.
     """
     rows: list[dict[str, object]] = []
     over: set[str] = set()

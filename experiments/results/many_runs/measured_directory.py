@@ -96,7 +96,7 @@ class PlayedRun:
 
     def smoothed(self, window: int) -> PlayedRun:
         """The same run with its accuracy smoothed over `window` evaluations."""
-        curve = replace(self.curve, smoothed=smooth(self.curve.accuracy, window))
+        curve = replace(self.curve, smoothed=smooth(self.curve.accuracy, window), window=window)
         return replace(self, curve=curve)
 
     def without_records(self, arm: str | None = None) -> FinishedRun:

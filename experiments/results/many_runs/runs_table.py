@@ -144,7 +144,7 @@ def runs_notes(section: Section, *, in_terminal: bool = False) -> list[str]:
 
 def _gain_note(rows: Sequence[Row], reference: str) -> str:
     gains = [row.gain_pp for row in rows if row.gain_pp is not None]
-    has_intervals = any(len(row.seed_ids) >= FEWEST_SEEDS for row in rows)
+    has_intervals = any(row.mean_accuracy.ci95 is not None for row in rows)
     interval = ", with a 95 % interval (Student's t)" if has_intervals else ""
     return (
         f"Mean over {_seeds(rows)}{interval}. Gain is over {reference} of the same run directory, paired by "

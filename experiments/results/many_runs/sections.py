@@ -23,7 +23,6 @@ from experiments.results.reading.differing_keys import differing_keys, differing
 from experiments.results.reading.recorded import MOST_TARGETS, Target, recorded_targets
 from experiments.results.reading.swept_values import canonical, given_ranks
 from experiments.results.statistics.comparisons import Compared, Comparison, comparisons
-from experiments.results.statistics.drift.mass_events import first_events_s
 from experiments.results.statistics.horizon import Horizon, common_horizon, is_static
 from experiments.results.statistics.intervals import FEWEST_SEEDS, amount_estimate, share_estimate
 from experiments.results.statistics.published import COMPARED, beside_published
@@ -38,7 +37,7 @@ from experiments.results.statistics.significance import (
 from experiments.results.tables import all_quantities, all_tables
 from experiments.results.tables.table import Row as TableRow
 from experiments.results.tables.table import stated
-from experiments.results.tables.targets import TargetTable, target_table
+from experiments.results.tables.targets import TargetTable, after_events, target_table
 
 
 def compare(directories: Sequence[MeasuredDirectory]) -> Section:
@@ -103,7 +102,7 @@ def _section(name: str, directories: Sequence[MeasuredDirectory], horizon: Horiz
     compared = [
         _compared(directory, runs, horizon) for directory, runs in zip(directories, smoothed, strict=True)
     ]
-    counts_from_event = all(one.once(first_events_s) is not None for one in compared)
+    counts_from_event = all(one.once(after_events) is not None for one in compared)
     entries = _without_shared(
         entry
         for directory, runs, one in zip(directories, smoothed, compared, strict=True)

@@ -24,7 +24,7 @@ from experiments.results.pages.headline import (
 )
 from experiments.results.statistics.intervals import Estimate
 from experiments.results.statistics.scales import Scale, percent_scale, points_scale, time_scale
-from experiments.results.tables.cells import Cell, show_difference, show_estimate
+from experiments.results.tables.cells import Cell, short_interval, show_difference, show_estimate
 from experiments.results.tables.claims import claims
 from experiments.results.tables.published_cells import mean_and_std
 from experiments.results.tables.summary import Summary
@@ -167,13 +167,19 @@ def _final(summary: Summary, arms: Sequence[str]) -> list[str]:
     of, rows = claims(summary), {row.arm: row for row in summary.rows}
     finals = [f"{arm} {_figure(rows[arm][of.final], percent_scale(0.0))}" for arm in arms]
     gain = rows[arms[0]][of.final_gain]
-    difference = "" if gain is None else f"; {_joined(show_estimate(gain, points_scale(0.0)))}"
+    difference = "" if gain is None else f"; {_with_spread(gain, points_scale(0.0))}"
     which = of.name.removeprefix("mean ").capitalize()
     return [f"{which} at the horizon: {', '.join(finals)}{difference}."]
 
 
 def _figure(estimate: Estimate, scale: Scale) -> str:
     return show_estimate(estimate, scale).figure
+
+
+def _with_spread(estimate: Estimate, scale: Scale) -> str:
+    """The figure with its interval or, where single seeds stand for it, the lowest and the highest."""
+    cell = show_estimate(estimate, scale)
+    return f"{cell.figure} {short_interval(cell, estimate, scale)}".rstrip()
 
 
 def _joined(cell: Cell) -> str:

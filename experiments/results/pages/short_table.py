@@ -79,12 +79,12 @@ def _of_gains(summary: Summary) -> NotedTable:
         [(row.arm, [of_column[index] for of_column in cells]) for index, row in enumerate(summary.rows)],
     )
     horizon_s = summary.horizon.horizon_s
-    has_intervals = any(row["mean_accuracy"].ci95 for row in summary.rows)
+    has_intervals = any(cell.interval.startswith("[") for of_column in cells for cell in of_column)
     in_which = " in personal accuracy" if summary.comparison.has_personal else ""
     brackets = f"; 95 % intervals of gains{in_which} in brackets"
     title = (
         f"{summary.name}: up to {time_scale(horizon_s)(horizon_s)} of virtual time"
-        f"{brackets if has_intervals and len(summary.rows) > 1 else ''}"
+        f"{brackets if has_intervals else ''}"
     )
     is_marked = any(cell.note for of_column in cells for cell in of_column)
     return NotedTable(title, table, [NOT_ABOVE_ALL] if is_marked else [])

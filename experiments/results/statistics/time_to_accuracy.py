@@ -86,8 +86,12 @@ class AccuracyCurve:
 
     def final(self, horizon_s: float) -> float | None:
         """The smoothed accuracy at the horizon; None without an evaluation by then."""
-        count = self._count(horizon_s)
+        count = self.num_evaluations(horizon_s)
         return float(self.smoothed[count - 1]) if count else None
+
+    def num_evaluations(self, until_s: float) -> int:
+        """The number of evaluations up to an instant."""
+        return int(np.searchsorted(self.times_s, until_s, side="right"))
 
     def after(self, instant_s: float) -> AccuracyCurve:
         """The evaluations after an instant, with times that count from it; there may be none.
@@ -108,12 +112,12 @@ class AccuracyCurve:
         surpasses" (section 6); here an accuracy equal to the target counts too, so that a run holds its own
         final accuracy.
         """
-        missed = np.flatnonzero(self.smoothed[: self._count(horizon_s)] < target)
+        missed = np.flatnonzero(self.smoothed[: self.num_evaluations(horizon_s)] < target)
         return self._instant(int(missed[-1]) + 1 if len(missed) else 0, horizon_s)
 
     def first_reached(self, target: float, horizon_s: float) -> Bounds:
         """The time at which the smoothed accuracy is first at or above `target`; bounds as in `held_from`."""
-        reached = self.smoothed[: self._count(horizon_s)] >= target
+        reached = self.smoothed[: self.num_evaluations(horizon_s)] >= target
         return self._instant(int(np.argmax(reached)) if reached.any() else len(reached), horizon_s)
 
     def _instant(self, position: int, horizon_s: float) -> Bounds:
@@ -121,13 +125,10 @@ class AccuracyCurve:
 
         If that is the first one after the horizon, so is the time.
         """
-        if position == self._count(horizon_s):
+        if position == self.num_evaluations(horizon_s):
             return Bounds(horizon_s, math.inf)
         time_s = float(self.times_s[position])
         return Bounds(0.0 if position == 0 else time_s, time_s)
-
-    def _count(self, horizon_s: float) -> int:
-        return int(np.searchsorted(self.times_s, horizon_s, side="right"))
 
     def _durations_s(self, from_s: float, until_s: float) -> Floats:
         """(n_evaluations,) how long each evaluation is the latest one, between these two instants."""

@@ -41,9 +41,9 @@ SERVED = (
 )
 AFTER_DRIFT = " Gain after drift is over the time from the first mass event of each run."
 BY_SEED = (
-    "Of an arm whose trigger may fire or not, dots are the values of seeds, as no t interval holds for two "
-    "groups of results. Re-clustered is in how many seeds it fired by the horizon, with the exact 95 % "
-    "interval of the share."
+    "Of an arm whose trigger may fire or not, dots are the values of seeds: results may fall into groups, "
+    "for which no t interval holds. Re-clustered is in how many seeds it fired by the horizon, with the "
+    "exact 95 % interval of the share."
 )
 ADJUSTED_RAND_INDEX = (
     "The adjusted Rand index compares clusters with the true concepts: 1 if they are the same, as one "

@@ -65,7 +65,7 @@ def chance_of_worse(reference: Comparison) -> Estimate:
         gains_since_the_evaluation_before(run.run, run.horizon.horizon_s) for run in reference.measured
     ]
     found = [None if gains is None else worse_off(gains) for gains in by_seed]
-    return share_estimate([None if seed is None else seed.worse for seed in found])
+    return reference.stated(share_estimate([None if seed is None else seed.worse for seed in found]))
 
 
 def _mean(run: MeasuredRun) -> float | None:

@@ -3,18 +3,20 @@
 `clustering_wall_s` is wall time of whole runs; everything else is up to the horizon. Losses are positive
 where accuracy fell; `accuracy_lost_difference_pp` is the loss of the arm minus that of the reference arm, and
 None for the reference arm itself. Dips have the other sign, as Fielding's figures do: `reclustering_dip_pp`
-is negative where accuracy fell after global re-clusterings (`dips_pp`), averaged over those of a run;
-`reclustering_dip_difference_pp` is that minus the dip of the reference arm in the same rounds, over those
-that are counted in both. Re-clusterings come with drift, which lowers accuracy by itself, and the lowest of
-ten evaluations is below the mean of ten even if nothing happens: beside a reference arm that never
-re-clusters, the difference has neither. `changed_cluster` is a share of clients, `models_replaced` a number
-of clients.
+is negative where accuracy fell after global re-clusterings (`dips_pp`), averaged over those of a run, and
+over the seeds that have one; `reclustering_dip_difference_pp` is that minus the dip of the reference arm in
+the same rounds, over those that are counted in both. Re-clusterings come with drift, which lowers accuracy by
+itself, and the lowest of ten evaluations is below the mean of ten even if nothing happens. The difference is
+without both only as far as the reference arm has as much of either: it should be the same arm without
+re-clusterings, and not one model. `changed_cluster` is a share of clients, `models_replaced` a number of
+clients.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -22,7 +24,7 @@ import numpy as np
 from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.clusters_in_force import clusters_in_force
 from experiments.results.statistics.comparisons import MeasuredRun
-from experiments.results.statistics.intervals import amount_estimate, mean_estimate, share_estimate
+from experiments.results.statistics.intervals import Estimate, amount_estimate, mean_estimate, share_estimate
 from experiments.results.statistics.scales import count_scale, percent_scale, points_scale, time_scale
 from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import (
@@ -53,8 +55,8 @@ NOTE = (
 
 DIP_NOTE = (
     " Dip after re-clustering is the lowest of the next ten evaluations minus the last one before a global "
-    "re-clustering (negative: a dip), averaged over those that have all eleven; its difference is from the "
-    "reference arm's in the same rounds."
+    "re-clustering (negative: a dip), averaged over those that have all eleven, and over the seeds with such "
+    "a one; its difference is from the reference arm's in the same rounds."
 )
 
 
@@ -159,6 +161,12 @@ def models_replaced(records: Sequence[RoundRecord]) -> float | None:
     return float(total)
 
 
+def _estimate_of_dips(per_seed: Sequence[float | None]) -> Estimate:
+    """As `mean_estimate`, over the seeds that have a dip: one that was never clustered anew has none."""
+    found = mean_estimate([value for value in per_seed if value is not None])
+    return replace(found, per_seed=list(per_seed))
+
+
 def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
@@ -183,8 +191,8 @@ TABLE = Table(
         "largest_loss_pp": over_seeds(
             lambda run: max(accuracy_losses_pp(run.records), default=None), mean_estimate
         ),
-        "reclustering_dip_pp": over_seeds(reclustering_dip_pp, mean_estimate),
-        "reclustering_dip_difference_pp": beside_reference(reclustering_dip_difference_pp, mean_estimate),
+        "reclustering_dip_pp": over_seeds(reclustering_dip_pp, _estimate_of_dips),
+        "reclustering_dip_difference_pp": beside_reference(reclustering_dip_difference_pp, _estimate_of_dips),
         "models_replaced": over_seeds(lambda run: models_replaced(run.records), amount_estimate),
         "clustering_wall_s": over_seeds(lambda run: run.run.timing.cluster_s, amount_estimate),
     },

@@ -14,7 +14,7 @@ finished; without such a seed its mean is null.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -49,8 +49,13 @@ NOTE = (
 )
 
 
-def figures_of_finished(runs: Sequence[FinishedRun], reference_arm: str) -> Finished:
-    """The figures of `runs`, each of at least one round; arms are in the order of their first runs."""
+def figures_of_finished(
+    runs: Sequence[FinishedRun], reference_arm: str, with_triggers: Collection[str] = ()
+) -> Finished:
+    """The figures of `runs`, each of at least one round; arms are in the order of their first runs.
+
+    Those of the arms `with_triggers`, and those beside one, are by seed.
+    """
     arms: dict[str, dict[int, FinishedRun]] = {}
     for run in runs:
         arms.setdefault(run.arm, {})[run.seed] = run
@@ -60,11 +65,25 @@ def figures_of_finished(runs: Sequence[FinishedRun], reference_arm: str) -> Fini
     return Finished(
         steps=max(known, default=None),
         scored_steps=min(scored, default=None),
-        arms={arm: _arm_figures(by_seed, reference) for arm, by_seed in arms.items()},
+        arms={
+            arm: _arm_figures(
+                by_seed,
+                reference,
+                has_trigger=arm in with_triggers,
+                is_beside_one=reference_arm in with_triggers,
+            )
+            for arm, by_seed in arms.items()
+        },
     )
 
 
-def _arm_figures(by_seed: Mapping[int, FinishedRun], reference: Mapping[int, FinishedRun]) -> ArmFigures:
+def _arm_figures(
+    by_seed: Mapping[int, FinishedRun],
+    reference: Mapping[int, FinishedRun],
+    *,
+    has_trigger: bool,
+    is_beside_one: bool,
+) -> ArmFigures:
     runs = list(by_seed.values())
     paired = [seed for seed in by_seed if seed in reference]
     accuracies = [drift_accuracies(run.records) for run in runs]
@@ -76,7 +95,11 @@ def _arm_figures(by_seed: Mapping[int, FinishedRun], reference: Mapping[int, Fin
             [_models_sent(reference[seed]) for seed in paired],
         ),
     }
-    written = {figure: estimate.as_json() for figure, estimate in figures.items()}
+    without_interval = list(figures) if has_trigger else ["relative_models_sent"] if is_beside_one else []
+    written = {
+        figure: (estimate.by_seed() if figure in without_interval else estimate).as_json()
+        for figure, estimate in figures.items()
+    }
     return ArmFigures.model_validate({"seed_ids": list(by_seed), **written})
 
 

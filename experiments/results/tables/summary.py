@@ -228,10 +228,14 @@ def summarise(
         comparison=compared,
         rows=measured_rows(compared),
         targets=[target_table(target, compared) for target in targets] if compared.arms else [],
-        finished=figures_of_finished(runs, reference_arm),
+        finished=figures_of_finished(runs, reference_arm, compared.names_whose(_has_trigger)),
         headline=headline,
         detection=None if detection is None else _figures_of_detectors(compared, detection),
     )
+
+
+def _has_trigger(arm: ConfiguredArm) -> bool:
+    return arm.has_trigger
 
 
 def _figures_of_detectors(compared: Compared, settings: DetectionSettings) -> Detection | None:

@@ -1,9 +1,10 @@
 """How long arms take to reach target accuracies: a table for each target, of medians over seeds.
 
-Times are those of `AccuracyCurve`. Where every run has a mass event before the horizon (`first_events_s`),
-`held_from_s` is counted from the first of them, with accuracies that are smoothed anew, since a median over
-seeds that jumps from one side of an event to the other says nothing; `held_before_s` is from when the target
-was held up to that event, and None without one. All other times are from the start. `saved_s` is the
+Times are those of `AccuracyCurve`. Where every run has a mass event (`first_mass_events_s`) and as many
+evaluations after it as a mean smooths over, `held_from_s` is counted from the first of them, with accuracies
+that are smoothed anew, since a median over seeds that jumps from one side of an event to the other says
+nothing; `held_before_s` is from when the target was held up to that event, and else None. With fewer
+evaluations a run might not hold its own final accuracy. All other times are from the start. `saved_s` is the
 reference arm's `time_below_s` minus the arm's, `speedup` the reference arm's `held_from_s` over the arm's;
 both are None for the reference arm. `below_after_drift` is the share of the time from the first mass event to
 the horizon that is below the target, and None unless every run has a configured one before the horizon.
@@ -19,7 +20,12 @@ from typing import TypeVar
 
 from experiments.results.reading.recorded import REFERENCE, Target
 from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
-from experiments.results.statistics.drift.mass_events import events_of_log_s, first_events_s
+from experiments.results.statistics.drift.mass_events import (
+    events_by_the_horizon_s,
+    events_of_log_s,
+    first_mass_event_s,
+    first_mass_events_s,
+)
 from experiments.results.statistics.intervals import Estimate, mean_estimate
 from experiments.results.statistics.medians import (
     UNKNOWN,
@@ -102,7 +108,8 @@ def target_table(target: Target, compared: Compared, *, may_count_from_event: bo
     known = {seed: math.inf if goal is None else goal for seed, goal in goals.items()}
     after = compared.once(after_events) if may_count_from_event else None
     rows = [_row(arm, [known[seed] for seed in arm.seed_ids], compared, after) for arm in compared.arms]
-    return TargetTable(target, mean_estimate(list(goals.values())), rows, after is not None)
+    accuracy = compared.reference.stated(mean_estimate(list(goals.values())))
+    return TargetTable(target, accuracy, rows, after is not None)
 
 
 @dataclass(frozen=True)
@@ -118,12 +125,21 @@ AfterEvents = Mapping[tuple[str, int], AfterEvent]
 
 
 def after_events(compared: Compared) -> AfterEvents | None:
-    """The curves of all runs from their first mass events on; None unless every run has one."""
-    events_s = compared.once(first_events_s)
+    """The curves of all runs from their first mass events on.
+
+    None unless every run has one, and after it, up to the horizon, as many evaluations as the window of its
+    curve.
+    """
+    events_s = compared.once(first_mass_events_s)
     if events_s is None:
         return None
     runs = {(run.arm, run.seed): run for arm in compared.arms for run in arm.measured}
-    return {key: AfterEvent(event_s, runs[key].curve.after(event_s)) for key, event_s in events_s.items()}
+    found = {key: AfterEvent(event_s, runs[key].curve.after(event_s)) for key, event_s in events_s.items()}
+    end_s = compared.horizon.horizon_s
+    is_long_enough = all(
+        after.curve.num_evaluations(end_s - after.event_s) >= after.curve.window for after in found.values()
+    )
+    return found if is_long_enough else None
 
 
 def _row(
@@ -237,22 +253,30 @@ def _note(summary: Summary) -> str:
         f"Median over seeds{level}; saved and speed-up are medians of the differences and ratios of single "
         f"seeds. Time below counts every evaluation, and the time before the first one. "
         f"{BELOW_AFTER_DRIFT if any(row['below_after_drift'] for row in rows) else ''}"
-        f"{_held_note(smoothed, summary.targets[0].counts_from_event)}"
+        f"{_held_note(smoothed, summary)}"
         f"{BOUNDS}{at_their_own_levels(figure.interval for figure in compared)}{moves}"
     ).strip()
 
 
-def _held_note(smoothed: str, counts_from_event: bool) -> str:
+def _held_note(smoothed: str, summary: Summary) -> str:
     """What it is to hold a target, and from when that is counted."""
+    runs = [run for arm in summary.comparison.arms for run in arm.measured]
     held = (
         f"the first evaluation from which {smoothed} stays at or above the target up to the horizon; held is "
         "the number of seeds in which it does. "
     )
-    if not counts_from_event:
-        return f"Held from is {held}"
+    if not summary.targets[0].counts_from_event:
+        had = sum(first_mass_event_s(run) is not None for run in runs)
+        from_start = (
+            f"It counts from the start, across the mass events of {had} of {len(runs)} runs: not every run "
+            f"has one with {summary.window} evaluation{'s' if summary.window > 1 else ''} after it. "
+        )
+        return f"Held from is {held}{from_start if had else ''}"
+    later = any(len(events_by_the_horizon_s(run)) > 1 for run in runs)
     return (
         f"Held after the event is {held}It counts, smoothed anew, from the first mass event of each run, as "
         "speed-up does; held before it is from when it stays there up to that event. "
+        f"{'It counts across later mass events. ' if later else ''}"
     )
 
 

@@ -206,22 +206,19 @@ class Detection:
 
 def detection_of(arms: Sequence[Comparison], settings: DetectionSettings) -> Detection | None:
     """The figures of the detectors of `arms`; None if no run recorded decisions of a detector."""
-    recorded = [(arm.arm, arm.runs) for arm in arms if all(map(is_recorded, arm.runs))]
-    found = {
-        arm: [score_run(run, settings) for run in runs]
-        for arm, runs in recorded
-        if all(run.header["detectors"] for run in runs)
-    }
+    scored = [
+        arm
+        for arm in arms
+        if all(is_recorded(run) for run in arm.runs) and all(run.header["detectors"] for run in arm.runs)
+    ]
+    found = {arm.arm: [score_run(run, settings) for run in arm.runs] for arm in scored}
     kinds = dict.fromkeys(
-        str(kind)
-        for arm, runs in recorded
-        if arm in found
-        for run in runs
-        for kind in run.header["drifts"]["kinds"]
+        str(kind) for arm in scored for run in arm.runs for kind in run.header["drifts"]["kinds"]
     )
+    of_arm = {arm.arm: arm for arm in scored}
     figures = {
         arm: {
-            name: _over_seeds([of_seed[name] for of_seed in by_seed], list(kinds))
+            name: _over_seeds(of_arm[arm], [of_seed[name] for of_seed in by_seed], list(kinds))
             for name in by_seed[0]
             if all(name in of_seed for of_seed in by_seed)
         }
@@ -231,17 +228,19 @@ def detection_of(arms: Sequence[Comparison], settings: DetectionSettings) -> Det
     return Detection(settings, figures, list(kinds)) if figures else None
 
 
-def _over_seeds(scores: Sequence[DetectorScores], kinds: Sequence[str]) -> DetectorFigures:
+def _over_seeds(arm: Comparison, scores: Sequence[DetectorScores], kinds: Sequence[str]) -> DetectorFigures:
     return DetectorFigures(
         scores[0].watched,
-        _estimates([of_seed.figures() for of_seed in scores]),
-        {kind: _estimates([of_seed.of_kind(kind) for of_seed in scores]) for kind in kinds},
+        _estimates(arm, [of_seed.figures() for of_seed in scores]),
+        {kind: _estimates(arm, [of_seed.of_kind(kind) for of_seed in scores]) for kind in kinds},
     )
 
 
-def _estimates(by_seed: Sequence[Mapping[str, float | None]]) -> dict[str, Estimate]:
+def _estimates(arm: Comparison, by_seed: Sequence[Mapping[str, float | None]]) -> dict[str, Estimate]:
     return {
-        name: (share_estimate if name in SHARES else amount_estimate)([values[name] for values in by_seed])
+        name: arm.stated(
+            (share_estimate if name in SHARES else amount_estimate)([values[name] for values in by_seed])
+        )
         for name in by_seed[0]
     }
 

@@ -6,7 +6,7 @@ The latter are data steps at which half of the clients or more have an onset.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.header_truth import clients_of, known_onsets
@@ -16,25 +16,53 @@ from experiments.results.statistics.horizon import number_of
 
 
 def first_events_s(compared: Compared) -> Mapping[tuple[str, int], float] | None:
+    """By arm and seed, when the drift of each run began that recovery is counted from, in virtual seconds.
+
+    It is the first event that is configured, as in the gain after drift, if that is before the horizon in
+    every run; else the first mass event that its log tells. None without runs, and unless every run has one.
+    """
+    if compared.has_event:
+        return _of_every_run(compared, lambda run: run.event_s)
+    return first_mass_events_s(compared)
+
+
+def first_mass_events_s(compared: Compared) -> Mapping[tuple[str, int], float] | None:
     """By arm and seed, when the first mass event of each run took effect, in virtual seconds.
 
-    It is the first that is configured, as in the gain after drift, if that is before the horizon in every
-    run; else the first that its log tells. None without runs, and unless every run has one before it.
+    None without runs, and unless every run has one before the horizon.
     """
-    runs = [run for arm in compared.arms for run in arm.measured]
-    found = {(run.arm, run.seed): run.event_s if compared.has_event else _first_of_log_s(run) for run in runs}
-    known = {key: event_s for key, event_s in found.items() if event_s is not None}
+    return _of_every_run(compared, first_mass_event_s)
+
+
+def first_mass_event_s(run: MeasuredRun) -> float | None:
+    """When the first mass event of a run took effect; None without one before the horizon."""
+    return next(iter(events_by_the_horizon_s(run)), None)
+
+
+def events_by_the_horizon_s(run: MeasuredRun) -> list[float]:
+    """When mass events took effect before the horizon, ascending.
+
+    They are those that the log tells: an event that is configured is none if fewer than half of the clients
+    drift in it. Of a log without onsets, as earlier versions wrote of label drifts, it is the configured one.
+    """
+    told = run.once(events_of_log_s)
+    if told is None:
+        return [] if run.event_s is None else [run.event_s]
+    return [event_s for event_s in told if event_s < run.horizon.horizon_s]
+
+
+def _of_every_run(
+    compared: Compared, of_run: Callable[[MeasuredRun], float | None]
+) -> Mapping[tuple[str, int], float] | None:
+    """By arm and seed; None without runs, and unless all have a value."""
+    found = {(run.arm, run.seed): of_run(run) for arm in compared.arms for run in arm.measured}
+    known = {key: value for key, value in found.items() if value is not None}
     return known if known and len(known) == len(found) else None
 
 
-def events_of_log_s(run: FinishedRun) -> list[float]:
-    """When the mass events took effect that the log tells, ascending."""
-    return sorted(mass_events_s(run).values())
-
-
-def _first_of_log_s(run: MeasuredRun) -> float | None:
-    """The first of them; None if it is not before the horizon."""
-    return next((event_s for event_s in run.once(events_of_log_s) if event_s < run.horizon.horizon_s), None)
+def events_of_log_s(run: FinishedRun) -> list[float] | None:
+    """When the mass events took effect that the log tells, ascending; None if it tells no onsets."""
+    return None if known_onsets(run.header) is None else sorted(mass_events_s(run).values())
 
 
 def mass_events_s(

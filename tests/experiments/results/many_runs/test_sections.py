@@ -373,6 +373,11 @@ def test_a_reference_arm_of_its_own_keeps_the_rows_of_shared_runs_apart(tmp_path
     assert [row.arm for row in compare([a, b]).rows] == ["global", "fielding", "global", "fielding"]
 
 
+def test_a_run_that_is_smoothed_as_in_another_directory_is_so_after_an_event_too(tmp_path):
+    run = a_measured(tmp_path / "a", {"global": {0: [0.1, 0.2, 0.4, 0.8]}}).runs[0].smoothed(2)
+    assert run.curve.after(10.0).smoothed.tolist() == [0.2, pytest.approx(0.3), pytest.approx(0.6)]
+
+
 def test_times_to_the_targets_of_all_directories_are_in_every_row(tmp_path):
     a = a_measured(
         tmp_path / "a",

@@ -53,6 +53,13 @@ def test_it_has_mean_accuracy_gains_and_final_accuracy_with_the_intervals_of_gai
     assert not table.notes
 
 
+def test_its_title_names_intervals_only_where_a_gain_has_one() -> None:
+    arms = [{"name": "global"}, {"name": "fielding", "clusterer": TRIGGERED}]
+    table = shown(GLOBAL + FIELDING, configured=configured_arms({"arm": arms}))
+    assert table.title == "x: up to 30.0 s of virtual time"
+    assert lines_of(table)["fielding"][1] == "+10.0 pp (+10.0 to +10.0 by seed)"
+
+
 def test_with_baselines_it_has_the_gain_over_the_best_and_marks_one_over_that_alone() -> None:
     """Over prior 5 pp in each seed; over global 12, 0, 12 pp, whose interval is wide."""
     runs = an_arm("global", 0.46, 0.7, 0.46) + FIELDING + an_arm("prior", 0.6, 0.6, 0.6)

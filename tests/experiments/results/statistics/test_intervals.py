@@ -82,13 +82,15 @@ def test_arms_of_different_length_cannot_be_paired():
         gain_estimate([1.0], [1.0, 2.0])
 
 
-RESIDUALS = np.array(json.loads(Path(__file__).with_name("residuals.json").read_text())["residuals"])
-"""(n,) gains in mean accuracy minus their mean over ten seeds, in units of their spread."""
+OF_ARMS = np.array(list(json.loads(Path(__file__).with_name("residuals.json").read_text())["arms"].values()))
+"""(n_arms, 10) gains in mean accuracy minus their mean over ten seeds, in units of their spread."""
+
+RESIDUALS = OF_ARMS.ravel()
 
 
-def coverage(draw, mean: float, seeds: int) -> float:
+def coverage(draw, mean: float, seeds: int, draws: int = 20_000) -> float:
     """How often, in %, the t interval of `seeds` values that `draw(rng, shape)` draws has their true mean."""
-    means, halves = pointwise_estimates(draw(np.random.default_rng(seeds), (seeds, 20_000)))
+    means, halves = pointwise_estimates(draw(np.random.default_rng(seeds), (seeds, draws)))
     assert halves is not None
     return 100 * float(np.mean(np.abs(means - mean) <= halves))
 
@@ -97,6 +99,19 @@ def coverage(draw, mean: float, seeds: int) -> float:
 def test_t_intervals_cover_normal_draws_and_residuals_of_our_own_runs(seeds):
     assert 94.5 <= coverage(lambda rng, shape: rng.normal(size=shape), 0.0, seeds) <= 95.5
     assert 93 <= coverage(lambda rng, shape: rng.choice(RESIDUALS, shape), RESIDUALS.mean(), seeds) <= 96
+
+
+def test_within_arms_residuals_are_covered_as_often_as_ten_normal_values_each():
+    """Ten values spread less than what they are of, normal or not: that alone costs two or three points."""
+    normal = np.random.default_rng(0).normal(size=OF_ARMS.shape)
+
+    def of_arms(arms):
+        return np.mean(
+            [coverage(lambda rng, shape, ten=ten: rng.choice(ten, shape), ten.mean(), 5, 500) for ten in arms]
+        )
+
+    assert 91 <= of_arms(OF_ARMS) <= 94
+    assert abs(of_arms(OF_ARMS) - of_arms(normal)) <= 1
 
 
 def test_t_intervals_of_skewed_figures_cover_less():

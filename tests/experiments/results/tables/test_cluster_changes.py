@@ -111,6 +111,16 @@ def test_the_dip_of_an_arm_is_over_its_reclusterings_and_beside_it_that_of_the_r
     assert (base["reclustering_dip_pp"].mean, base["reclustering_dip_difference_pp"]) == (None, None)
 
 
+def test_the_dip_of_an_arm_is_over_the_seeds_that_were_clustered_anew():
+    dips = {0: evaluated([80, 70, *[90] * 9], reclustered=(1,)), 1: evaluated([80] * 11)}
+    runs = [FinishedRun("moves", seed, {}, evaluated([80] * 11), TIMING) for seed in dips]
+    runs += [FinishedRun("fielding", seed, {}, records, TIMING) for seed, records in dips.items()]
+    _, row = summarise(runs, name="x", window=1, reference_arm="moves").rows
+    for key in ("reclustering_dip_pp", "reclustering_dip_difference_pp"):
+        assert row[key].mean == pytest.approx(-10)
+        assert row[key].per_seed == [pytest.approx(-10), None]
+
+
 def test_a_move_replaces_one_model_and_a_reclustering_those_of_all_clients():
     assert models_replaced(two_moves_and_a_reclustering()) == 1 + 1 + 4 + 1
     assert models_replaced([a_round(0, moved=3)]) == 3

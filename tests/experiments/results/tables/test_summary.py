@@ -368,3 +368,15 @@ def test_the_one_target_of_an_earlier_version_is_read(tmp_path, two_arms):
     store(directory, two_arms[0])
     (table,) = write_summary(directory, directory.finished_runs()).targets
     assert table.target == 0.3
+
+
+def test_no_figure_of_an_arm_with_a_trigger_has_a_t_interval():
+    trigger = {"kind": "fielding", "trigger": {"kind": "centre_shift", "threshold": 0.5}}
+    configured = configured_arms({"arm": [{"name": "global", "clusterer": trigger}, {"name": "static"}]})
+    runs = [a_run(arm, seed, [0.1 * seed, 0.5]) for arm in configured for seed in range(3)]
+    summary = summarise_arms(runs, targets=["reference"], configured=configured)
+    assert summary["targets"][0]["accuracy"]["ci95"] is None
+    finished = summary["finished"]["arms"]
+    assert finished["global"]["models_sent"]["ci95"] is None
+    assert finished["static"]["models_sent"]["ci95"] is not None
+    assert finished["static"]["relative_models_sent"]["ci95"] is None  # beside an arm with one

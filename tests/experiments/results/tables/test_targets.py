@@ -1,9 +1,11 @@
 """Two arms over four or five rounds of ten seconds, with figures worked out by hand."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
+from experiments.results.reading.recorded import REFERENCE
 from experiments.results.statistics.comparisons import Compared, MeasuredRun, comparisons
 from experiments.results.statistics.horizon import common_horizon
 from experiments.results.statistics.medians import Bounds, exactly
@@ -15,15 +17,22 @@ from tests.experiments.synthetic_runs import a_run
 INF = math.inf
 
 
-def tables(accuracies, *, target=0.5, event_round=None, horizon_s=None):
+def tables(accuracies, *, target=0.5, event_round=None, horizon_s=None, window=1, onsets=None):
     """Accuracy rows by arm, target rows by arm, and the table of the target.
 
-    `accuracies` has, by arm, a list of accuracies for each seed; the first arm is the reference.
+    `accuracies` has, by arm, a list of accuracies for each seed; the first arm is the reference. `onsets` are
+    how many of four clients have one at each data step, which are rounds; without them no log tells any.
     """
     runs = [
         a_run(arm, seed, values) for arm, by_seed in accuracies.items() for seed, values in enumerate(by_seed)
     ]
-    curves = [accuracy_curve(run, 1) for run in runs]
+    if onsets is not None:
+        header = {"num_clients": 4, "onsets": {"steps": list(onsets), "counts": list(onsets.values())}}
+        runs = [
+            replace(run, header=header, records=[replace(item, step=item.round) for item in run.records])
+            for run in runs
+        ]
+    curves = [accuracy_curve(run, window) for run in runs]
     horizon = common_horizon(
         runs,
         curves,
@@ -117,6 +126,25 @@ def test_a_median_does_not_jump_from_one_side_of_an_event_to_the_other():
     _, rows, _ = tables({"global": [stays, stays, falls], "fielding": [stays, falls, falls]}, event_round=2)
     assert rows["global"]["held_from_s"].median == Bounds(0.0, 10.0)
     assert rows["fielding"]["held_from_s"].median == exactly(20.0)
+
+
+def test_an_event_counts_if_half_of_the_clients_drift_in_it_by_the_log():
+    runs = {"global": [[0.75, 0.75, 0.25, 0.75]], "fielding": [[0.75, 0.75, 0.75, 0.75]]}
+    for onsets, counts in (({2: 1}, False), ({2: 2}, True), ({1: 1, 2: 3}, True)):
+        _, rows, table = tables(runs, event_round=2, onsets=onsets)
+        assert table.counts_from_event is counts, onsets
+        assert rows["global"]["held_from_s"].median == exactly(20.0 if counts else 40.0)
+
+
+def test_times_are_from_the_start_where_fewer_evaluations_follow_the_event_than_a_mean_is_of():
+    # Of 90, 90, 90, 50, 50 %, the mean of the last three is 63.3: two from the event on are 50 and 50.
+    runs = {"global": [[0.9, 0.9, 0.9, 0.5, 0.5]], "fielding": [[0.9] * 5]}
+    _, rows, table = tables(runs, target=REFERENCE, event_round=3, window=3)
+    assert not table.counts_from_event
+    assert (table.accuracy.mean, rows["global"]["held"]) == (pytest.approx(1.9 / 3), 1)  # it holds its own
+    _, rows, table = tables(runs, target=REFERENCE, event_round=2, window=3)
+    assert table.counts_from_event
+    assert rows["global"]["held"] == 1
 
 
 def test_unless_every_run_has_an_event_by_the_horizon_times_are_from_the_start():
