@@ -119,5 +119,6 @@ def rows_of(arm: Arm, tables: Sequence[TargetTable]) -> list[Row]:
     return [next(row for row in table.rows if row.arm == arm.name) for table in tables]
 
 
-def target_axis(tables: Sequence[TargetTable]) -> list[float]:
-    return [100 * float(table.target) for table in tables]
+def target_axis(tables: Sequence[TargetTable]) -> list[int]:
+    """The tables' targets in whole percentages, as `every_target` makes them."""
+    return [round(100 * float(table.target)) for table in tables]

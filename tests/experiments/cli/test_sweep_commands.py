@@ -39,9 +39,11 @@ def test_a_sweep_is_run_into_one_table_with_a_run_directory_for_each_cell(
     assert json.loads(Path("runs/small-sweep/table.json").read_text())["name"] == "small"
     _, table, found = ended.out.split("\n\n")
     assert table.splitlines()[0] == "small: mean accuracy over virtual time, and gains"
-    assert table.splitlines()[2].split() == ["arm", "participants", "threshold", "accuracy", "gain"]
-    arms = [line.split()[0] for line in table.splitlines()[4:]]
-    assert arms == ["global", "fielding", "fielding"] * 2
+    columns = ["arm", "participants", "threshold", "accuracy", "gain", "re-clustered"]
+    assert table.splitlines()[2].split() == columns
+    rows = [(line.split()[0], line[-19:].strip()) for line in table.splitlines()[4:]]
+    fired = [("global", "-"), ("fielding", "1/1 (2 % or more)"), ("fielding", "0/1 (up to 98 %)")]
+    assert rows == fired * 2
     counts, largest, smallest, path = found.splitlines()
     assert counts == "4 experiments; runs: 8 finished."
     assert (largest.split(":")[0], smallest.split(":")[0]) == (
