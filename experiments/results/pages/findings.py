@@ -154,12 +154,19 @@ def _held_cells(table: TargetTable) -> list[str]:
 
 
 def _medians(table: TargetTable, column: Column) -> list[str]:
-    """The medians of a column, those that are known with their intervals, and of the others the bounds."""
+    """The medians of a column, those that are known with their intervals and levels, else their bounds."""
     cells = zip((row[column.key] for row in table.rows), column.cells(table.rows), strict=True)
     return [
-        _joined(cell) if entry is not None and entry.median.status == "=" else cell.figure
+        _with_level(_joined(cell), entry.level)
+        if entry is not None and entry.median.status == "="
+        else cell.figure
         for entry, cell in cells
     ]
+
+
+def _with_level(median: str, level: float | None) -> str:
+    """A median whose bracket says its level, which a few seeds do not bring to 95 %."""
+    return median if level is None else median.replace("]", f" at {100 * level:.1f} %]")
 
 
 def _final(summary: Summary, arms: Sequence[str]) -> list[str]:

@@ -106,7 +106,10 @@ def joint_note(summary: Summary, key: str, what: str) -> list[str]:
     ]
     if len(shown) < 2:
         return []
-    return [f"Intervals of {what} that hold for all arms at once (Bonferroni, 95 %): {', '.join(shown)}."]
+    none = "; arms with a trigger have none" if any(arm.has_trigger for arm in summary.compared) else ""
+    return [
+        f"Intervals of {what} that hold for all arms at once (Bonferroni, 95 %): {', '.join(shown)}{none}."
+    ]
 
 
 def _has_trained(summary: Summary) -> bool:

@@ -134,10 +134,15 @@ def intervals_of_single_arms(arms: Sequence[Arm]) -> str:
         return ""
     if most < FEWEST_SEEDS:
         return "Means over seeds; dots are single seeds. "
+    dots = "; dots are single seeds, of arms whose trigger may fire or not" if _any_trigger(arms) else ""
     return (
-        "Means and 95 % intervals over seeds (Student's t), each by itself. They are not intervals of "
+        f"Means and 95 % intervals over seeds (Student's t), each by itself{dots}. They are not intervals of "
         "differences: arms share their seeds, so two arms may differ although their intervals overlap. "
     )
+
+
+def _any_trigger(arms: Sequence[Arm]) -> bool:
+    return any(arm.has_trigger for arm in arms)
 
 
 def _time(time_s: float) -> str:

@@ -139,6 +139,7 @@ def _on_page(report: Report) -> Shown:
         f"target {number} is {target_name(target, summary.reference_arm)}"
         for number, target in enumerate(summary.targets, 1)
     )
+    counted = any(target.counts_from_event for target in summary.targets)
     table = per_seed_table(summary)
     content = {
         "columns": table.columns,
@@ -146,7 +147,7 @@ def _on_page(report: Report) -> Shown:
         "is_open": table.is_open,
         "url": Markup(table.data_url()),  # percent-encoded
         "file": f"{summary.name}-seeds.csv",
-        "targets": targets,
+        "targets": f"{targets}; held_from counts from the mass event" if counted else targets,
     }
     return Shown(template="seed_table.html", content=content)
 

@@ -57,8 +57,8 @@ def test_the_arm_of_the_headline_is_compared_with_the_reference_then_with_the_be
     assert lines == [
         f"fielding has a mean accuracy of 47.5 %, 10.0 pp [10.0, 10.0] above global {OVER}.",
         "fielding is 5.0 pp [0.0, 10.0] above prior, the best arm without clusters.",
-        "Time to hold 60.0 %: fielding 20.0 s [20.0, 20.0] (3/3 seeds), global >= 30.0 s (0/3 seeds); "
-        "speed-up >= 1.50x.",
+        "Time to hold 60.0 %: fielding 20.0 s [20.0, 20.0 at 75.0 %] (3/3 seeds), global >= 30.0 s "
+        "(0/3 seeds); speed-up >= 1.50x.",
     ]
 
 
@@ -152,7 +152,9 @@ def test_the_highest_target_that_an_arm_holds_is_shown_with_the_direction_of_its
 
 def test_a_reference_arm_alone_is_compared_with_nothing() -> None:
     assert found(GLOBAL) == ["global ends at 50.0 %; no other arm has finished a seed to compare with it."]
-    assert found(GLOBAL, targets=[0.4])[1] == "Time to hold 40.0 %: global 20.0 s [20.0, 20.0] (3/3 seeds)."
+    assert found(GLOBAL, targets=[0.4])[1:] == [
+        "Time to hold 40.0 %: global 20.0 s [20.0, 20.0 at 75.0 %] (3/3 seeds)."
+    ]
 
 
 def test_a_headline_on_the_reference_arm_or_on_one_that_has_not_run_says_so() -> None:

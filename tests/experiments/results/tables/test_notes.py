@@ -1,0 +1,32 @@
+"""What the notes below tables say of arms whose trigger may fire or not."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiments.results.drawing.arms import Arm
+from experiments.results.reading.configured_arms import configured_arms
+from experiments.results.tables.accuracy import joint_note
+from experiments.results.tables.notes import intervals_of_single_arms
+from experiments.results.tables.summary import summarise
+from tests.experiments.synthetic_runs import a_run
+
+TRIGGER = {"kind": "fielding", "trigger": {"kind": "centre_shift", "threshold": 0.5}}
+
+
+@pytest.mark.parametrize("has_trigger", [False, True])
+def test_dots_in_a_table_of_single_arms_are_explained_where_there_are_any(has_trigger: bool) -> None:
+    runs = [a_run("fielding", seed, [0.5]) for seed in range(3)]
+    note = intervals_of_single_arms([Arm("fielding", runs, [], 0, has_trigger)])
+    assert ("dots are single seeds, of arms whose trigger may fire or not" in note) is has_trigger
+
+
+def test_joint_intervals_say_why_arms_with_a_trigger_are_not_among_them() -> None:
+    names = ("global", "static", "moves", "fielding")
+    arms = [{"name": name, **({"clusterer": TRIGGER} if name == "fielding" else {})} for name in names]
+    runs = [a_run(name, seed, [0.1 * seed, 0.5]) for name in names for seed in range(3)]
+    summary = summarise(
+        runs, name="x", window=1, reference_arm="global", configured=configured_arms({"arm": arms})
+    )
+    [note] = joint_note(summary, "gain_pp", "gains")
+    assert note.endswith("static [+0.0, +0.0], moves [+0.0, +0.0]; arms with a trigger have none.")
