@@ -10,7 +10,7 @@ import numpy as np
 from experiments.results.drawing.arms import Arm, quiet
 from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.style import translucent
-from experiments.results.statistics.medians import Bounds, MedianEstimate
+from experiments.results.statistics.medians import Bounds, MedianEstimate, levels_as_text
 from experiments.results.tables.report import Report
 from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import Row
@@ -46,13 +46,10 @@ def every_target(summary: Summary) -> list[TargetTable]:
 
 def band_clause(tables: Sequence[TargetTable]) -> str:
     """A clause on the bands or dots beside the lines of medians."""
-    level = tables[0].rows[0]["time_below_s"].level
-    if level is None:
+    level = levels_as_text([tables[0].rows[0]["time_below_s"].level])
+    if not level:
         return "dots are single seeds"
-    return (
-        f"bands are their intervals at each target by itself ({100 * level:.1f} % for the first arm), "
-        "without a test"
-    )
+    return f"bands are their intervals at each target by itself ({level} for the first arm), without a test"
 
 
 def add_intervals(

@@ -11,6 +11,7 @@ from experiments.results.many_runs.rows import Row, Section
 from experiments.results.reading.differing_keys import short_names
 from experiments.results.reading.recorded import REFERENCE, Target, written
 from experiments.results.statistics.intervals import FEWEST_SEEDS
+from experiments.results.statistics.medians import levels_as_text
 from experiments.results.statistics.published import COMPARED
 from experiments.results.statistics.scales import bytes_scale, percent_scale, points_scale, time_scale
 from experiments.results.statistics.significance import Difference, num_tests
@@ -334,9 +335,8 @@ def _other_arms(rows: Sequence[Row]) -> str:
 
 def _levels(rows: Sequence[Row]) -> str:
     """The levels of the intervals of times, as a clause; empty if there are none."""
-    levels = {times["held_from_s"].level for row in rows for times in row.targets}
-    shown = sorted({f"{100 * level:.1f} %" for level in levels if level is not None})
-    return f" at {' or '.join(shown)}" if shown else ""
+    levels = levels_as_text(times["held_from_s"].level for row in rows for times in row.targets)
+    return f" at {levels}" if levels else ""
 
 
 def _identical(rows: Sequence[Row]) -> list[NamedCells]:

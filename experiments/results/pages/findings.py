@@ -23,6 +23,7 @@ from experiments.results.pages.headline import (
     sentences,
 )
 from experiments.results.statistics.intervals import Estimate
+from experiments.results.statistics.medians import levels_as_text
 from experiments.results.statistics.scales import Scale, percent_scale, points_scale, time_scale
 from experiments.results.tables.cells import Cell, short_interval, show_difference, show_estimate
 from experiments.results.tables.claims import claims
@@ -166,7 +167,7 @@ def _medians(table: TargetTable, column: Column) -> list[str]:
 
 def _with_level(median: str, level: float | None) -> str:
     """A median whose bracket says its level, which a few seeds do not bring to 95 %."""
-    return median if level is None else median.replace("]", f" at {100 * level:.1f} %]")
+    return median if level is None else median.replace("]", f" at {levels_as_text([level])}]")
 
 
 def _final(summary: Summary, arms: Sequence[str]) -> list[str]:

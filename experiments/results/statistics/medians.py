@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -102,6 +102,16 @@ def median_estimate(per_seed: Sequence[Bounds], *, geometric: bool = False) -> M
         return MedianEstimate(median, None, None, list(per_seed))
     rank, level = rank_and_level(len(per_seed))
     return MedianEstimate(median, Bounds(lows[rank - 1], highs[-rank]), level, list(per_seed))
+
+
+def levels_as_text(levels: Iterable[float | None]) -> str:
+    """The levels that there are, in percent, joined by "or"; empty without one.
+
+    >>> levels_as_text([0.75, None, 0.9375, 0.75])
+    '75.0 % or 93.8 %'
+    """
+    known = sorted({level for level in levels if level is not None})
+    return " or ".join(f"{100 * level:.1f} %" for level in known)
 
 
 @functools.cache

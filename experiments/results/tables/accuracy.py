@@ -16,7 +16,7 @@ from experiments.results.statistics.comparisons import Compared, Comparison, Mea
 from experiments.results.statistics.intervals import Gain, mean_estimate, share_estimate
 from experiments.results.statistics.scales import index_scale, percent_scale, points_scale
 from experiments.results.tables.costs import RECLUSTERED, TRAINED, TRAINED_SAMPLES, reclustered_s
-from experiments.results.tables.notes import at_their_own_levels
+from experiments.results.tables.notes import any_trigger, at_their_own_levels
 from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import (
     Column,
@@ -106,7 +106,7 @@ def joint_note(summary: Summary, key: str, what: str) -> list[str]:
     ]
     if len(shown) < 2:
         return []
-    none = "; arms with a trigger have none" if any(arm.has_trigger for arm in summary.compared) else ""
+    none = "; arms with a trigger have none" if any_trigger(summary.compared) else ""
     return [
         f"Intervals of {what} that hold for all arms at once (Bonferroni, 95 %): {', '.join(shown)}{none}."
     ]
@@ -132,7 +132,7 @@ def _note(summary: Summary) -> str:
     after_drift = AFTER_DRIFT if any(row["gain_after_drift_pp"] for row in summary.rows) else ""
     served = SERVED if summary.comparison.has_personal else ""
     knows_concepts = any_measured([row["adjusted_rand_index"] for row in summary.rows])
-    by_seed = f" {BY_SEED}" if any(arm.has_trigger for arm in summary.compared) else ""
+    by_seed = f" {BY_SEED}" if any_trigger(summary.compared) else ""
     one_model = ", the one model," if _over_one_model(summary) else ""
     return (
         f"{statistic}; gains over {summary.reference_arm}{one_model} are paired by seed. "

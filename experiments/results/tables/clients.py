@@ -20,7 +20,7 @@ from experiments.results.statistics.comparisons import Comparison, MeasuredRun
 from experiments.results.statistics.intervals import Estimate, amount_estimate, share_estimate
 from experiments.results.statistics.scales import distance_scale, percent_scale, points_scale
 from experiments.results.tables.cells import show_estimate
-from experiments.results.tables.notes import at_their_own_levels
+from experiments.results.tables.notes import at_their_own_levels, dots_of_triggers
 from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import (
     Column,
@@ -97,6 +97,7 @@ def _note(summary: Summary) -> str:
     compared = (
         f" Each client is compared with itself under {reference.arm}, seed by seed. {BY_CHANCE}"
         f"{f' Gains of the worst tenth are paired by seed: {intervals}'.rstrip() if intervals else ''}"
+        f"{f' {dots_of_triggers(summary.compared)}'.rstrip()}"
     )
     if chance.mean is None:
         return CLIENTS_AT_HORIZON + compared

@@ -48,6 +48,7 @@ from experiments.results.statistics.scales import (
 )
 from experiments.results.statistics.time_to_accuracy import ACCURACIES
 from experiments.results.tables.costs import TRAINED_IF_KNOWN, samples_per_client, trained
+from experiments.results.tables.notes import dots_of_triggers
 from experiments.results.tables.personal import has_accuracy, trained_note, which_is_which
 from experiments.results.tables.report import Report
 from experiments.results.tables.summary import Summary
@@ -192,7 +193,8 @@ def _note(summary: Summary) -> str:
         f"{summary.reference_arm} take if the horizon is not earlier. Area lost is how far the accuracy is "
         "below the level before, times how long."
     )
-    return " ".join(filter(None, [levels, which_is_which(summary), trained_note(summary)]))
+    dots = dots_of_triggers(summary.compared).rstrip()
+    return " ".join(filter(None, [levels, which_is_which(summary), trained_note(summary), dots]))
 
 
 def _captioned(summary: Summary, as_printed: bool) -> list[tuple[str, TextTable]]:

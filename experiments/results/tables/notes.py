@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from experiments.results.drawing.arms import Arm
+from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.intervals import FEWEST_SEEDS
 from experiments.results.statistics.marked_seeds import marked_clause
 from experiments.results.statistics.scales import time_scale
@@ -134,15 +135,21 @@ def intervals_of_single_arms(arms: Sequence[Arm]) -> str:
         return ""
     if most < FEWEST_SEEDS:
         return "Means over seeds; dots are single seeds. "
-    dots = "; dots are single seeds, of arms whose trigger may fire or not" if _any_trigger(arms) else ""
     return (
-        f"Means and 95 % intervals over seeds (Student's t), each by itself{dots}. They are not intervals of "
+        "Means and 95 % intervals over seeds (Student's t), each by itself. They are not intervals of "
         "differences: arms share their seeds, so two arms may differ although their intervals overlap. "
+        f"{dots_of_triggers(arms)}"
     )
 
 
-def _any_trigger(arms: Sequence[Arm]) -> bool:
+def any_trigger(arms: Sequence[Arm | Comparison]) -> bool:
+    """Whether some arm has a trigger that may fire or not, and with it no t interval."""
     return any(arm.has_trigger for arm in arms)
+
+
+def dots_of_triggers(arms: Sequence[Arm | Comparison]) -> str:
+    """A sentence on the dots that such arms have; empty without one."""
+    return "Dots are single seeds, of arms whose trigger may fire or not. " if any_trigger(arms) else ""
 
 
 def _time(time_s: float) -> str:

@@ -32,6 +32,7 @@ from experiments.results.statistics.medians import (
     Bounds,
     MedianEstimate,
     exactly,
+    levels_as_text,
     median_estimate,
     ratio,
 )
@@ -242,10 +243,8 @@ def _note(summary: Summary) -> str:
     if not summary.targets:
         return HOW_TO_SET_A_TARGET
     rows = [row for table in summary.targets for row in table.rows]
-    levels = {
-        f"{100 * row['time_below_s'].level:.1f} %" for row in rows if row["time_below_s"].level is not None
-    }
-    level = f", with an interval of order statistics at {' or '.join(sorted(levels))}" if levels else ""
+    levels = levels_as_text(row["time_below_s"].level for row in rows)
+    level = f", with an interval of order statistics at {levels}" if levels else ""
     smoothed = "accuracy" if summary.window == 1 else f"the mean of the last {summary.window} evaluations"
     moves = MOVES if any(table.target == REFERENCE for table in summary.targets) else ""
     compared = [row[key] for row in rows for key in ("saved_s", "speedup") if row[key] is not None]

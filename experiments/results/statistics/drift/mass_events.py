@@ -42,13 +42,13 @@ def first_mass_event_s(run: MeasuredRun) -> float | None:
 def events_by_the_horizon_s(run: MeasuredRun) -> list[float]:
     """When mass events took effect before the horizon, ascending.
 
-    They are those that the log tells: an event that is configured is none if fewer than half of the clients
-    drift in it. Of a log without onsets, as earlier versions wrote of label drifts, it is the configured one.
+    They are those in the log: a configured event in which fewer than half of the clients drift does not
+    count. For a log without onsets, as earlier versions wrote of label drifts, it is the configured one.
     """
-    told = run.once(events_of_log_s)
-    if told is None:
-        return [] if run.event_s is None else [run.event_s]
-    return [event_s for event_s in told if event_s < run.horizon.horizon_s]
+    logged_s = run.once(events_of_log_s)
+    if logged_s is not None:
+        return [event_s for event_s in logged_s if event_s < run.horizon.horizon_s]
+    return [] if run.event_s is None else [run.event_s]
 
 
 def _of_every_run(

@@ -6,9 +6,10 @@ import pytest
 
 from experiments.results.drawing.arms import Arm
 from experiments.results.reading.configured_arms import configured_arms
+from experiments.results.tables import clients
 from experiments.results.tables.accuracy import joint_note
 from experiments.results.tables.notes import intervals_of_single_arms
-from experiments.results.tables.summary import summarise
+from experiments.results.tables.summary import Summary, summarise
 from tests.experiments.synthetic_runs import a_run
 
 TRIGGER = {"kind": "fielding", "trigger": {"kind": "centre_shift", "threshold": 0.5}}
@@ -18,15 +19,25 @@ TRIGGER = {"kind": "fielding", "trigger": {"kind": "centre_shift", "threshold": 
 def test_dots_in_a_table_of_single_arms_are_explained_where_there_are_any(has_trigger: bool) -> None:
     runs = [a_run("fielding", seed, [0.5]) for seed in range(3)]
     note = intervals_of_single_arms([Arm("fielding", runs, [], 0, has_trigger)])
-    assert ("dots are single seeds, of arms whose trigger may fire or not" in note) is has_trigger
+    assert note.endswith("Dots are single seeds, of arms whose trigger may fire or not. ") is has_trigger
 
 
 def test_joint_intervals_say_why_arms_with_a_trigger_are_not_among_them() -> None:
     names = ("global", "static", "moves", "fielding")
+    [note] = joint_note(a_summary(*names), "gain_pp", "gains")
+    assert note.endswith("static [+0.0, +0.0], moves [+0.0, +0.0]; arms with a trigger have none.")
+
+
+@pytest.mark.parametrize("other", ["fielding", "moves"])
+def test_a_comparison_of_clients_explains_dots_where_there_are_any(other: str) -> None:
+    note = clients.TABLE.note(a_summary("global", other))
+    assert ("Dots are single seeds, of arms whose trigger may fire or not." in note) is (other == "fielding")
+
+
+def a_summary(*names: str) -> Summary:
+    """Three seeds of each arm, of which `fielding` has a trigger."""
     arms = [{"name": name, **({"clusterer": TRIGGER} if name == "fielding" else {})} for name in names]
     runs = [a_run(name, seed, [0.1 * seed, 0.5]) for name in names for seed in range(3)]
-    summary = summarise(
+    return summarise(
         runs, name="x", window=1, reference_arm="global", configured=configured_arms({"arm": arms})
     )
-    [note] = joint_note(summary, "gain_pp", "gains")
-    assert note.endswith("static [+0.0, +0.0], moves [+0.0, +0.0]; arms with a trigger have none.")
