@@ -13,13 +13,13 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from emulator.errors import DataFileError
-from emulator.storage.own_files import create_file, open_file, path_below
+from emulator.storage.own_files import create_file, delete_if_empty, open_file, path_below
 from emulator.storage.state_tree import Tree, from_bytes, to_bytes
 
 KEPT = 2
@@ -42,10 +42,16 @@ class CheckpointFolder:
     path: Path
 
     def files(self) -> list[Path]:
-        """All checkpoints, intact or damaged, newest first; OSError if the folder cannot be read."""
-        files = [path_below(self.path, name) for name in self._names() if NAME.fullmatch(name)]
-        # By time within a round: a stop can write a second one in the same round.
-        return sorted(files, key=lambda file: (round_of(file), file.stat().st_mtime_ns), reverse=True)
+        """All checkpoints, intact or damaged, newest first; OSError if the folder cannot be read.
+
+        Beside a run that is at work these are the ones of a moment: it deletes old ones.
+        """
+        found = []
+        for file in (path_below(self.path, name) for name in self._names() if NAME.fullmatch(name)):
+            with suppress(FileNotFoundError):  # deleted since the folder was listed
+                # By time within a round: a stop can write a second one in the same round.
+                found.append((round_of(file), file.stat().st_mtime_ns, file))
+        return [file for *_, file in sorted(found, reverse=True)]
 
     def write(self, round_: int, tree: Tree) -> None:
         """Store `tree`, the state in round `round_`, then delete all checkpoints but the last two.
@@ -69,8 +75,7 @@ class CheckpointFolder:
         """Delete all checkpoints, and the folder if nothing else is in it."""
         for file in [*self.files(), *self.torn()]:
             file.unlink(missing_ok=True)
-        if self.path.is_dir() and not any(self.path.iterdir()):
-            self.path.rmdir()
+        delete_if_empty(self.path)
 
     def torn(self) -> list[Path]:
         """Temporary files left by processes that were killed while writing."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -44,6 +45,24 @@ def path_below(root: Path, *names: str, is_folder: bool = False) -> Path:
             break
         _refuse_other(Path(path), mode, is_folder or depth < len(names))
     return root.joinpath(*names)
+
+
+def entries(folder: Path, pattern: str) -> list[Path]:
+    """The paths that `folder.glob(pattern)` finds; a folder that is deleted meanwhile has none."""
+    while True:
+        with suppress(FileNotFoundError):  # Python 3.11 lists a folder that it has seen, and that may be gone
+            return list(folder.glob(pattern))
+
+
+def delete_if_empty(folder: Path) -> None:
+    """Delete `folder` unless there is something in it, or it is gone already."""
+    try:
+        folder.rmdir()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
 
 
 def create_file(path: Path) -> BinaryIO:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import dask
 
+from emulator.storage.own_files import entries
+
 PREFIX = ".driftscale-scratch-"
 """Prefix of our folders, which no other software uses: a folder whose command is gone is deleted whole."""
 
@@ -52,7 +54,7 @@ def _locked_folder(within: Path | None) -> tuple[Path, int]:
 
 def _sweep(parent: Path) -> None:
     """Delete this user's scratch folders in `parent` whose commands are gone."""
-    for folder in parent.glob(f"{PREFIX}*"):
+    for folder in entries(parent, f"{PREFIX}*"):
         try:
             lock = _open_folder(folder)
         except OSError:  # another user's, not a folder, or gone meanwhile

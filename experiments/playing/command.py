@@ -23,7 +23,7 @@ from experiments.running.members import (
 )
 from experiments.shipped import named
 
-INTERRUPTED = "interrupted; finished runs are kept; the same {}{} resumes the rest from the last checkpoint"
+RESUMES = "finished runs are kept; the same {}{} resumes the rest from the last checkpoint"
 
 MAPPING = Path("config")
 """What errors call a configuration that is no file."""
@@ -64,11 +64,11 @@ class RunCommand:
         return self.out or Path("runs") / name
 
     @property
-    def interrupted(self) -> str:
-        """The message of an error for a command that was interrupted."""
+    def resumes(self) -> str:
+        """What the message of an error says where the command ended early."""
         again = "command" if self.arguments[0] == "driftscale" else "call"
         without = {"command": ", without --fresh,", "call": ", without fresh=True,"}[again]
-        return INTERRUPTED.format(again, without if self.fresh else "")
+        return RESUMES.format(again, without if self.fresh else "")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from emulator.errors import EmulatorError, InterruptionError
+from emulator.errors import EmulatorError, InterruptionError, ResumableError
 from emulator.storage.own_files import path_below
 from executor.gloo import Job
 from experiments.cli.signals import stop_on_signals
@@ -25,7 +25,7 @@ from experiments.running.locking import locked
 from experiments.running.machine import allow_open_files
 from experiments.running.plan import Plan, PlannedRun, plan_run
 from experiments.running.replicas import joined
-from experiments.running.runner import Progress, run_plan
+from experiments.running.runner import Progress, machine_problem, run_plan
 from experiments.running.sharing import sharing
 from experiments.running.stop import Stop
 from experiments.shipped import version_identifies
@@ -77,7 +77,7 @@ def play_one(command: RunCommand, experiment: Experiment, job: Job | None, show:
                 show.report_one(plan.directory)
 
         with (
-            _reported(report, show),
+            _reported(report, show, command),
             scaled_out(command.scale, [plan], command.data) as (crew, at_once),
             show.progress(plan.runs(), _earlier_s([plan]), at_once) as progress,
             nullcontext() if job is None else joined(job, stop) as ranks,
@@ -117,7 +117,7 @@ def play_several(command: RunCommand, several: Several, show: Show) -> Path:
                 show.report_finished(plan.directory)
 
         with (
-            _reported(report, show),
+            _reported(report, show, command),
             scaled_out(command.scale, plans, command.data) as (crew, at_once),
             show.progress(runs, _earlier_s(plans), at_once) as progress,
             sharing(plans, finish, progress.note) as ended,
@@ -151,19 +151,21 @@ def _stoppable(command: RunCommand, rank: int | None = None) -> Iterator[Stop]:
         try:
             yield stop
         except KeyboardInterrupt as error:
-            raise InterruptionError(command.interrupted) from error
+            raise InterruptionError(f"interrupted; {command.resumes}") from error
 
 
 @contextmanager
-def _reported(report: Callable[[], None], show: Show) -> Iterator[None]:
+def _reported(report: Callable[[], None], show: Show, command: RunCommand) -> Iterator[None]:
     """Context at whose end `report` is called, also if its block raises an error.
 
-    That error is then raised again, and an error of `report` is only noted.
+    That error is then raised again, an OSError as a ResumableError, and an error of `report` is only noted.
     """
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         _report_if_possible(report, show)
+        if isinstance(error, OSError):
+            raise ResumableError(f"{machine_problem(error)}; {command.resumes}") from error
         raise
     report()
 

@@ -6,9 +6,9 @@ A process that seems dead may still be at work on a run, for example on another 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from emulator.errors import InputError
+from emulator.storage.own_files import delete_if_empty
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.locking import RunAtWorkError, seed_locked
 
@@ -36,9 +36,9 @@ def clear(directory: RunDirectory) -> None:
         with seed_locked(directory, arm, seed):
             directory.delete_run(arm, seed)
     for arm in {arm: None for arm, _ in runs}:
-        _delete_if_empty(directory.path / arm)
+        delete_if_empty(directory.path / arm)
     directory.delete_shared_files()
-    _delete_if_empty(directory.path)
+    delete_if_empty(directory.path)
 
 
 def delete_leftovers(directory: RunDirectory, note: Callable[[str], None]) -> None:
@@ -66,8 +66,3 @@ def at_work(directory: RunDirectory) -> list[tuple[str, int]]:
             except RunAtWorkError:
                 busy.append((arm, seed))
     return busy
-
-
-def _delete_if_empty(folder: Path) -> None:
-    if not any(folder.iterdir()):
-        folder.rmdir()

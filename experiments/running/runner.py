@@ -334,7 +334,7 @@ def _run_to_end(
         last = attempt.stored
         how = "begins again" if last is None else f"resumes from its last checkpoint, round {last},"
         raise ResumableError(
-            f"{run.arm}, seed {run.seed} stopped in round {attempt.tally.rounds}: {_machine_problem(error)}. "
+            f"{run.arm}, seed {run.seed} stopped in round {attempt.tally.rounds}: {machine_problem(error)}. "
             f"It {how} when the command is given again"
         ) from error
     progress.done(run)
@@ -404,7 +404,7 @@ def _note_faults(attempt: Attempt, run: PlannedRun, progress: Progress) -> None:
         )
 
 
-def _machine_problem(error: OSError | MemoryError | ResumableError) -> str:
+def machine_problem(error: OSError | MemoryError | ResumableError) -> str:
     """One line on what the machine failed at: the file and its problem, lack of memory, or the error."""
     if isinstance(error, OSError):
         return f"{error.filename or 'a file'}: {error.strerror or error or type(error).__name__}"

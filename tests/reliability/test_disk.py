@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import driftscale
 from emulator.errors import InputError, ResumableError
 from experiments.config import Experiment
 from experiments.locating import locator
@@ -19,7 +20,7 @@ from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.locking import locked
 from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan
-from tests.experiments.small import Story, small, write_small
+from tests.experiments.small import SMALL, Story, small, write_small
 from tests.reliability.kills import Killing, results
 
 EVERY_ROUND: dict[str, Any] = {"checkpoint": {"every_rounds": 1}, "round": {"rounds": 30}}
@@ -190,6 +191,19 @@ def test_a_disk_that_becomes_read_only_stops_the_run(disk: Path, whole: list[byt
 
     with pytest.raises(ResumableError, match="global, seed 0 stopped in round 7"):
         play(small(**EVERY_ROUND), out, Acting(7, protect))
+
+
+def test_a_disk_that_fails_between_runs_ends_in_one_line_that_says_the_same_call_resumes(
+    tmp_path: Path,
+) -> None:
+    out, long_call = tmp_path / "out", {"data": [tmp_path] * 60}  # which the manifest records
+    for again in ("call", "call, without fresh=True,"):
+        with largest_file(3_000), pytest.raises(ResumableError) as stopped:
+            driftscale.run(SMALL, seeds=0, out=out, progress=False, fresh="fresh" in again, **long_call)
+        assert str(stopped.value).startswith(
+            f"{out / 'manifest.json'}: File too large; finished runs are kept; the same {again} resumes the "
+        )
+    assert driftscale.run(SMALL, seeds=0, out=out, progress=False, **long_call).unfinished == []
 
 
 # -- through the command line -------------------------------------------------------------------------------

@@ -53,8 +53,8 @@ class Workspace:
         write_durably(self.path / PROGRESS, _json(progress))
         self.progress = progress
 
-    def finish(self, facts: TraceFacts, known: Mapping[str, FileFacts] | None = None) -> None:
-        """Complete the trace folder: digests and `trace.toml`, then the name `<out>`.
+    def finish(self, facts: TraceFacts, known: Mapping[str, FileFacts] | None = None) -> int:
+        """Complete the trace folder: digests and `trace.toml`, then the name `<out>`; returns its bytes.
 
         Args:
             facts: the facts of the trace, whose `files` are filled in here.
@@ -71,12 +71,14 @@ class Workspace:
         write_facts(self.path, facts.model_copy(update={"files": digests}))
         (self.path / PLAN).unlink()
         sync_folder(self.path)
-        self.path.rename(self._out)
+        num_bytes = sum(file.stat().st_size for file in self.path.iterdir())
+        self.path.rename(self._out)  # from here on others may change it
         try:
             sync_folder(self._out.parent)
         except OSError:
             self._out.rename(self.path)  # the same command would refuse to build what is there
             raise
+        return num_bytes
 
 
 @contextmanager

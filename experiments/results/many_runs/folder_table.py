@@ -59,9 +59,13 @@ def run_directories(folder: Path) -> list[RunDirectory]:
     Empty if `folder` does not exist or is a run directory itself. Raises ForeignFileError for a link to a run
     directory.
     """
-    if not folder.is_dir() or RunDirectory(folder).experiment_path.is_file():
+    try:
+        paths = sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
         return []
-    names = [path.name for path in sorted(folder.iterdir()) if RunDirectory(path).experiment_path.is_file()]
+    if RunDirectory(folder).experiment_path.is_file():
+        return []
+    names = [path.name for path in paths if RunDirectory(path).experiment_path.is_file()]
     return [RunDirectory(path_below(folder, name, is_folder=True)) for name in names]
 
 

@@ -43,7 +43,7 @@ from emulator.storage.checkpoints import (
     sync_folder,
     write_durably,
 )
-from emulator.storage.own_files import path_below
+from emulator.storage.own_files import entries, path_below
 from emulator.storage.runlog import RoundRecord, read_log
 from experiments.results.reading.json_files import Manifest, Timing
 from experiments.results.reading.recorded import (
@@ -258,6 +258,8 @@ class RunDirectory:
         try:
             return read_text(path, MOST_REASON_BYTES).strip() if path.is_file() else None
         except (OSError, ValueError) as error:
+            if not path.exists():  # deleted since: the run is begun again
+                return None
             raise DataFileError(path, f"cannot be read ({error})") from error
 
     def read_run(self, arm: str, seed: int) -> FinishedRun:
@@ -299,18 +301,18 @@ class RunDirectory:
     def holds_runs(self) -> bool:
         """Whether any run, in the configuration or not, is finished or has a checkpoint."""
         return any(
-            self.done_path(arm, seed).exists() or any(self.seed_path(arm, seed).glob("checkpoint/round-*"))
+            self.done_path(arm, seed).exists() or entries(self.seed_path(arm, seed), "checkpoint/round-*")
             for arm, seed in self.existing_runs()
         )
 
     def holds_run_directories(self) -> bool:
         """Whether any folder directly below is a run directory, as of the cells of a sweep."""
-        return any(True for _ in self.path.glob(f"*/{EXPERIMENT_FILE}"))
+        return bool(entries(self.path, f"*/{EXPERIMENT_FILE}"))
 
     def existing_runs(self) -> list[tuple[str, int]]:
         """(arm, seed) of all runs with a folder or a lock, in the configuration or not; sorted."""
         runs = set()
-        for path in (*self.path.glob("*/seed-*"), *self.path.glob("*/.seed-*.lock")):
+        for path in (*entries(self.path, "*/seed-*"), *entries(self.path, "*/.seed-*.lock")):
             match = RUN_NAME.fullmatch(path.name)
             if match is not None and _can_name_a_folder(path.parent.name):
                 runs.add((path.parent.name, int(match["folder"] or match["lock"])))
@@ -449,7 +451,7 @@ def _torn(folder: Path, names: Collection[str]) -> list[Path]:
     """The temporary files of processes that were killed while they wrote one of `names` in `folder`."""
     return [
         path_below(folder, file.name)
-        for file in folder.glob(".*")
+        for file in entries(folder, ".*")
         if (torn := ASIDE.fullmatch(file.name)) is not None
         and torn["name"] in names
         and not _is_alive(int(torn["pid"]))

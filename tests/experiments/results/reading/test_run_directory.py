@@ -1,4 +1,5 @@
 import json
+import sys
 
 import pytest
 
@@ -6,6 +7,7 @@ from emulator.errors import InputError
 from experiments.results.reading.json_files import Timing
 from experiments.results.reading.run_directory import RunDirectory
 from tests.experiments.synthetic_runs import a_directory, a_run, store
+from tests.processes.forked import Forked
 
 
 @pytest.fixture
@@ -134,3 +136,36 @@ def test_a_recorded_baseline_or_headline_that_cannot_be_is_named(directory, old,
 def test_an_arm_cannot_lead_out_of_the_directory(directory, arm):
     with pytest.raises(InputError, match="must serve as the name of a folder"):
         directory.start(arm, 0)
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from experiments.results.reading.run_directory import RunDirectory
+directory, number, until = RunDirectory(Path(sys.argv[1])), 0, time.monotonic() + 2
+while time.monotonic() < until:
+    for seed in (0, 2):
+        checkpoints = directory.checkpoints("global", seed)
+        for number in range(number, number + 10):
+            checkpoints.write(number, {"round": number})
+    directory.mark_failed("global", 2, "diverged")
+    directory.delete_run("global", 2)
+    directory.start("global", 2)
+"""
+
+
+def test_a_look_at_the_files_of_a_run_beside_the_process_that_writes_them_never_fails(directory):
+    for seed in (0, 2):
+        directory.start("global", seed)
+    looks = 0
+    with Forked([sys.executable, "-c", WRITER, str(directory.path)]) as writer:
+        while writer.poll() is None:
+            directory.refuse_foreign()
+            directory.checkpoints("global", 0).files()
+            directory.resumable_pairs()
+            directory.holds_runs()
+            directory.has_leftovers("global", 2)
+            directory.failure("global", 2)
+            looks += 1
+    assert writer.returncode == 0
+    assert looks > 10
