@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from math import prod, sqrt
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn.modules.dropout import _DropoutNd
 
 from emulator.arrays import Floats, Floats32
@@ -69,9 +70,25 @@ class FlatModel:
 
         `serving`: in torch's evaluation mode, as when the trained model serves clients.
         """
-        module = self._modules.serving if serving else self._modules.training
-        logits: Tensor = functional_call(module, named, (features,))
+        with self.bound(named, serving) as module:
+            logits: Tensor = module(features)
         return logits
+
+    @contextmanager
+    def bound(self, named: dict[str, Tensor], serving: bool = False) -> Iterator[nn.Module]:
+        """Context with a module of this thread whose parameters are `named`; `serving`: see `logits`.
+
+        For many calls with the same parameters. No tensor is kept after the context.
+        """
+        module, places = self._modules.serving if serving else self._modules.training
+        before = [members[name] for members, name, _ in places]
+        try:
+            for members, name, key in places:
+                members[name] = named[key]
+            yield module
+        finally:
+            for (members, name, _), tensor in zip(places, before, strict=True):
+                members[name] = tensor
 
     def embed(self, named: dict[str, Tensor], features: Tensor) -> Tensor:
         """(n, embedding_size) the input of the last linear layer, in torch's evaluation mode.
@@ -81,12 +98,13 @@ class FlatModel:
         """
         embedded: list[Tensor] = []
         name, size = self._last_linear
-        layer = self._modules.serving.get_submodule(name)
-        hook = layer.register_forward_pre_hook(lambda module, inputs: embedded.append(inputs[0]))
-        try:
-            functional_call(self._modules.serving, named, (features,))
-        finally:
-            hook.remove()
+        with self.bound(named, serving=True) as module:
+            layer = module.get_submodule(name)
+            hook = layer.register_forward_pre_hook(lambda module, inputs: embedded.append(inputs[0]))
+            try:
+                module(features)
+            finally:
+                hook.remove()
         return embedded[-1].reshape(len(features), -1, size).mean(1)
 
     @property
@@ -131,11 +149,27 @@ class FlatModel:
 
 
 class _Modules(threading.local):
-    """One copy of the modules per thread: `functional_call` swaps a module's parameters while it runs."""
+    """One copy of the modules per thread, with their places: `bound` swaps a module's tensors."""
 
     def __init__(self, skeleton: nn.Module) -> None:
-        self.training = copy.deepcopy(skeleton)
-        self.serving = copy.deepcopy(skeleton).eval()
+        training, serving = copy.deepcopy(skeleton), copy.deepcopy(skeleton).eval()
+        self.training = training, _places(training)
+        self.serving = serving, _places(serving)
+
+
+def _places(module: nn.Module) -> list[tuple[dict[str, Any], str, str]]:
+    """Each place of a parameter or buffer: the dict it is in, its name there, and its key in `named`.
+
+    A tensor that several layers share has several places and one key, the first name of the tensor.
+    """
+    keys = {id(tensor): key for key, tensor in (*module.named_parameters(), *module.named_buffers())}
+    return [
+        (members, name, keys[id(tensor)])
+        for owner in module.modules()
+        for members in (owner._parameters, owner._buffers)
+        for name, tensor in members.items()
+        if tensor is not None
+    ]
 
 
 def _layout(module: nn.Module) -> Mapping[str, Segment]:

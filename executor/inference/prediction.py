@@ -6,9 +6,10 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -19,7 +20,14 @@ from emulator.ports import SampleReader
 from executor.flat import FlatModel
 from executor.training.layers import Layers
 
-EVALUATION_BATCH = 512  # samples
+EVALUATION_BATCH = 512  # samples: a block
+MOST_BLOCKS = 4  # in a batch of one dense model
+FEW = 4
+"""MKL with AVX-512 computes logits of so many rows or more with the same last bits, however many they are.
+
+Fewer left over whole blocks stay a batch of their own; all else is joined, and no bit of a result changes.
+"""
+
 ACTIVATIONS = 4_000_000  # outputs of the widest layer, over all models, in a batch of several models
 
 
@@ -40,13 +48,13 @@ class Predictor:
 
         `serving`: in torch's evaluation mode, as when the trained model serves clients.
         """
-        named = self.model.named(torch.tensor(parameters))
-        self._batches(rows, EVALUATION_BATCH, lambda x: self.model.logits(named, x, serving), use)
+        with self.model.bound(self.model.named(torch.tensor(parameters)), serving) as module:
+            self._batches(rows, borders_of_one(len(rows), self._blocks), module, use)
 
     def embed(self, parameters: Floats32, rows: Ints, use: Use) -> None:
         """Call `use` for each batch of `rows`, with embeddings (b, D) instead of logits."""
         named = self.model.named(torch.tensor(parameters))
-        self._batches(rows, EVALUATION_BATCH, lambda x: self.model.embed(named, x), use)
+        self._batches(rows, borders(len(rows), EVALUATION_BATCH), lambda x: self.model.embed(named, x), use)
 
     def of_many(self, models: Floats32, rows: Ints, use: Use) -> None:
         """Call `use` for each batch of `rows`, with logits (m, num_labels, b) of `models` (m, P)."""
@@ -54,14 +62,15 @@ class Predictor:
         if self.dense:
             layers = Layers.of(self.model, flat)
             size = self.batch_of_many(len(models))
-            self._batches(rows, size, lambda x: layers.activations(x.flatten(1)[None])[-1], use)
+            of_all = borders(len(rows), size)
+            self._batches(rows, of_all, lambda x: layers.activations(x.flatten(1)[None])[-1], use)
         else:
             models_named = [self.model.named(row) for row in flat]
 
             def stacked_logits(features: Tensor) -> Tensor:
                 return torch.stack([self.model.logits(named, features) for named in models_named]).mT
 
-            self._batches(rows, EVALUATION_BATCH, stacked_logits, use)
+            self._batches(rows, borders(len(rows), EVALUATION_BATCH), stacked_logits, use)
 
     @torch.inference_mode()
     def of_each(self, models: Tensor, rows: Ints, counts: Ints) -> tuple[Tensor, Tensor]:
@@ -88,14 +97,38 @@ class Predictor:
         return max(EVALUATION_BATCH, ACTIVATIONS // (num_models * self._widest))
 
     @cached_property
+    def _blocks(self) -> int:
+        """The blocks of `EVALUATION_BATCH` samples in a batch of `of_one`."""
+        if not self.dense:
+            return 1
+        return min(max(1, ACTIVATIONS // (EVALUATION_BATCH * self._widest)), MOST_BLOCKS)
+
+    @cached_property
     def _widest(self) -> int:
         """The number of outputs of the widest layer."""
         layers = Layers.of(self.model, torch.empty(1, self.model.num_parameters))
         return max(weight.shape[1] for weight in layers.weights)
 
     @torch.inference_mode()
-    def _batches(self, rows: Ints, size: int, logits: Callable[[Tensor], Tensor], use: Use) -> None:
-        for first in range(0, len(rows), size):
-            part = slice(first, min(first + size, len(rows)))
-            features = torch.from_numpy(self.reader.features(rows[part]))
-            use(part, logits(features), torch.from_numpy(self.reader.labels(rows[part])))
+    def _batches(
+        self, rows: Ints, batch_borders: Sequence[int], logits: Callable[[Tensor], Tensor], use: Use
+    ) -> None:
+        for first, last in pairwise(batch_borders):
+            features = torch.from_numpy(self.reader.features(rows[first:last]))
+            use(slice(first, last), logits(features), torch.from_numpy(self.reader.labels(rows[first:last])))
+
+
+def borders(num_rows: int, size: int) -> list[int]:
+    """The borders of batches of `size` rows, of which the last may have fewer."""
+    return [*range(0, num_rows, size), num_rows]
+
+
+def borders_of_one(num_rows: int, blocks: int) -> list[int]:
+    """The borders of batches of `blocks` blocks; fewer than `FEW` rows over them are a batch of their own.
+
+    >>> borders_of_one(2000, blocks=2), borders_of_one(1538, blocks=4)
+    ([0, 1024, 2000], [0, 1536, 1538])
+    """
+    left = num_rows % EVALUATION_BATCH
+    few = {num_rows - left} if left < FEW else set()
+    return sorted({*borders(num_rows, blocks * EVALUATION_BATCH), *few})

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from functools import partial
 from math import sqrt
@@ -7,7 +8,7 @@ from math import sqrt
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from emulator.errors import ConfigurationError
 from emulator.ports import Segment
@@ -35,6 +36,49 @@ def test_logits_are_those_of_the_ordinary_module() -> None:
     nn.utils.vector_to_parameters(flat, module.parameters())
     x = torch.ones(3, 8, 8)
     assert torch.equal(flat_model.logits(flat_model.named(flat), x), module(x))
+
+
+class Tied(nn.Module):
+    """Twice the same layer, and another one with its weight: one tensor in two places."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 3), nn.Linear(3, 3)
+        self.again = self.first
+        self.second.weight = self.first.weight
+
+    def forward(self, features: Tensor) -> Tensor:
+        doubled: Tensor = self.second(self.again(self.first(features)))
+        return doubled
+
+
+def test_layers_that_share_a_tensor_all_have_the_one_that_is_bound() -> None:
+    """Weight 2 I, biases (1, 1, 1) and 0: x to 2 (2 (2 x + 1) + 1) = 8 x + 6."""
+    tied = FlatModel(Ready(Tied), (3,), 3)
+    assert list(tied.layout) == ["0.first.weight", "0.first.bias", "0.second.bias"]
+    named = {
+        "0.first.weight": 2 * torch.eye(3),
+        "0.first.bias": torch.ones(3),
+        "0.second.bias": torch.zeros(3),
+    }
+    assert tied.logits(named, torch.tensor([[0.0, 1.0, 2.0]])).tolist() == [[6.0, 14.0, 22.0]]
+
+
+@pytest.mark.parametrize("serving", [False, True])
+def test_a_module_forgets_what_was_bound_to_it(serving: bool) -> None:
+    flat_model, x = FlatModel(model("linear"), (2,), 1), torch.tensor([[1.0, 1.0]])
+    ones, twos = (flat_model.named(torch.full((3,), value)) for value in (1.0, 2.0))
+    with flat_model.bound(ones, serving) as module:
+        with flat_model.bound(twos, serving):
+            assert module(x).item() == 6.0
+        assert module(x).item() == 3.0
+        assert module.training is not serving
+    kept = weakref.ref(ones["1.weight"])
+    del ones
+    assert kept() is None
+    with pytest.raises(KeyError), flat_model.bound({"1.weight": twos["1.weight"]}, serving):
+        pytest.fail("bound without a bias")
+    assert {part.device.type for part in module.parameters()} == {"meta"}
 
 
 def test_an_initialisation_is_a_function_of_seed_and_number() -> None:

@@ -4,10 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor
 
 from emulator.arrays import Floats
 from emulator.messages import Combine, Evaluation, InferencePlan, SampleRanges
+from emulator.seeding import RandomStreams
+from executor.flat import FlatModel
 from executor.inference import evaluation
+from executor.inference.prediction import EVALUATION_BATCH, Predictor
 from tests.executor.fakes import FakeReader, executor, labelled, model, of_probabilities, requests
 
 THREE = of_probabilities([0.6, 0.3, 0.1], [0.1, 0.7, 0.2], [0.5, 0.1, 0.4])
@@ -178,3 +183,37 @@ def test_with_the_parity_switch_clients_are_served_without_the_mask() -> None:
     alone = InferencePlan.alike(np.zeros((1, 1), dtype=np.int64))
     assert blind.evaluate(half, alone, samples) == seeing.evaluate(open_, alone, samples)
     assert blind.evaluate(half, alone, samples) != seeing.evaluate(half, alone, samples)
+
+
+@pytest.mark.skipif(
+    not torch.backends.mkl.is_available() or torch.backends.cpu.get_cpu_capability() != "AVX512",
+    reason="what order sums are in is a fact on one library and one kind of processor",
+)
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("linear", {}),
+        ("mlp", {"hidden": [33]}),
+        ("mlp", {"hidden": [128, 64]}),
+        ("masked", {"inner": {"kind": "mlp", "hidden": [20]}}),
+    ],
+)
+@pytest.mark.parametrize("num_rows", [*range(510, 520), 1023, 1025, 1500, 1539, 1540, 2047, 2050, 2300])
+def test_blocks_that_are_predicted_together_have_the_bits_of_each_alone(
+    name: str, settings: dict[str, object], num_rows: int
+) -> None:
+    reader = FakeReader(num_rows, (8, 8))
+    flat_model = FlatModel(model(name, **settings), (8, 8), 10)
+    predictor = Predictor(reader, flat_model, dense=True)
+    parameters = flat_model.initial(RandomStreams(0), 0)
+    logits = torch.zeros(num_rows, 10)
+
+    def keep(part: slice, of_part: Tensor, labels: Tensor) -> None:
+        logits[part] = of_part
+
+    predictor.of_one(parameters, np.arange(num_rows), True, keep)
+    named = flat_model.named(torch.tensor(parameters))
+    for first in range(0, num_rows, EVALUATION_BATCH):
+        rows = np.arange(first, min(first + EVALUATION_BATCH, num_rows))
+        alone = flat_model.logits(named, torch.from_numpy(reader.features(rows)), serving=True)
+        assert torch.equal(logits[rows], alone)
