@@ -1,4 +1,4 @@
-"""The modules of scipy that clusterers and distances import when they first need them.
+"""The modules of scipy that parts import when they first need them.
 
 They take up to half a second, which a command that clusters nothing should not pay. A run that clusters
 imports them before its clock starts: otherwise they would be counted as seconds of the clusterer, in the
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from importlib import import_module
 
-MODULES = ("scipy.cluster.hierarchy", "scipy.optimize", "scipy.spatial.distance")
+from coordinator.view import Part
 
 
-def import_late_modules() -> None:
-    """Import `MODULES`; at once if they are imported already."""
-    for name in MODULES:
-        import_module(name)
+def import_late_modules(*parts: type[Part]) -> None:
+    """Import what `parts` of a run name (`Part.late_modules`); at once if it is imported already."""
+    for part in parts:
+        for name in part.late_modules:
+            import_module(name)

@@ -64,9 +64,12 @@ class Part(Configured, Stateful, ABC):
     `needs_whole_rounds` declares that the part is wrong, or undefined, unless each round has one dispatch and
     one server step: it is refused beside a pacing whose `whole_rounds` is False. A part of which only some
     settings need it sets it when it is built.
+
+    `late_modules` names what it imports when it first needs it: a run imports that before its clock starts.
     """
 
     oracle: ClassVar[bool] = False
+    late_modules: ClassVar[tuple[str, ...]] = ()
     needs_whole_rounds: bool = False
 
     @property

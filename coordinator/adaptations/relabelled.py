@@ -38,6 +38,7 @@ class Relabelled(Adaptation):
     """
 
     Settings = NoSettings
+    late_modules = ("scipy.optimize",)
 
     def check(self, num_labels: int) -> None:
         if num_labels > MOST_LABELS:

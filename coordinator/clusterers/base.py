@@ -32,6 +32,7 @@ class Clusterer(Part):
         serves_several: whether `serve` may combine several models for a client.
     """
 
+    late_modules: ClassVar[tuple[str, ...]] = ("scipy.spatial.distance",)
     serves_several: ClassVar[bool] = False
 
     def check(self, layout: Mapping[str, Segment], knows_concepts: bool) -> None:

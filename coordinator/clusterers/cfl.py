@@ -73,6 +73,7 @@ class Cfl(Clusterer):
 
     Settings = CflSettings
     settings: CflSettings
+    late_modules = (*Clusterer.late_modules, "scipy.cluster.hierarchy")
     needs_whole_rounds = True
     state_fields = ("_longest",)
 

@@ -67,6 +67,7 @@ class FedDrift(AccuracyDrift):
 
     Settings = FedDriftSettings
     settings: FedDriftSettings
+    late_modules = (*AccuracyDrift.late_modules, "scipy.cluster.hierarchy")
     state_fields = (*AccuracyDrift.state_fields, "_answered_at", "_isolated", "_given_up")
 
     def __init__(self, settings: FedDriftSettings) -> None:

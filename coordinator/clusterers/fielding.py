@@ -125,6 +125,7 @@ class Fielding(Clusterer):
 
     Settings = FieldingSettings
     settings: FieldingSettings
+    late_modules = (*Clusterer.late_modules, "scipy.optimize")
     state_fields = ("_centers", "_last_global", "_trigger")
 
     def __init__(self, settings: FieldingSettings) -> None:

@@ -22,6 +22,7 @@ class Single(Clusterer):
     """
 
     Settings = NoSettings
+    late_modules = ()
 
     @property
     def fixed_clusters(self) -> int:

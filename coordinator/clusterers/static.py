@@ -56,6 +56,7 @@ class Static(Clusterer):
 
     Settings = StaticSettings
     settings: StaticSettings
+    late_modules = (*Clusterer.late_modules, "scipy.optimize")
     state_fields = ("_clustered", "_centers")
 
     def __init__(self, settings: StaticSettings) -> None:

@@ -69,8 +69,13 @@ def read_text(path: Path, most_bytes: int) -> str:
 
 def read_toml(path: Path, most_bytes: int = MOST_TOML_BYTES) -> dict[str, Any]:
     """The document in a TOML file of at most `most_bytes`."""
+    return toml_document(toml_text(path, most_bytes))
+
+
+def toml_text(path: Path, most_bytes: int) -> str:
+    """The text of a TOML file for `toml_document`; for the errors see `read_text`."""
     # NOTE: line ends are normalised as for Python's text files: TOML itself refuses a lone carriage return.
-    return toml_document(read_text(path, most_bytes).replace("\r\n", "\n").replace("\r", "\n"))
+    return read_text(path, most_bytes).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_json(path: Path) -> Any:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Protocol
 
+from coordinator.adaptations import ADAPTATIONS
+from coordinator.clusterers import CLUSTERERS
 from coordinator.late_imports import import_late_modules
 from emulator.emulation import Observer
 from emulator.errors import (
@@ -284,8 +286,7 @@ def _run_to_end(
 ) -> None:
     """Run one (arm, seed) to DONE; see `run_one`."""
     arm = plan.experiment.find_arm(run.arm)
-    if arm.clusterer.kind != "single":
-        import_late_modules()
+    import_late_modules(CLUSTERERS.find(arm.clusterer.kind), ADAPTATIONS.find(arm.adaptation.kind))
     local = build_executor(plan.experiment, arm, world)
     executor = local if ranks is None else ReplicatedExecutor(local, ranks)
     reference = build_reference(plan.experiment, arm, world)

@@ -25,7 +25,7 @@ REAL_STARTS: Mapping[str, Mapping[str, tuple[int, str]]] = {
         "test_contracts_without_models_and_rules_need_no_torch": (1, IMPORTS),
     },
     "tests/coordinator/test_late_imports.py": {
-        "test_no_clusterer_or_distance_imports_scipy_at_its_first_use_in_a_run": (1, IMPORTS),
+        "test_no_part_imports_scipy_at_its_first_use_in_a_run_and_one_model_none_at_all": (1, IMPORTS),
     },
     "tests/device_profiles/test_catalogue.py": {
         "test_the_package_imports_nothing_heavy": (1, IMPORTS),

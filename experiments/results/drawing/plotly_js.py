@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
-
-from plotly.offline import get_plotlyjs
 
 from emulator.storage.checkpoints import write_durably
 from emulator.storage.own_files import path_below
 
 PLOTLY_FILE = "plotly.min.js"
+
+
+def plotly_js() -> str:
+    """The script as plotly brings it; its own function for it imports all that draws in a notebook."""
+    package = find_spec("plotly")
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).with_name("package_data").joinpath("plotly.min.js").read_text("utf-8")
 
 
 def plotly_path(folder: Path) -> Path:
@@ -22,6 +29,6 @@ def plotly_path(folder: Path) -> Path:
 
 def write_plotly(folder: Path) -> None:
     """Write the file `plotly_path(folder)`, unless it has the right content already."""
-    path, content = plotly_path(folder), get_plotlyjs().encode()
+    path, content = plotly_path(folder), plotly_js().encode()
     if not path.is_file() or path.stat().st_size != len(content) or path.read_bytes() != content:
         write_durably(path, content)

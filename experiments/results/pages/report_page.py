@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from emulator.errors import InputError
 from emulator.storage.bounded import read_text
 from emulator.storage.checkpoints import write_durably
 from experiments.results.drawing.arms import arm_colour
 from experiments.results.drawing.plot import Plot
-from experiments.results.drawing.plotly_js import PLOTLY_FILE
+from experiments.results.drawing.plotly_js import PLOTLY_FILE, plotly_js
 from experiments.results.figures import all_figures
 from experiments.results.frames.rounds_table import write_rounds_table
 from experiments.results.pages.headline import drift_sentence, sentences
@@ -197,7 +196,7 @@ def write_report(
         facts=[*drift_of_runs(runs), *settings_of_run(directory)],
         hashes=hashes_of_inputs(directory),
         experiment_text=read_text(directory.experiment_path, MOST_EXPERIMENT_BYTES),
-        plotly_js=None if shared_plotly else Markup(get_plotlyjs()),
+        plotly_js=None if shared_plotly else Markup(plotly_js()),
         plotly_file=PLOTLY_FILE,
     )
     write_durably(directory.report_path, page)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from emulator.errors import InputError
 from emulator.storage.checkpoints import write_durably
 from experiments.results.drawing.plot import Plot
+from experiments.results.drawing.plotly_js import plotly_js
 from experiments.results.pages.scripted_page import page_with_nonce
 from experiments.results.pages.trace_facts import TraceFacts
 from experiments.results.pages.trace_figures import (
@@ -86,7 +86,7 @@ def write_trace_page(
         labels=labels,
         plots=plots,
         map=_map(facts, observations, min_samples),
-        plotly_js=Markup(get_plotlyjs()),
+        plotly_js=Markup(plotly_js()),
     )
     try:
         write_durably(path, page)

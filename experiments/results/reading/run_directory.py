@@ -21,11 +21,13 @@ link or a pipe, every operation refuses it with an error that names it.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,7 @@ import pyarrow as pa
 
 from emulator.errors import DataFileError, InputError
 from emulator.storage import recorded_tables
-from emulator.storage.bounded import read_text, read_toml
+from emulator.storage.bounded import read_text, toml_document, toml_text
 from emulator.storage.checkpoints import (
     ASIDE,
     CheckpointFolder,
@@ -214,24 +216,13 @@ class RunDirectory:
         if not self.experiment_path.is_file():
             raise InputError(f"{self.path}: not a run directory, it has no {self.experiment_path.name}")
         try:
-            experiment = up_to_date(read_toml(self.experiment_path, MOST_EXPERIMENT_BYTES))
+            text = toml_text(self.experiment_path, MOST_EXPERIMENT_BYTES)
         except (OSError, ValueError) as error:
             raise DataFileError(self.experiment_path, f"cannot be read as TOML ({error})") from error
-        for key in ("name", "seeds", "arm", "report"):
-            if key not in experiment:
-                raise DataFileError(self.experiment_path, f"key {key!r} is missing")
-        if not _is_list_of(int, experiment["seeds"]):
-            raise DataFileError(self.experiment_path, "seeds must be a list of whole numbers")
-        arms = experiment["arm"]
-        if not _is_list_of(dict, arms) or not _is_list_of(str, [arm.get("name") for arm in arms]):
-            raise DataFileError(self.experiment_path, "arm must be a list of tables that have a name")
-        if not isinstance(experiment["report"], dict) or "window" not in experiment["report"]:
-            raise DataFileError(self.experiment_path, "report must be a table that has a window")
         try:
-            refuse_unreadable(experiment)
+            return copy.deepcopy(_experiment(text))
         except ValueError as error:
             raise DataFileError(self.experiment_path, str(error)) from error
-        return experiment
 
     def manifest(self) -> Manifest | None:
         """The manifest, or None if there is none yet; DataFileError if it cannot be read or breaks a rule."""
@@ -456,6 +447,30 @@ def _torn(folder: Path, names: Collection[str]) -> list[Path]:
         and torn["name"] in names
         and not _is_alive(int(torn["pid"]))
     ]
+
+
+@lru_cache(maxsize=64)
+def _experiment(text: str) -> dict[str, Any]:
+    """The configuration in an `experiment.toml`; ValueError states which rule it breaks.
+
+    NOTE: remembered, since a command reads a file up to thirty times, and to parse it takes milliseconds.
+    """
+    try:
+        experiment = up_to_date(toml_document(text))
+    except ValueError as error:
+        raise ValueError(f"cannot be read as TOML ({error})") from error
+    for key in ("name", "seeds", "arm", "report"):
+        if key not in experiment:
+            raise ValueError(f"key {key!r} is missing")
+    if not _is_list_of(int, experiment["seeds"]):
+        raise ValueError("seeds must be a list of whole numbers")
+    arms = experiment["arm"]
+    if not _is_list_of(dict, arms) or not _is_list_of(str, [arm.get("name") for arm in arms]):
+        raise ValueError("arm must be a list of tables that have a name")
+    if not isinstance(experiment["report"], dict) or "window" not in experiment["report"]:
+        raise ValueError("report must be a table that has a window")
+    refuse_unreadable(experiment)
+    return experiment
 
 
 def _is_list_of(kind: type, value: object) -> bool:
