@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -132,8 +133,15 @@ class AccuracyCurve:
 
     def _durations_s(self, from_s: float, until_s: float) -> Floats:
         """(n_evaluations,) how long each evaluation is the latest one, between these two instants."""
-        edges = np.clip(np.append(self.times_s, np.inf), from_s, until_s)
-        return np.diff(edges)
+        known = self._known_durations_s.get((from_s, until_s))
+        if known is None:
+            known = np.diff(np.clip(np.append(self.times_s, np.inf), from_s, until_s))
+            self._known_durations_s[from_s, until_s] = known
+        return known
+
+    @cached_property
+    def _known_durations_s(self) -> dict[tuple[float, float], Floats]:
+        return {}
 
 
 def accuracy_curve(run: FinishedRun, window: int) -> AccuracyCurve:

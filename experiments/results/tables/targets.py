@@ -14,9 +14,8 @@ the horizon that is below the target, and None unless every run has a configured
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from experiments.results.reading.recorded import REFERENCE, Target
 from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
@@ -60,8 +59,6 @@ from experiments.results.tables.table import (
     any_measured,
     text_table,
 )
-
-T = TypeVar("T")
 
 HOW_TO_SET_A_TARGET = (
     "No target accuracy is set. report.targets = [0.5] in the configuration, or --set 'report.targets=[0.5]' "
@@ -108,7 +105,12 @@ def target_table(target: Target, compared: Compared, *, may_count_from_event: bo
     # it.
     known = {seed: math.inf if goal is None else goal for seed, goal in goals.items()}
     after = compared.once(after_events) if may_count_from_event else None
-    rows = [_row(arm, [known[seed] for seed in arm.seed_ids], compared, after) for arm in compared.arms]
+    times = {
+        (run.arm, run.seed): _Times.of(run, known[run.seed], compared.has_event, after)
+        for arm in compared.arms
+        for run in arm.measured
+    }
+    rows = [_row(arm, times, compared.horizon.horizon_s) for arm in compared.arms]
     accuracy = compared.reference.stated(mean_estimate(list(goals.values())))
     return TargetTable(target, accuracy, rows, after is not None)
 
@@ -143,85 +145,69 @@ def after_events(compared: Compared) -> AfterEvents | None:
     return found if is_long_enough else None
 
 
-def _row(
-    arm: Comparison,
-    goals: Sequence[float],
-    compared: Compared,
-    after: AfterEvents | None,
-) -> Row:
-    """The row of one arm; `goals` are the accuracies of the target, one for each seed of the arm."""
-    end_s = compared.horizon.horizon_s
+@dataclass(frozen=True)
+class _Times:
+    """The times of one run to a target: its columns of the table, in virtual seconds or as a share."""
 
-    def of(runs: Sequence[MeasuredRun], time: Callable[[MeasuredRun, float], T]) -> list[T]:
-        return [time(run, goal) for run, goal in zip(runs, goals, strict=True)]
+    below_s: float
+    below_after_drift: Bounds | None
+    first_reached: Bounds
+    held_from: Bounds
+    held_before: Bounds | None
 
-    below_s, reference_below_s = (of(runs, _below_s) for runs in (arm.measured, arm.reference))
-    held, reference_held = (of(runs, _held_from(after)) for runs in (arm.measured, arm.reference))
-    shares = of(arm.measured, _below_after_drift) if compared.has_event else None
+    @classmethod
+    def of(cls, run: MeasuredRun, goal: float, has_event: bool, after: AfterEvents | None) -> _Times:
+        """The times to the accuracy `goal`; if `has_event`, the run has one before the horizon."""
+        curve, end_s, below_after_drift = run.curve, run.horizon.horizon_s, None
+        if has_event:
+            assert run.event_s is not None
+            below_s = curve.time_below_s(goal, end_s, run.event_s)
+            below_after_drift = exactly(below_s / (end_s - run.event_s))
+        since = AfterEvent(0.0, curve) if after is None else after[run.arm, run.seed]
+        return cls(
+            curve.time_below_s(goal, end_s),
+            below_after_drift,
+            curve.first_reached(goal, end_s),
+            since.curve.held_from(goal, end_s - since.event_s),
+            None if after is None else curve.held_from(goal, since.event_s),
+        )
+
+
+def _row(arm: Comparison, times: Mapping[tuple[str, int], _Times], end_s: float) -> Row:
+    """The row of one arm, of the `times` of runs by arm and seed up to the horizon `end_s`."""
+    found, reference = ([times[run.arm, run.seed] for run in runs] for runs in (arm.measured, arm.reference))
+    speedups = [ratio(other.held_from, one.held_from) for other, one in zip(reference, found, strict=True)]
     return Row(
         arm.arm,
         {
-            "time_below_s": median_estimate([exactly(time_s) for time_s in below_s]),
-            "saved_s": None if arm.is_reference else _saved_s(below_s, reference_below_s, end_s),
-            "below_after_drift": None if shares is None else median_estimate(shares),
-            "first_reached_s": median_estimate(of(arm.measured, _first_reached)),
-            "held_before_s": None
-            if after is None
-            else median_estimate(of(arm.measured, _held_before(after))),
-            "held_from_s": median_estimate(held),
-            "speedup": None
-            if arm.is_reference
-            else median_estimate(list(map(ratio, reference_held, held)), geometric=True),
-            "held": sum(bounds.high < math.inf for bounds in held),
-            "seeds": len(held),
+            "time_below_s": median_estimate([exactly(one.below_s) for one in found]),
+            "saved_s": None if arm.is_reference else _saved_s(found, reference, end_s),
+            "below_after_drift": _median([one.below_after_drift for one in found]),
+            "first_reached_s": median_estimate([one.first_reached for one in found]),
+            "held_before_s": _median([one.held_before for one in found]),
+            "held_from_s": median_estimate([one.held_from for one in found]),
+            "speedup": None if arm.is_reference else median_estimate(speedups, geometric=True),
+            "held": sum(one.held_from.high < math.inf for one in found),
+            "seeds": len(found),
         },
     )
 
 
-def _below_s(run: MeasuredRun, goal: float) -> float:
-    return run.curve.time_below_s(goal, run.horizon.horizon_s)
+def _median(bounds: Sequence[Bounds | None]) -> MedianEstimate | None:
+    """The median of the bounds; None if there are none of some run, as there are then of no run."""
+    known = [bound for bound in bounds if bound is not None]
+    return median_estimate(known) if len(known) == len(bounds) else None
 
 
-def _held_from(after: AfterEvents | None) -> Callable[[MeasuredRun, float], Bounds]:
-    """From when the target is held up to the horizon; counted from the event of the run, if it has one."""
-
-    def held(run: MeasuredRun, goal: float) -> Bounds:
-        if after is None:
-            return run.curve.held_from(goal, run.horizon.horizon_s)
-        since = after[run.arm, run.seed]
-        return since.curve.held_from(goal, run.horizon.horizon_s - since.event_s)
-
-    return held
-
-
-def _held_before(after: AfterEvents) -> Callable[[MeasuredRun, float], Bounds]:
-    """From when the target is held up to the event of the run."""
-    return lambda run, goal: run.curve.held_from(goal, after[run.arm, run.seed].event_s)
-
-
-def _first_reached(run: MeasuredRun, goal: float) -> Bounds:
-    return run.curve.first_reached(goal, run.horizon.horizon_s)
-
-
-def _below_after_drift(run: MeasuredRun, goal: float) -> Bounds:
-    """The share of the time from the first mass event to the horizon; the run must have one before it."""
-    assert run.event_s is not None
-    horizon_s = run.horizon.horizon_s
-    return exactly(run.curve.time_below_s(goal, horizon_s, run.event_s) / (horizon_s - run.event_s))
-
-
-def _saved_s(below_s: Sequence[float], reference_s: Sequence[float], horizon_s: float) -> MedianEstimate:
+def _saved_s(found: Sequence[_Times], reference: Sequence[_Times], horizon_s: float) -> MedianEstimate:
     """The median of the time saved: the reference arm's time below the target minus the arm's, seed by seed.
 
     Undetermined if neither arm reaches the target in any seed: no measurement tells the two apart.
     """
-    if all(time_s == horizon_s for time_s in (*below_s, *reference_s)):
-        return median_estimate([UNKNOWN] * len(below_s))
+    if all(one.below_s == horizon_s for one in (*found, *reference)):
+        return median_estimate([UNKNOWN] * len(found))
     return median_estimate(
-        [
-            exactly(reference_time_s - arm_time_s)
-            for reference_time_s, arm_time_s in zip(reference_s, below_s, strict=True)
-        ]
+        [exactly(other.below_s - one.below_s) for other, one in zip(reference, found, strict=True)]
     )
 
 
