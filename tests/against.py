@@ -5,6 +5,9 @@ environment of its own: this one's is the one that runs the script, the other's 
 constraints.txt in build/against/, beside its files, and kept. Both are compiled before. A ratio is the median
 over the turns of this tree's value by the other's, with the least and the largest.
 
+The row `e1-instructions` is none of the bench: the instructions of a round of E1, over 10,000 devices, as
+valgrind's cachegrind counts them. They hardly differ from one count to the next: each tree is counted once.
+
 Options: --turns N (default: 5), --repeats N (of each run of the bench; default: 3).
 """
 
@@ -14,6 +17,8 @@ import argparse
 import compileall
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -26,6 +31,14 @@ from experiments.own_packages import OUR_PACKAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "build" / "against"
+
+INSTRUCTIONS = "e1-instructions"
+FEW, MORE = 20, 120
+PLAY = """
+from experiments.bench.population import Population
+from experiments.bench.rounds import RoundSizes, play
+play(Population.of(10_000), RoundSizes(rounds={rounds}))
+"""
 
 
 class RefusedError(Exception):
@@ -44,22 +57,35 @@ class Tree:
         for package in OUR_PACKAGES:
             compileall.compile_dir(self.folder / package, quiet=2)
 
-    def driftscale(self, *arguments: str) -> str:
-        """The standard output of a command of this tree; RefusedError with its last line if it fails."""
+    def run(self, *arguments: str, by: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+        """Run this tree's Python, by the launcher `by`; RefusedError with its last line if it fails."""
         not_ours = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
         kept = {name: value for name, value in os.environ.items() if name not in not_ours}
         ended = subprocess.run(
-            [self.python, "-P", "-m", "experiments.cli", *arguments],
+            [*by, self.python, "-P", *arguments],
             cwd=self.folder,
-            env={**kept, "PYTHONPATH": str(self.folder)},
+            env={**kept, "PYTHONPATH": str(self.folder), "PYTHONHASHSEED": "0"},
             capture_output=True,
             text=True,
             check=False,
         )
         if ended.returncode != 0:
             last = (ended.stderr.strip().splitlines() or [f"exit code {ended.returncode}"])[-1]
-            raise RefusedError(f"{self.folder}: driftscale {' '.join(arguments)}: {last}")
-        return ended.stdout
+            raise RefusedError(f"{self.folder}: {' '.join(arguments)}: {last}")
+        return ended
+
+    def driftscale(self, *arguments: str) -> str:
+        """The standard output of a command of this tree."""
+        return self.run("-m", "experiments.cli", *arguments).stdout
+
+    def instructions(self) -> float:
+        """Millions of instructions of a round of E1: those that `MORE` rounds take more than `FEW`."""
+        by = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
+        few, more = (
+            instructions_in(self.run("-c", PLAY.format(rounds=rounds), by=by).stderr)
+            for rounds in (FEW, MORE)
+        )
+        return (more - few) / (MORE - FEW) / 1e6
 
     def rows(self) -> set[str]:
         """The names of the workloads of its bench."""
@@ -98,11 +124,31 @@ def tree_of(ref: str) -> Tree:
 
 def refuse_missing(rows: Sequence[str], trees: Mapping[str, Tree]) -> None:
     """RefusedError for the first row that a tree lacks."""
-    for name, tree in trees.items():
+    for name, tree in trees.items() if rows else ():
         known = tree.rows()
         for row in rows:
             if row not in known:
                 raise RefusedError(f"{name} has no row {row!r}; it has {', '.join(sorted(known))}")
+
+
+def instructions_in(report: str) -> int:
+    """The number of instructions in a report of cachegrind.
+
+    >>> instructions_in("==7== \\n==7== I   refs:      1,234,567\\n")
+    1234567
+    """
+    found = re.search(r"^==\d+== I\s+refs:\s+([\d,]+)$", report, re.MULTILINE)
+    if found is None:
+        raise RefusedError(f"{INSTRUCTIONS}: valgrind counted no instructions: {report[-200:]!r}")
+    return int(found[1].replace(",", ""))
+
+
+def counted(trees: Mapping[str, Tree]) -> dict[str, dict[str, tuple[float, str]]]:
+    """The figure `INSTRUCTIONS` of each tree; empty, with a line that says why, without valgrind."""
+    if shutil.which("valgrind") is None:
+        print(f"{INSTRUCTIONS}: skipped, valgrind is not installed", file=sys.stderr)
+        return {name: {} for name in trees}
+    return {name: {INSTRUCTIONS: (tree.instructions(), "M")} for name, tree in trees.items()}
 
 
 def compared(turns: Sequence[Mapping[str, Mapping[str, tuple[float, str]]]]) -> list[str]:
@@ -129,13 +175,16 @@ def main() -> None:
     given = parser.parse_args()
     try:
         trees = {"before": tree_of(given.ref), "now": Tree(ROOT, Path(sys.executable))}
-        refuse_missing(given.rows, trees)
+        rows = [row for row in given.rows if row != INSTRUCTIONS]
+        refuse_missing(rows, trees)
         for tree in trees.values():
             tree.compile()
+        instructions = counted(trees) if rows != given.rows else {name: {} for name in trees}
         turns = []
-        for number in range(max(1, given.turns)):
+        for number in range(max(1, given.turns) if rows else 1):
             order = list(trees) if number % 2 == 0 else list(trees)[::-1]
-            turns.append({name: trees[name].measured(given.rows, given.repeats) for name in order})
+            measured = {name: trees[name].measured(rows, given.repeats) if rows else {} for name in order}
+            turns.append({name: {**measured[name], **instructions[name]} for name in order})
             print(f"turn {number + 1}/{given.turns}", file=sys.stderr)
     except RefusedError as refused:
         sys.exit(f"error: {refused}")

@@ -1,4 +1,4 @@
-"""Local training as usually written in torch: the baseline of the bench.
+"""Local training and evaluation as usually written in torch: the baseline of the bench.
 
 One client after the other: an ordinary module, `torch.optim.SGD`, `loss.backward()`. No run uses it. From
 this package it takes the model's recipe and the choice of each batch's samples, so that it trains the same
@@ -76,6 +76,23 @@ class PlainLoop:
                 after = parameters_to_vector(self._module.parameters()).detach()
                 updates[task] = (after - before).numpy()
         return updates, losses
+
+    def evaluate(self, models: Floats32, serves: Ints) -> tuple[Floats, Floats]:
+        """(n,) the accuracy and mean loss of the client of each loaded task, on all its samples.
+
+        A client is served by its row of `models` (M, P), of which `serves` (n,) has the numbers.
+        """
+        results = np.zeros((2, len(serves)))
+        self._module.eval()
+        with one_thread(), torch.inference_mode():
+            for model in np.unique(serves):
+                self._module.load_state_dict(self._state(torch.from_numpy(models[model])))
+                for task in np.flatnonzero(serves == model):
+                    client = self._clients[task]
+                    logits = self._module(client.features)
+                    hits = (logits.argmax(dim=1) == client.labels).float().mean()
+                    results[:, task] = hits.item(), nn.functional.cross_entropy(logits, client.labels).item()
+        return results[0], results[1]
 
     def _ready(self, tasks: TrainTasks, task: int, steps: Ints) -> _Client:
         rows = tasks.samples.rows(task)

@@ -1,8 +1,11 @@
-"""The workloads digits and aggregators: runs of digits-online, with the log, timing and all files of a run.
+"""The workloads digits, aggregators and round-calls: runs of digits, with the log and all files of a run.
 
 The former is one arm and one seed as shipped. The latter has 40 participants a round, who are always online,
 and compares a round with FedYogi with one with FedAvg: both clusterings follow from the same reports, so that
 the runs differ only in the aggregator.
+
+The calls in a round are of one arm of `digits` with its report, without a mass event. E1 has neither
+training nor evaluation nor a real log.
 
 The time outside training, evaluation, scores and clustering is our overhead: events, selection, the trace,
 views, the log. Wall times are those of the run's `timing.json`.
@@ -18,14 +21,16 @@ import numpy as np
 
 from emulator.errors import RunError
 from experiments.bench.figures import Figure, Reference, Target, figure
-from experiments.bench.measure import Measured, Say, interleaved
+from experiments.bench.measure import Measured, Say, calls_of_one, interleaved
 from experiments.config import Experiment
 from experiments.locating import locator
 from experiments.reading import load_experiment
+from experiments.results.pages import write_results
 from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan
 
 ARM = "fielding-last-global"
+MOST_CALLS = 4_700
 
 
 class Silence:
@@ -61,8 +66,12 @@ class Silence:
 
 def digits_online(*overrides: str) -> Experiment:
     """The shipped experiment, hearing those online, with `overrides` applied, for seed 0."""
-    with resources.as_file(resources.files("experiments").joinpath("configs", "digits-online.toml")) as path:
-        return load_experiment(Path(path), ("sweep={}", *overrides), seeds=[0])
+    return _shipped("digits-online.toml", "sweep={}", *overrides)
+
+
+def _shipped(name: str, *overrides: str) -> Experiment:
+    with resources.as_file(resources.files("experiments").joinpath("configs", name)) as path:
+        return load_experiment(Path(path), overrides, seeds=[0])
 
 
 def measure_digits(repeats: int, say: Say) -> list[Figure]:
@@ -110,6 +119,27 @@ def aggregator_figures(repeats: int, say: Say, *overrides: str) -> list[Figure]:
             target=Target("ratio", 1 / 1.1),
         )
     ]
+
+
+def measure_round_calls(repeats: int, say: Say) -> list[Figure]:
+    """The number of calls in a round, which is the same each time: it is counted once."""
+    number = np.array([sum(calls_in_a_round().values())])
+    about = f"calls of Python and C in a round of digits, run and report, arm {ARM}"
+    return [figure("round-calls", about, number, "calls", better="lower", target=Target("value", MOST_CALLS))]
+
+
+def calls_in_a_round(few: int = 20, more: int = 60) -> dict[str, float]:
+    """The calls that a round adds to run and report, by the function of ours that makes them."""
+
+    def work(rounds: int) -> None:
+        quiet = ("round.hear=online", "trace.drift.events=[]", "executor.threads=1")
+        experiment = _shipped("digits.toml", *quiet, f"round.rounds={rounds}")
+        with tempfile.TemporaryDirectory() as folder:
+            plan = plan_run(experiment, Path(folder) / "run", [ARM], locator(None, None), fresh=False)
+            run_plan(plan, Silence())
+            write_results(plan.directory)
+
+    return calls_of_one(work, few, more)
 
 
 def _run(experiment: Experiment, outside: list[float]) -> Measured:

@@ -54,6 +54,9 @@ WORKLOADS: Mapping[str, Workload] = {
     "cohort-size": Workload(
         "training time against the number of clients a round, as w1", "training", "measure_cohort_sizes"
     ),
+    "evaluate": Workload(
+        "200 clients evaluated, each with one of eight small dense networks", "training", "measure_evaluation"
+    ),
     "e1": Workload(
         "one emulated round over 1,000,000 devices, with faked training",
         "rounds",
@@ -145,6 +148,11 @@ WORKLOADS: Mapping[str, Workload] = {
     ),
     "digits": Workload(
         "one arm and seed of digits-online, from configuration to report", "digits", "measure_digits"
+    ),
+    "round-calls": Workload(
+        "calls of Python and C in a round of digits that is trained, evaluated, logged and reported",
+        "digits",
+        "measure_round_calls",
     ),
     "aggregators": Workload(
         "a round of digits with fedyogi, against one with fedavg", "digits", "measure_aggregators"

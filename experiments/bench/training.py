@@ -3,7 +3,8 @@
 W1: a dense network 64-128-10. W2: two convolutions on 28 x 28 images, 800 inputs to the last layer. Both have
 100 samples per client, 20 local SGD steps on batches of 20, and 50 clients per round. Measured are client
 updates per second, by one process and by two ranks; ranks also compute the mean of the updates. Training by
-cohort size measures milliseconds of one wave of W1, for several numbers of clients.
+cohort size measures milliseconds of one wave of W1, for several numbers of clients. Evaluation is that of 200
+clients, each served by one of eight models of W1, on 50 samples each.
 
 The executor's time includes drawing and gathering the batches; the plain loop has each client's samples in
 memory and its batches already drawn.
@@ -24,8 +25,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from emulator.arrays import Floats32, Ints
-from emulator.messages import SampleRanges, TrainTasks
+from emulator.arrays import Floats, Floats32, Ints
+from emulator.messages import InferencePlan, SampleRanges, TrainTasks
 from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
 from executor.gloo import Job, file_store, join
@@ -42,6 +43,9 @@ from experiments.bench.measure import Measured, Say, interleaved, timed
 
 SEED = 4
 LEARNING_RATE = 0.05
+Evaluated = Callable[[], tuple[Floats, Floats]]
+"""A function that evaluates clients once, and returns the accuracy and the mean loss of each."""
+
 RANK_MODULE = "experiments.bench.probes.training_rank"
 ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 PLAIN_LOOP = "a plain loop over the clients with torch.optim.SGD, 1 thread"
@@ -188,6 +192,20 @@ class Contest:
 
         return measured
 
+    def evaluation(self, clients: int, num_models: int) -> tuple[Evaluated, Evaluated]:
+        """Functions that evaluate all clients, each with one model, by the executor and by the plain loop."""
+        executor, loop = self.executor(1), PlainLoop(self.reader, self.network.spec(), self.streams)
+        models = np.stack([executor.initial(number) for number in range(num_models)])
+        serves, tasks = np.arange(clients) % num_models, wave(clients, self.schedule, 0)
+        plan = InferencePlan(serves[:, None], np.ones((clients, 1)))
+        loop.load(tasks)
+
+        def ours() -> tuple[Floats, Floats]:
+            evaluation = executor.evaluate(models, plan, tasks.samples)
+            return evaluation.accuracy, evaluation.loss
+
+        return ours, lambda: loop.evaluate(models, serves)
+
 
 def measure_w1(repeats: int, say: Say) -> list[Figure]:
     targets = {1: Target("ratio", 8.0, 12.0), 2: Target("ratio", 14.0, 25.0)}
@@ -207,6 +225,10 @@ def measure_w1_ranks(repeats: int, say: Say) -> list[Figure]:
 
 def measure_w2_ranks(repeats: int, say: Say) -> list[Figure]:
     return rank_figures("w2", CONVOLUTIONAL, repeats, say, Target("ratio", 1.9), warm_up=False)
+
+
+def measure_evaluation(repeats: int, say: Say) -> list[Figure]:
+    return evaluation_figures(200, 8, repeats, say)
 
 
 def measure_cohort_sizes(repeats: int, say: Say) -> list[Figure]:
@@ -299,6 +321,24 @@ def started_ranks(network: Network, clients: int, schedule: Schedule, size: int)
         ranks = join(Job(0, size, on_loopback=True), file_store(str(store), size))
         yield ranks
         ranks.exchange({"first": 0, "waves": 0})
+
+
+def evaluation_figures(clients: int, num_models: int, repeats: int, say: Say) -> list[Figure]:
+    """Clients evaluated per second by the executor, on one thread."""
+    ours, plain = Contest(DENSE, clients, Schedule(samples=50)).evaluation(clients, num_models)
+    samples = interleaved({"ours": timed(ours), "plain": timed(plain)}, repeats, say=say)
+    return [
+        figure(
+            "evaluate",
+            f"{clients} clients evaluated, served by {num_models} models",
+            clients / samples["ours"],
+            "clients/s",
+            better="higher",
+            against=Reference(
+                clients / samples["plain"], "a plain loop over models and their clients, 1 thread"
+            ),
+        )
+    ]
 
 
 def environment() -> dict[str, str]:

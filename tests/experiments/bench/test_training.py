@@ -42,6 +42,14 @@ def test_the_plain_loop_and_the_executor_make_the_same_updates(network: Network)
     assert np.abs(updates).max() > 1e-3
 
 
+@pytest.mark.parametrize("network", [DENSE, CONVOLUTIONAL, TINY])
+def test_the_plain_loop_and_the_executor_evaluate_alike(network: Network) -> None:
+    ours, plain = Contest(network, 5, SMALL).evaluation(5, num_models=2)
+    for mine, theirs in zip(ours(), plain(), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5)
+        assert len(set(mine.tolist())) > 1
+
+
 def test_the_plain_loop_trains_on_fixed_batches_too() -> None:
     contest = Contest(TINY, 3, SMALL)
     tasks = wave(3, SMALL, round_=2)
