@@ -35,7 +35,8 @@ class FedDyn(Aggregator):
     update would be of another model.
 
     Source: Acar, Zhao, Matas Navarro, Mattina, Whatmough and Saligrama, "Federated Learning Based on Dynamic
-    Regularization", ICLR 2021, algorithm 1; h for each model of a clustering is ours.
+    Regularization", ICLR 2021, algorithm 1; h for each model of a clustering is ours. The authors' code
+    weighs alpha by samples.
 
     One of two clients moved the model 4 by -1 with alpha = 0.5, so that it remembers 0.5: h is 0.25.
 

@@ -26,7 +26,8 @@ class Apfl(LocalRule):
     before v: `alpha <- alpha - learning_rate <v - w, g(m)>`, within 0 and 1, and keeps it.
 
     Source: Deng, Kamani and Mahdavi, "Adaptive Personalized Federated Learning", 2020, algorithm 1: there g
-    is taken at the mixture before the step of w, and an adaptive alpha moves once in each round.
+    is taken at the mixture before the step of w, and an adaptive alpha moves once in each round. The authors'
+    code mixes the outputs of the two models.
 
     v = 3 and w = 1 are mixed to 2; the gradient 2 there moves v by 0.5 x 0.5 x 2:
 

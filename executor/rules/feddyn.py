@@ -23,7 +23,8 @@ class FedDyn(LocalRule):
     from the updates.
 
     Source: Acar, Zhao, Matas Navarro, Mattina, Whatmough and Saligrama, "Federated Learning Based on Dynamic
-    Regularization", ICLR 2021, algorithm 1.
+    Regularization", ICLR 2021, algorithm 1. The authors' code clips gradients at a norm of 10, and divides
+    alpha by a client's samples over their mean.
 
     One step of rate 0.5, from 1, with g_i = 1: the gradient 2 becomes 1, the step leads to 0.5, and g_i is
     1 - 0.5 x (0.5 - 1):
