@@ -28,7 +28,7 @@ from emulator.storage.state_tree import Tree
 Phase = Literal["opening", "waiting", "reporting", "selecting", "out", "finished"]
 
 FRUITLESS_VISITS = 100
-"""Visits for each slot that may drop out in a row, none having come back, before the run is given up."""
+"""Visits for each slot that may end, none having been absorbed since the run began, before it is given up."""
 
 WAITS_FOR: Mapping[Phase, str] = {
     "opening": "RoundOpened",
@@ -177,6 +177,14 @@ class Coordinator:
                 return self._go_on(now_s)
             if visits.sizes.any():
                 raise RunError(f"round {self._round}: the pacing {self._pacing.name} opens no visit")
+        ended = visits.fruitless
+        # The slots are those that are free, and those whose visits are out.
+        if ended > 0 and ended > FRUITLESS_VISITS * (int(wanted.sum()) + visits.opened - ended):
+            raise RunError(
+                f"round {self._round}: no visit was absorbed since the run began ({visits.counts}): it is "
+                f"given up; clients go offline or crash before they are done, or the pacing abandons them; "
+                f"`driftscale check` says how long a visit takes"
+            )
         departs_s = federation.select(self._round, self._dispatches, wanted, now_s, busy)
         if departs_s is not None:
             self._phase, self._waits_from_s = "selecting", None
@@ -260,15 +268,6 @@ class Coordinator:
         if self._pacing.whole_rounds:
             name, more = self._pacing.name, wanted.sum()
             raise RunError(f"the pacing {name} opens {more} more visits in the same round{WHOLE}")
-        if visits.num_dropped > FRUITLESS_VISITS * max(1, int(visits.slots.sum())):
-            timeout_s = self._pacing.timeout_s
-            late = "" if timeout_s is None else f", or are not done after pacing.timeout_s = {timeout_s:g}"
-            back = visits.in_flight - visits.counts.out
-            came = "none came back" if back == 0 else f"only {back} came back since the last server step"
-            raise RunError(
-                f"round {self._round}: {visits.num_dropped} visits in a row dropped out, and {came}; "
-                f"no server step will be made: their clients go offline or crash before they are done{late}"
-            )
         starved = self._starved(wanted, now_s)
         return self._react(Due(now_s, starved)) if starved.any() else self._select(now_s)
 

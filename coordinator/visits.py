@@ -351,14 +351,9 @@ class Visits(Stateful):
         return absorbs.ravel() & (self._held > 0)
 
     @property
-    def slots(self) -> Ints:
-        """(lanes,) the present quota."""
-        return self._quota
-
-    @property
-    def num_dropped(self) -> int:
-        """The visits that have been lost since the last server step: dropped, or abandoned."""
-        return len(self._over) - int(self._back.sum())
+    def fruitless(self) -> int:
+        """The number of visits that have ended, while no server step has absorbed one; from then on 0."""
+        return 0 if self._taken[COMPLETED] > 0 else self._opened - int(self._out.sum())
 
     @property
     def all_back(self) -> Bools:

@@ -22,6 +22,7 @@ from coordinator.federation.evaluation.measurement import measured_distance, sco
 from coordinator.federation.faults import Faults
 from coordinator.federation.hearing.client_data import Reference
 from coordinator.federation.method import Parts, RoundSettings
+from coordinator.federation.tasks import TaskCosts, expected_s
 from coordinator.pacing import CohortSize
 from coordinator.representations import Representation
 from coordinator.schedules import Schedule
@@ -31,7 +32,8 @@ from emulator.arrays import Floats, Floats32, Ints
 from emulator.counts import exact
 from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import ConfigurationError
-from emulator.latency import TIME_MODELS
+from emulator.latency import TIME_MODELS, LatencyModel
+from emulator.messages import SolverFacts
 from emulator.ports import Availability, Executor
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import DRIFT_COLUMNS
@@ -163,14 +165,29 @@ def build_emulation(
         ConfigurationError: Two schedules set the same number, or the model factor cannot be determined.
     """
     parts = build_parts(experiment, arm)
-    latency = TIME_MODELS[experiment.devices.time_model](
-        world.fleet, resolve_model_factor(experiment, arm, world)
+    federation = Federation(
+        parts,
+        round_settings(experiment, arm, executor.solver),
+        stream=TraceStream(world.trace),
+        availability=world.availability,
+        latency=build_latency(experiment, arm, world),
+        executor=executor,
+        reference=reference,
+        measuring=measuring,
+        streams=world.streams,
+        faults=world.faults,
+        meter=stopwatch.measure,
     )
-    settings = RoundSettings(
+    return Emulation(Coordinator(federation, parts.pacing), log, observers)
+
+
+def round_settings(experiment: Experiment, arm: Arm, solver: SolverFacts) -> RoundSettings:
+    """The settings of the rounds and the local training of one arm, whose solver this is."""
+    return RoundSettings(
         rounds=experiment.round.rounds,
         local_steps=arm.training.local_steps,
-        local_epochs=executor.solver.epochs or arm.training.local_epochs,
-        stops=executor.solver.stops,
+        local_epochs=solver.epochs or arm.training.local_epochs,
+        stops=solver.stops,
         last=arm.training.last,
         batch_size=arm.training.batch_size,
         learning_rate=arm.training.learning_rate,
@@ -189,20 +206,24 @@ def build_emulation(
         hear=experiment.round.hear,
         client_distance=experiment.round.client_distance.build(),
     )
-    federation = Federation(
-        parts,
-        settings,
-        stream=TraceStream(world.trace),
-        availability=world.availability,
-        latency=latency,
-        executor=executor,
-        reference=reference,
-        measuring=measuring,
-        streams=world.streams,
-        faults=world.faults,
-        meter=stopwatch.measure,
-    )
-    return Emulation(Coordinator(federation, parts.pacing), log, observers)
+
+
+def build_latency(experiment: Experiment, arm: Arm, world: World) -> LatencyModel:
+    """How long visits take in one arm; ConfigurationError, as `resolve_model_factor` raises it."""
+    factor = resolve_model_factor(experiment, arm, world)
+    return TIME_MODELS[experiment.devices.time_model](world.fleet, factor)
+
+
+def visit_s(
+    experiment: Experiment, arm: Arm, executor: Executor, world: World, ids: Ints, held: Ints
+) -> Floats:
+    """(n,) virtual seconds of a visit of `arm` to each client of `ids` (n,) that holds `held` (n,) samples.
+
+    It trains one model. A visit that may stop early is of one epoch, which all take, without predictions.
+    """
+    samples = round_settings(experiment, arm, executor.solver).visit_samples(held)
+    costs = TaskCosts.of(executor.solver, executor.num_parameters)
+    return expected_s(ids, np.ones(len(ids)), samples, costs, build_latency(experiment, arm, world))
 
 
 def build_parts(experiment: Experiment, arm: Arm) -> Parts:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from coordinator.federation.method import Parts
-from coordinator.federation.tasks import TaskCosts, visit_work
-from emulator.arrays import Floats, Ints
-from emulator.counts import epoch_steps, samples_of_steps
 from emulator.errors import ConfigurationError
-from emulator.latency import TIME_MODELS, LatencyModel
 from executor.executor import LocalExecutor
-from experiments.build import World, resolve_model_factor
+from experiments.build import World, visit_s
 from experiments.config import Arm, Experiment
-from traces.trace import Trace, TraceStream
 
 AT_ONCE = 1_000
 """Clients whose held-out samples are drawn at once."""
@@ -71,28 +68,23 @@ def refuse_unfit_stopping(
         limit_s for limit_s in (parts.pacing.deadline_s, parts.pacing.timeout_s) if limit_s is not None
     ]
     if limits_s:
-        factor = resolve_model_factor(experiment, arm, world)
-        latency = TIME_MODELS[experiment.devices.time_model](world.fleet, factor)
-        _refuse_short_deadline(min(limits_s), arm, executor, latency, world.trace)
+        _refuse_short_deadline(min(limits_s), experiment, arm, executor, world)
 
 
 def _refuse_short_deadline(
-    deadline_s: float, arm: Arm, executor: LocalExecutor, latency: LatencyModel, trace: Trace
+    deadline_s: float, experiment: Experiment, arm: Arm, executor: LocalExecutor, world: World
 ) -> None:
     """ConfigurationError if no client can have done one epoch, over what it holds at first, by a deadline."""
-    stream = TraceStream(trace)
-    stream.advance_to_round(0)
-    clients = np.flatnonzero(stream.holding)
+    epoch_s = partial(visit_s, experiment, arm, executor, world)
+    counts = world.trace.held(np.arange(world.trace.num_clients), "train", 0).counts()
+    clients = np.flatnonzero(counts)
     # The fastest first, so that mostly a look at some of them will do.
-    counts = stream.held(clients, "train").counts()
-    clients = clients[
-        np.argsort(_epoch_s(arm, executor, latency, clients, counts, 0 * counts), kind="stable")
-    ]
+    clients = clients[np.argsort(epoch_s(clients, counts[clients]), kind="stable")]
     fastest_s = np.inf
     for first in range(0, len(clients), AT_ONCE):
         some = clients[first : first + AT_ONCE]
-        samples = stream.held(some, "train")
-        seconds = _epoch_s(arm, executor, latency, some, samples.counts(), executor.held_out(samples))
+        samples = world.trace.held(some, "train", 0)
+        seconds = epoch_s(some, samples.counts() - executor.held_out(samples))
         fastest_s = min(fastest_s, float(seconds.min()))
         if fastest_s <= deadline_s:
             return
@@ -101,18 +93,3 @@ def _refuse_short_deadline(
         f"takes the fastest one {fastest_s:.4g} s with its transfers; give it more time, or lower "
         f"devices.model_factor"
     )
-
-
-def _epoch_s(
-    arm: Arm, executor: LocalExecutor, latency: LatencyModel, clients: Ints, counts: Ints, held_out: Ints
-) -> Floats:
-    """(n,) virtual seconds of a visit of one epoch, over `counts` (n,) samples without those `held_out` (n,).
-
-    Without predictions.
-    """
-    costs = TaskCosts.of(executor.solver, executor.num_parameters)
-    trained, batch_size = counts - held_out, arm.training.batch_size
-    samples = samples_of_steps(epoch_steps(trained, batch_size), trained, batch_size, arm.training.last)
-    of_each, kept = np.arange(len(clients)), np.zeros(len(clients), dtype=bool)
-    work = visit_work(of_each, samples, None, kept, len(clients), costs)
-    return latency.phases(clients, work).total_s

@@ -12,13 +12,13 @@ from coordinator.distances import DistanceName
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.hearing.reports import Reports
 from coordinator.federation.method import RoundSettings
-from coordinator.federation.tasks import TaskCosts
+from coordinator.federation.tasks import TaskCosts, expected_s
 from coordinator.memories import Memory
 from coordinator.view import NO_MODELS, ClaimedBy, Part, Samples, ScoreRequest, TrainRequest, View
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.errors import RunError
 from emulator.latency import LatencyModel
-from emulator.messages import AnyTrigger, SampleRanges, Updates, Work
+from emulator.messages import AnyTrigger, SampleRanges, Updates
 from emulator.ports import Executor, SampleStream
 from emulator.seeding import RandomStreams
 
@@ -144,11 +144,8 @@ class Views:
         models = np.ones(len(ids))
         if assignment is not None and assignment.members.shape[1] > 1:
             models = np.maximum((assignment.members[ids] >= 0).sum(axis=1), 1).astype(np.float64)
-        costs, settings = self._costs, self._settings
-        downloads = models * (costs.model_bytes + costs.broadcast_bytes)
-        samples = models * settings.visit_samples(self._stream.held(ids, "train").counts()) * costs.gradients
-        work = Work(downloads, models * costs.upload_bytes, np.zeros(len(ids)), samples)
-        return self._latency.phases(ids, work).total_s
+        samples = self._settings.visit_samples(self._stream.held(ids, "train").counts())
+        return expected_s(ids, models, samples, self._costs, self._latency)
 
     def _concepts_for(self, part: Part) -> Ints | None:
         _refuse_unless_oracle(part, "concepts")

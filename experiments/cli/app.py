@@ -287,8 +287,9 @@ def check(
     """Build everything that a configuration needs, and train nothing.
 
     Draws the clients of the first seed, reads all files and builds every arm. Of the other seeds, checks that
-    clients have data at every step, and names those that are never online. If CONFIG is a folder, or has a
-    sweep, all its configurations are checked.
+    clients have data at every step, and names those that are never online. Says how long a visit takes, and
+    about how many rounds a run of so many virtual seconds has. If CONFIG is a folder, or has a sweep, all its
+    configurations are checked.
     """
     from experiments.cli.check_table import check_members_of, print_check, print_checks
     from experiments.playing.command import RunCommand, members_of

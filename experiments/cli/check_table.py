@@ -79,8 +79,9 @@ def check_members_of(members: Sequence[Member], note: Callable[[str], None]) -> 
     warnings: list[str] = []
     facts: dict[str, Facts] = {}
     for member, world in check_members(members, Path(), warnings.append):
+        found = check_facts(member.experiment, world, warnings.append)
         told = {"warnings": "; ".join(warnings)} if warnings else {}
-        facts[member.experiment.name] = {**check_facts(member.experiment, world), **told}
+        facts[member.experiment.name] = {**found, **told}
         for warning in warnings:
             note(warning)
         warnings.clear()
@@ -89,12 +90,14 @@ def check_members_of(members: Sequence[Member], note: Callable[[str], None]) -> 
     return [facts[member.experiment.name] for member in members]
 
 
-def check_facts(experiment: Experiment, world: World) -> Facts:
+def check_facts(experiment: Experiment, world: World, note: Callable[[str], None] = lambda _: None) -> Facts:
     """Facts about a configuration by name, in the order in which they are printed.
 
-    `world` is the world of its first seed.
+    `world` is the world of its first seed; `note` receives warnings.
     """
     import numpy as np
+
+    from experiments.cli.visit_facts import visit_facts
 
     clients = np.arange(world.trace.num_clients)
     return {
@@ -112,6 +115,7 @@ def check_facts(experiment: Experiment, world: World) -> Facts:
         **_faults(experiment, world),
         "online at the start": int(world.availability.online(clients, 0.0).sum()),
         **_updates(experiment),
+        **visit_facts(experiment, world, note),
     }
 
 

@@ -706,6 +706,14 @@ CHECK: Mapping[str, Column] = {
     "virtual seconds of a run": Column(
         "`round.rounds` x `round.seconds_per_round`", "s", absent="without `round.seconds_per_round`"
     ),
+    "seconds of a visit": Column(
+        "least, median and 90 % quantile over the clients, of one model, without faults and requests", "s"
+    ),
+    "rounds of a run": Column(
+        "if every visit takes the median, and comes back",
+        "rounds",
+        absent="without `round.seconds_per_round`",
+    ),
     "warnings": Column("what it warns of, such as seeds without clients online", absent="without warnings"),
 }
 """The columns of `Check.frame`, and the facts of `driftscale check --format json`."""

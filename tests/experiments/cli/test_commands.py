@@ -15,6 +15,7 @@ from rich.console import Console
 
 from coordinator.clusterers.fielding import Fielding
 from coordinator.view import View
+from emulator.storage.runlog import read_log
 from experiments.cli import tables
 from experiments.results.many_runs.folder_table import build_sections, build_table
 from experiments.results.reading.json_files import Command
@@ -405,11 +406,47 @@ def test_a_check_prints_the_facts_of_the_configuration_and_writes_nothing(
         "model factor": 1.0,
         "online at the start": 12,
         "client updates in all": 3 * 4 * 2 * 2,
+        # Eight samples at 3 x 41 ms, and 650 parameters each way at 6079 Kibit/s.
+        "seconds of a visit": "0.9907 at least, 0.9907 in the median, 0.9907 or more for the slowest tenth",
     }
     table = driftscale("check", config, "--seeds", "0..9")
     assert table.out.splitlines()[0].strip() == "ok"
     assert "0, 1, 2, 3, 4, 5, 6, 7, 8, 9" in table.out
     assert [path.name for path in Path().iterdir()] == ["small.toml"]
+
+
+def test_a_check_warns_of_rounds_in_which_nobody_can_come_back_and_a_run_of_them_ends_with_3(
+    driftscale: Driftscale, tmp_path: Path
+) -> None:
+    """Sync rounds of less than 0.7 ms, of which 270 s are hundreds of thousands."""
+    columns = "device_id,seconds_per_sample,download_bytes_per_s,upload_bytes_per_s,latency_s"
+    (tmp_path / "fast.csv").write_text(f"{columns}\nd,1e-9,1e12,1e12,0.0003\n", encoding="utf-8")
+    config = write_small(
+        tmp_path,
+        devices={"profile": "fast.csv"},
+        faults={"crash": 1},
+        round={"rounds": 27, "seconds_per_round": 10},
+        arm=[{"name": "global"}],
+    )
+    checked = driftscale("check", config, "--format", "json")
+    facts = json.loads(checked.out)
+    assert checked.code == 0
+    assert facts["rounds of a run"] == "about 450,000, if every visit takes the median"
+    warning = (
+        "small: if every visit takes the least, a run has up to 449,990 rounds, over 100,000; raise "
+        "devices.model_factor or shorten the run"
+    )
+    assert facts["warnings"] == warning
+    assert warning in checked.err.splitlines()
+    ended = driftscale("run", config, "--out", "out")
+    assert ended.code == 3
+    # A round sends out four visits: over-commitment is 1.3.
+    assert (
+        "round 101: no visit was absorbed since the run began (404 visits opened, of which 0 completed, "
+        "404 dropped, 0 abandoned and 0 out): it is given up"
+    ) in ended.err
+    _, records = read_log(Path("out/global/seed-0/log.jsonl"))
+    assert [record.round for record in records] == list(range(101))
 
 
 def test_a_check_shows_the_labels_that_a_table_calls_the_classes(
