@@ -28,7 +28,7 @@ from emulator.storage.state_tree import Tree
 Phase = Literal["opening", "waiting", "reporting", "selecting", "out", "finished"]
 
 FRUITLESS_VISITS = 100
-"""Visits for each slot that may end, none having been absorbed since the run began, before it is given up."""
+"""Visits for each slot that may be lost, while none is absorbed from the start, before a run is given up."""
 
 WAITS_FOR: Mapping[Phase, str] = {
     "opening": "RoundOpened",
@@ -177,9 +177,9 @@ class Coordinator:
                 return self._go_on(now_s)
             if visits.sizes.any():
                 raise RunError(f"round {self._round}: the pacing {self._pacing.name} opens no visit")
-        ended = visits.fruitless
+        lost = visits.fruitless
         # The slots are those that are free, and those whose visits are out.
-        if ended > 0 and ended > FRUITLESS_VISITS * (int(wanted.sum()) + visits.opened - ended):
+        if lost > 0 and lost > FRUITLESS_VISITS * (int(wanted.sum()) + visits.counts.out):
             raise RunError(
                 f"round {self._round}: no visit was absorbed since the run began ({visits.counts}): it is "
                 f"given up; clients go offline or crash before they are done, or the pacing abandons them; "

@@ -352,8 +352,8 @@ class Visits(Stateful):
 
     @property
     def fruitless(self) -> int:
-        """The number of visits that have ended, while no server step has absorbed one; from then on 0."""
-        return 0 if self._taken[COMPLETED] > 0 else self._opened - int(self._out.sum())
+        """The number of visits that were lost, while no server step has absorbed one; from then on 0."""
+        return 0 if self._taken[COMPLETED] > 0 else self._opened - self.in_flight
 
     @property
     def all_back(self) -> Bools:

@@ -6,6 +6,7 @@ A slot is a visit that is out at once; by hand a run may have 100 visits for eac
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -117,12 +118,26 @@ def test_a_run_that_was_stopped_and_resumed_is_given_up_at_the_same_visit_or_not
 
     whole = MemoryLog()
     first = emulation(whole)
+    steps = count()
     states: list[tuple[int, bytes]] = []
-    end = end_of(first, lambda: states.append((len(whole.records), to_bytes(first.state()))))
+
+    def keep_some() -> None:
+        if next(steps) % 70 == 0:
+            states.append((len(whole.records), to_bytes(first.state())))
+
+    end = end_of(first, keep_some)
     assert ("101 dropped" in end) == is_given_up
-    for recorded, content in states[:: len(states) // 7]:
+    assert len(states) > 1
+    for recorded, content in states:
         log = MemoryLog(whole.records[:recorded])
         resumed = emulation(log)
         resumed.restore(from_bytes(content))
         assert end_of(resumed) == end
         assert log.records == whole.records
+
+
+def test_visits_that_wait_in_a_buffer_are_not_fruitless() -> None:
+    population = clients(150, lambda cohort: Buffered(BufferedSettings(buffer=150, concurrency=1), cohort))
+    population.rounds = 1
+    [record] = population.play().records
+    assert len(record.completed) == 150
