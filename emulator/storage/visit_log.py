@@ -70,11 +70,8 @@ class VisitLog:
 
     def __init__(self, path: Path, resume: Mapping[str, Tree] | None = None) -> None:
         self._waiting: list[Mapping[str, Any]] = [] if resume is None else [*resume["waiting"]]
-        try:
-            for columns in self._waiting:
-                _batch(columns).validate(full=True)
-        except pa.ArrowException as error:
-            raise ValueError(f"its log of visits cannot be read: {error}") from error
+        for columns in self._waiting:
+            _batch(columns).validate(full=True)
         self._file = AppendedFile(path, b"", resume)
         self._written = _schema_of(path)  # None before the first batch
 
@@ -136,11 +133,12 @@ def _batch(columns: Mapping[str, Any]) -> pa.RecordBatch:
     """The rows that visits with `columns` have in the stream."""
     offsets = np.concatenate(([0], np.cumsum(columns["num_models"])))
     models = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(columns["models"]))
-    schema = _schema(columns)
-    arrays = [
-        models if field.name == "models" else pa.array(columns[field.name], field.type) for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    arrays = {  # by numpy: Arrow raises no ValueError for a text
+        field.name: pa.array(np.asarray(columns[field.name], field.type.to_pandas_dtype()))
+        for field in _schema(columns)
+        if field.name != "models"
+    }
+    return pa.RecordBatch.from_pydict({**arrays, "models": models}, schema=_schema(columns))
 
 
 def write_visits(stream: Path, path: Path, devices: Ints | None) -> None:

@@ -185,7 +185,7 @@ def test_waiting_visits_that_no_log_had_are_refused(damage: dict[str, list[objec
         log.append(ROUNDS[0])
         state = log.state()
     changes = {name: np.array(values) for name, values in damage.items()}
-    with pytest.raises(ValueError, match=r"cannot be read|length"):
+    with pytest.raises(ValueError, match=r"invalid literal|length|offset|Length"):
         VisitLog(path, {**state, "waiting": [{**state["waiting"][0], **changes}]})
 
 
