@@ -86,9 +86,8 @@ class VisitLog:
         """
         columns = {name: column for name, column in vars(rows).items() if column is not None}
         columns |= {"round": np.full(len(rows.visit), rows.round), "outcome": CODES[rows.outcome]}
-        schema = _schema(columns)
         earlier = _schema(self._waiting[0]) if self._waiting else self._written
-        if (rows.dispatch is None) != (rows.staleness is None) or earlier not in (None, schema):
+        if (rows.dispatch is None) != (rows.staleness is None) or earlier not in (None, _schema(columns)):
             raise ValueError("all visits of a run have a dispatch and a staleness, or none has")
         self._waiting.append(columns)
         if sum(len(columns["visit"]) for columns in self._waiting) >= ROWS_OF_BATCH:

@@ -234,7 +234,7 @@ class Attempt:
         if self._visits is not None:
             with naming_file(self._visits_path):
                 self._visits.close()
-            write_visits(self._visits_path, self._directory.visits_path(*run), fleet.device)
+                write_visits(self._visits_path, self._directory.visits_path(*run), fleet.device)
         self._take_times()
         return self.tally.timing()
 

@@ -191,7 +191,7 @@ class ImageBuilder(Builder):
         origin = f"driftscale traces build, {type(self).__doc__ or ''}".partition("\n")[0]
         if left_out:
             origin += f" {left_out} of {len(listing)} samples are left out, as they cannot be read."
-        space.finish(
+        num_bytes = space.finish(
             TraceFacts(
                 version=1,
                 shape=shape,
@@ -215,7 +215,7 @@ class ImageBuilder(Builder):
             first=int(listing.at[rows].min()),
             last=int(listing.at[rows].max()),
             left_out=left_out,
-            num_bytes=sum(file.stat().st_size for file in request.out.iterdir()),
+            num_bytes=num_bytes,
             notes=listing.notes,
             play=type(self).play or _owned(listing, rows),
         )

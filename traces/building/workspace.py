@@ -53,8 +53,8 @@ class Workspace:
         write_durably(self.path / PROGRESS, _json(progress))
         self.progress = progress
 
-    def finish(self, facts: TraceFacts, known: Mapping[str, FileFacts] | None = None) -> None:
-        """Complete the trace folder: digests and `trace.toml`, then the name `<out>`.
+    def finish(self, facts: TraceFacts, known: Mapping[str, FileFacts] | None = None) -> int:
+        """Complete the trace folder: digests and `trace.toml`, then the name `<out>`; returns its bytes.
 
         Args:
             facts: the facts of the trace, whose `files` are filled in here.
@@ -70,6 +70,7 @@ class Workspace:
                 os.fsync(file.fileno())
         write_facts(self.path, facts.model_copy(update={"files": digests}))
         (self.path / PLAN).unlink()
+        num_bytes = sum(file.stat().st_size for file in self.path.iterdir())
         sync_folder(self.path)
         self.path.rename(self._out)
         try:
@@ -77,6 +78,7 @@ class Workspace:
         except OSError:
             self._out.rename(self.path)  # the same command would refuse to build what is there
             raise
+        return num_bytes
 
 
 @contextmanager
@@ -112,17 +114,18 @@ def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Ite
     except OSError as error:
         raise InputError(f"--out {out}: cannot be written ({error.strerror})") from error
     try:
-        refuse_existing(out)  # another process may have finished it since
-        _refuse_foreign(path)
-        if fresh and path.exists():
-            delete_folder(path)
-        space = Workspace(path, out, _begun(path, out, plan))
-        try:
-            yield space
-        except InputError:
-            if not space.progress and path.exists():
+        with naming_file(path):
+            refuse_existing(out)  # another process may have finished it since
+            _refuse_foreign(path)
+            if fresh and path.exists():
                 delete_folder(path)
-            raise
+            space = Workspace(path, out, _begun(path, out, plan))
+            try:
+                yield space
+            except InputError:
+                if not space.progress and path.exists():
+                    delete_folder(path)
+                raise
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise

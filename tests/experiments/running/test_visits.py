@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
+from emulator.errors import ResumableError
 from emulator.storage import visit_log
 from emulator.storage.recorded_tables import CLIENTS, OUTCOMES, PHASES, VISITS
 from experiments.build import build_world
@@ -128,6 +129,15 @@ def test_a_run_without_the_option_has_no_visits_and_the_same_log(tmp_path: Path)
     assert first.read_visits("a", 0) is not None
     assert second.read_visits("a", 0) is None
     assert not first.visit_log_path("a", 0).exists()
+
+
+def test_an_error_of_the_log_of_visits_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("experiments.running.attempt.write_visits", unreadable)
+    with pytest.raises(ResumableError, match=r"visits\.arrow.*Input/output error"):
+        play(logging({}, tmp_path, rounds=1), tmp_path / "out", tmp_path)
 
 
 def test_phases_are_in_the_order_in_which_they_happen() -> None:
