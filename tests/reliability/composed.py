@@ -251,8 +251,9 @@ def draw_change(draw: random.Random, trace: Mapping[str, Any], rounds: int) -> d
     """A change of labels or features: once, again and again, of more and more clients, or by a pattern."""
     per_step = trace.get("rounds_per_step", 1)
     steps = -(-rounds // per_step)
-    of_labels = ["xor", "reverse", "permute", {"swap": [[0, 1]]}]
-    of_features = [{"noise": draw.uniform(0.1, 1)}, {"replace": [0, 1]}, {"rotate": draw.uniform(1, 180)}]
+    of_labels: list[Any] = ["xor", "reverse", "permute", {"swap": [[0, 1]]}]
+    noise, turn = draw.uniform(0.1, 1), draw.uniform(1, 180)
+    of_features: list[Any] = [{"noise": noise}, {"replace": [0, 1]}, {"rotate": turn}]
     kind = draw.choice([of_labels, of_features])
     what, onset = draw.choice(kind), draw.randint(0, min(2, steps - 1))
     change: dict[str, Any] = {"what": what, "on": draw.choice(["held", "arrivals"])}

@@ -170,7 +170,7 @@ def examine(
     tally.played += 1
     tally.failed += any(name.endswith("FAILED") for name in results)
     tally.parts += parts_of(table)
-    threads = merged(table, {"executor": {"threads": draw.randint(2, 4)}})
+    threads: Mapping[str, Any] = merged(table, {"executor": {"threads": draw.randint(2, 4)}})
     if not at_once:
         compare(results, play(table, data, out / "twice"), "played twice")
         compare(results, play(threads, data, out / "threads"), "with other threads")
@@ -284,9 +284,9 @@ def found_after(mutant: str, inputs: int, seed: int, fixed: Mapping[str, Any] | 
         data = Path(folder)
         write_data(data)
         for number in range(inputs):
-            key, checker = f"{seed}/{number}", Checker()
+            key = f"{seed}/{number}"
             drawn = Drawn(key, fixed)
-            assert drawn.repair(lambda table, checker=checker: refusal(table, data, checker) is not None)
+            assert drawn.repair(lambda table: refusal(table, data) is not None)
             with tempfile.TemporaryDirectory(dir=data) as out:
                 if not resumes(drawn.table(), data, Path(out), mutant, f"{key}/stops"):
                     return number + 1

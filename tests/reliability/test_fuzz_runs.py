@@ -12,6 +12,7 @@ import pytest
 from coordinator.aggregators import AGGREGATORS
 from coordinator.clusterers import CLUSTERERS
 from coordinator.pacing import PACINGS
+from emulator.plugins import Registry
 from executor.models import MODELS
 from executor.rules import RULES
 from experiments.build import World
@@ -25,7 +26,12 @@ from traces.sources import SOURCES
 
 SUITE, SWEEP = 14, 250
 
-PLAYED = {"solver": RULES, "aggregator": AGGREGATORS, "model": MODELS, "pacing": PACINGS}
+PLAYED: Mapping[str, Registry[Any]] = {
+    "solver": RULES,
+    "aggregator": AGGREGATORS,
+    "model": MODELS,
+    "pacing": PACINGS,
+}
 """Kinds of parts of which the suite plays every one of ours, beside whatever else is drawn."""
 
 WITHOUT_EFFECT = {
