@@ -11,6 +11,7 @@ from driftscale.given import AnyPath, path_of, settings_of
 from driftscale.one_line import one_line
 from driftscale.opening import TraceFolder
 from emulator.errors import EmulatorError, InputError
+from emulator.storage.checkpoints import delete_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,6 +112,7 @@ def write_trace(
 
     Raises:
         EmulatorError: Of one line; nothing is left of the folder. An InputError names the row and the rule.
+        OSError: A file cannot be written or read; the error has its name. Nothing is left of the folder.
     """
     from traces.building.table.frame import write_frame
     from traces.building.table.settings import TableSettings
@@ -164,7 +166,12 @@ def write_trace(
     except EmulatorError as error:
         error.args = (_in_python(str(error), settings),)
         raise
-    return TraceFolder(open_folder(path), notes=built.notes, play=built.play)
+    try:
+        opened = open_folder(path)
+    except BaseException:  # nothing is left, so that the same call succeeds
+        delete_folder(path)
+        raise
+    return TraceFolder(opened, notes=built.notes, play=built.play)
 
 
 def _as_frame(given: pd.DataFrame | Mapping[str, Any]) -> pd.DataFrame:

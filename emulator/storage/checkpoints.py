@@ -166,11 +166,11 @@ def delete_folder(folder: Path) -> None:
 def sync_folder(folder: Path) -> None:
     """Fsync `folder`, so that files renamed or created in it survive a power failure."""
     descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with naming_file(folder):
+    with naming_file(folder):
+        try:
             os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager

@@ -1,13 +1,15 @@
 """The log of visits: appended to while a run is played, and turned into `visits.parquet` at its end.
 
-A Parquet file cannot be appended to, so the rows of each server step are written as an Arrow record batch to
-a stream, which is truncated when the run resumes, as its log is. Both files have virtual quantities only.
+A Parquet file cannot be appended to, so rows are written as Arrow record batches to a stream, which is
+truncated when the run resumes, as its log is. A server step may hand over one visit, for which a batch is
+large: rows are gathered over steps. Those that wait when a checkpoint is stored are in it, so that no file
+depends on where a run was stopped. Both files have virtual quantities only.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from io import IOBase
 from pathlib import Path
 from types import TracebackType
@@ -30,8 +32,11 @@ CODES = np.full(len(Outcome), -1)
 CODES[[Outcome.COMPLETED, Outcome.ABANDONED, Outcome.DROPPED]] = range(len(OUTCOMES))
 
 
+ROWS_OF_BATCH = 2**8
+"""Rows that a batch of the stream has at least, but for the last one: a batch alone takes a kilobyte."""
+
 BATCHES_AT_ONCE = 2**10
-"""Batches of the stream that are combined into one as it is read: a server step may hand over one visit."""
+"""Batches of the stream that are combined into one as it is read."""
 
 
 def _stream(table: pa.Schema) -> pa.Schema:
@@ -53,53 +58,56 @@ STREAM, STREAM_OF_STEPS = _stream(VISITS), _stream(VISITS_OF_STEPS)
 
 
 class VisitLog:
-    """Appends the visits of each server step to the stream at `path`, which is empty before the first ones.
+    """Appends the visits of server steps to the stream at `path`, which is empty before the first ones.
 
     Args:
         path: the file, which must not exist unless `resume` is given.
         resume: a state of this log; the file is truncated to its length at that time.
 
     Raises:
-        As `AppendedFile`.
+        As `AppendedFile`; LookupError, TypeError or ValueError if no log can have had that state.
     """
 
     def __init__(self, path: Path, resume: Mapping[str, Tree] | None = None) -> None:
+        self._waiting: list[Mapping[str, Any]] = [] if resume is None else [*resume["waiting"]]
+        for columns in self._waiting:
+            _batch(columns).validate(full=True)
         self._file = AppendedFile(path, b"", resume)
-        self._schema = _schema_of(path)  # None before the first visits
+        self._written = _schema_of(path)  # None before the first batch
 
     def state(self) -> dict[str, Tree]:
-        """Length and hash of the stream so far, which is on the disk when this returns."""
-        return self._file.state()
+        """Length and hash of the stream so far, which is on the disk when this returns; and what waits."""
+        return {**self._file.state(), "waiting": _joined(self._waiting)}
 
     def append(self, rows: VisitRows) -> None:
-        """Append the visits of a server step.
+        """Append the visits of a server step; they wait until they fill a batch, or until the log is closed.
 
-        ValueError, with nothing written, if only some visits of the run have a dispatch and a staleness.
+        ValueError, with nothing appended, if only some visits of the run have a dispatch and a staleness.
         """
-        schema = STREAM if rows.dispatch is None and rows.staleness is None else STREAM_OF_STEPS
-        if (rows.dispatch is None) != (rows.staleness is None) or self._schema not in (None, schema):
+        columns = {name: column for name, column in vars(rows).items() if column is not None}
+        columns |= {"round": np.full(len(rows.visit), rows.round), "outcome": CODES[rows.outcome]}
+        earlier = _schema(self._waiting[0]) if self._waiting else self._written
+        if (rows.dispatch is None) != (rows.staleness is None) or earlier not in (None, _schema(columns)):
             raise ValueError("all visits of a run have a dispatch and a staleness, or none has")
-        count = len(rows.visit)
-        offsets = np.concatenate(([0], np.cumsum(rows.num_models)))
-        columns = {
-            **vars(rows),
-            "round": np.full(count, rows.round),
-            "models": pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(rows.models)),
-            "outcome": CODES[rows.outcome],
-        }
-        arrays = [
-            column if isinstance(column, pa.Array) else pa.array(column, field.type)
-            for field in schema
-            for column in [columns[field.name]]
-        ]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=schema).serialize().to_pybytes()
-        if self._schema is None:
-            self._schema, batch = schema, schema.serialize().to_pybytes() + batch
-        self._file.write(batch)
+        self._waiting.append(columns)
+        if sum(len(columns["visit"]) for columns in self._waiting) >= ROWS_OF_BATCH:
+            self._write()
 
     def close(self) -> None:
         """Close the stream; all of it is on the disk when this returns."""
-        self._file.close()
+        try:
+            self._write()
+        finally:
+            self._file.close()
+
+    def _write(self) -> None:
+        """Write what waits as one batch; other processes see it when this returns."""
+        waiting, self._waiting = _joined(self._waiting), []
+        for columns in waiting:
+            batch = _batch(columns)
+            head = b"" if self._written else batch.schema.serialize().to_pybytes()
+            self._written = batch.schema
+            self._file.write(head + batch.serialize().to_pybytes())
 
     def __enter__(self) -> VisitLog:
         return self
@@ -108,6 +116,28 @@ class VisitLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _joined(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """One part with the columns of all `parts`; none if there are none."""
+    return [{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}] if parts else []
+
+
+def _schema(columns: Mapping[str, Any]) -> pa.Schema:
+    """The columns of the stream of visits that have `columns`."""
+    return STREAM_OF_STEPS if "dispatch" in columns else STREAM
+
+
+def _batch(columns: Mapping[str, Any]) -> pa.RecordBatch:
+    """The rows that visits with `columns` have in the stream."""
+    offsets = np.concatenate(([0], np.cumsum(columns["num_models"])))
+    models = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(columns["models"]))
+    arrays = {  # by numpy: Arrow raises no ValueError for a text
+        field.name: pa.array(np.asarray(columns[field.name], field.type.to_pandas_dtype()))
+        for field in _schema(columns)
+        if field.name != "models"
+    }
+    return pa.RecordBatch.from_pydict({**arrays, "models": models}, schema=_schema(columns))
 
 
 def write_visits(stream: Path, path: Path, devices: Ints | None) -> None:

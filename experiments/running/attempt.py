@@ -33,7 +33,7 @@ from experiments.running.machine import host_name
 from experiments.running.usage import Usage
 from experiments.stopwatch import Stopwatch
 
-FORMAT = 10
+FORMAT = 11
 """Version of the checkpoint layout; a checkpoint of another version cannot be resumed."""
 
 ROUNDING = ("torch", "numpy", "scipy", "scikit-learn")
@@ -234,7 +234,7 @@ class Attempt:
         if self._visits is not None:
             with naming_file(self._visits_path):
                 self._visits.close()
-            write_visits(self._visits_path, self._directory.visits_path(*run), fleet.device)
+                write_visits(self._visits_path, self._directory.visits_path(*run), fleet.device)
         self._take_times()
         return self.tally.timing()
 

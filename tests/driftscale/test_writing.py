@@ -82,3 +82,19 @@ def test_a_folder_that_exists_or_is_being_built_is_named_as_the_argument(tmp_pat
         EmulatorError, match=r"^folder .*/out: exists already; delete it, or take another name"
     ):
         driftscale.write_trace(tmp_path / "out", **given)  # type: ignore[arg-type]
+
+
+def test_nothing_is_left_of_a_folder_that_cannot_be_opened_and_the_same_call_succeeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {"features": SAMPLES, "frame": COLUMNS, "label": "kind", "client": "who"}
+
+    def unreadable(path: Path) -> None:
+        raise OSError(5, "Input/output error", str(path / "trace.toml"))
+
+    with monkeypatch.context() as once:
+        once.setattr("traces.files.open_folder", unreadable)
+        with pytest.raises(OSError, match=r"Input/output error: .*trace\.toml"):
+            driftscale.write_trace(tmp_path / "out", **given)
+    assert list(tmp_path.iterdir()) == []
+    driftscale.write_trace(tmp_path / "out", **given)

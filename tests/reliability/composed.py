@@ -1,24 +1,33 @@
 """Composed configurations: parts, settings, sources and populations drawn from the registry.
 
 Settings are drawn by the types that the parts declare, so that a new part or setting is drawn without a word
-here. Sizes are kept small by name. Many draws contradict each other: these are refused, which is tested too.
+here. Sizes are kept small by name. Many draws contradict each other: these are refused, which is tested too,
+and then repaired.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import numpy as np
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
-from coordinator.clusterers import CLUSTERERS
+from coordinator.aggregators import AGGREGATORS, Aggregator
 from coordinator.population import FaultSettings
+from emulator.errors import ConfigurationError
 from emulator.numbers import Number
 from emulator.plugins import ChoiceOf, Registry
+from executor.flat import FlatModel
+from executor.models import MODELS
+from executor.models.settings import MlpSettings
+from executor.rules import RULES
+from executor.rules.base import Chain, build_chain
 from executor.settings import ExecutorSettings
 from experiments.config import Arm, Devices, PartsRow, Round, Training
 from tests.experiments.small import DEVICES, merged, write_idx_folder, write_label_trace
@@ -30,6 +39,9 @@ from traces.sources import SOURCES
 
 CHANGED = 0.3
 """Probability that a setting is drawn, and not left at its default."""
+
+TRIES = 4
+"""How often a piece is drawn that the rest of a configuration refuses, before it is left out."""
 
 SPELLS = """\
 device_id,start_s,end_s,period_s
@@ -48,6 +60,7 @@ SIZES: Mapping[str, tuple[int, int]] = {
     **dict.fromkeys(
         ("rounds_per_step", "retain_rounds", "local_steps", "epochs", "per_label", "pretrain_steps"), (1, 3)
     ),
+    **dict.fromkeys(("depth", "groups"), (1, 2)),
     **dict.fromkeys(("rounds", "hidden", "channels", "batch_size", "sketch"), (3, 8)),
     **dict.fromkeys(("num_models", "num_groups", "max_models", "max_clusters", "chunk"), (2, 4)),
     **dict.fromkeys(("participants", "min_online", "evaluate_every", "at_round", "warmup_rounds"), (1, 3)),
@@ -139,9 +152,14 @@ def draw_number(number: Number, is_whole: bool, draw: random.Random, name: str) 
 
 
 def draw_part(registry: Registry[Any], draw: random.Random, key: str = "kind") -> dict[str, Any]:
-    """A part of a registry with its settings, as the table that names it."""
-    name = draw.choice(registry.names())
-    return {key: name, **draw_settings(registry.find(name).Settings, draw)}
+    """A part of a registry with its settings, as the table that names it; all sizes of a model are small."""
+    return draw_named(registry, draw.choice(registry.names()), draw, key)
+
+
+def draw_named(registry: Registry[Any], name: str, draw: random.Random, key: str = "kind") -> dict[str, Any]:
+    """The part of that name with its settings, as `draw_part`."""
+    changed = 1.0 if registry is MODELS else CHANGED
+    return {key: name, **draw_settings(registry.find(name).Settings, draw, changed)}
 
 
 # -- sources and populations --------------------------------------------------------------------------------
@@ -170,35 +188,7 @@ def write_data(folder: Path) -> None:
         write_trace_folder(folder / name, {key: column[rows] for key, column in columns.items()})
 
 
-def draw_trace(draw: random.Random) -> dict[str, Any]:
-    """A trace of one of the sources, by the files of `write_data`, whose data may change."""
-    trace = draw_source(draw)
-    if "changes" not in trace and draw.random() < CHANGED:
-        trace["changes"] = [draw_change(draw) for _ in range(draw.randint(1, 3))]
-    return trace
-
-
-def draw_change(draw: random.Random) -> dict[str, Any]:
-    """A change that fits most traces, at one of the first data steps."""
-    of_labels = ["xor", "reverse", "permute", {"swap": [[0, 1]]}]
-    of_features = [{"noise": draw.uniform(0.1, 1)}, {"replace": [0, 1]}]
-    what, onset = draw.choice([*of_labels, *of_features]), draw.randint(0, 2)
-    curve = {"from": draw.random(), "to": draw.random(), "over": draw.randint(1, 4)}
-    change: dict[str, Any] = {"what": what, "on": draw.choice(["held", "arrivals"]), "at_step": onset}
-    if draw.random() < 0.5:
-        change["until_step"] = onset + draw.randint(1, 3)
-    if draw.random() < 0.5:
-        change["clients"] = draw.choice([{"share": draw.uniform(0.3, 1)}, {"part": 1, "of": 2}, {"count": 2}])
-    if draw.random() < 0.3:
-        change["samples"] = draw.choice([draw.random(), curve])
-    if draw.random() < 0.3:
-        change["splits"] = [draw.choice(["train", "test"])]
-    if what in of_features and draw.random() < 0.5:
-        change |= {"magnitude": curve, "cumulative": change["on"] == "held" and draw.random() < 0.5}
-    return change
-
-
-def draw_source(draw: random.Random) -> dict[str, Any]:
+def draw_source(draw: random.Random, rounds: int) -> dict[str, Any]:
     """A trace of one of the sources, by the files of `write_data`, of which only swaps are changes."""
     name = draw.choice(SOURCES.names())
     drawn = {
@@ -207,9 +197,12 @@ def draw_source(draw: random.Random) -> dict[str, Any]:
         "rounds_per_step": draw.randint(1, 3),
     }
     sizes = {"samples_per_step": draw.randint(3, 8), "test_samples_per_step": draw.randint(2, 6)}
+    if name == "synthetic":  # of most seeds some clients have thousands of samples
+        drawn |= {"clients": 3, "data_seed": draw.choice([33, 48, 58])}
+    if name == "concepts":
+        drawn |= {"samples_per_step": draw.randint(3, 8), **draw_concepts(draw, rounds)}
     if name in ("concepts", "synthetic"):
-        few = {"samples_per_step": draw.randint(3, 8), **draw_pattern(draw)} if name == "concepts" else {}
-        return {**drawn, **few}
+        return drawn
     drawn["retain_rounds"] = draw.randint(1, 6)
     if name == "file":
         return {**drawn, "folder": draw.choice(["drawn", "given", "coming", "few"])}
@@ -236,108 +229,338 @@ def draw_source(draw: random.Random) -> dict[str, Any]:
     return {**drawn, **own, **sizes, **shared}
 
 
-def draw_pattern(draw: random.Random) -> dict[str, Any]:
-    """The concepts of a few clients over a few steps, of a concept set that needs no file, or images."""
+def draw_concepts(draw: random.Random, rounds: int) -> dict[str, Any]:
+    """Concepts of a few clients over `rounds`, of a concept set that needs no file, or images."""
     concepts = draw_part(CONCEPT_SETS, draw)
     if concepts["kind"] == "tables":
         concepts = {"kind": "sine"}
     elif concepts["kind"].startswith("label_"):
         concepts = {"kind": "label_subsets", "folder": "images", "subsets": [[0, 1], [1, 2]], "reuse": True}
-    clients, steps = draw.randint(3, 6), draw.randint(2, 4)
-    pattern = ["".join(draw.choice("01") for _ in range(clients)) for _ in range(steps + 1)]
-    return {"concepts": concepts, "pattern": pattern}
+    per_step = draw.choice([number for number in range(1, rounds) if rounds % number == 0])
+    pattern = draw_pattern(draw, draw.randint(3, 6), rounds // per_step, 1)
+    return {"concepts": concepts, "rounds_per_step": per_step, "pattern": pattern}
 
 
-def count_steps(training: dict[str, Any], draw: random.Random) -> None:
-    """Give drawn settings of training a few epochs, if they have any, and else a few steps."""
-    if "local_epochs" in training:
-        training["local_epochs"] = draw.randint(1, 2)
-    else:
-        training["local_steps"] = draw.randint(1, 3)
-    if "local_steps" in training or training.get("batches") == "fixed":
-        training.pop("last", None)
+def draw_pattern(draw: random.Random, clients: int, steps: int, most: int) -> list[str]:
+    """A row of digits up to `most` for each step, and the last one once more, for the last test."""
+    rows = ["".join(str(draw.randint(0, most)) for _ in range(clients)) for _ in range(steps)]
+    return [*rows, rows[-1]]
 
 
-def fit_schedules(arm: dict[str, Any], draw: random.Random) -> None:
-    """Give the drawn schedules of an arm numbers to set, and the detector that they need."""
-    for schedule in arm.get("schedules", ()):
+def draw_change(draw: random.Random, trace: Mapping[str, Any], rounds: int) -> dict[str, Any]:
+    """A change of labels or features: once, again and again, of more and more clients, or by a pattern."""
+    per_step = trace.get("rounds_per_step", 1)
+    steps = -(-rounds // per_step)
+    of_labels: list[Any] = ["xor", "reverse", "permute", {"swap": [[0, 1]]}]
+    noise, turn = draw.uniform(0.1, 1), draw.uniform(1, 180)
+    of_features: list[Any] = [{"noise": noise}, {"replace": [0, 1]}, {"rotate": turn}]
+    kind = draw.choice([of_labels, of_features])
+    what, onset = draw.choice(kind), draw.randint(0, min(2, steps - 1))
+    change: dict[str, Any] = {"what": what, "on": draw.choice(["held", "arrivals"])}
+    curve = {"from": draw.random(), "to": draw.random(), "over": draw.randint(1, 4)}
+    when = draw.choice(["once", "every", "staggered", "pattern"])
+    if draw.random() < CHANGED:
+        change["splits"] = [draw.choice(["train", "test"])]
+    if when == "pattern":
+        clients = len(trace["pattern"][0]) if "pattern" in trace else trace.get("clients", 9)
+        operations = draw.sample(kind, draw.randint(1, 2))
+        return {**change, "what": operations, "pattern": draw_pattern(draw, clients, steps, len(operations))}
+    if draw.random() < CHANGED:
+        change["samples"] = draw.choice([draw.random(), curve])
+    if kind is of_features and draw.random() < 0.5:
+        change |= {"magnitude": curve, "cumulative": change["on"] == "held" and draw.random() < 0.5}
+    begins = {"at_step": onset, "at_round": onset * per_step, "at_share": onset / steps}
+    if draw.random() < 0.7:
+        key = draw.choice(list(begins))
+        change[key] = begins[key]
+    drawn = {"redraw": when == "every" or draw.random() < 0.5}
+    who: list[dict[str, Any]] = [{"share": draw.uniform(0.3, 1), **drawn}, {"count": 2, **drawn}]
+    who += [{"part": 1, "of": 2}, {"names": draw.sample(range(3), draw.randint(1, 2))}]
+    if draw.random() < 0.7:
+        change["clients"] = draw.choice(who)
+    if when == "staggered":
+        return {**change, "every": per_step, "staggered": draw.uniform(0.3, 0.9)}
+    if when == "every":  # it ends before it begins anew, or other clients change
+        change["every"] = per_step * draw.randint(1, 2)
+    if draw.random() < 0.5:
+        change["until_step"] = onset + (1 if when == "every" else draw.randint(1, 3))
+    return change
+
+
+# -- methods ------------------------------------------------------------------------------------------------
+
+
+def fits(chain: Chain, aggregator: Aggregator) -> bool:
+    """Whether the rules give the aggregator all that it reads, and are sent all that they read."""
+    facts = chain.facts
+    lasting = {name for name, slot in facts.state.items() if slot.until == "model"}
+    return (
+        facts.receives == aggregator.broadcasts
+        and aggregator.averages <= lasting
+        and facts.shares == aggregator.shares
+        and ("step_norm" not in aggregator.needs or facts.form is not None)
+    )
+
+
+def draw_method(draw: random.Random, solver: str | None, aggregator: str | None) -> dict[str, Any]:
+    """A solver and an aggregator that fit one another, with settings; one of them may be given."""
+    optimisers = [name for name in RULES.names() if RULES.find(name).is_optimiser]
+    others = [name for name in RULES.names() if name not in optimisers]
+    layout = FlatModel(MODELS.find("mlp")(MlpSettings(hidden=(4,))), (4,), 3).layout
+    while True:
+        rule, averaging = solver or draw.choice(RULES.names()), aggregator or draw.choice(AGGREGATORS.names())
+        names = [rule] if rule in optimisers else [rule, draw.choice(optimisers)]
+        names = [draw.choice(others), *names] if draw.random() < CHANGED else names
+        rules = {name: draw_named(RULES, name, draw) for name in names}
+        drawn = draw_named(AGGREGATORS, averaging, draw)
+        for shared in AGGREGATORS.find(averaging)(AGGREGATORS.find(averaging).Settings()).shares:
+            name, _, key = shared.rpartition(".")  # a number that is the same in both
+            drawn |= {key: rules[name][key]} if key in rules.get(name, {}) else {}
+        method = {"solver": [*rules.values()], "aggregator": drawn}
+        try:
+            row = PartsRow.model_validate(method)
+            chain = build_chain([chosen.build() for chosen in row.solver], layout)
+        except (ValidationError, ConfigurationError):
+            continue
+        if fits(chain, row.aggregator.build()):
+            return {
+                **method,
+                **({"training": {"local_epochs": draw.randint(1, 2)}} if chain.facts.stops else {}),
+            }
+
+
+def with_arm(table: Mapping[str, Any], arm: int, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`table` with changes of an arm: its detectors and settings of training are added to those it has."""
+    arms = list(table["arm"])
+    for key, value in changes.items():
+        is_added = key in ("detectors", "training")
+        arms[arm] = {**arms[arm], key: {**arms[arm].get(key, {}), **value} if is_added else value}
+    return {**table, "arm": arms}
+
+
+def add_method(
+    draw: random.Random, table: Mapping[str, Any], arm: int, kind: str, name: str
+) -> dict[str, Any]:
+    """Add a solver and an aggregator, one of which has that name."""
+    names = {"solver": None, "aggregator": None, kind: name}
+    return with_arm(table, arm, draw_method(draw, names["solver"], names["aggregator"]))
+
+
+def add_part(draw: random.Random, table: Mapping[str, Any], arm: int, name: str) -> dict[str, Any]:
+    """Add a part of that kind, or parts, and what they need."""
+    field = PartsRow.model_fields[name]
+    part = draw_value(field.annotation, field.metadata, draw, name)
+    changes = {name: part}
+    if name == "clusterer" and part["kind"] == "auxo":
+        part |= {"split_rounds": [1, 2], "min_participants": 2}
+    if name == "clusterer" and part["kind"] == "kue":
+        changes["training"] = {"model": {"kind": "masked", "inner": {"kind": "mlp", "hidden": [4]}}}
+    if name == "clusterer" and part["kind"] == "drift_groups":
+        part["groups"] = {"drifted": ["watching"]}
+        watching = draw.choice(["ddm", "hddm_w", {"kind": "loss_jump", "delta": 1.01, "warm_start": 1}])
+        changes["detectors"] = {"watching": watching}
+    if name == "pacing":  # some visits take longer, and some do not: of others no update would be absorbed
+        times = [key for key in ("deadline_s", "duration_s") if key in part]
+        times += ["timeout_s"] if part["kind"] != "fixed" and draw.random() < CHANGED else []
+        part |= {key: draw.uniform(2, 9) for key in times}
+    for schedule in part if name == "schedules" else ():
         if schedule["kind"] == "by_cluster":
             schedule["clusters"] = {str(draw.randint(0, 1)): {"learning_rate": draw.uniform(0.01, 0.1)}}
         if schedule["kind"] == "on_drift":
             schedule["number"] = "learning_rate"
-            arm.setdefault("detectors", {})["news"] = "stepd"
+            changes["detectors"] = {"news": "stepd"}
+    return with_arm(table, arm, changes)
 
 
-def fit_pacing(arm: dict[str, Any], draw: random.Random) -> None:
-    """Give some pacings a time-out that some visits make: with shorter ones runs are given up, slowly."""
-    pacing = arm.get("pacing", {})
-    if pacing.get("kind") in ("sync", "buffered") and draw.random() < CHANGED:
-        pacing["timeout_s"] = draw.uniform(1.0, 4.0)
+def add_model(draw: random.Random, table: Mapping[str, Any], arm: int) -> dict[str, Any]:
+    """Add a model of an arm."""
+    return with_arm(table, arm, {"training": {"model": draw_part(MODELS, draw)}})
 
 
-def draw_table(key: str, fixed: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The configuration of a key: the same whenever it is drawn.
+# -- whole configurations -----------------------------------------------------------------------------------
 
-    `fixed` are keys of the only arm, or tables of the configuration, that are not drawn.
-    """
-    draw = random.Random(key)
-    fixed = dict(fixed or {})
-    trace = draw_trace(draw)
-    trace = fixed.pop("trace", trace)
-    rounds = draw.randint(3, 8)
-    if trace["source"] == "concepts":
-        rounds = trace.get("rounds_per_step", 1) * (len(trace["pattern"]) - 1)
-    table = {
+
+def set_trace(draw: random.Random, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Take a trace of another source, with its changes before those that there are."""
+    trace = draw_source(draw, table["round"]["rounds"])
+    changes = [*trace.get("changes", ()), *table["trace"].get("changes", ())]
+    return {**table, "trace": {**trace, **({"changes": changes} if changes else {})}}
+
+
+def add_change(draw: random.Random, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Add a change of what labels or features mean."""
+    trace = table["trace"]
+    change = draw_change(draw, trace, table["round"]["rounds"])
+    return {**table, "trace": {**trace, "changes": [*trace.get("changes", ()), change]}}
+
+
+def set_devices(draw: random.Random, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Take other devices."""
+    profile = draw.choice(["smartphones", "uniform", "phones.csv"])
+    devices = {**draw_settings(Devices, draw), "profile": profile, "model_factor": 1}
+    if devices.get("availability", {}).get("kind") == "intervals":
+        devices["availability"] = "spells.csv"
+    return {**table, "devices": devices}
+
+
+def set_training(draw: random.Random, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Take other settings of training: a few steps, or a few epochs."""
+    drawn = draw_settings(Training, draw)
+    if "local_epochs" in drawn:
+        drawn.pop("local_steps", None)
+        drawn["local_epochs"] = draw.randint(1, 2)
+    else:
+        drawn["local_steps"] = draw.randint(1, 3)
+    if "local_steps" in drawn or drawn.get("batches") == "fixed":
+        drawn.pop("last", None)
+    kept = {"model": table["training"]["model"], "batch_size": draw.randint(2, 5), "learning_rate": 0.05}
+    return {**table, "training": {**drawn, **kept}}
+
+
+def set_round(draw: random.Random, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Take other settings of rounds, but as many."""
+    drawn = {**draw_settings(Round, draw, 0.2), **table["round"]}
+    if "evaluate_every_s" in drawn:
+        drawn.pop("evaluate_every")
+    if "seconds_per_round" in drawn:  # a visit takes about a second
+        drawn["seconds_per_round"] = draw.uniform(1, 6)
+    return {**table, "round": drawn}
+
+
+def set_faults(draw: random.Random, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Take other faults."""
+    return {**table, "faults": draw_settings(FaultSettings, draw, 0.1)}
+
+
+def set_executor(draw: random.Random, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Take another executor."""
+    return {**table, "executor": draw_settings(ExecutorSettings, draw)}
+
+
+Piece = Callable[[random.Random, Mapping[str, Any]], dict[str, Any]]
+"""Draws a piece of a configuration from a stream: returns the configuration, as drawn so far, with it."""
+
+
+def draw_base(draw: random.Random, arms: int) -> dict[str, Any]:
+    """A configuration without pieces, which nothing refuses."""
+    sizes = {"clients": 8, "rounds_per_step": 2, "samples_per_step": 6, "test_samples_per_step": 4}
+    return {
         "name": "composed",
-        "seeds": sorted(draw.sample(range(50), draw.randint(1, 2))),
-        "trace": trace,
-        "devices": {
-            **draw_settings(Devices, draw),
-            "profile": draw.choice(["smartphones", "uniform", "phones.csv"]),
-            "model_factor": 1,
-        },
-        "faults": draw_settings(FaultSettings, draw, 0.1),
+        "seeds": sorted(draw.sample(range(50), draw.choice([1, 1, 1, 2]))),
+        "trace": {"source": "digits", **sizes},
+        "devices": {"model_factor": 1},
         "training": {
-            **draw_settings(Training, draw),
-            "model": draw.choice(["linear", {"kind": "mlp", "hidden": [4]}]),
-            "batch_size": draw.randint(2, 5),
+            "model": {"kind": "mlp", "hidden": [4]},
+            "local_steps": 2,
+            "batch_size": 4,
             "learning_rate": 0.05,
         },
         "round": {
-            **draw_settings(Round, draw, 0.2),
-            "rounds": rounds,
+            "rounds": draw.randint(4, 8),
             "participants": draw.randint(1, 3),
             "over_commit": draw.choice([1, 1.3, 2]),
+            "evaluate_every": 1,
             "max_wait_days": 0.002,  # spells last seconds, and each is waited for
         },
-        "executor": draw_settings(ExecutorSettings, draw),
         "checkpoint": {"every_rounds": draw.randint(1, 3)},
         "report": {"window": 1},
-        "arm": [{"name": "one", **draw_settings(PartsRow, draw), "clusterer": draw_part(CLUSTERERS, draw)}],
+        "arm": [{"name": name} for name in ("one", "two", "three")[:arms]],
     }
-    training = table["training"]
-    count_steps(training, draw)
-    if "evaluate_every_s" not in table["round"]:
-        table["round"]["evaluate_every"] = 1
-    clusterer = table["arm"][0]["clusterer"]
-    if clusterer["kind"] == "auxo":
-        clusterer.setdefault("split_rounds", [1, 2])
-    if clusterer["kind"] == "kue":
-        table["training"]["model"] = {"kind": "masked", "inner": {"kind": "mlp", "hidden": [4]}}
-    if table["devices"].get("availability", {}).get("kind") == "intervals":
-        table["devices"]["availability"] = "spells.csv"
-    arm = {key: fixed.pop(key) for key in list(fixed) if key in Arm.model_fields}
-    if clusterer["kind"] == "drift_groups":
-        watching = draw.choice(["ddm", "hddm_w", {"kind": "loss_jump", "delta": 1.01, "warm_start": 1}])
-        clusterer["groups"] = {"drifted": ["watching"]}
-        table["arm"][0].setdefault("detectors", {})["watching"] = watching
-    fit_schedules(table["arm"][0], draw)
-    fit_pacing(table["arm"][0], draw)
-    if "solver" in table["arm"][0]:  # a chain ends with its only optimiser
-        optimiser = draw.choice(
-            ["sgd", {"kind": "sgd", "momentum": 0.9}, "adam", {"kind": "adam", "keep": "step"}]
-        )
-        first = "early_stopping" if "local_epochs" in training else "fedprox"
-        table["arm"][0]["solver"] = draw.choice([[optimiser], [first, optimiser]])
-    table["arm"] = [{**table["arm"][0], **arm}]
-    return merged(table, fixed)
+
+
+class Drawn:
+    """The configuration of a key, "seed/number": the same whenever it is drawn, and repaired.
+
+    Its pieces are drawn each from a stream of its own. The first ones are solvers and aggregators, over which
+    the numbers of a seed go in turn; the others are in a drawn order, and yield to those before them.
+
+    `fixed` are keys of the only arm, or tables of the configuration, that are not drawn.
+    """
+
+    def __init__(self, key: str, fixed: Mapping[str, Any] | None = None) -> None:
+        draw = random.Random(key)
+        self._key, self._fixed = key, dict(fixed or {})
+        arms = 1 if self._fixed else draw.choice([2, 2, 3])
+        base = draw_base(draw, arms)
+        seed, _, number = key.rpartition("/")
+        turns = [*(("solver", name) for name in RULES.names())]
+        turns += [("aggregator", name) for name in AGGREGATORS.names()]
+        random.Random(seed).shuffle(turns)
+        named = [turns[(2 * int(number) + arm) % len(turns)] for arm in range(arms)]
+        methods = [
+            partial(add_method, arm=arm, kind=kind, name=name) for arm, (kind, name) in enumerate(named)
+        ]
+        others: list[Piece] = [set_devices, set_training, set_round, set_faults, set_executor]
+        others += [add_change] * draw.choice([0, 1, 1, 2])
+        for arm in range(arms):
+            drawn = [
+                name
+                for name in PartsRow.model_fields
+                if draw.random() < (0.6 if name == "pacing" else CHANGED)
+            ]
+            parts = {"clusterer", *drawn} - {"solver", "aggregator"}
+            others += [partial(add_part, arm=arm, name=name) for name in sorted(parts)]
+            others += [partial(add_model, arm=arm)] * (draw.random() < 0.5)
+        draw.shuffle(others)
+        self._pieces: list[Piece] = [*methods, set_trace, *others]
+        self._tries = [0] * len(self._pieces)
+        self._tables = [base]  # with none of its pieces, with the first one, and so on, without what is fixed
+
+    def table(self, first: int | None = None) -> dict[str, Any]:
+        """The configuration with all its pieces, or with the first ones only."""
+        count = len(self._pieces) if first is None else first
+        while len(self._tables) <= count:
+            number, table = len(self._tables) - 1, self._tables[-1]
+            if (tries := self._tries[number]) < TRIES:
+                table = self._pieces[number](random.Random(f"{self._key}/{number}/{tries}"), table)
+            self._tables.append(table)
+        table = self._tables[count]
+        for name, value in self._fixed.items():
+            if name in Arm.model_fields:
+                table = with_arm(table, 0, {name: value})
+            else:
+                table = merged(table, {name: value}) if name != "trace" else {**table, name: value}
+        return merged(table, {})
+
+    def repair(self, refuses: Callable[[Mapping[str, Any]], bool]) -> bool:
+        """Draw the pieces anew that those before them refuse, until nothing is refused.
+
+        A piece of which `TRIES` draws are refused is left out. False if that is not enough: what is fixed is
+        refused.
+        """
+        fitting = 0
+        while refuses(self.table()):
+            if fitting == 0 and refuses(self.table(0)):
+                return False
+            refused = len(self._pieces)  # the first of them fit, the first `refused` do not
+            while refused - fitting > 1:
+                middle = (fitting + refused) // 2
+                fitting, refused = (fitting, middle) if refuses(self.table(middle)) else (middle, refused)
+            while self._tries[fitting] < TRIES and refuses(self.table(refused)):
+                self._tries[fitting] += 1
+                del self._tables[refused:]
+            fitting += 1
+        return True
+
+
+def parts_of(table: Mapping[str, Any]) -> Counter[str]:
+    """How often a configuration has each solver, aggregator, model, ..., change and number of arms."""
+    shared = {"solver": "sgd", "aggregator": "fedavg", "pacing": "sync", "clusterer": "single"}
+    found = Counter([f"arms: {len(table['arm'])}", f"source: {table['trace']['source']}"])
+    for arm in table["arm"]:
+        parts = {**shared, **table["training"], **arm.get("training", {}), **arm}
+        for kind in ("model", *shared):
+            found.update(f"{kind}: {name}" for name in names_of(parts[kind]))
+    for change in table["trace"].get("changes", ()):
+        who = change.get("clients", {}).keys() & {"share", "part", "count", "names"}
+        found.update(f"change: {name}" for name in names_of(change["what"]))
+        found.update(f"change when: {when}" for when in change.keys() & {"pattern", "staggered", "every"})
+        found.update(f"change of: {key}" for key in who)
+    return found
+
+
+def names_of(parts: Any) -> list[str]:
+    """The names of a part or an operation, or of a list of them."""
+    if isinstance(parts, list):
+        return [name for part in parts for name in names_of(part)]
+    return [parts if isinstance(parts, str) else parts.get("kind", next(iter(parts)))]

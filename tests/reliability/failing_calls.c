@@ -1,9 +1,11 @@
-/* LD_PRELOAD: of the calls that change files below a folder, the n-th fails.
+/* LD_PRELOAD: of the calls on files below a folder, the n-th fails.
 
-   They are open for writing, write, fsync, rename, mkdir, unlink and their variants, of this process and all its
-   threads. Nothing is counted before `arm`. What the C library calls by itself, such as for fwrite, is not seen. */
+   They are open for writing, write, fsync, rename, mkdir, unlink, read, stat, readdir, close and their variants, of
+   this process and all its threads. Nothing is counted before `arm`. What the C library calls by itself, such as
+   for fwrite or closedir, is not seen. */
 
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -58,6 +60,17 @@ static int fails(const char *call, int at, const char *path) {
         return (flags & O_ACCMODE) != O_RDONLY && fails("open", at, path) ? -1 : NEXT(name) arguments; \
     }
 
+/* A file that cannot be closed is closed nevertheless, as by the kernel. */
+int close(int file) {
+    int is_failing = fails("close", file, NULL), error = errno, closed = NEXT(close)(file);
+    return is_failing ? errno = error, -1 : closed;
+}
+
+#define READDIR(name, entry) \
+    struct entry *name(DIR *folder) { \
+        return fails("readdir", dirfd(folder), NULL) ? NULL : NEXT(name)(folder); \
+    }
+
 OPEN(open, (const char *path, int flags, ...), (path, flags, mode), AT_FDCWD)
 OPEN(open64, (const char *path, int flags, ...), (path, flags, mode), AT_FDCWD)
 OPEN(openat, (int at, const char *path, int flags, ...), (at, path, flags, mode), at)
@@ -77,3 +90,20 @@ CALL(int, mkdirat, (int at, const char *path, mode_t mode), (at, path, mode), "m
 CALL(int, unlink, (const char *path), (path), "unlink", AT_FDCWD, path)
 CALL(int, rmdir, (const char *path), (path), "unlink", AT_FDCWD, path)
 CALL(int, unlinkat, (int at, const char *path, int flags), (at, path, flags), "unlink", at, path)
+CALL(ssize_t, read, (int file, void *to, size_t size), (file, to, size), "read", file, NULL)
+CALL(ssize_t, readv, (int file, const struct iovec *to, int count), (file, to, count), "read", file, NULL)
+CALL(ssize_t, pread, (int file, void *to, size_t size, off_t at), (file, to, size, at), "read", file, NULL)
+CALL(ssize_t, pread64, (int file, void *to, size_t size, off64_t at), (file, to, size, at), "read", file, NULL)
+CALL(int, stat, (const char *path, struct stat *to), (path, to), "stat", AT_FDCWD, path)
+CALL(int, stat64, (const char *path, struct stat64 *to), (path, to), "stat", AT_FDCWD, path)
+CALL(int, lstat, (const char *path, struct stat *to), (path, to), "stat", AT_FDCWD, path)
+CALL(int, lstat64, (const char *path, struct stat64 *to), (path, to), "stat", AT_FDCWD, path)
+CALL(int, fstat, (int file, struct stat *to), (file, to), "stat", file, NULL)
+CALL(int, fstat64, (int file, struct stat64 *to), (file, to), "stat", file, NULL)
+CALL(int, fstatat, (int at, const char *path, struct stat *to, int flags), (at, path, to, flags), "stat", at, path)
+CALL(int, fstatat64, (int at, const char *path, struct stat64 *to, int flags), (at, path, to, flags),
+     "stat", at, path)
+CALL(int, statx, (int at, const char *path, int flags, unsigned mask, struct statx *to),
+     (at, path, flags, mask, to), "stat", at, path)
+READDIR(readdir, dirent)
+READDIR(readdir64, dirent64)

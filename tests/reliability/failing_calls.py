@@ -1,9 +1,9 @@
-"""Commands of which one system call fails: the n-th that changes a file below a folder.
+"""Commands of which one system call fails: the n-th on a file below a folder.
 
 `failing_calls.c` makes it fail: a library that is loaded before Python starts (LD_PRELOAD), so that calls of
 other libraries count too. The commands are forked from one process that has loaded it. In a fork, this is
 the program: `python -m tests.reliability.failing_calls FOLDER NTH ERRNO CALLS ARGUMENT...` arms the library,
-then is `driftscale ARGUMENT...`.
+then is `driftscale ARGUMENT...`; `write_trace FOLDER` is the call of a notebook.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(__file__).with_suffix(".c")
 COMPILER = shutil.which("cc")
 PATIENCE_S = 120
+WRITE_TRACE = "write_trace"
 SCRATCH = "scratch"
 """The folder for temporary files, in the folder whose calls are counted."""
 
@@ -76,7 +77,7 @@ class Failing:
 
 def main() -> None:
     """Arm the library, then be `driftscale`."""
-    from experiments.cli import main as driftscale
+    from experiments.cli import main as command
 
     folder, nth, error, calls, *arguments = sys.argv[1:]
     listed = os.open(calls, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC)
@@ -84,7 +85,26 @@ def main() -> None:
     arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int, ctypes.c_int]
     arm(os.fsencode(folder), int(nth), int(error), listed)
     sys.argv[1:] = arguments
-    driftscale()
+    if arguments[0] == WRITE_TRACE:
+        write_a_trace(Path(arguments[1]))
+    else:
+        command()
+
+
+def write_a_trace(folder: Path) -> None:
+    """Write a trace folder by `driftscale.write_trace`; an error ends this process as it does a command."""
+    import numpy as np
+
+    import driftscale
+    from emulator.errors import EmulatorError, RunError
+
+    features = np.arange(24.0).reshape(8, 3)
+    frame = {"who": ["ann", "bob"] * 4, "kind": [0, 0, 1, 1] * 2, "day": [0, 0, 0, 0, 1, 1, 2, 2]}
+    try:
+        driftscale.write_trace(folder, features, frame, client="who", label="kind", step="day")
+    except (EmulatorError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(getattr(error, "exit_code", RunError.exit_code))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
     python -m tests.reliability.fuzz_runs --inputs 1000 --seed 0
 
-The seed and the number of a configuration determine it. Each is checked and played; then played again,
-stopped at drawn steps and resumed, and played with other threads, and with `--workers` by two workers. A
-finding is a difference in any byte of a result, an exception that is not an EmulatorError, a warning, or a
-check that refuses what a run would play, or the other way round. Configurations with a finding are saved, and
-the exit code is then 1.
+The seed and the number of a configuration determine it. Each is checked; one that is refused is repaired.
+Then it is played, played again, stopped at drawn steps and resumed, and played with other threads, and with
+`--workers` by two workers. A finding is a difference in any byte of a result, an exception that is not an
+EmulatorError, a warning, or a check that refuses what a run would play, or the other way round.
+Configurations with a finding are saved, and the exit code is then 1.
+
+What was played is counted by solver, aggregator, model, and so on, at the end.
 
 With `--mutant module:Class.field`, checkpoints leave out that field, and runs that are stopped after every
 few steps should come to other bytes.
@@ -23,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -35,20 +38,20 @@ from emulator.errors import InputError, RunError
 from experiments.build import build_world
 from experiments.config import parse_experiment
 from experiments.locating import locator
-from experiments.running.plan import check, plan_run
+from experiments.running.plan import Checker, plan_run
 from experiments.running.runner import run_plan
 from experiments.running.stop import Stop
 from tests.experiments.small import Story, merged
-from tests.reliability.composed import draw_table, write_data
+from tests.reliability.composed import Drawn, parts_of, write_data
 from tests.reliability.stops import Stopped
 
 ROOT = Path(__file__).resolve().parents[2]
 
-MOST_S = 120
+MOST_S = 300
 """Wall seconds for one configuration, in all ways; then the process ends with a traceback."""
 
 MOST_STEPS = 100
-"""Steps between two stops of a run, at most."""
+"""Steps before the first stop of a run, at most."""
 
 BATCH = 25
 """Configurations that are played by two workers at once."""
@@ -80,19 +83,23 @@ class AfterSteps(Stop):
 
 @dataclass
 class Tally:
-    """What became of the configurations: refused ones, played ones, those that fail; and stops of runs."""
+    """What became of the configurations: repaired ones, played ones, those that fail; and stops of runs.
 
-    refused: int = 0
+    `parts` counts what those that were played have, see `parts_of`.
+    """
+
+    repaired: int = 0
     played: int = 0
     failed: int = 0
     stops: int = 0
+    parts: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
 
-def refusal(table: Mapping[str, Any], data: Path) -> str | None:
+def refusal(table: Mapping[str, Any], data: Path, checker: Checker | None = None) -> str | None:
     """Why a check refuses the configuration, None if it does not."""
     try:
-        check(parse_experiment(table, ""), locator(data, None), scratch=data)
+        (checker or Checker()).check(parse_experiment(table, ""), locator(data, None), scratch=data)
     except InputError as error:
         return str(error)
     return None
@@ -124,38 +131,55 @@ def results_of(out: Path) -> Results:
     return {str(path.relative_to(out)): path.read_bytes() for path in sorted(files)}
 
 
+def repaired(drawn: Drawn, data: Path, out: Path, tables: list[Mapping[str, Any]]) -> bool:
+    """Repair a configuration that a check refuses; False if it refuses none. `tables` gets all it is shown.
+
+    Raises DifferenceError if a run plays what a check refuses.
+    """
+    checker = Checker()
+
+    def refuses(table: Mapping[str, Any]) -> bool:
+        tables.append(table)
+        return refusal(table, data, checker) is not None
+
+    if not refuses(drawn.table()):
+        return False
+    try:
+        play(drawn.table(), data, out)
+    except InputError:
+        assert drawn.repair(refuses)
+        return True
+    raise DifferenceError(f"a check refuses it, and a run plays: {refusal(drawn.table(), data)}")
+
+
 def examine(
     key: str, table: Mapping[str, Any], data: Path, out: Path, tally: Tally, *, at_once: bool = False
-) -> Results | None:
-    """Play the configuration in all ways but by workers; its results, or None if it is refused.
+) -> Results:
+    """Play a configuration that a check takes in all ways but by workers; its results.
 
     With `at_once`, it is played twice only: the second time with other threads, and with stops.
 
     Raises DifferenceError for a finding.
     """
     draw = random.Random(f"{key}/ways")
-    why = refusal(table, data)
     try:
         results = play(table, data, out / "once")
         assert results is not None
     except InputError as error:
-        if why is None:
-            raise DifferenceError(f"a check takes it, and a run is refused: {error}") from error
-        tally.refused += 1
-        return None
-    if why is not None:
-        raise DifferenceError(f"a check refuses it, and a run plays: {why}")
+        raise DifferenceError(f"a check takes it, and a run is refused: {error}") from error
     tally.played += 1
     tally.failed += any(name.endswith("FAILED") for name in results)
-    threads = merged(table, {"executor": {"threads": draw.randint(2, 4)}})
+    tally.parts += parts_of(table)
+    threads: Mapping[str, Any] = merged(table, {"executor": {"threads": draw.randint(2, 4)}})
     if not at_once:
         compare(results, play(table, data, out / "twice"), "played twice")
         compare(results, play(threads, data, out / "threads"), "with other threads")
         threads = table
-    stopped = None
-    while stopped is None:
-        stopped = play(threads, data, out / "stopped", AfterSteps(draw.randint(1, MOST_STEPS)))
-        tally.stops += stopped is None
+    stopped, stops = None, 0
+    while stopped is None:  # ever later, so that a long run is not stopped a hundred times
+        stops += 1
+        stopped = play(threads, data, out / "stopped", AfterSteps(stops * draw.randint(1, MOST_STEPS)))
+    tally.stops += stops - 1
     compare(results, stopped, "stopped and resumed")
     return results
 
@@ -169,17 +193,21 @@ def compare(results: Results, others: Results | None, way: str) -> None:
 
 
 @contextmanager
-def findings(tally: Tally, key: str, table: Mapping[str, Any], save: Path) -> Iterator[None]:
-    """Context in which warnings are errors; a DifferenceError, or any other exception, is noted and saved."""
+def findings(tally: Tally, key: str, save: Path) -> Iterator[list[Mapping[str, Any]]]:
+    """Context in which warnings are errors; a DifferenceError, or any other exception, is noted.
+
+    The configuration at hand, which is then saved, is the last of the list.
+    """
     faulthandler.dump_traceback_later(MOST_S, exit=True)
+    tables: list[Mapping[str, Any]] = []
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            yield
+            yield tables
     except Exception as error:
         save.mkdir(parents=True, exist_ok=True)
         file = save / f"{key.replace('/', '-')}.toml"
-        file.write_text(tomli_w.dumps(dict(table)), encoding="utf-8")
+        file.write_text(tomli_w.dumps(dict(tables[-1])), encoding="utf-8")
         tally.problems.append(f"{file}: {type(error).__name__}: {error}")
     finally:
         faulthandler.cancel_dump_traceback_later()
@@ -231,11 +259,11 @@ def fuzz(seed: int, inputs: int, save: Path, *, workers: bool = False, at_once: 
         batch: dict[str, tuple[Mapping[str, Any], Results]] = {}
         for number in range(inputs):
             key = f"{seed}/{number}"
-            table = draw_table(key)
-            with tempfile.TemporaryDirectory(dir=folder) as out, findings(tally, key, table, save):
-                results = examine(key, table, data, Path(out), tally, at_once=at_once)
-                if results is not None:
-                    batch[key] = table, results
+            with tempfile.TemporaryDirectory(dir=folder) as out, findings(tally, key, save) as tables:
+                drawn = Drawn(key)
+                tally.repaired += repaired(drawn, data, Path(out) / "refused", tables)
+                table = drawn.table()
+                batch[key] = table, examine(key, table, data, Path(out), tally, at_once=at_once)
             if workers and batch and (len(batch) == BATCH or number == inputs - 1):
                 with tempfile.TemporaryDirectory(dir=folder) as out:
                     tally.problems += by_workers(batch, data, Path(out))
@@ -250,22 +278,18 @@ def found_after(mutant: str, inputs: int, seed: int, fixed: Mapping[str, Any] | 
     """How many configurations it takes to find that a field is not stored; None if `inputs` do not.
 
     The field is "module:Class.field". Runs of configurations of which the keys `fixed` are given are stopped
-    after every few steps. Those that are refused are not counted.
+    after every few steps.
     """
-    played = 0
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder)
         write_data(data)
-        for number in range(10 * inputs):
-            table = draw_table(f"{seed}/{number}", fixed)
-            if played == inputs:
-                break
-            if refusal(table, data) is not None:
-                continue
-            played += 1
+        for number in range(inputs):
+            key = f"{seed}/{number}"
+            drawn = Drawn(key, fixed)
+            assert drawn.repair(lambda table: refusal(table, data) is not None)
             with tempfile.TemporaryDirectory(dir=data) as out:
-                if not resumes(table, data, Path(out), mutant, f"{seed}/{number}/stops"):
-                    return played
+                if not resumes(drawn.table(), data, Path(out), mutant, f"{key}/stops"):
+                    return number + 1
     return None
 
 
@@ -318,8 +342,10 @@ def main() -> None:
     tally = fuzz(arguments.seed, arguments.inputs, arguments.save, workers=arguments.workers)
     print(
         f"{arguments.inputs} configurations: {tally.played} played, of which {tally.failed} fail; "
-        f"{tally.refused} refused; {tally.stops} stops; {len(tally.problems)} findings"
+        f"{tally.repaired} repaired; {tally.stops} stops; {len(tally.problems)} findings"
     )
+    for part, count in sorted(tally.parts.items()):
+        print(f"{count:6} {part}")
     for problem in tally.problems:
         print(problem)
     sys.exit(1 if tally.problems else 0)

@@ -1,4 +1,4 @@
-"""Any one call that changes a file fails: the command ends in one line; the same command then succeeds."""
+"""Any one call on a file fails: the command ends in one line; the same command then succeeds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import shutil
 import ssl
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,15 @@ from tests.traces.building.table.tables import write
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="the calls fail in a library that must be compiled")
 
-ERRORS = (errno.ENOSPC, errno.EIO, errno.EACCES)
+ERRORS = {
+    "read": (errno.EIO,),
+    "readdir": (errno.EIO,),
+    "stat": (errno.EIO, errno.EACCES),
+    "close": (errno.EIO, errno.ENOSPC),
+}
+OTHER_ERRORS = (errno.ENOSPC, errno.EIO, errno.EACCES)
+"""The errors of each call, and of those that change files."""
+
 CODES = (0, 2, 3)
 LOCK = ".lock"
 """The end of the names of locks; those that cannot be deleted stay, and another command takes them over."""
@@ -34,7 +42,7 @@ COLUMNS = ("--client", "who", "--label", "kind", "--step", "day", "--missing", "
 
 @dataclass(frozen=True)
 class Row:
-    """A command, in the words of which OUT is its output and IN the folder of its input.
+    """A command, in the words of which OUT is its output, ALL its folder and IN the folder of its input.
 
     `after` is the row whose output it begins with. One that `plays` writes timings. One that is `once`
     refuses to do again what is done.
@@ -57,13 +65,16 @@ ROWS: Mapping[str, Row] = {
     "compare": Row("compare OUT", after="run --sweep"),
     "build table": Row(f"traces build table --root IN/table.csv --out OUT {' '.join(COLUMNS)}", once=True),
     "build idx": Row("traces build idx --root IN/idx --out OUT --partition iid --clients 2", once=True),
+    "write_trace": Row("write_trace OUT", once=True),
+    "inspect": Row("traces inspect OUT --html ALL/page.html", after="build table"),
+    "new": Row("new ALL/mine.toml", once=True),
     "keys": Row("cluster keys OUT", once=True),
     "keys --fresh": Row("cluster keys OUT --fresh", after="keys"),
 }
 
 DRAWN = (
-    *("run", "run", "report", "export to csv", "build table", "build idx"),
-    *("keys", "keys", "keys", "keys --fresh"),
+    *("run", "run", "report", "export to csv", "build table", "build idx", "write_trace"),
+    *("new", "inspect", "keys", "keys", "keys --fresh"),
 )
 
 TIMED = ("summary.json", "table.json")
@@ -87,9 +98,9 @@ class Trials:
         write(self._input, TABLE)
         idx(self._input / "idx")
         self._failing = Failing(self._place, folder)
-        self._whole: dict[str, tuple[int, Mapping[str, bytes]]] = {}
+        self._whole: dict[str, tuple[Sequence[str], Mapping[str, bytes]]] = {}
 
-    def num_calls(self, name: str) -> int:
+    def calls(self, name: str) -> Sequence[str]:
         """The calls of a command of which none fails."""
         return self._without_faults(name)[0]
 
@@ -125,14 +136,14 @@ class Trials:
             assert errors == ended.stderr.splitlines()[-1:]
             assert str(self._place) in errors[0], "no file is named"
 
-    def _without_faults(self, name: str) -> tuple[int, Mapping[str, bytes]]:
-        """The number of calls and the results of a command of which no call fails."""
+    def _without_faults(self, name: str) -> tuple[Sequence[str], Mapping[str, bytes]]:
+        """The calls and the results of a command of which no call fails."""
         if name not in self._whole:
             self._begin(name)
             ended = self._run(name)
             assert ended.code == 0, ended.stderr
             shutil.copytree(self._place, self._folder / name)
-            self._whole[name] = len(ended.calls), self._results(name)
+            self._whole[name] = ended.calls, self._results(name)
         return self._whole[name]
 
     def _begin(self, name: str) -> None:
@@ -142,10 +153,12 @@ class Trials:
         shutil.rmtree(self._place, ignore_errors=True)
         if after is not None:
             shutil.copytree(self._folder / after, self._place)
+        self._out.parent.mkdir(parents=True, exist_ok=True)
 
     def _run(self, name: str, nth: int = 0, error: int = 0) -> Ended:
+        places = {"OUT": self._out, "ALL": self._out.parent, "IN": self._input}
         words = [
-            str(self._out) if word == "OUT" else re.sub("^IN/", f"{self._input}/", word)
+            re.sub("^(OUT|ALL|IN)(?=/|$)", lambda place: str(places[place[0]]), word)
             for word in ROWS[name].words.split()
         ]
         return self._failing.run(*words, nth=nth, error=error)
@@ -190,13 +203,19 @@ def drawn(name: str) -> np.random.Generator:
     return np.random.default_rng([*name.encode()])
 
 
+def error_of(call: str, draw: np.random.Generator) -> int:
+    """An errno with which this call may fail."""
+    return int(draw.choice(ERRORS.get(call.split()[0], OTHER_ERRORS)))
+
+
 @pytest.mark.parametrize(("number", "name"), [*enumerate(DRAWN)])
 def test_a_call_that_fails_ends_a_command_in_one_line_and_the_same_command_then_succeeds(
     number: int, name: str, trials: Trials
 ) -> None:
     draw = drawn(f"{name} {number}")
-    nth = int(draw.integers(trials.num_calls(name))) + 1
-    assert trials.fails(name, nth, int(draw.choice(ERRORS)))
+    calls = trials.calls(name)
+    nth = int(draw.integers(len(calls)))
+    assert trials.fails(name, nth + 1, error_of(calls[nth], draw))
 
 
 @pytest.mark.sweep
@@ -204,9 +223,10 @@ def test_a_call_that_fails_ends_a_command_in_one_line_and_the_same_command_then_
 def test_every_call_may_fail(name: str, trials: Trials) -> None:
     draw = drawn(name)
     ends: Counter[int] = Counter()
-    nth = 1
-    while (ended := trials.fails(name, nth, int(draw.choice(ERRORS)))) is not None:
+    calls = trials.calls(name)
+    for nth, call in enumerate(calls, 1):
+        ended = trials.fails(name, nth, error_of(call, draw))
+        assert ended
         ends[ended.code] += 1
-        nth += 1
-    print(f"{name}: {nth - 1} calls, by exit code: {dict(sorted(ends.items()))}")
-    assert nth - 1 == trials.num_calls(name)
+    print(f"{name}: {len(calls)} calls, by exit code: {dict(sorted(ends.items()))}")
+    assert trials.fails(name, len(calls) + 1, errno.EIO) is None

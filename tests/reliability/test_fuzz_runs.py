@@ -9,14 +9,30 @@ from typing import Any
 
 import pytest
 
+from coordinator.aggregators import AGGREGATORS
+from coordinator.clusterers import CLUSTERERS
+from coordinator.pacing import PACINGS
+from emulator.plugins import Registry
+from executor.models import MODELS
+from executor.rules import RULES
 from experiments.build import World
 from experiments.config import PartsRow
-from tests.reliability.composed import draw_table
-from tests.reliability.fuzz_runs import found_after, fuzz
+from tests.reliability.composed import Drawn, parts_of, write_data
+from tests.reliability.fuzz_runs import found_after, fuzz, refusal
 from tests.reliability.rows import ARMS, row
 from tests.reliability.stops import Stopped, state_fields
+from traces.changes.settings import OPERATIONS
+from traces.sources import SOURCES
 
-SUITE, SWEEP = 20, 250
+SUITE, SWEEP = 14, 250
+
+PLAYED: Mapping[str, Registry[Any]] = {
+    "solver": RULES,
+    "aggregator": AGGREGATORS,
+    "model": MODELS,
+    "pacing": PACINGS,
+}
+"""Kinds of parts of which the suite plays every one of ours, beside whatever else is drawn."""
 
 WITHOUT_EFFECT = {
     ("Visits", "_taken"): "is read by those who count visits from outside, not by the run",
@@ -32,20 +48,52 @@ DIRECTED = 40
 """Configurations with a part among which one shows that a field of it is not stored."""
 
 
-def test_composed_configurations_come_to_the_same_bytes_with_other_threads_and_stops(tmp_path: Path) -> None:
+def test_composed_configurations_of_every_method_come_to_the_same_bytes_with_other_threads_and_stops(
+    tmp_path: Path,
+) -> None:
     tally = fuzz(7, SUITE, tmp_path / "found", at_once=True)
     assert tally.problems == []
-    assert tally.played > SUITE / 2
+    assert tally.played == SUITE
     assert tally.stops > SUITE / 2
+    ours = {f"{kind}: {name}" for kind, registry in PLAYED.items() for name in registry.ours()}
+    assert ours - tally.parts.keys() == set()
 
 
 def test_draws_name_most_parts_and_are_the_same_for_a_key() -> None:
-    tables = [draw_table(f"0/{number}") for number in range(300)]
-    assert tables[:20] == [draw_table(f"0/{number}") for number in range(20)]
-    clusterers = {table["arm"][0].get("clusterer", {}).get("kind") for table in tables}
-    assert len(clusterers) > 10
-    assert {key for table in tables for key in table["arm"][0]} == {"name", *PartsRow.model_fields}
-    assert len({table["trace"]["source"] for table in tables}) == 6
+    tables = [Drawn(f"0/{number}").table() for number in range(60)]
+    assert tables[:9] == [Drawn(f"0/{number}").table() for number in range(9)]
+    assert {key for table in tables for arm in table["arm"] for key in arm} == {
+        "name",
+        "training",
+        *PartsRow.model_fields,
+    }
+    parts = {part for table in tables for part in parts_of(table)}
+    ours = {f"source: {name}" for name in SOURCES.ours()} | {
+        f"clusterer: {name}" for name in CLUSTERERS.ours()
+    }
+    changes = {f"change: {name}" for name in OPERATIONS}
+    forms = {f"change when: {when}" for when in ("pattern", "staggered", "every")} | {"change of: names"}
+    assert (ours | changes | forms) - parts == set()
+
+
+def test_a_refused_configuration_is_repaired_the_same_way_each_time_and_keeps_its_methods(
+    tmp_path: Path,
+) -> None:
+    write_data(tmp_path)
+    tables = []
+    for _ in range(2):
+        drawn = next(
+            drawn
+            for drawn in map(Drawn, (f"0/{number}" for number in range(9)))
+            if refusal(drawn.table(), tmp_path)
+        )
+        before = drawn.table()
+        assert drawn.repair(lambda table: refusal(table, tmp_path) is not None)
+        assert refusal(drawn.table(), tmp_path) is None
+        methods = [(arm["solver"], arm["aggregator"]) for arm in drawn.table()["arm"]]
+        assert methods == [(arm["solver"], arm["aggregator"]) for arm in before["arm"]]
+        tables.append(drawn.table())
+    assert tables[0] == tables[1]
 
 
 @pytest.mark.sweep
@@ -54,7 +102,7 @@ def test_draws_name_most_parts_and_are_the_same_for_a_key() -> None:
 def test_composed_configurations_come_to_the_same_bytes_in_every_way(seed: int, tmp_path: Path) -> None:
     tally = fuzz(seed, SWEEP, tmp_path / "found", workers=True)
     assert tally.problems == []
-    assert tally.played > SWEEP / 2
+    assert tally.played == SWEEP
 
 
 # -- fields that are not stored -----------------------------------------------------------------------------
@@ -64,7 +112,7 @@ def directed(name: str) -> Iterator[Mapping[str, Any]]:
     """What configurations about a row are given: its parts and its trace, without and with spells."""
     base, arm = ARMS[name]
     lengths = {key: base["round"][key] for key in ("rounds", "participants", "over_commit")}
-    fixed = {**arm, "trace": base["trace"], "round": lengths}
+    fixed = {**base.get("parts", {}), **arm, "trace": base["trace"], "round": lengths}
     explored = {"clusterer": {**arm["clusterer"], "explore": 0.5}} if name == "auxo" else {}
     yield {**fixed, **explored}
     yield {**fixed, **explored, "devices": {"availability": "spells.csv", "profile": "smartphones"}}

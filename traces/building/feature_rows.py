@@ -48,7 +48,8 @@ class FeatureRows:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        os.close(self._file)
+        with naming_file(self._path):
+            os.close(self._file)
 
     def write(self, rows: np.ndarray, values: np.ndarray) -> None:
         """Write `values` (k, *shape) as the rows with these numbers (k,), consecutive ones at once."""

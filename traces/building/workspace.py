@@ -70,6 +70,7 @@ class Workspace:
                 os.fsync(file.fileno())
         write_facts(self.path, facts.model_copy(update={"files": digests}))
         (self.path / PLAN).unlink()
+        num_bytes = sum(file.stat().st_size for file in self.path.iterdir())
         sync_folder(self.path)
         num_bytes = sum(file.stat().st_size for file in self.path.iterdir())
         self.path.rename(self._out)  # from here on others may change it
@@ -114,17 +115,18 @@ def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Ite
     except OSError as error:
         raise InputError(f"--out {out}: cannot be written ({error.strerror})") from error
     try:
-        refuse_existing(out)  # another process may have finished it since
-        _refuse_foreign(path)
-        if fresh and path.exists():
-            delete_folder(path)
-        space = Workspace(path, out, _begun(path, out, plan))
-        try:
-            yield space
-        except InputError:
-            if not space.progress and path.exists():
+        with naming_file(path):
+            refuse_existing(out)  # another process may have finished it since
+            _refuse_foreign(path)
+            if fresh and path.exists():
                 delete_folder(path)
-            raise
+            space = Workspace(path, out, _begun(path, out, plan))
+            try:
+                yield space
+            except InputError:
+                if not space.progress and path.exists():
+                    delete_folder(path)
+                raise
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise

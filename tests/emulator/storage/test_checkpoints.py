@@ -13,6 +13,7 @@ from emulator.storage.checkpoints import (
     make_folder,
     naming_file,
     read_checkpoint,
+    sync_folder,
     write_durably,
 )
 from emulator.storage.own_files import create_file
@@ -162,6 +163,14 @@ def test_an_error_of_a_full_disk_gets_the_name_of_the_file(tmp_path, monkeypatch
     with pytest.raises(OSError, match="No space left") as raised:
         write_durably(tmp_path / "file", "content")
     assert raised.value.filename == str(tmp_path / "file")
+
+
+@pytest.mark.parametrize("call", ["fsync", "close"])
+def test_an_error_of_a_folder_that_is_synced_has_its_name(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, call, failing(OSError(5, "Input/output error")))
+    with pytest.raises(OSError, match="Input/output") as raised:
+        sync_folder(tmp_path)
+    assert raised.value.filename == str(tmp_path)
 
 
 def test_a_write_replaces_the_file_and_leaves_nothing_beside_it(tmp_path):

@@ -21,6 +21,7 @@ from emulator.storage.recorded_tables import (
     read_visits,
     write_clients,
 )
+from emulator.storage.state_tree import from_bytes, to_bytes
 from emulator.storage.visit_log import VisitLog, write_visits
 
 
@@ -101,15 +102,20 @@ def test_visits_of_steps_have_a_dispatch_and_a_staleness_in_the_order_of_the_ste
 
 @pytest.mark.parametrize("name", ["dispatch", "staleness"])
 @pytest.mark.parametrize("first", [ROUNDS[0], STEPS[0]])
-def test_all_visits_of_a_run_have_both_or_none_has(name: str, first: VisitRows, tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows_of_batch", [1, 100])
+def test_all_visits_of_a_run_have_both_or_none_has(
+    name: str, first: VisitRows, rows_of_batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visit_log, "ROWS_OF_BATCH", rows_of_batch)
     path = tmp_path / "visits.arrow"
     one_missing, other = replace(STEPS[1], **{name: None}), (STEPS if first is ROUNDS[0] else ROUNDS)[1]
     with VisitLog(path) as log:
         log.append(first)
-        content, state = path.read_bytes(), log.state()
+        state = log.state()
         for visits in (one_missing, other):
             with pytest.raises(ValueError, match="have a dispatch and a staleness, or none has"):
                 log.append(visits)
+    content = path.read_bytes()
     with VisitLog(path, state) as log, pytest.raises(ValueError, match="a staleness, or none has"):
         log.append(other)
     assert path.read_bytes() == content
@@ -140,14 +146,18 @@ def test_a_run_without_a_visit_has_an_empty_table(tmp_path: Path) -> None:
     assert len(read_visits(tmp_path / "visits.parquet")) == 0
 
 
+@pytest.mark.parametrize("rows_of_batch", [1, 3, 4, 5, 100])
 @pytest.mark.parametrize("rounds", [ROUNDS, STEPS])
-def test_a_resumed_log_is_cut_to_its_length_and_appended_to(rounds: list[VisitRows], tmp_path: Path) -> None:
+def test_a_resumed_log_comes_to_the_same_bytes_wherever_it_was_stopped(
+    rounds: list[VisitRows], rows_of_batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visit_log, "ROWS_OF_BATCH", rows_of_batch)
     path = tmp_path / "visits.arrow"
     once = (written(tmp_path / "once", rounds=rounds).parent / "visits.arrow").read_bytes()
     with VisitLog(path) as log:
         before = log.state()
         log.append(rounds[0])
-        state = log.state()
+        state = from_bytes(to_bytes(log.state()))
         log.append(rounds[0])
     with VisitLog(path, state) as log:
         log.append(rounds[1])
@@ -158,7 +168,29 @@ def test_a_resumed_log_is_cut_to_its_length_and_appended_to(rounds: list[VisitRo
     assert path.read_bytes() == once
 
 
-def test_a_damaged_log_is_refused(tmp_path: Path) -> None:
+def test_visits_of_many_steps_are_gathered_into_a_batch(tmp_path: Path) -> None:
+    steps = [rows(0, visit, [Outcome.COMPLETED]) for visit in range(2 * visit_log.ROWS_OF_BATCH + 1)]
+    written(tmp_path, rounds=steps)
+    with pa.ipc.open_stream(tmp_path / "visits.arrow") as stream:
+        sizes = [len(batch) for batch in stream]
+    assert sizes == [visit_log.ROWS_OF_BATCH, visit_log.ROWS_OF_BATCH, 1]
+
+
+@pytest.mark.parametrize(
+    "damage", [{"num_models": [3, 1]}, {"num_models": [-1, 4]}, {"client": ["a", "b"]}, {"end_s": [1.0]}]
+)
+def test_waiting_visits_that_no_log_had_are_refused(damage: dict[str, list[object]], tmp_path: Path) -> None:
+    path = tmp_path / "visits.arrow"
+    with VisitLog(path) as log:
+        log.append(ROUNDS[0])
+        state = log.state()
+    changes = {name: np.array(values) for name, values in damage.items()}
+    with pytest.raises(ValueError, match=r"invalid literal|length|offset|Length"):
+        VisitLog(path, {**state, "waiting": [{**state["waiting"][0], **changes}]})
+
+
+def test_a_damaged_log_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visit_log, "ROWS_OF_BATCH", 1)
     path = tmp_path / "visits.arrow"
     with VisitLog(path) as log:
         log.append(ROUNDS[0])

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
+from emulator.errors import ResumableError
+from emulator.storage import visit_log
 from emulator.storage.recorded_tables import CLIENTS, OUTCOMES, PHASES, VISITS
 from experiments.build import build_world
 from experiments.config import Experiment
@@ -27,6 +29,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "deadline": {"arm": [{"name": "a", "pacing": {"kind": "sync", "deadline_s": 2.0}}]},
     "pooled": {"arm": [{"name": "a", "clusterer": "fielding", "pacing": POOLED}]},
 }
+
+BUFFERED = {"arm": [{"name": "a", "clusterer": "fielding", "pacing": {"kind": "buffered", "buffer": 1}}]}
+"""Server steps of one visit."""
 
 
 def logging(changes: dict[str, Any], folder: Path, rounds: int = 8) -> Experiment:
@@ -80,8 +85,13 @@ def test_visits_reproduce_the_end_the_clients_and_the_bytes_of_every_round(
     assert "completed" in outcomes <= set(OUTCOMES)
 
 
-def test_a_run_that_is_stopped_after_every_step_has_the_same_visits_to_the_last_byte(tmp_path: Path) -> None:
-    experiment = logging(SETTINGS["faults"], tmp_path)
+@pytest.mark.parametrize("changes", [SETTINGS["faults"], BUFFERED], ids=["faults", "buffered"])
+@pytest.mark.parametrize("rows_of_batch", [5, 1000])
+def test_a_run_that_is_stopped_after_every_step_has_the_same_visits_to_the_last_byte(
+    changes: dict[str, Any], rows_of_batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visit_log, "ROWS_OF_BATCH", rows_of_batch)
+    experiment = logging(changes, tmp_path)
     world = build_world(experiment, 0, locator(tmp_path, None), tmp_path)
     once, often = (Stopped(experiment, world, tmp_path / name) for name in ("once", "often"))
     once.play()
@@ -119,6 +129,15 @@ def test_a_run_without_the_option_has_no_visits_and_the_same_log(tmp_path: Path)
     assert first.read_visits("a", 0) is not None
     assert second.read_visits("a", 0) is None
     assert not first.visit_log_path("a", 0).exists()
+
+
+def test_an_error_of_the_log_of_visits_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("experiments.running.attempt.write_visits", unreadable)
+    with pytest.raises(ResumableError, match=r"visits\.arrow.*Input/output error"):
+        play(logging({}, tmp_path, rounds=1), tmp_path / "out", tmp_path)
 
 
 def test_phases_are_in_the_order_in_which_they_happen() -> None:

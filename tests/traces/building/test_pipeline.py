@@ -244,6 +244,22 @@ def test_a_second_build_into_the_same_folder_is_refused(tmp_path: Path) -> None:
     assert content(tmp_path / "out") == before
 
 
+def test_a_folder_that_is_complete_is_not_read_any_more_and_has_as_many_bytes_as_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, out, iterdir = drawn(tmp_path / "d", 10), tmp_path / "out", Path.iterdir
+
+    def unreadable(folder: Path) -> Iterator[Path]:
+        if folder == out:
+            raise OSError(errno.EIO, "Input/output error", str(folder))
+        return iterdir(folder)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "iterdir", unreadable)
+        built = build("fedscale", root, out, size=4)
+    assert built.num_bytes == sum(map(len, content(out).values()))
+
+
 def test_a_workspace_without_its_features_is_not_resumed(tmp_path: Path) -> None:
     root = drawn(tmp_path / "d")
     with pytest.raises(KeyboardInterrupt):
@@ -283,6 +299,20 @@ def test_a_full_disk_ends_in_one_line_and_the_same_build_resumes(
 def test_space_is_taken_when_the_file_is_created(tmp_path: Path) -> None:
     with FeatureRows(tmp_path / "features.npy", (1000, 3, 4, 4), resume=False):
         assert (tmp_path / "features.npy").stat().st_blocks * 512 >= 48_000
+
+
+def test_an_error_as_the_file_is_closed_has_its_name(tmp_path: Path) -> None:
+    rows = FeatureRows(tmp_path / "features.npy", (2, 3), resume=False)
+    os.close(rows._file)
+    with pytest.raises(OSError, match="Bad file descriptor") as raised, rows:
+        pass
+    assert raised.value.filename == str(tmp_path / "features.npy")
+
+
+def test_an_error_without_a_file_has_the_name_of_the_unfinished_build(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="Input/output error") as raised, workspace(tmp_path / "out", {}):
+        raise OSError(errno.EIO, "Input/output error")
+    assert raised.value.filename == str(tmp_path / "out.building")
 
 
 # -- bad samples --------------------------------------------------------------------------------------------
