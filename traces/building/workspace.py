@@ -72,7 +72,6 @@ class Workspace:
         (self.path / PLAN).unlink()
         num_bytes = sum(file.stat().st_size for file in self.path.iterdir())
         sync_folder(self.path)
-        num_bytes = sum(file.stat().st_size for file in self.path.iterdir())
         self.path.rename(self._out)  # from here on others may change it
         try:
             sync_folder(self._out.parent)
