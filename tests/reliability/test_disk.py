@@ -5,6 +5,8 @@ from __future__ import annotations
 import resource
 import shutil
 import subprocess
+import tempfile
+import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 
 from emulator.errors import InputError, ResumableError
+from experiments.cli.at_hand.viewing import view
 from experiments.config import Experiment
 from experiments.locating import locator
 from experiments.results.reading.run_directory import RunDirectory
@@ -190,6 +193,53 @@ def test_a_disk_that_becomes_read_only_stops_the_run(disk: Path, whole: list[byt
 
     with pytest.raises(ResumableError, match="global, seed 0 stopped in round 7"):
         play(small(**EVERY_ROUND), out, Acting(7, protect))
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["a run directory", "a folder"])
+def test_where_the_disk_takes_no_page_the_one_that_is_viewed_is_in_a_temporary_folder_that_is_named(
+    several: bool,
+    disk: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    opened: list[str] = []
+
+    def browse(address: str) -> bool:
+        opened.append(address)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", browse)
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    directory = disk / "runs" / "small"
+    play(small(), directory)
+    (directory / "report.html").write_text("<script>stranger()</script>")
+    viewed = directory.parent if several else directory
+    before = {file: file.read_bytes() for file in disk.rglob("*") if file.is_file()}
+    ballast = fill(disk, 0)
+    view(viewed)
+    ballast.unlink()
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    view(viewed)
+    assert {file: file.read_bytes() for file in disk.rglob("*") if file.is_file()} == before
+    ended = capsys.readouterr()
+    what = "table" if several else "report"
+    for problem, place, page, address in zip(
+        ("No space left on device", "Read-only file system"),
+        ended.err.splitlines(),
+        ended.out.splitlines(),
+        opened,
+        strict=True,
+    ):
+        told, folder = place.split("; the page is in a temporary folder, ")
+        assert told == f"{viewed}: cannot be written in ({problem})"
+        assert page == f"{what}: {folder}/{what}.html"
+        assert address == (Path(folder) / f"{what}.html").as_uri()
+        report = Path(folder) / ("small/report.html" if several else "report.html")
+        assert "stranger()" not in report.read_text()
+        if several:
+            assert 'href="small/report.html"' in (Path(folder) / "table.html").read_text()
 
 
 # -- through the command line -------------------------------------------------------------------------------

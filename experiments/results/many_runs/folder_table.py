@@ -4,7 +4,8 @@
     experiments    a list of {name, report, finished, failed, planned, steps, scored_steps, marked_seeds}
         name                the name in the configuration; if two experiments share a name, every `name` is
                             that of the folder
-        report              its report.html, relative to the table; null while there is none
+        report              its report.html, relative to the table; null while there is none, and if no run of
+                            the first arm is finished: what then lies there is not made of these runs
         finished, failed, planned
                             numbers of runs
         steps, scored_steps the data steps of its trace, and the number of those with an evaluation; null if
@@ -102,6 +103,7 @@ def build_table(
                 "name": column,
                 "report": f"{directory.path.name}/{directory.report_path.name}"
                 if directory.report_path.is_file()
+                and any(directory.is_done(names[0], seed) for seed in directory.seeds())
                 else None,
                 **how_many_runs(directory),
                 "steps": finished.steps,
