@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -65,11 +65,10 @@ def locked(path: Path) -> Iterator[None]:
         _acquire(lock, lock_path)
     except Timeout as error:
         raise InputError(
-            f"{path}: another process{_holder(lock_path)} is running into this directory; wait for it, or "
-            f"take another --out"
+            f"{path}: {_holder(lock_path)} is running into this directory; wait for it, or take another --out"
         ) from error
     except ForeignFileError:
-        lock.release()
+        _release(lock)
         raise
     except OSError as error:
         _release_and_tidy(lock, directory, is_new)
@@ -97,11 +96,9 @@ def seed_locked(directory: RunDirectory, arm: str, seed: int) -> Iterator[None]:
         make_folder(lock_path.parent)
         _acquire(lock, lock_path)
     except Timeout as error:
-        raise RunAtWorkError(
-            f"{arm}, seed {seed}: another process{_holder(lock_path)} is at work on it"
-        ) from error
+        raise RunAtWorkError(f"{arm}, seed {seed}: {_holder(lock_path)} is at work on it") from error
     except ForeignFileError:
-        lock.release()
+        _release(lock)
         raise
     except OSError as error:
         _delete_and_release(lock, lock_path)
@@ -142,7 +139,7 @@ def why_not_excluded(directory: RunDirectory, content: bytes) -> str | None:
         return None
     except OSError as error:
         return f"cannot lock files in {path} ({error.strerror})"
-    lock.release()
+    _release(lock)
     return (
         f"takes the lock of {path} although the command has it: locks of that file system do not reach "
         f"across machines, so that two could write the same run; take an --out on one where they do"
@@ -161,7 +158,7 @@ def _acquire(lock: FileLock, path: Path) -> None:
     _take(lock)
     with open_file(path, in_place=True) as file:
         file.truncate()
-        file.write(f"{os.getpid()} {host_name()}\n{PROCESS}\n".encode())
+        file.write(_this_process())
 
 
 def _take(lock: FileLock) -> None:
@@ -175,6 +172,12 @@ def _take(lock: FileLock) -> None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS)) from error
 
 
+def _release(lock: FileLock) -> None:
+    """Release the lock; where that fails, what it guarded is done all the same, and it ends with the process."""
+    with suppress(OSError):
+        lock.release()
+
+
 def _delete_and_release(lock: FileLock, path: Path) -> None:
     """Release the lock, after deleting its file if the lock is held."""
     try:
@@ -183,7 +186,7 @@ def _delete_and_release(lock: FileLock, path: Path) -> None:
     except OSError:
         pass  # the file stays on a read-only disk
     finally:
-        lock.release()
+        _release(lock)
 
 
 def _release_and_tidy(lock: FileLock, directory: RunDirectory, is_new: bool) -> None:
@@ -196,20 +199,27 @@ def _release_and_tidy(lock: FileLock, directory: RunDirectory, is_new: bool) -> 
     except (OSError, ForeignFileError):
         pass  # they stay on a read-only disk, and where a foreign file is in the way
     finally:
-        lock.release()
+        _release(lock)
 
 
 def _holder(lock_path: Path) -> str:
-    """The process in a lock file, for errors: ` (process 4711)`, on another host ` (process 4711 on HOST)`.
+    """Who has the lock by its file, for errors: `another process (process 4711)`, or another call of ours.
 
-    Empty if the file cannot be read.
+    A process on another host is `(process 4711 on HOST)`; one whose file cannot be read has no number.
     """
     try:
         with open_file(lock_path) as file:
-            text = file.read(MOST_HOLDER_BYTES).decode("utf-8").partition("\n")[0]
+            text = file.read(MOST_HOLDER_BYTES).decode("utf-8")
     except (OSError, ValueError, ForeignFileError):
-        return ""
-    pid, _, host = text.partition(" ")
+        text = ""
+    if text.encode() == _this_process():
+        return "another call in this process"
+    pid, _, host = text.partition("\n")[0].partition(" ")
     if not pid.isdecimal() or not host.isprintable():
-        return ""
-    return f" (process {pid})" if host in ("", host_name()) else f" (process {pid} on {host})"
+        return "another process"
+    return f"another process (process {pid}{'' if host in ('', host_name()) else f' on {host}'})"
+
+
+def _this_process() -> bytes:
+    """The content of the lock files that this process holds."""
+    return f"{os.getpid()} {host_name()}\n{PROCESS}\n".encode()

@@ -107,7 +107,8 @@ def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Ite
         if not Path(lock.lock_file).exists():  # nobody has it: it cannot be made
             raise InputError(f"--out {out}: cannot be written in {out.parent}") from error
         raise InputError(
-            f"--out {out}: another process is building it; wait for it, or take another name"
+            f"--out {out}: another process, or another call in this one, is building it; wait for it, or "
+            f"take another name"
         ) from error
     except OSError as error:
         raise InputError(f"--out {out}: cannot be written ({error.strerror})") from error
@@ -132,7 +133,8 @@ def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Ite
     finally:
         with suppress(OSError):
             Path(lock.lock_file).unlink()
-        lock.release()
+        with suppress(OSError):  # what was built is complete, and the lock ends with the process
+            lock.release()
 
 
 def refuse_existing(out: Path) -> None:
