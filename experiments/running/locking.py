@@ -173,7 +173,7 @@ def _take(lock: FileLock) -> None:
 
 
 def _release(lock: FileLock) -> None:
-    """Release the lock; where that fails, what it guarded is done all the same, and it ends with the process."""
+    """Release the lock; where that fails it ends with the process, and what it guarded is done."""
     with suppress(OSError):
         lock.release()
 
