@@ -1,4 +1,4 @@
-"""Errors of a public call, or of an object that shows itself: one line, and no traceback of ours."""
+"""Errors of a public call, of which a user sees one line and no traceback of ours."""
 
 from __future__ import annotations
 
@@ -39,16 +39,3 @@ def one_line(function: Callable[P, T]) -> Callable[P, T]:
             raise error.with_traceback(None) from None
 
     return call
-
-
-def as_text(show: Callable[[T], str]) -> Callable[[T], str]:
-    """The `__repr__` `show`, which shows the line of an expected error where files are damaged or gone."""
-
-    @wraps(show)
-    def text(shown: T) -> str:
-        try:
-            return show(shown)
-        except (EmulatorError, OSError) as error:
-            return f"{type(shown).__name__} that cannot be shown: {error}"
-
-    return text

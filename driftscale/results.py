@@ -12,7 +12,6 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from driftscale.figures import Figures, on_white
-from driftscale.one_line import as_text
 from emulator.errors import EmulatorError, InputError, abbreviated
 from experiments.cli.output import text_console
 from experiments.cli.tables import print_short, print_short_sections
@@ -407,16 +406,21 @@ class Results:
 
     # -- as text -----------------------------------------------------------------------------------------
 
-    @as_text
     def __repr__(self) -> str:
-        """What `driftscale report` prints in a terminal: one table, and what was found."""
+        """What `driftscale report` prints in a terminal: one table, and what was found.
+
+        Where files are damaged or gone, the line that says so.
+        """
         text = io.StringIO()
-        if self._frames.is_folder:
-            print_short_sections(self._table, self._sections, text_console(text))
-        else:
-            print_short(self._summary, self._one.directory.arms(), self._settings, text_console(text))
-        tables = [text.getvalue().rstrip(), ""] if text.getvalue() else []
-        return "\n".join([*tables, *self._findings(), *self._notes()])
+        try:
+            if self._frames.is_folder:
+                print_short_sections(self._table, self._sections, text_console(text))
+            else:
+                print_short(self._summary, self._one.directory.arms(), self._settings, text_console(text))
+            tables = [text.getvalue().rstrip(), ""] if text.getvalue() else []
+            return "\n".join([*tables, *self._findings(), *self._notes()])
+        except (EmulatorError, OSError) as error:
+            return f"Results that cannot be shown: {error}"
 
     def _repr_html_(self) -> str | None:
         """What was found, and the tables of the report without their notes, for a notebook.

@@ -43,7 +43,7 @@ def report_one(path: Path, output: OutputFormat, *, explain: bool = False) -> No
     Printed are one table, what was found and the path of the report; with `explain`, all tables with notes.
     """
     directory = RunDirectory(path)
-    summary = _write_finished(directory)
+    summary = write_results_of(directory)
     if output is OutputFormat.JSON:
         print_json(summary.as_json())
         return
@@ -89,28 +89,17 @@ def write_page(path: Path, elsewhere: Path | None = None) -> tuple[str, Path]:
         InputError: No run is finished, or, in a run directory, none of the reference arm.
         OSError: Something cannot be read or written.
     """
-    members = run_directories(path)
-    if not members:
-        directory = RunDirectory(path, elsewhere)
-        _write_finished(directory, _refuse)
-        return "report", directory.report_path
-    folder = elsewhere or path
-    if elsewhere is not None:
-        members = [RunDirectory(member.path, elsewhere / member.path.name) for member in members]
-    _write_members(folder, members)
-    write_table(folder, members, recorded_name(path))
-    return "table", folder / "table.html"
+    directory, folder = RunDirectory(path, elsewhere), elsewhere or path
+    if members := run_directories(path, elsewhere):
+        _write_members(folder, members)
+        write_table(folder, members, recorded_name(path))
+        return "table", folder / "table.html"
+    write_results_of(directory, tell=_refuse)
+    return "report", directory.report_path
 
 
 def _refuse(line: str) -> None:
     raise InputError(line)
-
-
-def _write_finished(directory: RunDirectory, tell: Callable[[str], None] = note) -> Summary:
-    """Write the results of a run directory, see `write_results_of`; InputError if no run is finished."""
-    if not directory.finished_pairs():
-        raise InputError(f"{directory.path}: no run is finished: {run_counts(how_many_runs(directory))}")
-    return write_results_of(directory, tell=tell)
 
 
 def _write_members(folder: Path, directories: Sequence[RunDirectory]) -> None:
@@ -162,11 +151,13 @@ def compare_directories(paths: Sequence[Path], output: OutputFormat, *, explain:
 def write_results_of(
     directory: RunDirectory, *, shared_plotly: bool = False, tell: Callable[[str], None] = note
 ) -> Summary:
-    """Write the results of a run directory; returns its summary.
+    """Write the results of a run directory; returns its summary. InputError if no run is finished.
 
     If no run of the reference arm is finished, there is no report, and a line to `tell` states that.
     `shared_plotly`: see `write_report`.
     """
+    if not directory.finished_pairs():
+        raise InputError(f"{directory.path}: no run is finished: {run_counts(how_many_runs(directory))}")
     summary = write_results(directory, shared_plotly=shared_plotly)
     if not summary.rows:
         reference = summary.reference_arm

@@ -21,7 +21,7 @@ from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.machine import host_name
 
 if TYPE_CHECKING:
-    from filelock import FileLock
+    from emulator.storage.locks import Lock
 
 MOST_HOLDER_BYTES = 300
 """Maximum size of a lock file: a line with process id and host name, then the line `PROCESS`."""
@@ -67,9 +67,6 @@ def locked(path: Path) -> Iterator[None]:
         raise InputError(
             f"{path}: {_holder(lock_path)} is running into this directory; wait for it, or take another --out"
         ) from error
-    except ForeignFileError:
-        _release(lock)
-        raise
     except OSError as error:
         _release_and_tidy(lock, directory, is_new)
         raise InputError(f"--out {path}: cannot be written in ({error.strerror})") from error
@@ -97,9 +94,6 @@ def seed_locked(directory: RunDirectory, arm: str, seed: int) -> Iterator[None]:
         _acquire(lock, lock_path)
     except Timeout as error:
         raise RunAtWorkError(f"{arm}, seed {seed}: {_holder(lock_path)} is at work on it") from error
-    except ForeignFileError:
-        _release(lock)
-        raise
     except OSError as error:
         _delete_and_release(lock, lock_path)
         raise ResumableError(
@@ -139,29 +133,33 @@ def why_not_excluded(directory: RunDirectory, content: bytes) -> str | None:
         return None
     except OSError as error:
         return f"cannot lock files in {path} ({error.strerror})"
-    _release(lock)
+    lock.release()
     return (
         f"takes the lock of {path} although the command has it: locks of that file system do not reach "
         f"across machines, so that two could write the same run; take an --out on one where they do"
     )
 
 
-def _lock(path: Path, patience_s: float) -> FileLock:
-    from filelock import FileLock
+def _lock(path: Path, patience_s: float) -> Lock:
+    from emulator.storage.locks import Lock
 
     # A soft lock would outlive its process: it is no substitute where kernel locks are not implemented.
-    return FileLock(path, timeout=patience_s, poll_interval=0.01, fallback_to_soft=False)
+    return Lock(path, timeout=patience_s, poll_interval=0.01, fallback_to_soft=False)
 
 
-def _acquire(lock: FileLock, path: Path) -> None:
+def _acquire(lock: Lock, path: Path) -> None:
     """Take the lock, and write this process into its file; Timeout if another process has the lock."""
     _take(lock)
-    with open_file(path, in_place=True) as file:
-        file.truncate()
-        file.write(_this_process())
+    try:
+        with open_file(path, in_place=True) as file:
+            file.truncate()
+            file.write(_this_process())
+    except ForeignFileError:
+        lock.release()
+        raise
 
 
-def _take(lock: FileLock) -> None:
+def _take(lock: Lock) -> None:
     """Take the lock; Timeout if another process has it.
 
     Raises OSError also if the file system has no locks (filelock raises NotImplementedError).
@@ -172,34 +170,27 @@ def _take(lock: FileLock) -> None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS)) from error
 
 
-def _release(lock: FileLock) -> None:
-    """Release the lock; where that fails it ends with the process, and what it guarded is done."""
-    with suppress(OSError):
+def _delete_and_release(lock: Lock, path: Path) -> None:
+    """Release the lock, after deleting its file if the lock is held."""
+    try:
+        with suppress(OSError):  # the file stays on a read-only disk
+            if lock.is_locked:
+                path.unlink(missing_ok=True)
+    finally:
         lock.release()
 
 
-def _delete_and_release(lock: FileLock, path: Path) -> None:
-    """Release the lock, after deleting its file if the lock is held."""
-    try:
-        if lock.is_locked:
-            path.unlink(missing_ok=True)
-    except OSError:
-        pass  # the file stays on a read-only disk
-    finally:
-        _release(lock)
-
-
-def _release_and_tidy(lock: FileLock, directory: RunDirectory, is_new: bool) -> None:
+def _release_and_tidy(lock: Lock, directory: RunDirectory, is_new: bool) -> None:
     """Release the lock; unless `directory` has become a run directory, delete what `locked` created in it."""
     try:
-        if directory.path.is_dir() and not directory.experiment_path.is_file():
-            Path(lock.lock_file).unlink(missing_ok=True)  # while held: nobody else can hold a deleted one
-            if is_new and not any(directory.path.iterdir()):
-                directory.path.rmdir()
-    except (OSError, ForeignFileError):
-        pass  # they stay on a read-only disk, and where a foreign file is in the way
+        # They stay on a read-only disk, and where a foreign file is in the way.
+        with suppress(OSError, ForeignFileError):
+            if directory.path.is_dir() and not directory.experiment_path.is_file():
+                Path(lock.lock_file).unlink(missing_ok=True)  # while held: nobody else can hold a deleted one
+                if is_new and not any(directory.path.iterdir()):
+                    directory.path.rmdir()
     finally:
-        _release(lock)
+        lock.release()
 
 
 def _holder(lock_path: Path) -> str:

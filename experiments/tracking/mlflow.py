@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -157,18 +157,11 @@ def run_identity(facts: RunFacts) -> str:
     return hashlib.sha256(f"{facts.directory}\0{facts.arm}\0{facts.seed}".encode()).hexdigest()
 
 
-@contextmanager
-def _store_locked(store: Path) -> Iterator[None]:
+def _store_locked(store: Path) -> Any:
     """Context that holds the lock of a local store; filelock's Timeout after half a minute."""
-    from filelock import FileLock
+    from emulator.storage.locks import Lock
 
-    lock = FileLock(path_below(store, ".driftscale.lock"), timeout=30.0)
-    lock.acquire()
-    try:
-        yield
-    finally:
-        with suppress(OSError):  # what was tracked is stored, and the lock ends with the process
-            lock.release()
+    return Lock(path_below(store, ".driftscale.lock"), timeout=30.0)
 
 
 def _cut(text: str) -> str:

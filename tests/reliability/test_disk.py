@@ -16,6 +16,7 @@ import pytest
 
 from emulator.errors import InputError, ResumableError
 from experiments.cli.at_hand.viewing import view
+from experiments.cli.at_hand.writing import write_new
 from experiments.config import Experiment
 from experiments.locating import locator
 from experiments.results.reading.run_directory import RunDirectory
@@ -24,6 +25,7 @@ from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan
 from tests.experiments.small import Story, small, write_small
 from tests.reliability.kills import Killing, results
+from tests.traces.building.table.tables import build, write
 
 EVERY_ROUND: dict[str, Any] = {"checkpoint": {"every_rounds": 1}, "round": {"rounds": 30}}
 
@@ -240,6 +242,25 @@ def test_where_the_disk_takes_no_page_the_one_that_is_viewed_is_in_a_temporary_f
         assert "stranger()" not in report.read_text()
         if several:
             assert 'href="small/report.html"' in (Path(folder) / "table.html").read_text()
+
+
+def test_a_new_configuration_that_does_not_fit_is_named_and_nothing_is_left_of_it(disk: Path) -> None:
+    fill(disk, 0)
+    file = disk / "mine.toml"
+    with pytest.raises(InputError, match=rf"^FILE {file}: cannot be written \(No space left on device\)$"):
+        write_new(file, "first-fleet")
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("leave", [0, 4096, 8192])
+def test_a_build_that_does_not_fit_names_a_file(leave: int, disk: Path, tmp_path: Path) -> None:
+    table = write(tmp_path, "who,kind,day,a\nann,up,3,1\nbob,down,1,\nann,down,1,3\nbob,up,2,4\n")
+    out = disk / "out"
+    fill(disk, leave)
+    with pytest.raises(ResumableError) as refused:
+        build(table, out, step="day", missing="mean", test_share=0)
+    path, _, _ = str(refused.value).partition(": No space left on device; make room")
+    assert Path(path).parent == disk / "out.building"
 
 
 # -- through the command line -------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import webbrowser
+from contextlib import ExitStack
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -45,10 +46,9 @@ def _written(directory: Path) -> tuple[str, Path]:
     except OSError as error:  # a folder of somebody else, an archive, a full disk
         problem = error.strerror
     elsewhere = Path(mkdtemp(prefix="driftscale-view-"))
-    try:
+    with ExitStack() as failed:
+        failed.callback(rmtree, elsewhere)
         written = write_page(directory, elsewhere)
-    except BaseException:
-        rmtree(elsewhere)
-        raise
+        failed.pop_all()
     note(f"{directory}: cannot be written in ({problem}); the page is in a temporary folder, {elsewhere}")
     return written

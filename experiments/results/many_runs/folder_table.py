@@ -54,8 +54,8 @@ COUNTED = ("models_sent", "relative_models_sent")
 Table = dict[str, Any]
 
 
-def run_directories(folder: Path) -> list[RunDirectory]:
-    """The run directories directly under `folder`, sorted by name.
+def run_directories(folder: Path, into: Path | None = None) -> list[RunDirectory]:
+    """The run directories directly under `folder`, sorted by name; their results are below `into`, if given.
 
     Empty if `folder` does not exist or is a run directory itself. Raises ForeignFileError for a link to a run
     directory.
@@ -63,7 +63,7 @@ def run_directories(folder: Path) -> list[RunDirectory]:
     if not folder.is_dir() or RunDirectory(folder).experiment_path.is_file():
         return []
     names = [path.name for path in sorted(folder.iterdir()) if RunDirectory(path).experiment_path.is_file()]
-    return [RunDirectory(path_below(folder, name, is_folder=True)) for name in names]
+    return [RunDirectory(path_below(folder, name, is_folder=True), into and into / name) for name in names]
 
 
 def recorded_finished(directory: RunDirectory) -> Finished:

@@ -47,7 +47,7 @@ def test_an_unlock_that_fails_leaves_a_build_that_succeeded(
 def test_a_second_build_is_not_said_to_be_another_process_for_sure(tmp_path: Path) -> None:
     with (
         workspace(tmp_path / "out", {}),
-        pytest.raises(InputError, match="another process, or another call in this one, is building it"),
+        pytest.raises(InputError, match="another process, or a call in this one, is building it"),
         workspace(tmp_path / "out", {}),
     ):
         pytest.fail("two build one folder")
