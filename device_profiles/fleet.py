@@ -14,16 +14,9 @@ import numpy as np
 
 from emulator.arrays import Floats, Ints
 from emulator.errors import InputError
+from emulator.numbers import DEVICE_BOUNDS
 
-BOUNDS: Mapping[str, tuple[float, float]] = {
-    "seconds_per_sample": (1e-15, 1e9),
-    "download_bytes_per_s": (1e-6, 1e18),
-    "upload_bytes_per_s": (1e-6, 1e18),
-    "latency_s": (0, 1e9),
-}
-"""Lowest and highest value of each column: so wide that every real device fits, and all times stay finite."""
-
-COLUMNS = tuple(BOUNDS)
+COLUMNS = tuple(DEVICE_BOUNDS)
 MAY_BE_ZERO = frozenset({"latency_s"})
 
 TRAINING_PER_INFERENCE = 3.0
@@ -88,7 +81,7 @@ class Fleet:
 
     `seconds_per_sample` is the training time (forward and backward) of the profile's reference model.
     `device` (N,) is the row of the profile's table that each client's device is; None if it has no table.
-    InputError if the columns are not of one shape (N,), or for a value outside `BOUNDS`.
+    InputError if the columns are not of one shape (N,), or for a value outside `DEVICE_BOUNDS`.
     """
 
     seconds_per_sample: Floats
@@ -102,7 +95,7 @@ class Fleet:
         for name, values in self.columns().items():
             if values.shape != self.seconds_per_sample.shape or values.ndim != 1:
                 raise InputError(f"fleet column {name} has shape {values.shape}; all must be (num_clients,)")
-            least, most = BOUNDS[name]
+            least, most = DEVICE_BOUNDS[name]
             good = (values >= least) & (values <= most)  # NaN is neither
             if not good.all():
                 client = int(np.flatnonzero(~good)[0])

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from device_profiles.fleet import BOUNDS, COLUMNS, MAY_BE_ZERO, SOURCES, Fleet, match_columns
+from device_profiles.fleet import COLUMNS, MAY_BE_ZERO, SOURCES, Fleet, match_columns
 from emulator.arrays import Floats
 from emulator.errors import DataFileError
+from emulator.numbers import DEVICE_BOUNDS
 from emulator.seeding import deal
 from emulator.storage.bounded import has_controls
 from emulator.storage.tables import TableFile, read_table
@@ -54,7 +55,7 @@ def read_device_table(path: Path) -> TableProfile:
     """Read the profile in a table with columns `device_id` and those of `Fleet`, or their aliases.
 
     DataFileError names the file and, where they are known, row and column: a column that is missing, unknown
-    or given twice, a value that is missing, NaN or out of `BOUNDS`, an id in two rows, an empty file,
+    or given twice, a value that is missing, NaN or out of `DEVICE_BOUNDS`, an id in two rows, an empty file,
     unusable metadata.
     """
     table = read_table(path)
@@ -76,7 +77,7 @@ def _read(table: TableFile, column: str, name: str | None) -> Floats:
     rule = {"at_least": 0.0} if column in MAY_BE_ZERO else {"above": 0.0}
     factor = SOURCES[name].factor
     values = table.numbers(name, **rule)
-    least, most = BOUNDS[column]
+    least, most = DEVICE_BOUNDS[column]
     bad = np.flatnonzero((values * factor < least) | (values * factor > most))
     if len(bad):
         raise DataFileError(

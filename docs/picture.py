@@ -14,6 +14,7 @@ from pathlib import Path
 import matplotlib as mpl
 
 import driftscale
+from emulator.storage.checkpoints import naming_file
 from experiments.results.drawing.style import thinned
 
 mpl.use("svg")
@@ -75,7 +76,8 @@ def draw(run_directory: Path, folder: Path) -> list[Path]:
         axes.spines[:].set_visible(False)
         figure.tight_layout()
         path = folder / f"accuracy-{page}.svg"
-        figure.savefig(path, transparent=True, metadata={"Date": None})
+        with naming_file(path):
+            figure.savefig(path, transparent=True, metadata={"Date": None})
         plt.close(figure)
         written.append(path)
     return written

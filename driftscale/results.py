@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from driftscale.figures import Figures, on_white
-from emulator.errors import InputError, abbreviated
+from emulator.errors import EmulatorError, InputError, abbreviated
 from experiments.cli.output import text_console
 from experiments.cli.tables import print_short, print_short_sections
 from experiments.results.drawing.plot import Plot
@@ -406,18 +407,29 @@ class Results:
     # -- as text -----------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        """What `driftscale report` prints in a terminal: one table, and what was found."""
-        text = io.StringIO()
-        if self._frames.is_folder:
-            print_short_sections(self._table, self._sections, text_console(text))
-        else:
-            print_short(self._summary, self._one.directory.arms(), self._settings, text_console(text))
-        tables = [text.getvalue().rstrip(), ""] if text.getvalue() else []
-        return "\n".join([*tables, *self._findings(), *self._notes()])
+        """What `driftscale report` prints in a terminal: one table, and what was found.
 
-    def _repr_html_(self) -> str:
-        """What was found, and the tables of the report without their notes, for a notebook."""
-        return "".join(str(part) for part in self._parts())
+        Where files are damaged or gone, the line that says so.
+        """
+        text = io.StringIO()
+        try:
+            if self._frames.is_folder:
+                print_short_sections(self._table, self._sections, text_console(text))
+            else:
+                print_short(self._summary, self._one.directory.arms(), self._settings, text_console(text))
+            tables = [text.getvalue().rstrip(), ""] if text.getvalue() else []
+            return "\n".join([*tables, *self._findings(), *self._notes()])
+        except (EmulatorError, OSError) as error:
+            return f"Results that cannot be shown: {error}"
+
+    def _repr_html_(self) -> str | None:
+        """What was found, and the tables of the report without their notes, for a notebook.
+
+        None for an error: a notebook then shows the text, which has it.
+        """
+        with suppress(EmulatorError, OSError):
+            return "".join(str(part) for part in self._parts())
+        return None
 
     def _parts(self) -> list[Markup]:
         parts = [_paragraph(line) for line in self._findings()]

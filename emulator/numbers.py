@@ -32,6 +32,17 @@ MOST_EPOCHS = 1000
 LARGEST = 1e38
 """Upper bound of factors applied to model parameters, which are in single precision."""
 
+LARGEST_LOGGED = 1e100
+"""Upper bound of the size of a recorded number: any that we come to, and its squares have sums."""
+
+DEVICE_BOUNDS: dict[str, tuple[float, float]] = {
+    "seconds_per_sample": (1e-15, 1e9),
+    "download_bytes_per_s": (1e-6, 1e18),
+    "upload_bytes_per_s": (1e-6, 1e18),
+    "latency_s": (0, 1e9),
+}
+"""Bounds of each column of a fleet: so wide that every real device fits, and all times stay finite."""
+
 
 @dataclass(frozen=True)
 class Number:

@@ -246,7 +246,9 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_keys_are_those_of_the_configuration_its_arms_and_their_parts",
     ),
     "tests/experiments/cli/at_hand/test_viewing.py": (
-        "test_the_report_or_the_table_is_opened_and_its_path_printed",
+        "test_a_table_links_to_no_page_but_those_of_finished_runs",
+        "test_the_files_of_a_view_are_those_of_a_report",
+        "test_the_page_that_is_opened_was_written_by_the_same_command",
         "test_without_a_browser_or_a_screen_the_path_is_printed_and_a_line_says_so",
     ),
     "tests/experiments/cli/at_hand/test_writing.py": (

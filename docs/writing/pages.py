@@ -12,6 +12,7 @@ from docs.writing.gallery import gallery_page
 from docs.writing.log import log_page
 from docs.writing.parts import index_page, kind_pages
 from docs.writing.profiles import NAME, profiles_page
+from emulator.storage.checkpoints import naming_file
 
 DOCS = Path(__file__).resolve().parents[1]
 """The folder of the documentation."""
@@ -39,6 +40,7 @@ def write_pages(folder: Path) -> list[Path]:
         path = folder / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            with naming_file(path):
+                path.write_text(text, encoding="utf-8")
             changed.append(path)
     return changed

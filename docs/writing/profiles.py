@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from device_profiles import PROFILES, load_profile
-from device_profiles.fleet import ALIASES, BOUNDS, MAY_BE_ZERO
+from device_profiles.fleet import ALIASES, MAY_BE_ZERO
 from device_profiles.mixture import Discrete, Lognormal, Quantiles
 from docs.writing.markdown import code, fence, heading, page, prose, table
+from emulator.numbers import DEVICE_BOUNDS
 from experiments.part_facts import summary_line
 from experiments.setting_facts import toml_value
 
@@ -75,7 +76,7 @@ def _profile(name: str) -> Iterator[str]:
 
 
 def _columns() -> Iterator[tuple[str, str, str]]:
-    for column, (least, most) in BOUNDS.items():
+    for column, (least, most) in DEVICE_BOUNDS.items():
         bounds = f"{toml_value(float(least))} to {toml_value(float(most))}"
         aliases = ", ".join(code(name) for name, alias in ALIASES.items() if column in alias.gives)
         yield code(column), bounds + (", or left out" if column in MAY_BE_ZERO else ""), aliases

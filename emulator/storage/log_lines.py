@@ -5,11 +5,12 @@ A log is untrusted input. Problems are ValueErrors, to which the reader of the l
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+
+from emulator.numbers import LARGEST_LOGGED
 
 MOST_LINE_BYTES = 2**25
 """Longest line: enough for six million clients, each with its own accuracy."""
@@ -131,10 +132,10 @@ def by_name(kind: Kind) -> Kind:
 
 
 def _is_number(value: object) -> bool:
-    """Whether `value` is a finite number; an int must be in the range in which floats hold all integers."""
+    """Whether `value` is a number in bounds; of an int, those in which floats hold all integers."""
     if type(value) is int:
         return -(2**53) <= value <= 2**53
-    return type(value) is float and math.isfinite(value)
+    return type(value) is float and abs(value) <= LARGEST_LOGGED
 
 
 FLAG = Kind("bool", frozenset({bool}))
@@ -171,7 +172,7 @@ def refuse_wrong_header(header: Mapping[str, Any]) -> None:
     solver = header.get("solver")
     if solver is not None and not (
         object_of("solver", {"uploads": NUMBER, "gradients": WHOLE}).fits(solver)
-        and 0 < solver["uploads"] <= MOST_OF_A_TASK
+        and 1 / MOST_PARAMETERS <= solver["uploads"] <= MOST_OF_A_TASK
         and 0 < solver["gradients"] <= MOST_OF_A_TASK
     ):
         raise ValueError(

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from emulator.arrays import Floats, Ints
 from emulator.errors import DataFileError
+from emulator.numbers import DEVICE_BOUNDS, LARGEST_LOGGED
 from emulator.storage.bounded import is_file
 from emulator.storage.checkpoints import replacing
 from emulator.storage.parquet_columns import damage_in_one_line
@@ -155,8 +156,13 @@ def _read(path: Path, schemas: Sequence[pa.Schema], most_rows: int) -> pa.Table:
         column = table.column(name)
         if column.null_count and name != "device":
             raise DataFileError(path, f"damaged: column {name!r} has empty cells")
-        if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column), min_count=0).as_py():
-            raise DataFileError(path, f"damaged: column {name!r} has a number that is not finite")
+        if pa.types.is_floating(column.type):
+            least, most = DEVICE_BOUNDS.get(name, (0, LARGEST_LOGGED))
+            numbers = np.asarray(column)
+            wrong = np.flatnonzero(~((numbers >= least) & (numbers <= most)))  # NaN is neither
+            if len(wrong):
+                problem = f"damaged: {name} = {numbers[wrong[0]]:g} must be from {least:g} to {most:g}"
+                raise DataFileError(path, problem, row=int(wrong[0]) + 1)
     return table
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from emulator.arrays import Floats32, Ints
 from emulator.messages import AnyTrigger, NamedNumbers
+from emulator.numbers import LARGEST_LOGGED
 from emulator.storage.log_lines import (
     FLAG,
     NUMBER,
@@ -163,7 +164,7 @@ class RoundSchema:
         for name, value in line.items():
             kind = kinds.get(name)  # None of an array
             if kind is not None and type(value) not in kind.types and not kind.otherwise(value):
-                raise ValueError(f"{name} must be of kind {kind.name}, and finite")
+                raise ValueError(f"{name} must be of kind {kind.name}, and finite, up to {LARGEST_LOGGED:g}")
         for check in self.checks:
             check(line)
         self._refuse_other_size(line, header)

@@ -371,10 +371,12 @@ def new(
 def view(
     directory: RunDirectoryOrFolder,
 ) -> None:
-    """Open the report of a run directory in a browser.
+    """Write the report of a run directory, and open it.
 
-    Of a folder of run directories, opens the table. Prints the path of the page. If no browser can be
-    started, a line on standard error says so, and the exit code is 0.
+    Of a folder of run directories, the table. Writes what `driftscale report` writes, and opens the page in a
+    browser: one that was there is never opened, since anybody may have made it. Where DIR cannot be written
+    in, the page is in a temporary folder. Prints the path of the page. If no browser can be started, a line
+    on standard error says so, and the exit code is 0.
     """
     from experiments.cli.at_hand.viewing import view as open_page
 

@@ -28,6 +28,7 @@ from experiments.results.many_runs.folder_table import (
     how_many_runs,
     recorded_name,
     run_counts,
+    run_directories,
 )
 from experiments.results.pages import write_plotly, write_results
 from experiments.results.pages.findings import findings, folder_findings
@@ -42,8 +43,6 @@ def report_one(path: Path, output: OutputFormat, *, explain: bool = False) -> No
     Printed are one table, what was found and the path of the report; with `explain`, all tables with notes.
     """
     directory = RunDirectory(path)
-    if not directory.finished_pairs():
-        raise InputError(f"{path}: no run is finished: {run_counts(how_many_runs(directory))}")
     summary = write_results_of(directory)
     if output is OutputFormat.JSON:
         print_json(summary.as_json())
@@ -75,11 +74,40 @@ def report_all_of(
     folder: Path, directories: Sequence[RunDirectory], output: OutputFormat, *, explain: bool = False
 ) -> None:
     """Write the results of each of these run directories and the table of all, and print the table."""
+    _write_members(folder, directories)
+    report_table(folder, directories, recorded_name(folder), output, explain=explain)
+
+
+def write_page(path: Path, elsewhere: Path | None = None) -> tuple[str, Path]:
+    """Write what `driftscale report` writes; returns what the page is called, and its path.
+
+    Args:
+        path: The run directory, or the folder of them.
+        elsewhere: An empty folder to write into; nothing in `path` is changed then.
+
+    Raises:
+        InputError: No run is finished, or, in a run directory, none of the reference arm.
+        OSError: Something cannot be read or written.
+    """
+    directory, folder = RunDirectory(path, elsewhere), elsewhere or path
+    if members := run_directories(path, elsewhere):
+        _write_members(folder, members)
+        write_table(folder, members, recorded_name(path))
+        return "table", folder / "table.html"
+    write_results_of(directory, tell=_refuse)
+    return "report", directory.report_path
+
+
+def _refuse(line: str) -> None:
+    raise InputError(line)
+
+
+def _write_members(folder: Path, directories: Sequence[RunDirectory]) -> None:
+    """Write what the table in `folder` links to: the results of those with finished runs, and plotly.js."""
     write_plotly(folder)
     for directory in directories:
         if directory.finished_pairs():
             write_results_of(directory, shared_plotly=True)
-    report_table(folder, directories, recorded_name(folder), output, explain=explain)
 
 
 def report_table(
@@ -123,11 +151,13 @@ def compare_directories(paths: Sequence[Path], output: OutputFormat, *, explain:
 def write_results_of(
     directory: RunDirectory, *, shared_plotly: bool = False, tell: Callable[[str], None] = note
 ) -> Summary:
-    """Write the results of a run directory; returns its summary.
+    """Write the results of a run directory; returns its summary. InputError if no run is finished.
 
     If no run of the reference arm is finished, there is no report, and a line to `tell` states that.
     `shared_plotly`: see `write_report`.
     """
+    if not directory.finished_pairs():
+        raise InputError(f"{directory.path}: no run is finished: {run_counts(how_many_runs(directory))}")
     summary = write_results(directory, shared_plotly=shared_plotly)
     if not summary.rows:
         reference = summary.reference_arm

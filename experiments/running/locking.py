@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -21,7 +21,7 @@ from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.machine import host_name
 
 if TYPE_CHECKING:
-    from filelock import FileLock
+    from emulator.storage.locks import Lock
 
 MOST_HOLDER_BYTES = 300
 """Maximum size of a lock file: a line with process id and host name, then the line `PROCESS`."""
@@ -65,12 +65,8 @@ def locked(path: Path) -> Iterator[None]:
         _acquire(lock, lock_path)
     except Timeout as error:
         raise InputError(
-            f"{path}: another process{_holder(lock_path)} is running into this directory; wait for it, or "
-            f"take another --out"
+            f"{path}: {_holder(lock_path)} is running into this directory; wait for it, or take another --out"
         ) from error
-    except ForeignFileError:
-        lock.release()
-        raise
     except OSError as error:
         _release_and_tidy(lock, directory, is_new)
         raise InputError(f"--out {path}: cannot be written in ({error.strerror})") from error
@@ -97,12 +93,7 @@ def seed_locked(directory: RunDirectory, arm: str, seed: int) -> Iterator[None]:
         make_folder(lock_path.parent)
         _acquire(lock, lock_path)
     except Timeout as error:
-        raise RunAtWorkError(
-            f"{arm}, seed {seed}: another process{_holder(lock_path)} is at work on it"
-        ) from error
-    except ForeignFileError:
-        lock.release()
-        raise
+        raise RunAtWorkError(f"{arm}, seed {seed}: {_holder(lock_path)} is at work on it") from error
     except OSError as error:
         _delete_and_release(lock, lock_path)
         raise ResumableError(
@@ -149,22 +140,26 @@ def why_not_excluded(directory: RunDirectory, content: bytes) -> str | None:
     )
 
 
-def _lock(path: Path, patience_s: float) -> FileLock:
-    from filelock import FileLock
+def _lock(path: Path, patience_s: float) -> Lock:
+    from emulator.storage.locks import Lock
 
     # A soft lock would outlive its process: it is no substitute where kernel locks are not implemented.
-    return FileLock(path, timeout=patience_s, poll_interval=0.01, fallback_to_soft=False)
+    return Lock(path, timeout=patience_s, poll_interval=0.01, fallback_to_soft=False)
 
 
-def _acquire(lock: FileLock, path: Path) -> None:
+def _acquire(lock: Lock, path: Path) -> None:
     """Take the lock, and write this process into its file; Timeout if another process has the lock."""
     _take(lock)
-    with open_file(path, in_place=True) as file:
-        file.truncate()
-        file.write(f"{os.getpid()} {host_name()}\n{PROCESS}\n".encode())
+    try:
+        with open_file(path, in_place=True) as file:
+            file.truncate()
+            file.write(_this_process())
+    except ForeignFileError:
+        lock.release()
+        raise
 
 
-def _take(lock: FileLock) -> None:
+def _take(lock: Lock) -> None:
     """Take the lock; Timeout if another process has it.
 
     Raises OSError also if the file system has no locks (filelock raises NotImplementedError).
@@ -175,41 +170,47 @@ def _take(lock: FileLock) -> None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS)) from error
 
 
-def _delete_and_release(lock: FileLock, path: Path) -> None:
+def _delete_and_release(lock: Lock, path: Path) -> None:
     """Release the lock, after deleting its file if the lock is held."""
     try:
-        if lock.is_locked:
-            path.unlink(missing_ok=True)
-    except OSError:
-        pass  # the file stays on a read-only disk
+        with suppress(OSError):  # the file stays on a read-only disk
+            if lock.is_locked:
+                path.unlink(missing_ok=True)
     finally:
         lock.release()
 
 
-def _release_and_tidy(lock: FileLock, directory: RunDirectory, is_new: bool) -> None:
+def _release_and_tidy(lock: Lock, directory: RunDirectory, is_new: bool) -> None:
     """Release the lock; unless `directory` has become a run directory, delete what `locked` created in it."""
     try:
-        if directory.path.is_dir() and not directory.experiment_path.is_file():
-            Path(lock.lock_file).unlink(missing_ok=True)  # while held: nobody else can hold a deleted one
-            if is_new and not any(directory.path.iterdir()):
-                directory.path.rmdir()
-    except (OSError, ForeignFileError):
-        pass  # they stay on a read-only disk, and where a foreign file is in the way
+        # They stay on a read-only disk, and where a foreign file is in the way.
+        with suppress(OSError, ForeignFileError):
+            if directory.path.is_dir() and not directory.experiment_path.is_file():
+                Path(lock.lock_file).unlink(missing_ok=True)  # while held: nobody else can hold a deleted one
+                if is_new and not any(directory.path.iterdir()):
+                    directory.path.rmdir()
     finally:
         lock.release()
 
 
 def _holder(lock_path: Path) -> str:
-    """The process in a lock file, for errors: ` (process 4711)`, on another host ` (process 4711 on HOST)`.
+    """Who has the lock by its file, for errors: `another process (process 4711)`, or another call of ours.
 
-    Empty if the file cannot be read.
+    A process on another host is `(process 4711 on HOST)`; one whose file cannot be read has no number.
     """
     try:
         with open_file(lock_path) as file:
-            text = file.read(MOST_HOLDER_BYTES).decode("utf-8").partition("\n")[0]
+            text = file.read(MOST_HOLDER_BYTES).decode("utf-8")
     except (OSError, ValueError, ForeignFileError):
-        return ""
-    pid, _, host = text.partition(" ")
+        text = ""
+    if text.encode() == _this_process():
+        return "another call in this process"
+    pid, _, host = text.partition("\n")[0].partition(" ")
     if not pid.isdecimal() or not host.isprintable():
-        return ""
-    return f" (process {pid})" if host in ("", host_name()) else f" (process {pid} on {host})"
+        return "another process"
+    return f"another process (process {pid}{'' if host in ('', host_name()) else f' on {host}'})"
+
+
+def _this_process() -> bytes:
+    """The content of the lock files that this process holds."""
+    return f"{os.getpid()} {host_name()}\n{PROCESS}\n".encode()

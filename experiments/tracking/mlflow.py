@@ -159,9 +159,9 @@ def run_identity(facts: RunFacts) -> str:
 
 def _store_locked(store: Path) -> Any:
     """Context that holds the lock of a local store; filelock's Timeout after half a minute."""
-    from filelock import FileLock
+    from emulator.storage.locks import Lock
 
-    return FileLock(path_below(store, ".driftscale.lock"), timeout=30.0)
+    return Lock(path_below(store, ".driftscale.lock"), timeout=30.0)
 
 
 def _cut(text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from driftscale.results import load
@@ -170,3 +172,19 @@ def test_a_folder_says_how_to_choose_an_experiment_for_a_figure(tmp_path):
     assert "<table>" in results._repr_html_()
     with pytest.raises(InputError, match="no experiment 'three' with finished runs; choices: one, two"):
         results["three"]
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["a run directory", "a folder"])
+def test_results_whose_files_are_damaged_show_the_line_that_says_so(tmp_path, several):
+    for name in ("a", "b"):
+        directory = a_directory(tmp_path / name, ["global"], [0], report={"window": 1})
+        store(directory, a_run("global", 0, [0.5, 0.6]))
+    path = tmp_path if several else directory.path
+    log = directory.log_path("global", 0)
+    log.write_text("{}\n")
+    shown = load(path)
+    problem = f"{log}: a run log starts with a line of kind 'run'"
+    assert repr(shown) == f"Results that cannot be shown: {'b: ' if several else ''}{problem}"
+    assert shown._repr_html_() is None  # a notebook shows the text
+    shutil.rmtree(directory.path)
+    assert repr(shown) == f"Results that cannot be shown: {directory.path}: no such run directory"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import resource
 import shutil
 import subprocess
+import tempfile
+import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,8 @@ import pytest
 
 import driftscale
 from emulator.errors import InputError, ResumableError
+from experiments.cli.at_hand.viewing import view
+from experiments.cli.at_hand.writing import write_new
 from experiments.config import Experiment
 from experiments.locating import locator
 from experiments.results.reading.run_directory import RunDirectory
@@ -22,6 +26,7 @@ from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan
 from tests.experiments.small import SMALL, Story, small, write_small
 from tests.reliability.kills import Killing, results
+from tests.traces.building.table.tables import build, write
 
 EVERY_ROUND: dict[str, Any] = {"checkpoint": {"every_rounds": 1}, "round": {"rounds": 30}}
 
@@ -204,6 +209,72 @@ def test_a_disk_that_fails_between_runs_ends_in_one_line_that_says_the_same_call
             f"{out / 'manifest.json'}: File too large; finished runs are kept; the same {again} resumes the "
         )
     assert driftscale.run(SMALL, seeds=0, out=out, progress=False, **long_call).unfinished == []
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["a run directory", "a folder"])
+def test_where_the_disk_takes_no_page_the_one_that_is_viewed_is_in_a_temporary_folder_that_is_named(
+    several: bool,
+    disk: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    opened: list[str] = []
+
+    def browse(address: str) -> bool:
+        opened.append(address)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", browse)
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    directory = disk / "runs" / "small"
+    play(small(), directory)
+    (directory / "report.html").write_text("<script>stranger()</script>")
+    viewed = directory.parent if several else directory
+    before = {file: file.read_bytes() for file in disk.rglob("*") if file.is_file()}
+    ballast = fill(disk, 0)
+    view(viewed)
+    ballast.unlink()
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    view(viewed)
+    assert {file: file.read_bytes() for file in disk.rglob("*") if file.is_file()} == before
+    ended = capsys.readouterr()
+    what = "table" if several else "report"
+    for problem, place, page, address in zip(
+        ("No space left on device", "Read-only file system"),
+        ended.err.splitlines(),
+        ended.out.splitlines(),
+        opened,
+        strict=True,
+    ):
+        told, folder = place.split("; the page is in a temporary folder, ")
+        assert told == f"{viewed}: cannot be written in ({problem})"
+        assert page == f"{what}: {folder}/{what}.html"
+        assert address == (Path(folder) / f"{what}.html").as_uri()
+        report = Path(folder) / ("small/report.html" if several else "report.html")
+        assert "stranger()" not in report.read_text()
+        if several:
+            assert 'href="small/report.html"' in (Path(folder) / "table.html").read_text()
+
+
+def test_a_new_configuration_that_does_not_fit_is_named_and_nothing_is_left_of_it(disk: Path) -> None:
+    fill(disk, 0)
+    file = disk / "mine.toml"
+    with pytest.raises(InputError, match=rf"^FILE {file}: cannot be written \(No space left on device\)$"):
+        write_new(file, "first-fleet")
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("leave", [0, 4096, 8192])
+def test_a_build_that_does_not_fit_names_a_file(leave: int, disk: Path, tmp_path: Path) -> None:
+    table = write(tmp_path, "who,kind,day,a\nann,up,3,1\nbob,down,1,\nann,down,1,3\nbob,up,2,4\n")
+    out = disk / "out"
+    fill(disk, leave)
+    with pytest.raises(ResumableError) as refused:
+        build(table, out, step="day", missing="mean", test_share=0)
+    path, _, _ = str(refused.value).partition(": No space left on device; make room")
+    assert Path(path).parent == disk / "out.building"
 
 
 # -- through the command line -------------------------------------------------------------------------------

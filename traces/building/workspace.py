@@ -14,11 +14,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from emulator.errors import InputError, ResumableError
 from emulator.storage.bounded import read_json
 from emulator.storage.checkpoints import delete_folder, naming_file, sync_folder, write_durably
+from emulator.storage.locks import Lock
 from emulator.storage.own_files import path_below
 from traces.files.facts import ARRIVALS, FACTS, FEATURES, FileFacts, TraceFacts, file_facts, write_facts
 
@@ -103,13 +104,13 @@ def workspace(out: Path, plan: Mapping[str, Any], *, fresh: bool = False) -> Ite
     path = out.with_name(out.name + SUFFIX)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path_below(out.parent, f".{out.name}.lock"), timeout=0)
+        lock = Lock(path_below(out.parent, f".{out.name}.lock"), timeout=0)
         lock.acquire()
     except Timeout as error:
         if not Path(lock.lock_file).exists():  # nobody has it: it cannot be made
             raise InputError(f"--out {out}: cannot be written in {out.parent}") from error
         raise InputError(
-            f"--out {out}: another process is building it; wait for it, or take another name"
+            f"--out {out}: another process, or a call in this one, is building it; wait, or take another name"
         ) from error
     except OSError as error:
         raise InputError(f"--out {out}: cannot be written ({error.strerror})") from error

@@ -117,17 +117,17 @@ def affine(
     deviation = np.ones(number) if facts.deviation is None else np.array(facts.deviation)
     factor = offset = None
     if scale != 1.0 or facts.deviation is not None:
-        factor = per_channel(_finite(path, "scale / deviation", scale / deviation), shape)
+        factor = per_channel(_quotients(path, "scale", np.full(number, scale), deviation), shape)
     if facts.mean is not None:
-        offset = per_channel(-_finite(path, "mean / deviation", mean / deviation), shape)
+        offset = per_channel(-_quotients(path, "mean", mean, deviation), shape)
     return factor, offset
 
 
-def _finite(path: Path, what: str, quotients: np.ndarray) -> np.ndarray:
-    large = np.flatnonzero(np.abs(quotients) > LARGEST)
+def _quotients(path: Path, what: str, values: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    large = np.flatnonzero(np.abs(values) > LARGEST * deviation)  # a quotient may overflow
     if len(large):
-        raise DataFileError(
-            path / FACTS,
-            f"{what} = {quotients[large[0]]:g} of channel {large[0]}: must be at most {LARGEST:g}",
-        )
+        quotient = float(values[large[0]]) / float(deviation[large[0]])
+        problem = f"{what} / deviation = {quotient:g} of channel {large[0]}: must be at most {LARGEST:g}"
+        raise DataFileError(path / FACTS, problem)
+    quotients: np.ndarray = values / deviation
     return quotients

@@ -1,37 +1,34 @@
-"""`driftscale view`: opens a report, or the table of a folder of run directories, in a browser."""
+"""`driftscale view`: writes a report, or the table of a folder, and opens it in a browser."""
 
 from __future__ import annotations
 
 import os
 import sys
 import webbrowser
-from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from shlex import quote
+from shutil import rmtree
+from tempfile import mkdtemp
 
-from emulator.errors import InputError
-from emulator.storage.own_files import path_below
-from experiments.cli.output import say
-from experiments.results.reading.recorded import EXPERIMENT_FILE
-
-PAGES = {"report": "report.html", "table": "table.html"}
-"""What a page is called, and its file in a run directory, or in a folder of them."""
-
+from experiments.cli.output import note, say
+from experiments.cli.reports import write_page
 
 SCREEN = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 """Environment variables of which one is set on Linux where a browser has a way to show itself."""
 
 
 def view(directory: Path) -> None:
-    """Print the path of the page of a directory, and open it.
+    """Write the page of a directory anew, print its path, and open it.
 
-    Where there is no browser, as on most machines without a screen, a line on standard error says so; that is
-    no error, since the path has been printed.
+    A page that was there may be anybody's, and is never opened. Where there is no browser, as on most
+    machines without a screen, a line on standard error says so; that is no error, since the path has been
+    printed.
 
     Raises:
-        InputError: There is no such folder, it has neither page, or it has nothing to do with runs.
+        InputError: There is no page to make, as `write_page` says.
+        OSError: Something cannot be read, or not even a temporary folder can be written in.
     """
-    what, page = _page_of(directory)
+    what, page = _written(directory)
     say(f"{what}: {page}")
     if not (_has_screen() and webbrowser.open(page.resolve().as_uri())):
         say("no browser could be started: open the page by hand", aside=True)
@@ -42,19 +39,16 @@ def _has_screen() -> bool:
     return not sys.platform.startswith("linux") or any(name in os.environ for name in SCREEN)
 
 
-def _page_of(directory: Path) -> tuple[str, Path]:
-    if not directory.is_dir():
-        raise InputError(f"{directory}: no such folder; must be a run directory, or a folder of them")
-    for what, name in PAGES.items():
-        page = path_below(directory, name)
-        if page.is_file():
-            return what, page
-    if any((folder / EXPERIMENT_FILE).is_file() for folder in _folders(directory)):
-        remedy = f"driftscale report {quote(str(directory))} makes it, once runs are finished"
-        raise InputError(f"{directory}: has no report yet; {remedy}")
-    raise InputError(f"{directory}: is neither a run directory nor a folder of them")
-
-
-def _folders(directory: Path) -> Iterator[Path]:
-    yield directory
-    yield from directory.iterdir()
+def _written(directory: Path) -> tuple[str, Path]:
+    """What the page is called, and its path: in the directory, or in a temporary folder that a line names."""
+    try:
+        return write_page(directory)
+    except OSError as error:  # a folder of somebody else, an archive, a full disk
+        problem = error.strerror
+    elsewhere = Path(mkdtemp(prefix="driftscale-view-"))
+    with ExitStack() as failed:
+        failed.callback(rmtree, elsewhere)
+        written = write_page(directory, elsewhere)
+        failed.pop_all()
+    note(f"{directory}: cannot be written in ({problem}); the page is in a temporary folder, {elsewhere}")
+    return written

@@ -66,6 +66,6 @@ def _write(file: Path, text: str) -> None:
     try:
         with stream:
             stream.write(text)
-    except OSError:  # such as a full disk
+    except OSError as error:  # such as a full disk
         file.unlink(missing_ok=True)
-        raise
+        raise InputError(f"FILE {file}: cannot be written ({error.strerror})") from error

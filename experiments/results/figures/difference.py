@@ -27,6 +27,7 @@ from experiments.results.drawing.style import (
     translucent,
 )
 from experiments.results.figures.figure import Figure
+from experiments.results.figures.over_rounds import single
 from experiments.results.statistics.horizon import Horizon
 from experiments.results.statistics.intervals import FEWEST_SEEDS, pointwise_estimates
 from experiments.results.statistics.scales import time_unit
@@ -173,7 +174,7 @@ def _lines(
 ) -> list[Trace]:
     """The band, if there is one, and the line of a difference."""
     # In single precision, which halves the page.
-    x, y = (curve.times_s / seconds).astype(np.float32), curve.mean_pp.astype(np.float32)
+    x, y = single(curve.times_s / seconds), curve.mean_pp.astype(np.float32)
     shared = {"mode": "lines", "legendgroup": arm.name, "visible": is_shown}
     line = trace(
         "scatter",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from emulator.arrays import Floats, Ints
+from emulator.arrays import Floats, Floats32, Ints
 from emulator.storage.runlog import RoundRecord
 from experiments.results.drawing.arms import Arm
 from experiments.results.drawing.style import thinned
@@ -35,6 +35,11 @@ def drawn(count: int, most: int) -> list[int]:
 def floats(values: Sequence[float | None]) -> Floats:
     """The values, NaN for None."""
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def single(values: Floats) -> Floats32:
+    """The values in single precision, which halves the page; those beyond 3e38 are drawn there."""
+    return np.clip(values, -3e38, 3e38).astype(np.float32)
 
 
 def small(values: Ints) -> Ints:

@@ -22,6 +22,7 @@ from experiments.results.figures.over_rounds import (
     floats,
     list_clause,
     shown_at_first,
+    single,
     small,
 )
 from experiments.results.reading.run_directory import FinishedRun
@@ -62,7 +63,7 @@ def silhouettes_figure(arms: Sequence[Arm]) -> PlainFigure:
         add(
             arm,
             x=small(rounds),
-            y=values.astype(np.float32),
+            y=single(values),
             yaxis="y2",
             customdata=small(tried),
             mode="markers",
@@ -78,7 +79,7 @@ def silhouettes_figure(arms: Sequence[Arm]) -> PlainFigure:
             add(
                 arm,
                 x=small(np.array([record.round for record in clustered], dtype=np.int64)),
-                y=floats([chosen_silhouette(record) for record in clustered]).astype(np.float32),
+                y=single(floats([chosen_silhouette(record) for record in clustered])),
                 yaxis="y2",
                 customdata=small(np.array([len(record.clusters) for record in clustered], dtype=np.int64)),
                 mode="markers",  # a silhouette is of one clustering: between two of them there is none

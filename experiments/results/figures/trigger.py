@@ -27,6 +27,7 @@ from experiments.results.figures.over_rounds import (
     floats,
     list_clause,
     shown_at_first,
+    single,
     small,
 )
 from experiments.results.reading.recorded import squared_distances
@@ -145,7 +146,7 @@ class _Line:
         return trace(
             "scatter",
             x=small(np.array(rounds)[kept]),
-            y=self.over(values)[kept].astype(np.float32),
+            y=single(self.over(values)[kept]),
             name=self.label,
             legendgroup=self.label,
             **legend,

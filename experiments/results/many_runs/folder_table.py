@@ -4,7 +4,8 @@
     experiments    a list of {name, report, finished, failed, planned, steps, scored_steps, marked_seeds}
         name                the name in the configuration; if two experiments share a name, every `name` is
                             that of the folder
-        report              its report.html, relative to the table; null while there is none
+        report              its report.html, relative to the table; null while there is none, and if no run of
+                            the first arm is finished: what then lies there is not made of these runs
         finished, failed, planned
                             numbers of runs
         steps, scored_steps the data steps of its trace, and the number of those with an evaluation; null if
@@ -53,8 +54,8 @@ COUNTED = ("models_sent", "relative_models_sent")
 Table = dict[str, Any]
 
 
-def run_directories(folder: Path) -> list[RunDirectory]:
-    """The run directories directly under `folder`, sorted by name.
+def run_directories(folder: Path, into: Path | None = None) -> list[RunDirectory]:
+    """The run directories directly under `folder`, sorted by name; their results are below `into`, if given.
 
     Empty if `folder` does not exist or is a run directory itself. Raises ForeignFileError for a link to a run
     directory.
@@ -66,7 +67,7 @@ def run_directories(folder: Path) -> list[RunDirectory]:
     if RunDirectory(folder).experiment_path.is_file():
         return []
     names = [path.name for path in paths if RunDirectory(path).experiment_path.is_file()]
-    return [RunDirectory(path_below(folder, name, is_folder=True)) for name in names]
+    return [RunDirectory(path_below(folder, name, is_folder=True), into and into / name) for name in names]
 
 
 def recorded_finished(directory: RunDirectory) -> Finished:
@@ -106,6 +107,7 @@ def build_table(
                 "name": column,
                 "report": f"{directory.path.name}/{directory.report_path.name}"
                 if directory.report_path.is_file()
+                and any(directory.is_done(names[0], seed) for seed in directory.seeds())
                 else None,
                 **how_many_runs(directory),
                 "steps": finished.steps,

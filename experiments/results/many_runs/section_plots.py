@@ -33,6 +33,7 @@ from experiments.results.figures.difference import (
     difference_figure,
     has_menu,
 )
+from experiments.results.figures.over_rounds import single
 from experiments.results.many_runs.rows import Row, Section
 from experiments.results.many_runs.sweep_panels import MOST_PANELS, SweepLayout, sweep_layout
 from experiments.results.statistics.intervals import FEWEST_SEEDS, gain_estimate
@@ -150,7 +151,7 @@ def _accuracy_figure(arms: Sequence[Arm], section: Section, events: Sequence[Spa
         curves = [(curve.times_s / seconds, 100 * curve.smoothed) for curve in arm.curves]
         grid, mean, _, _ = spread(curves, SMALL_POINTS)
         figure.add_scatter(
-            x=grid.astype(np.float32),
+            x=single(grid),
             y=mean.astype(np.float32),
             mode="lines",
             name=arm.label,

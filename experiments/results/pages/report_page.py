@@ -140,6 +140,8 @@ def write_results(directory: RunDirectory, *, shared_plotly: bool = False) -> Su
     `write_report`.
     """
     directory.refuse_foreign()
+    if directory.results is not None:
+        directory.results.mkdir(exist_ok=True)
     runs = directory.finished_runs()
     summary = write_summary(directory, runs)
     write_rounds_table(directory.rounds_path, runs)

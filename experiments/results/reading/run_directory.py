@@ -95,9 +95,13 @@ class RunDirectory:
 
     Every path that it returns is that of a regular file (or of a folder), or does not exist yet; an entry of
     another kind raises ForeignFileError. `path` itself is trusted, and may be a link.
+
+    `results` is another folder for `rounds.parquet`, `summary.json` and `report.html`, where `path` cannot be
+    written in.
     """
 
     path: Path
+    results: Path | None = None
 
     @property
     def experiment_path(self) -> Path:
@@ -117,17 +121,17 @@ class RunDirectory:
     @property
     def rounds_path(self) -> Path:
         """The rounds of all finished runs as a table."""
-        return path_below(self.path, "rounds.parquet")
+        return path_below(self.results or self.path, "rounds.parquet")
 
     @property
     def summary_path(self) -> Path:
         """The figures of all arms."""
-        return path_below(self.path, "summary.json")
+        return path_below(self.results or self.path, "summary.json")
 
     @property
     def report_path(self) -> Path:
         """The report, a web page."""
-        return path_below(self.path, "report.html")
+        return path_below(self.results or self.path, "report.html")
 
     def seed_path(self, arm: str, seed: int) -> Path:
         """The folder of one run.

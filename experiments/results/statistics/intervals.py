@@ -200,16 +200,18 @@ def share_of_seeds(happened: Sequence[bool]) -> ShareOfSeeds:
 def ratio_estimate(numerators: Sequence[float], denominators: Sequence[float]) -> Estimate:
     """The geometric mean of numerator / denominator, paired by position, with an interval.
 
-    The interval is the t interval of the logarithms. A pair has no ratio unless both numbers are positive;
-    the estimate then has no mean and no interval.
+    The interval is the t interval of the logarithms. A pair has no ratio unless both numbers are positive,
+    and their ratio is a number; the estimate then has no mean and no interval.
     """
     ratios = [
-        above / below if above > 0 and below > 0 else None
+        above / below if above > 0 and below > 0 and 0 < above / below < math.inf else None
         for above, below in zip(numerators, denominators, strict=True)
     ]
     logs = mean_estimate([None if ratio is None else math.log(ratio) for ratio in ratios])
     mean = None if logs.mean is None else math.exp(logs.mean)
-    ci95 = None if logs.ci95 is None else (math.exp(logs.ci95[0]), math.exp(logs.ci95[1]))
+    ends = logs.ci95
+    # No float is larger than e^709: of an interval that wide nothing is known.
+    ci95 = None if ends is None or ends[1] > 709 else (math.exp(ends[0]), math.exp(ends[1]))
     return Estimate(mean, ci95, list(ratios))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emulator.arrays import Floats, Ints
+from emulator.arrays import Ints
 from emulator.errors import InputError
 from experiments.results.drawing.arms import Arm
 from experiments.results.statistics.client_accuracy import ClientAccuracy
@@ -124,20 +124,10 @@ def quarters_by_seed(report: Report, columns: Sequence[str]) -> dict[int, Ints]:
         for run in arm.runs:
             if run.seed in found or (table := report.directory.read_clients(arm.name, run.seed)) is None:
                 continue
-            values = [np.asarray(table[name].to_numpy(), dtype=np.float64) for name in columns]
-            found[run.seed] = quarters(_cost(values, columns))
+            values = {name: np.asarray(table[name].to_numpy(), dtype=np.float64) for name in columns}
+            costs = [1 / value if name.endswith("_per_s") else value for name, value in values.items()]
+            found[run.seed] = quarters(np.sum(costs, axis=0))
     return found
-
-
-def _cost(values: Sequence[Floats], columns: Sequence[str]) -> Floats:
-    cost: Floats = np.zeros(len(values[0]))
-    for column, name in zip(values, columns, strict=True):
-        if name.endswith("_per_s"):
-            with np.errstate(divide="ignore"):
-                cost = cost + 1 / column
-        else:
-            cost = cost + column
-    return cost
 
 
 def _by_label(report: Report) -> Grouping:

@@ -578,6 +578,16 @@ def test_a_header_of_more_ids_of_onsets_than_are_written_is_damaged(
         (b'"round":3', b'"round":-3', "round = -3 must be at least 0"),
         (b'"round":3', b'"round":true', "round must be of kind int"),
         (b'"closed_s":20.0', b'"closed_s":1e999', "closed_s must be of kind float, and finite"),
+        (
+            b'"closed_s":20.0',
+            b'"closed_s":1e308',
+            r"closed_s must be of kind float, and finite, up to 1e\+100",
+        ),
+        (
+            b'"models_sent":12.0',
+            b'"models_sent":-2e100',
+            "models_sent must be of kind float, and finite, up to",
+        ),
         (b'"closed_s":20.0', b'"closed_s":NaN', "NaN is not a JSON number"),
         (b'"closed_s":20.0', b'"closed_s":-1.0', "closed_s must be at least 0, and in this order"),
         (b'"opened_s":', b'"opened_s":1000', "closed_s must be at least 0, and in this order"),

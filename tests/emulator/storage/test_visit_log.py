@@ -12,6 +12,7 @@ import pytest
 
 from emulator.errors import DataFileError
 from emulator.messages import Outcome, VisitRows
+from emulator.numbers import DEVICE_BOUNDS
 from emulator.storage import visit_log
 from emulator.storage.recorded_tables import (
     CLIENTS,
@@ -213,7 +214,21 @@ def changed(table: pa.Table, name: str, values: list[object]) -> pa.Table:
     ("name", "values", "problem"),
     [
         ("round", [0, 0, 1, None, 1], "column 'round' has empty cells"),
-        ("end_s", [0.0, 1.0, 2.0, float("nan"), 4.0], "column 'end_s' has a number that is not finite"),
+        (
+            "end_s",
+            [0.0, 1.0, 2.0, float("nan"), 4.0],
+            r"row 4: damaged: end_s = nan must be from 0 to 1e\+100",
+        ),
+        (
+            "compute_s",
+            [1.0, 1e308, 1.0, 1e308, 1.0],
+            r"row 2: damaged: compute_s = 1e\+308 must be from 0 to",
+        ),
+        (
+            "upload_bytes",
+            [1.0, 1.0, 1.0, 1.0, -1.0],
+            r"row 5: damaged: upload_bytes = -1 must be from 0 to 1e",
+        ),
         ("outcome", ["completed", "lost", "dropped", "dropped", "dropped"], "an outcome must be one of"),
     ],
 )
@@ -260,4 +275,25 @@ def test_clients_are_written_and_read_back(tmp_path: Path) -> None:
     assert table["latency_s"].to_pylist() == columns["latency_s"].tolist()
     pq.write_table(changed(table, "client", [1, 0]), path)
     with pytest.raises(DataFileError, match="its clients are not 0, 1, 2"):
+        read_clients(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "least", "most"),
+    [
+        ("seconds_per_sample", 1e308, "1e-15", "1e\\+09"),
+        ("seconds_per_sample", 0.0, "1e-15", "1e\\+09"),
+        ("download_bytes_per_s", 5e-324, "1e-06", "1e\\+18"),
+        ("upload_bytes_per_s", -1.0, "1e-06", "1e\\+18"),
+        ("latency_s", float("inf"), "0", "1e\\+09"),
+    ],
+)
+def test_a_device_that_no_fleet_may_have_is_refused_with_its_row(
+    name: str, value: float, least: str, most: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "clients.parquet"
+    write_clients(path, {column: np.ones(3) for column in DEVICE_BOUNDS}, None)
+    pq.write_table(changed(read_clients(path), name, [1.0, value, 1.0]), path)
+    refusal = rf"clients.parquet, row 2: damaged: {name} = \S+ must be from {least} to {most}$"
+    with pytest.raises(DataFileError, match=refusal):
         read_clients(path)

@@ -145,7 +145,7 @@ def test_a_report_can_be_made_while_a_process_runs_into_the_directory(
         assert driftscale("report", "runs/small").code == 0
         refused = driftscale("run", config)
     assert refused.code == 2
-    assert "runs/small: another process (process " in refused.err
+    assert "runs/small: another call in this process is running into this directory" in refused.err
 
 
 def test_progress_is_plain_lines_on_stderr_where_there_is_no_terminal(

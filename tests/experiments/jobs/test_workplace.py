@@ -185,7 +185,7 @@ def test_a_run_that_another_process_is_at_is_held(desk: Desk) -> None:
     with seed_locked(desk.plan.directory, "a", 0):
         result = desk.play()
     assert result["end"] == "held"
-    assert result["why"].startswith("a, seed 0: another process")
+    assert result["why"].startswith("a, seed 0: another call in this process")
     assert desk.play()["end"] == "done"
 
 

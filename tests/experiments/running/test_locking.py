@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -72,13 +73,53 @@ def test_a_second_process_is_refused_at_once_and_told_who_the_first_is(tmp_path:
         pass
 
 
-def test_the_same_process_is_refused_too(tmp_path: Path) -> None:
+def test_a_second_call_in_the_same_process_is_refused_as_such(tmp_path: Path) -> None:
     path = a_run_directory(tmp_path / "run")
-    own = rf"another process \(process {os.getpid()}\)"
-    with locked(path), pytest.raises(InputError, match=own), locked(path):
-        pytest.fail("two in one directory")
+    refused: list[str] = []
+
+    def call() -> None:
+        with pytest.raises(InputError) as error, locked(path):
+            pytest.fail("two in one directory")
+        refused.append(str(error.value))
+
+    with locked(path):
+        call()  # nested
+        other = threading.Thread(target=call)
+        other.start()
+        other.join()
+    who = f"{path}: another call in this process is running into this directory"
+    assert refused == 2 * [f"{who}; wait for it, or take another --out"]
     with locked(path):
         pass
+    directory = RunDirectory(path)
+    with (
+        seed_locked(directory, "global", 0),
+        pytest.raises(RunAtWorkError) as at_work,
+        seed_locked(directory, "global", 0),
+    ):
+        pytest.fail("two at one run")
+    assert str(at_work.value) == "global, seed 0: another call in this process is at work on it"
+
+
+def test_an_unlock_that_fails_does_not_turn_success_into_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, flock = a_run_directory(tmp_path / "run"), fcntl.flock
+    done: list[str] = []
+
+    def failing(descriptor: int, operation: int) -> None:
+        if operation == fcntl.LOCK_UN:
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", failing)
+    with locked(path), seed_locked(RunDirectory(path), "global", 0):
+        done.append("run")
+    with seed_locked(RunDirectory(path), "global", 0):
+        done.append("the same run again")
+    assert done == ["run", "the same run again"]
+    assert not RunDirectory(path).seed_lock_path("global", 0).exists()
+    monkeypatch.undo()  # so that locks that are dropped end
 
 
 def test_a_holder_that_cannot_be_read_is_not_named(tmp_path: Path) -> None:
@@ -232,7 +273,7 @@ def test_a_process_that_sees_the_directory_and_is_excluded_may_play_there(tmp_pa
         content = lock_content(directory)
         assert why_not_excluded(directory, content) is None
         assert lock_content(directory) == content
-        with pytest.raises(InputError, match="another process"), locked(directory.path):
+        with pytest.raises(InputError, match="another call in this process"), locked(directory.path):
             pytest.fail("the lock was released")
 
 

@@ -222,7 +222,7 @@ def test_fresh_is_refused_while_another_process_is_at_work_on_a_run(tmp_path: Pa
     before = stamps(out)
     with (
         seed_locked(RunDirectory(out), "fielding", 0),
-        pytest.raises(InputError, match=r"run is not deleted: fielding, seed 0: another process"),
+        pytest.raises(InputError, match=r"run is not deleted: fielding, seed 0: another call"),
     ):
         play(small(), out, fresh=True)
     assert stamps(out) == before

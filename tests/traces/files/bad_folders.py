@@ -84,6 +84,7 @@ BAD_FACTS: list[tuple[dict[str, Any], str]] = [
     ({"deviation": [1.0, float("nan")]}, "deviation.1: "),
     ({"mean": [1e30, 0.0], "deviation": [1e-30, 1.0]}, "mean / deviation = 1e+60 of channel 0"),
     ({"scale": 1e30, "deviation": [1e-30, 1.0]}, "scale / deviation = 1e+60 of channel 0"),
+    ({"deviation": [1.0, 5e-324]}, "scale / deviation = inf of channel 1: must be at most 1e+38"),
     ({"scale": 0}, "scale: Input should be greater than 0"),
     ({"shape": [3]}, "shape: states (3,), but features.npy has (2,)"),
     ({"classes": ["a", "b", "a"]}, "classes: has 'a' twice; every class has a name of its own"),

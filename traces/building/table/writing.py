@@ -8,7 +8,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -42,20 +42,18 @@ class FeatureWriter(AbstractContextManager["FeatureWriter"]):
         self._record = record
         self._hash = hashlib.sha256() if done == 0 else None
         self._file = rows_file(path, resume=done > 0)
-        try:
-            with naming_file(path):
-                self._size = write_header(self._file, dtype, shape)
-                if self._hash is not None:
-                    self._file.flush()
-                    self._hash.update(path.read_bytes())
-                row_bytes = int(np.prod(shape[1:])) * dtype.itemsize
-                total = self._size + shape[0] * row_bytes
-                take_space(self._file.fileno(), total)  # a full disk ends the build at its start
-                self._size += done * row_bytes
-                self._file.seek(self._size)
-        except BaseException:
-            self._file.close()
-            raise
+        with naming_file(path), ExitStack() as at_error:
+            at_error.callback(self._file.close)  # which writes what is left, and may fail again
+            self._size = write_header(self._file, dtype, shape)
+            if self._hash is not None:
+                self._file.flush()
+                self._hash.update(path.read_bytes())
+            row_bytes = int(np.prod(shape[1:])) * dtype.itemsize
+            total = self._size + shape[0] * row_bytes
+            take_space(self._file.fileno(), total)  # a full disk ends the build at its start
+            self._size += done * row_bytes
+            self._file.seek(self._size)
+            at_error.pop_all()
         self._queue: queue.Queue[tuple[np.ndarray, dict[str, Any]] | None] = queue.Queue(QUEUED)
         self._error: BaseException | None = None
         self._recorded_s = time.monotonic()

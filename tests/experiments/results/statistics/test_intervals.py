@@ -77,6 +77,14 @@ def test_a_time_of_zero_has_no_ratio():
     }
 
 
+def test_ratios_that_no_float_holds_are_none_nor_is_an_interval_that_reaches_beyond():
+    assert ratio_estimate([1.0, 1e300], [1e300, 5e-324]).per_seed == [1e-300, None]
+    assert ratio_estimate([5e-324], [2.0]).mean is None
+    wide = ratio_estimate([1e-100, 1.0, 1e100], [1e100, 1.0, 1e-100])
+    assert wide.mean == pytest.approx(1.0)
+    assert wide.ci95 is None
+
+
 def test_arms_of_different_length_cannot_be_paired():
     with pytest.raises(ValueError, match="zip"):
         gain_estimate([1.0], [1.0, 2.0])

@@ -59,7 +59,12 @@ HEAD = "who,kind,t,a\n"
         (
             "who,kind,a\nx,0,1\nx,1,inf\n",
             {"missing": "zero"},
-            "table.csv, row 2: a is not finite: infinity, or a number beyond those of 32 bits",
+            "table.csv, row 2: a is not finite: infinity, or a number beyond 1e+38",
+        ),
+        (
+            "who,kind,a\nx,0,1\nx,1,3.4e38\n",
+            {"missing": "mean"},
+            "table.csv, row 2: a is not finite: infinity, or a number beyond 1e+38",
         ),
         (
             "who,kind,a,sex,b\nx,0,1,M,0.5\ny,0,1,F,NA\ny,1,2,F,0.3x\n",

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from emulator.arrays import Bools, Floats32
 from emulator.errors import DataFileError
+from emulator.numbers import LARGEST
 from traces.building.table.bad_rows import BadRows
 from traces.building.table.encoders.feature_columns import (
     FeatureColumns,
@@ -222,7 +223,7 @@ class Numbers:
         for name, wrong in unnumbered:
             self.bad.refuse(batch, start, wrong & keep, partial(self._no_number, name, batch.columns[name]))
             block[wrong] = 0
-        if not np.isfinite(block).all():
+        if not (np.abs(block) <= LARGEST).all():
             self._mend(block, batch, start, keep)
         return block if keep.all() else block[keep]
 
@@ -293,16 +294,16 @@ class Numbers:
         block[known, first + codes[known]] = 1
 
     def _mend(self, block: Floats32, batch: Batch, start: int, keep: Bools) -> None:
-        """Refuse or fill what is not finite in `block` (rows, F)."""
+        """Refuse or fill what is not finite in `block` (rows, F), or larger than a mean may be."""
         absent = np.isnan(block)
-        wrong = ~np.isfinite(block) if self.missing == "refuse" else np.isinf(block)
+        wrong = ~(np.abs(block) <= LARGEST) if self.missing == "refuse" else np.abs(block) > LARGEST
 
         def problem(row: int) -> str:
             column = int(np.flatnonzero(wrong[row])[0])
             name = self.names[column]
             if absent[row, column]:
                 return _missing(name)
-            return f"{name} is not finite: infinity, or a number beyond those of 32 bits"
+            return f"{name} is not finite: infinity, or a number beyond {LARGEST:g}"
 
         self.bad.refuse(batch, start, wrong.any(axis=1) & keep, problem)
         block[wrong.any(axis=1)] = 0

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from emulator.arrays import Bools
 from emulator.errors import InputError
+from emulator.numbers import LARGEST
 from traces.building.statistics import ChannelSums
 from traces.building.table.bad_rows import BadRows
 from traces.building.table.encoders.encoding import Encoding
@@ -129,13 +130,11 @@ class Samples:
 
 def _unfit(given: np.ndarray, block: np.ndarray) -> Bools:
     """Whether each value (k, *shape) is lost as the number of 32 bits that `block` has of it."""
-    if given.dtype.kind == "f":
-        infinite: Bools = ~np.isfinite(block)
-        return infinite
-    if given.dtype.kind == "b" or given.dtype.itemsize < 4:
+    kind = given.dtype.kind
+    if kind != "f" and given.dtype.itemsize < 4:
         return np.zeros(given.shape, dtype=np.bool_)
-    wrong: Bools = given > MOST_EXACT
-    return wrong | (given < -MOST_EXACT) if given.dtype.kind == "i" else wrong
+    wrong: Bools = ~(np.abs(block) <= LARGEST) if kind == "f" else given > MOST_EXACT
+    return wrong | (given < -MOST_EXACT) if kind == "i" else wrong
 
 
 def _problem(given: np.ndarray, wrong: Bools, place: Mapping[int, int], row: int) -> str:
@@ -146,7 +145,7 @@ def _problem(given: np.ndarray, wrong: Bools, place: Mapping[int, int], row: int
     shown = f"{value} at {index if len(index) > 1 else index[0]} of its features"
     if given.dtype.kind != "f":
         return f"{shown}: a whole number must be at most {MOST_EXACT} in size, to be exact as one of 32 bits"
-    return f"{shown}: must be a finite number of 32 bits"
+    return f"{shown}: must be a finite number of 32 bits, up to {LARGEST:g}"
 
 
 class OfSamples(OfNumbers):

@@ -10,6 +10,7 @@ import numpy as np
 
 from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
+from emulator.storage.checkpoints import naming_file
 from traces.building.table.encoders.encoding import Standardised
 from traces.building.table.encoders.moments import Moments
 from traces.files.features import channels
@@ -117,4 +118,5 @@ def fill_missing(path: Path, statistics: OfNumbers, root: Path) -> None:
                     f"leave it out, raise retain, or give --missing zero",
                 )
             block[row, column] = means[column]
-    values.flush()
+    with naming_file(path):
+        values.flush()

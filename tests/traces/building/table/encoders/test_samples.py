@@ -73,7 +73,8 @@ def test_numbers_become_the_nearest_ones_of_32_bits(tmp_path: Path, features: An
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        (np.array([0, np.nan]), "nan at 1 of its features: must be a finite number of 32 bits"),
+        (np.array([0, np.nan]), "nan at 1 of its features: must be a finite number of 32 bits, up to 1e"),
+        (np.array([3.4e38, 0]), "3.4e+38 at 0 of its features: must be a finite number of 32 bits, up to"),
         (np.array([-np.inf, 0]), "-inf at 0 of its features"),
         (np.array([0, 4e38]), "4e+38 at 1 of its features"),
         (np.array([0, 2**24 + 1]), "16777217 at 1 of its features: a whole number must be at most 16777216"),
