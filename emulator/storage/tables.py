@@ -81,8 +81,13 @@ class TableFile:
                     self.path, f"unknown column {name!r}; known are {', '.join(sorted(known))}"
                 )
 
-    def numbers(self, name: str, *, at_least: float | None = None, above: float | None = None) -> Floats:
-        """(rows,) the column as float64; DataFileError unless all are finite, >= `at_least` and > `above`."""
+    def numbers(
+        self, name: str, *, at_least: float | None = None, above: float | None = None, most: float = np.inf
+    ) -> Floats:
+        """(rows,) the column as float64.
+
+        DataFileError unless all are finite, >= `at_least`, > `above` and <= `most`.
+        """
         self.require(name)
         column = self.table.column(name)
         try:
@@ -101,6 +106,7 @@ class TableFile:
             self._refuse(name, values < at_least, f"must be at least {at_least:g}", values)
         if above is not None:
             self._refuse(name, values <= above, f"must be greater than {above:g}", values)
+        self._refuse(name, values > most, f"must be at most {most:g}", values)
         return values
 
     def ids(self, name: str) -> Ints:

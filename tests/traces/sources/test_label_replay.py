@@ -266,6 +266,7 @@ def test_the_error_for_more_labels_than_classes_states_how_many_and_what_to_do(f
     [
         (("north", 1, "a", -1.0), {}, "labels.parquet, row 7: count = -1 must be at least 0"),
         (("north", 1, "a", float("nan")), {}, "labels.parquet, row 7: count = nan must be a finite number"),
+        (("north", 1, "a", 1e308), {}, "labels.parquet, row 7: count = 1e+308 must be at most 1e+38"),
         (("north", 1, None, 1.0), {}, "labels.parquet, row 7: label is missing"),
         (("north", 1, "", 1.0), {}, "labels.parquet, row 7: label is missing"),
         (("north", 1, " ", 1.0), {}, "labels.parquet, row 7: label is missing"),
