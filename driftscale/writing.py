@@ -168,7 +168,7 @@ def write_trace(
         raise
     try:
         opened = open_folder(path)
-    except BaseException:  # nothing is left, so that the same call succeeds
+    except Exception:  # nothing is left, so that the same call succeeds
         delete_folder(path)
         raise
     return TraceFolder(opened, notes=built.notes, play=built.play)

@@ -29,6 +29,7 @@ class Clusterer(Part):
     that joins: nothing of the time before it left may decide about it.
 
     Attributes:
+        late_modules: see `Part`; `Assignment.reclustered_from` imports `scipy.optimize`, too.
         serves_several: whether `serve` may combine several models for a client.
     """
 

@@ -55,14 +55,9 @@ def entries(folder: Path, pattern: str) -> list[Path]:
 
 
 def delete_if_empty(folder: Path) -> None:
-    """Delete `folder` unless there is something in it, or it is gone already."""
-    try:
+    """Delete `folder` if it is empty and can be deleted, unlike a link, a mount point or the present folder."""
+    with suppress(OSError):
         folder.rmdir()
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
 
 
 def create_file(path: Path) -> BinaryIO:

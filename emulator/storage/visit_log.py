@@ -130,8 +130,10 @@ def _schema(columns: Mapping[str, Any]) -> pa.Schema:
 
 def _batch(columns: Mapping[str, Any]) -> pa.RecordBatch:
     """The rows that visits with `columns` have in the stream."""
-    offsets = np.concatenate(([0], np.cumsum(columns["num_models"])))
-    models = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(columns["models"]))
+    offsets = np.concatenate(([0], np.cumsum(columns["num_models"]))).astype(np.int32)
+    models = pa.ListArray.from_arrays(
+        pa.array(offsets, pa.int32()), pa.array(np.asarray(columns["models"], np.int64))
+    )
     arrays = {  # by numpy: Arrow raises no ValueError for a text
         field.name: pa.array(np.asarray(columns[field.name], field.type.to_pandas_dtype()))
         for field in _schema(columns)

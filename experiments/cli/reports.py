@@ -86,7 +86,7 @@ def write_page(path: Path, elsewhere: Path | None = None) -> tuple[str, Path]:
         elsewhere: An empty folder to write into; nothing in `path` is changed then.
 
     Raises:
-        InputError: No run is finished, or, in a run directory, none of the reference arm.
+        InputError: In a run directory no run is finished, or none of the reference arm.
         OSError: Something cannot be read or written.
     """
     directory, folder = RunDirectory(path, elsewhere), elsewhere or path

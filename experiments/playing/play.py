@@ -158,16 +158,17 @@ def _stoppable(command: RunCommand, rank: int | None = None) -> Iterator[Stop]:
 def _reported(report: Callable[[], None], show: Show, command: RunCommand) -> Iterator[None]:
     """Context at whose end `report` is called, also if its block raises an error.
 
-    That error is then raised again, an OSError as a ResumableError, and an error of `report` is only noted.
+    That error is then raised again, and an error of `report` only noted. An OSError becomes a ResumableError.
     """
     try:
-        yield
-    except BaseException as error:
-        _report_if_possible(report, show)
-        if isinstance(error, OSError):
-            raise ResumableError(f"{machine_problem(error)}; {command.resumes}") from error
-        raise
-    report()
+        try:
+            yield
+        except BaseException:
+            _report_if_possible(report, show)
+            raise
+        report()
+    except OSError as error:
+        raise ResumableError(f"{machine_problem(error)}; {command.resumes}") from error
 
 
 def _report_if_possible(report: Callable[[], None], show: Show) -> None:

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from emulator.errors import ForeignFileError, InputError, ResumableError, RunError
 from emulator.storage.checkpoints import make_folder
-from emulator.storage.own_files import open_file
+from emulator.storage.own_files import delete_if_empty, open_file
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.machine import host_name
 
@@ -187,8 +187,8 @@ def _release_and_tidy(lock: Lock, directory: RunDirectory, is_new: bool) -> None
         with suppress(OSError, ForeignFileError):
             if directory.path.is_dir() and not directory.experiment_path.is_file():
                 Path(lock.lock_file).unlink(missing_ok=True)  # while held: nobody else can hold a deleted one
-                if is_new and not any(directory.path.iterdir()):
-                    directory.path.rmdir()
+                if is_new:
+                    delete_if_empty(directory.path)
     finally:
         lock.release()
 

@@ -408,7 +408,9 @@ def _note_faults(attempt: Attempt, run: PlannedRun, progress: Progress) -> None:
 def machine_problem(error: OSError | MemoryError | ResumableError) -> str:
     """One line on what the machine failed at: the file and its problem, lack of memory, or the error."""
     if isinstance(error, OSError):
-        return f"{error.filename or 'a file'}: {error.strerror or error or type(error).__name__}"
+        if error.filename is None:
+            return str(error) or type(error).__name__
+        return f"{error.filename}: {error.strerror or error}"
     if isinstance(error, MemoryError):
         return f"out of memory ({error})" if str(error) else "out of memory"
     return str(error)

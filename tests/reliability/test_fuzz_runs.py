@@ -35,7 +35,7 @@ PLAYED: Mapping[str, Registry[Any]] = {
 """Kinds of parts of which the suite plays every one of ours, beside whatever else is drawn."""
 
 WITHOUT_EFFECT = {
-    ("Visits", "_taken"): "is read by those who count visits from outside, not by the run",
+    ("Visits", "_taken"): "matters to the run only while nothing was absorbed: test_giving_up.py",
     ("Visits", "_sent"): "decides only how many ends of visits are evaluated at once",
     ("Visits", "_start_s"): "no pacing of ours looks at more of the time than whether a deadline has passed",
     ("Visits", "_is_planned_anew"): "is true between events of one instant alone, as quotas change",

@@ -44,11 +44,11 @@ def _written(directory: Path) -> tuple[str, Path]:
     try:
         return write_page(directory)
     except OSError as error:  # a folder of somebody else, an archive, a full disk
-        problem = error.strerror
+        problem = str(error)
     elsewhere = Path(mkdtemp(prefix="driftscale-view-"))
     with ExitStack() as failed:
         failed.callback(rmtree, elsewhere)
         written = write_page(directory, elsewhere)
         failed.pop_all()
-    note(f"{directory}: cannot be written in ({problem}); the page is in a temporary folder, {elsewhere}")
+    note(f"{directory}: no page can be written in it ({problem}); it is in a temporary folder, {elsewhere}")
     return written

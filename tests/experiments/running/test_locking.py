@@ -115,11 +115,10 @@ def test_an_unlock_that_fails_does_not_turn_success_into_failure(
     monkeypatch.setattr(fcntl, "flock", failing)
     with locked(path), seed_locked(RunDirectory(path), "global", 0):
         done.append("run")
-    with seed_locked(RunDirectory(path), "global", 0):
+    with locked(path), seed_locked(RunDirectory(path), "global", 0):
         done.append("the same run again")
     assert done == ["run", "the same run again"]
     assert not RunDirectory(path).seed_lock_path("global", 0).exists()
-    monkeypatch.undo()  # so that locks that are dropped end
 
 
 def test_a_holder_that_cannot_be_read_is_not_named(tmp_path: Path) -> None:

@@ -153,6 +153,19 @@ def test_fresh_deletes_only_what_a_run_wrote(tmp_path: Path) -> None:
     assert (out / "notes.md").read_text() == "precious"
 
 
+def test_fresh_runs_again_in_the_present_folder_and_in_one_behind_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "link").symlink_to("run")
+    monkeypatch.chdir(tmp_path / "run")
+    for out in (Path(), tmp_path / "link"):
+        for fresh in (False, True):
+            story = play(small(arm=[{"name": "global"}]), out, fresh=fresh)
+        assert story.told == [("run", "global", 0)]
+        assert (tmp_path / "run" / "global").is_dir()
+
+
 def test_fresh_refuses_runs_of_an_unknown_configuration(tmp_path: Path) -> None:
     play(small(), tmp_path)
     (tmp_path / "experiment.toml").unlink()
