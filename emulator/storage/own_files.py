@@ -55,7 +55,7 @@ def entries(folder: Path, pattern: str) -> list[Path]:
 
 
 def delete_if_empty(folder: Path) -> None:
-    """Delete `folder` if it is empty and can be deleted, unlike a link, a mount point or the present folder."""
+    """Delete `folder` if it is empty and can be, unlike a link, a mount point or the present folder."""
     with suppress(OSError):
         folder.rmdir()
 
