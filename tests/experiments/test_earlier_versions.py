@@ -78,7 +78,7 @@ def test_retired_keys_of_earlier_manifests_are_ignored(recorded: Path) -> None:
 def test_an_unfinished_run_with_a_checkpoint_of_an_earlier_format_is_refused_and_kept(recorded: Path) -> None:
     run = recorded / "fielding" / "seed-0"
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    refused = r"fielding, seed 0: .*round-000002-.*: its format is 2, this version .* has 10; --fresh"
+    refused = r"fielding, seed 0: .*round-000002-.*: its format is 2, this version .* has 11; --fresh"
     with pytest.raises(CheckpointError, match=refused):
         run_plan(plan_run(small(), recorded, None, Path, fresh=False), Story())
     assert {path: path.read_bytes() for path in before} == before

@@ -194,7 +194,7 @@ def test_a_run_that_another_process_is_at_work_on_is_left_for_later_and_the_othe
             f"{out}: other processes are at work on 1 of 2 runs (global, seed 0); give the command again "
             f"when they have ended"
         )
-        at_work = f"global, seed 0: another process (process {os.getpid()}) is at work on it"
+        at_work = "global, seed 0: another call in this process is at work on it"
         assert story.told == [("note", f"{at_work}; its files are left alone"), ("run", "fielding", 0)]
         assert not plan.directory.seed_path("global", 0).exists()
     assert play(small(), out).told == [("run", "global", 0), ("skipped", "fielding", 0)]
