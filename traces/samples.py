@@ -68,6 +68,7 @@ class NoisyImages:
     def noisy(self, samples: Floats32, noise_start: Ints | None) -> Floats32:
         """`samples` (n, *shape), to which noise is added in place, from its starts (n,), if there is any."""
         if noise_start is not None:
-            noise = self._noise_windows[noise_start]
-            samples += np.float32(self.noise) * noise.reshape(samples.shape)
+            noise = self._noise_windows[noise_start]  # a copy
+            noise *= np.float32(self.noise)
+            samples += noise.reshape(samples.shape)
         return samples
