@@ -57,7 +57,10 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_sources_that_break_a_rule_are_refused",
         "test_trace_sources",
     ),
-    "tests/coordinator/aggregators/test_against_plain.py": ("test_krum", "test_norm_clip"),
+    "tests/coordinator/aggregators/test_against_plain.py": (
+        "test_krum",
+        "test_norm_clip",
+    ),
     "tests/coordinator/clusterers/test_joining.py": (
         "test_all_clients_that_hold_data_have_a_model_and_no_others",
     ),
@@ -239,7 +242,10 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_streaming_has_a_figure_for_advancing_and_one_for_training",
     ),
     "tests/experiments/bench/files/test_trace_folder.py": ("test_opening_is_measured_against_sorting",),
-    "tests/experiments/bench/test_training.py": ("test_ranks_have_a_figure_beside_that_of_one_process",),
+    "tests/experiments/bench/test_training.py": (
+        "test_ranks_have_a_figure_beside_that_of_one_process",
+        "test_the_plain_loop_and_the_executor_make_the_same_updates",
+    ),
     "tests/experiments/bench/test_typo.py": ("test_reporting_a_misspelt_key_takes_some_cpu_time",),
     "tests/experiments/cli/at_hand/test_completing.py": (
         "test_a_configuration_is_a_shipped_name_or_a_file_here",
@@ -250,6 +256,7 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_the_files_of_a_view_are_those_of_a_report",
         "test_the_page_that_is_opened_was_written_by_the_same_command",
         "test_without_a_browser_or_a_screen_the_path_is_printed_and_a_line_says_so",
+        "test_without_a_report_to_write_nothing_is_opened_and_the_line_is_that_of_report",
     ),
     "tests/experiments/cli/at_hand/test_writing.py": (
         "test_the_default_is_commented_has_the_name_of_its_file_and_is_valid",
@@ -290,6 +297,7 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_a_check_of_a_folder_has_a_row_for_each_configuration_and_names_a_gpu_build_once",
         "test_a_check_prints_the_facts_of_the_configuration_and_writes_nothing",
         "test_a_check_shows_the_labels_that_a_table_calls_the_classes",
+        "test_a_check_warns_of_rounds_in_which_nobody_can_come_back_and_a_run_of_them_ends_with_3",
         "test_a_longer_run_has_the_same_figures_up_to_the_same_horizon",
         "test_a_mistake_in_a_part_prints_its_traceback_ends_with_3_and_the_run_can_be_resumed",
         "test_a_report_can_be_made_while_a_process_runs_into_the_directory",
@@ -300,11 +308,11 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_commands_that_play_runs_are_recorded_and_others_are_not",
         "test_git_is_not_run_for_a_mistake",
         "test_options_choose_folder_arms_seeds_and_settings",
-        "test_targets_baselines_and_the_headline_are_set_without_running_anything_again",
         "test_parts_in_json_have_a_kind_a_name_a_description_and_their_settings",
         "test_parts_of_one_kind_are_all_of_that_kind",
         "test_profiles_are_reached_through_the_entry_point",
         "test_progress_is_plain_lines_on_stderr_where_there_is_no_terminal",
+        "test_targets_baselines_and_the_headline_are_set_without_running_anything_again",
         "test_with_explain_a_run_prints_all_tables_and_notes_before_what_was_found",
     ),
     "tests/experiments/cli/test_compare.py": (),
@@ -626,6 +634,37 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_the_digest_knows_every_column_and_no_order_of_the_clients_rows",
         "test_what_is_held_equals_a_scan_of_every_row_at_every_step",
     ),
+    "tests/experiments/results/reading/test_run_directory.py": (
+        "test_a_look_at_the_files_of_a_run_beside_the_process_that_writes_them_never_fails",
+    ),
+    "tests/coordinator/test_giving_up.py": (
+        "test_a_run_that_was_stopped_and_resumed_is_given_up_at_the_same_visit_or_not_at_all",
+    ),
+    "tests/coordinator/aggregators/test_corrections.py": (
+        "test_of_a_sample_of_the_clients_in_each_round_the_model_ends_there_too",
+        "test_the_models_end_at_the_optimum_of_the_clients_that_they_have_then",
+    ),
+    "tests/executor/test_corrected_descent.py": (
+        "test_fednova_ends_where_the_way_per_step_of_all_clients_is_0",
+    ),
+    "tests/experiments/results/tables/test_detection.py": (
+        "test_a_report_and_its_summary_have_detectors_if_runs_recorded_decisions",
+        "test_without_decisions_nothing_is_there",
+    ),
+    "tests/coordinator/detectors/test_against_river.py": (
+        "test_every_decision_is_that_of_an_object_of_river",
+    ),
+    "tests/experiments/results/figures/test_model_accuracy.py": (
+        "test_each_arm_that_measured_models_has_a_map_of_its_last_evaluation",
+        "test_without_the_field_there_is_no_map_and_a_notebook_is_told_how_to_record_it",
+    ),
+    "tests/experiments/results/figures/test_flags.py": (
+        "test_the_figure_is_on_the_page_if_a_detector_made_decisions",
+    ),
+    "tests/experiments/cli/traces/test_from_data_to_a_report.py": (
+        "test_the_commands_of_a_page_make_a_trace_and_a_report",
+    ),
+    "tests/test_fast_tier.py": ("test_all_that_is_left_out_exists",),
 }
 """By file, the names of tests that are not of the tier; none: the whole file, which is then not imported."""
 
