@@ -47,7 +47,7 @@ def _run() -> int:
     except EmulatorError as error:
         return _end(str(error), error.exit_code)
     except OSError as error:  # such as a full disk, or a folder that is not writable
-        if error.filename is None and "--install-completion" in sys.argv:  # below HOME
+        if error.filename is None and "--install-completion" in sys.argv:  # of typer
             error.filename = "~"
         return _end(str(error), RUN_FAILED)
     except MemoryError:

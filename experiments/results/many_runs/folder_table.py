@@ -4,8 +4,8 @@
     experiments    a list of {name, report, finished, failed, planned, steps, scored_steps, marked_seeds}
         name                the name in the configuration; if two experiments share a name, every `name` is
                             that of the folder
-        report              its report.html, relative to the table; null without one, or without a finished run
-                            of the first arm: a page that is there then was not made of these runs
+        report              its report.html, relative to the table; null without one, or without a finished
+                            run of the first arm: a page that is there then was not made of these runs
         finished, failed, planned
                             numbers of runs
         steps, scored_steps the data steps of its trace, and the number of those with an evaluation; null if
