@@ -143,7 +143,7 @@ class Coordinator:
             case phase, RunEnds() if phase != "finished":
                 reaction = self._finish(now_s)
         if reaction is None:
-            raise self._unfit(event, now_s)
+            raise self._unexpected(event, now_s)
         return reaction
 
     def visits_ended(self, ends: VisitEnds) -> tuple[int, Reaction]:
@@ -154,7 +154,7 @@ class Coordinator:
         """
         if ends.visit.max(initial=-1) >= self._visits.opened:
             row = int(ends.visit.argmax())
-            raise self._unfit(f"the end of visit {ends.visit[row]}", float(ends.time_s[row]))
+            raise self._unexpected(f"the end of visit {ends.visit[row]}", float(ends.time_s[row]))
         count, due = self._visits.end(ends, may_open=self._phase == "out")
         return count, Reaction() if due is None else self._react(due)
 
@@ -357,7 +357,7 @@ class Coordinator:
         if sizes is not self._visits.sizes:
             self._visits.plan(sizes, self._pacing.quota(sizes))
 
-    def _unfit(self, event: Event | str, now_s: float) -> RunError:
+    def _unexpected(self, event: Event | str, now_s: float) -> RunError:
         return RunError(
             f"round {self._round} at {now_s:.0f} s: {event} does not fit, the round waits for "
             f"{WAITS_FOR[self._phase]}; {self._visits.counts}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from driftscale.given import (
+from driftscale.arguments import (
     NOTHING,
     Config,
     Paths,
@@ -93,7 +93,7 @@ def check(
     Raises:
         EmulatorError: Of one line, if a run would be refused.
     """
-    from experiments.cli.check_table import check_members_of
+    from experiments.cli.configurations.check_table import check_members_of
     from experiments.playing.command import RunCommand, members_of
 
     command = RunCommand(

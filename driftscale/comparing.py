@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from driftscale.given import AnyPath, path_of
+from driftscale.arguments import AnyPath, path_of
 from driftscale.one_line import one_line
 
 if TYPE_CHECKING:

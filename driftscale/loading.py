@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from driftscale.given import AnyPath, path_of
+from driftscale.arguments import AnyPath, path_of
 from driftscale.one_line import one_line
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from driftscale.given import AnyPath, path_of, plain, settings_of
+from driftscale.arguments import AnyPath, path_of, plain, settings_of
 from driftscale.one_line import one_line
 from emulator.errors import ConfigurationError, InputError, abbreviated
 

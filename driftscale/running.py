@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from driftscale.given import (
+from driftscale.arguments import (
     NOTHING,
     AnyPath,
     Config,
@@ -127,14 +127,14 @@ def _play(command: RunCommand, progress: bool) -> Path:
     try:
         read = _read(command)
     except EmulatorError:
-        if command.note:  # which `Shown` would show, whose modules take seconds to import
+        if command.note:  # which `CallOutput` would show, whose modules take seconds to import
             note(command.note)
         raise
-    from driftscale.shown import Shown
+    from driftscale.output import CallOutput
     from experiments.config import Experiment
     from experiments.playing.play import play_one, play_several
 
-    show = Shown.here(progress)
+    show = CallOutput.here(progress)
     if command.note:
         show.note(command.note)
     if isinstance(read, Experiment):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal
 
-from driftscale.given import AnyPath, path_of, settings_of
+from driftscale.arguments import AnyPath, path_of, settings_of
 from driftscale.one_line import one_line
 from driftscale.opening import TraceFolder
 from emulator.errors import EmulatorError, InputError

@@ -122,7 +122,7 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
     streams = RandomStreams(seed)
     trace = experiment.trace.build().build(TraceContext(experiment.round.rounds, streams, locate, scratch))
     clients = trace.num_clients
-    refuse_unfit_rounds(experiment, trace, streams)
+    check_rounds(experiment, trace, streams)
     profile = find_profile(experiment.devices.profile, locate)
     fleet = profile.draw(clients, streams.generator("devices"))
     availability = experiment.devices.availability.build().build(
@@ -454,13 +454,13 @@ def always_online(availability: Availability, num_clients: int) -> bool:
 def world_settings(experiment: Experiment) -> dict[str, Any]:
     """The settings that a world is drawn from: two worlds of a seed are the same if these are.
 
-    `build_world` also checks others, as `refuse_unfit_rounds` does.
+    `build_world` also checks others, as `check_rounds` does.
     """
     table = experiment.resolved()
     return {"rounds": experiment.round.rounds, **{key: table[key] for key in ("trace", "devices", "faults")}}
 
 
-def refuse_unfit_rounds(experiment: Experiment, trace: Holders, streams: RandomStreams) -> None:
+def check_rounds(experiment: Experiment, trace: Holders, streams: RandomStreams) -> None:
     """ConfigurationError if the rounds or the published accuracies of `experiment` do not fit its trace."""
     for key in ("participants", "min_online"):
         required = getattr(experiment.round, key)

@@ -433,7 +433,7 @@ class Detection(Settings):
                 )
         return self
 
-    def refuse_unfit(self, rounds: int | None, kinds: Collection[str]) -> None:
+    def check(self, rounds: int | None, kinds: Collection[str]) -> None:
         """Reject rounds that a run does not have, and kinds of drift that its trace does not have.
 
         Args:

@@ -247,18 +247,18 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_the_plain_loop_and_the_executor_make_the_same_updates",
     ),
     "tests/experiments/bench/test_typo.py": ("test_reporting_a_misspelt_key_takes_some_cpu_time",),
-    "tests/experiments/cli/at_hand/test_completing.py": (
+    "tests/experiments/cli/test_completing.py": (
         "test_a_configuration_is_a_shipped_name_or_a_file_here",
         "test_keys_are_those_of_the_configuration_its_arms_and_their_parts",
     ),
-    "tests/experiments/cli/at_hand/test_viewing.py": (
+    "tests/experiments/cli/test_view.py": (
         "test_a_table_links_to_no_page_but_those_of_finished_runs",
         "test_the_files_of_a_view_are_those_of_a_report",
         "test_the_page_that_is_opened_was_written_by_the_same_command",
         "test_without_a_browser_or_a_screen_the_path_is_printed_and_a_line_says_so",
         "test_without_a_report_to_write_nothing_is_opened_and_the_line_is_that_of_report",
     ),
-    "tests/experiments/cli/at_hand/test_writing.py": (
+    "tests/experiments/cli/configurations/test_writing.py": (
         "test_the_default_is_commented_has_the_name_of_its_file_and_is_valid",
     ),
     "tests/experiments/cli/exporting/test_command.py": (
@@ -357,7 +357,7 @@ SLOW: Mapping[str, Collection[str]] = {
     ),
     "tests/experiments/cluster/test_addresses.py": ("test_a_scheduler_file_that_never_comes_is_reported",),
     "tests/experiments/cluster/test_connection.py": (),
-    "tests/experiments/cluster/test_crew.py": (
+    "tests/experiments/cluster/test_pool.py": (
         "test_a_job_for_a_worker_that_has_just_left_has_ended",
         "test_a_worker_that_is_silent_is_not_waited_for",
     ),

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from experiments.cli import cluster as cluster_commands
-from experiments.cli import profiles
-from experiments.cli.at_hand import completing
+from experiments.cli import completing, profiles
 from experiments.cli.output import OutputFormat, say
 from experiments.cli.paths import Data, path_for
 from experiments.cli.traces import commands as trace_commands
@@ -291,7 +290,7 @@ def check(
     about how many rounds a run of so many virtual seconds has. If CONFIG is a folder, or has a sweep, all its
     configurations are checked.
     """
-    from experiments.cli.check_table import check_members_of, print_check, print_checks
+    from experiments.cli.configurations.check_table import check_members_of, print_check, print_checks
     from experiments.playing.command import RunCommand, members_of
 
     taken = take(config)
@@ -332,7 +331,7 @@ def configs(
     Lists what each shows, the data it needs, its runs, and the minutes that they take. A name works wherever
     a path to a configuration does, unless something of that name is in the present folder.
     """
-    from experiments.cli.at_hand.listing import print_configurations
+    from experiments.cli.configurations.listing import print_configurations
 
     print_configurations(name, output)
 
@@ -362,7 +361,7 @@ def new(
     It is that of --like, to be changed, under the name of the file. The default is small, and is played in a
     minute.
     """
-    from experiments.cli.at_hand.writing import write_new
+    from experiments.cli.configurations.writing import write_new
 
     write_new(file, like)
 
@@ -378,7 +377,7 @@ def view(
     in, the page is in a temporary folder. Prints the path of the page. If no browser can be started, a line
     on standard error says so, and the exit code is 0.
     """
-    from experiments.cli.at_hand.viewing import view as open_page
+    from experiments.cli.view import view as open_page
 
     open_page(directory)
 
@@ -437,7 +436,7 @@ def bench(
     Driftscale and the references take turns; a figure is a median, shown with its quartiles. A missed target
     is shown, but is not an error. Some workloads need an extra: pip install 'driftscale[bench]'.
     """
-    from experiments.cli.bench import print_workloads, run_bench
+    from experiments.bench.command import print_workloads, run_bench
 
     if list_:
         print_workloads(output)

@@ -47,7 +47,7 @@ def meet(
             which the nanny's process handles. If not, this is the command's process, which handles them.
 
     Returns:
-        The fields of `experiments.jobs.crew.Facts` except `name`, by name.
+        The fields of `experiments.jobs.pool.Facts` except `name`, by name.
     """
     if dask_worker is not None and dask_worker.nanny is not None:
         child_signals.ignore()

@@ -2,8 +2,8 @@
 
     order.py      the queue: which run a free worker gets next
     admission.py  how many runs fit into the memory of a machine
-    crew.py       the protocol of the workers, as the command sees them, and their events
-    roster.py     which workers are present, and which are free
+    pool.py       the protocol of the workers, as the command sees them, and their events
+    workers.py    which workers are present, and which are free
     workplace.py  the worker's side: draws worlds and plays runs
     command.py    the command's side: dynamic load balancing, a worker gets the next job when it is free
 

@@ -1,7 +1,7 @@
 """The command's side of parallel runs: dynamic load balancing over workers, until all runs have ended.
 
 A worker takes the next job when it has finished one. Only the command writes manifests, reports progress and
-makes results. Knows no cluster: workers are a `Crew`.
+makes results. Knows no cluster: workers are a `WorkerPool`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from emulator.errors import ConfigurationError, EmulatorError, ResumableError
 from executor.failures import unpacked_error
 from experiments.jobs.admission import Admission
-from experiments.jobs.crew import MOST_LOST, Crew, Ended, Facts, Met, Told
 from experiments.jobs.order import RunQueue, World, world_of
-from experiments.jobs.roster import MEET_AGAIN_S, Roster, Seat
+from experiments.jobs.pool import MOST_LOST, Ended, Facts, Met, Told, WorkerPool
+from experiments.jobs.workers import MEET_AGAIN_S, Worker, Workers
 from experiments.jobs.workplace import Job, JobResult
 from experiments.results.reading.json_files import Identity
 from experiments.running.manifest import Drawn, recorded_files, write_manifest
@@ -39,7 +39,7 @@ COME_S = 30.0
 
 def run_in_parallel(
     plans: Sequence[Plan],
-    crew: Crew,
+    pool: WorkerPool,
     progress: Progress,
     stop: Stop,
     finish: Callable[[Plan], None] = lambda plan: None,
@@ -52,7 +52,7 @@ def run_in_parallel(
 
     Args:
         plans: The plans, of experiments with different names.
-        crew: The workers.
+        pool: The workers.
         progress: Receives reports on each run.
         stop: Stop request; all runs at work are stored before the command ends.
         finish: Called for each plan when its last run has ended, or when the command ends early.
@@ -70,7 +70,7 @@ def run_in_parallel(
         KeyboardInterrupt: A stop was requested.
         Exception: A mistake in a part, or in driftscale.
     """
-    command = _Command(plans, crew, progress, finish, clock)
+    command = _Command(plans, pool, progress, finish, clock)
     with stop.between_steps():
         command.play(stop)
     return command.outcomes
@@ -95,12 +95,12 @@ class _Command:
     def __init__(
         self,
         plans: Sequence[Plan],
-        crew: Crew,
+        pool: WorkerPool,
         progress: Progress,
         finish: Callable[[Plan], None],
         clock: Callable[[], float],
     ) -> None:
-        self._crew = crew
+        self._pool = pool
         self._progress = progress
         self._finish = finish
         self._clock = clock
@@ -132,7 +132,7 @@ class _Command:
                 if timing.peak_memory_bytes is not None:
                     peaks[run.experiment, run.arm] = timing.peak_memory_bytes
         self._admission = Admission({}, peaks)
-        self._roster = Roster(crew, clock)
+        self._workers = Workers(pool, clock)
         self._fingerprints: dict[World, Mapping[str, str]] = {}
         self._lost: dict[PlannedRun, int] = {}
         self._held_until: dict[PlannedRun, float] = {}
@@ -152,21 +152,21 @@ class _Command:
         """
         for name in self._plans:
             self._conclude(name)
-        while self._roster.at_work() or (self._queue and not self._stopping):
+        while self._workers.at_work() or (self._queue and not self._stopping):
             # Step 1: pass a stop request on to the workers.
             self._heed(stop)
             # Step 2: give runs to free workers.
             if not self._stopping:
-                self._roster.welcome()
+                self._workers.welcome()
                 self._hand_out_if_due()
                 self._wait_for_workers()
             # Step 3: handle the events since then.
-            event = self._crew.next_event(LOOK_S)
+            event = self._pool.next_event(LOOK_S)
             while event is not None:
                 self._has_news = True
                 self._heed(stop)
                 self._handle(event)
-                event = self._crew.next_event(0.0)
+                event = self._pool.next_event(0.0)
             # Step 4: give up silent workers.
             self._replace_silent()
         for name, state in self._plans.items():  # experiments that were stopped half-way have results too
@@ -177,12 +177,12 @@ class _Command:
             raise self._error
 
     def _admit(self, address: str, facts: Facts | None) -> None:
-        """Handle a worker's response: it gets a seat in the roster if it is free and fit for the runs.
+        """Handle a worker's response: it is ready for runs if it is free and fit for the runs.
 
         Raises ConfigurationError if it is not fit, and no world is recorded yet.
         """
-        is_free = self._roster.responded(address, facts)
-        if facts is not None and self._roster.is_busy(address):
+        is_free = self._workers.responded(address, facts)
+        if facts is not None and self._workers.is_busy(address):
             at_what = (
                 "leaves the cluster"
                 if facts.is_leaving
@@ -194,13 +194,13 @@ class _Command:
         assert facts is not None
         refusal = facts.refusal
         if refusal is None and (known := self._known_files()):
-            refusal = self._crew.check_files([address], known)
+            refusal = self._pool.check_files([address], known)
         if refusal is not None:
             self._refuse(refusal)
             return
         self._tell_of_rounding(facts)
         self._admission.joins(facts.machine, facts.available_bytes)
-        self._roster.seats[address] = Seat(facts)
+        self._workers.ready[address] = Worker(facts)
 
     def _refuse(self, refusal: str) -> None:
         """Note that a worker cannot play these runs and is left out.
@@ -214,28 +214,28 @@ class _Command:
     def _hand_out_if_due(self) -> None:
         """Give runs to free workers after each event, and every `MEET_AGAIN_S` for runs that were held.
 
-        At the start, wait until all present workers have responded (at most `MET_S`), so that an unfit worker
-        is found before any run is played.
+        At the start, wait until all present workers have responded (at most `MET_S`), so that a worker
+        that cannot play is found before any run is played.
         """
-        if self._roster.is_waiting and not self._fingerprints and self._clock() - self._start_s < MET_S:
+        if self._workers.is_waiting and not self._fingerprints and self._clock() - self._start_s < MET_S:
             return
         if self._has_news or self._clock() - self._handed_out_s >= MEET_AGAIN_S:
             self._has_news, self._handed_out_s = False, self._clock()
             self._hand_out()
 
     def _hand_out(self) -> None:
-        for address, seat in self._roster.free():
-            run = self._pick(address, seat)
+        for address, worker in self._workers.free():
+            run = self._pick(address, worker)
             if run is not None:
-                self._begin(address, seat, run)
+                self._begin(address, worker, run)
 
-    def _pick(self, address: str, seat: Seat) -> PlannedRun | None:
+    def _pick(self, address: str, worker: Worker) -> PlannedRun | None:
         """The next run for a free worker; None if no waiting run may begin there now."""
         drawn_elsewhere = {
-            other.world for at, other in self._roster.seats.items() if at != address and other.world
+            other.world for at, other in self._workers.ready.items() if at != address and other.world
         }
-        now_s, machine = self._clock(), seat.facts.machine
-        for run in self._queue.runs_for(seat.world, drawn_elsewhere, self._may_begin):
+        now_s, machine = self._clock(), worker.facts.machine
+        for run in self._queue.runs_for(worker.world, drawn_elsewhere, self._may_begin):
             if self._held_until.get(run, 0.0) > now_s:
                 continue
             if self._admission.admits(run, machine):
@@ -251,44 +251,46 @@ class _Command:
 
         Of an experiment that is not checked yet, only one world is drawn at a time.
         """
-        jobs = [seat.job for seat in self._roster.seats.values() if seat.job is not None]
+        jobs = [worker.job for worker in self._workers.ready.values() if worker.job is not None]
         drawing = {world_of(job.run) for job in jobs if job.is_draw}
         if world in drawing:
             return False
         name, _ = world
         return self._plans[name].is_checked or all(name != other for other, _ in drawing)
 
-    def _begin(self, address: str, seat: Seat, run: PlannedRun) -> None:
+    def _begin(self, address: str, worker: Worker, run: PlannedRun) -> None:
         self._queue.take(run)
-        self._admission.begins(run, seat.facts.machine)
+        self._admission.begins(run, worker.facts.machine)
         state = self._plans[run.experiment]
         state.has_begun = True
         if world_of(run) in self._fingerprints:
-            self._play(address, seat, run)
+            self._play(address, worker, run)
             return
         self._progress.drawing(run)
-        self._give(address, seat, Job(run, is_draw=True, files=state.files, check_arms=not state.is_checked))
+        self._give(
+            address, worker, Job(run, is_draw=True, files=state.files, check_arms=not state.is_checked)
+        )
 
-    def _play(self, address: str, seat: Seat, run: PlannedRun) -> None:
-        seat.world, machine = world_of(run), seat.facts.machine
-        playing = [at for at, other in self._roster.seats.items() if at != address and other.is_playing]
-        beside = [at for at in playing if self._roster.seats[at].facts.machine == machine]
+    def _play(self, address: str, worker: Worker, run: PlannedRun) -> None:
+        worker.world, machine = world_of(run), worker.facts.machine
+        playing = [at for at, other in self._workers.ready.items() if at != address and other.is_playing]
+        beside = [at for at in playing if self._workers.ready[at].facts.machine == machine]
         job = Job(
             run,
             is_draw=False,
             files=self._plans[run.experiment].files,
-            fingerprint=self._fingerprints[seat.world],
+            fingerprint=self._fingerprints[worker.world],
             lost=self._lost.get(run, 0),
             beside=len(beside),
         )
         self._progress.begun(run)
-        self._give(address, seat, job)
+        self._give(address, worker, job)
         if beside:
-            self._crew.runs_beside(beside, len(beside))
+            self._pool.runs_beside(beside, len(beside))
 
-    def _give(self, address: str, seat: Seat, job: Job) -> None:
-        seat.job, seat.notes_shown = job, 0
-        self._crew.begin(address, job)
+    def _give(self, address: str, worker: Worker, job: Job) -> None:
+        worker.job, worker.notes_shown = job, 0
+        self._pool.begin(address, job)
 
     # -- what happened -----------------------------------------------------------------------------------
 
@@ -297,20 +299,20 @@ class _Command:
             if not self._stopping:
                 self._admit(event.address, event.facts)
             return
-        seat = self._roster.seats.get(event.address)
-        if seat is None or seat.job is None:
+        worker = self._workers.ready.get(event.address)
+        if worker is None or worker.job is None:
             return  # from a worker that was given up meanwhile
         if isinstance(event, Told):
-            self._handle_report(seat, seat.job.run, event.body)
-        elif event.job is seat.job:
-            self._end(event.address, seat, event.job, event.result, event.why)
+            self._handle_report(worker, worker.job.run, event.body)
+        elif event.job is worker.job:
+            self._end(event.address, worker, event.job, event.result, event.why)
 
-    def _handle_report(self, seat: Seat, run: PlannedRun, body: Mapping[str, object]) -> None:
+    def _handle_report(self, worker: Worker, run: PlannedRun, body: Mapping[str, object]) -> None:
         if body["run"] != f"{run.experiment}/{run.arm}/{run.seed}":
             return  # a late report on the run before
         match body:
             case {"note": str(text), "number": int(number)}:
-                self._note(seat, text, number)
+                self._note(worker, text, number)
             case {"resumed": int(rounds)}:
                 self._progress.resumed(run, rounds)
             case {"rounds": int(rounds), "closed_s": float(closed_s), "accuracy": accuracy}:
@@ -320,34 +322,34 @@ class _Command:
                 assert isinstance(peak_bytes, float)
                 self._admission.saw(run, peak_bytes, evaluated=bool(body["evaluated"]))
 
-    def _note(self, seat: Seat, text: str, number: int) -> None:
+    def _note(self, worker: Worker, text: str, number: int) -> None:
         """Show each note once: it comes as an event, and again with the job's result."""
-        if number > seat.notes_shown:
-            seat.notes_shown = number
+        if number > worker.notes_shown:
+            worker.notes_shown = number
             self._progress.note(text)
 
-    def _end(self, address: str, seat: Seat, job: Job, result: JobResult | None, why: str = "") -> None:
+    def _end(self, address: str, worker: Worker, job: Job, result: JobResult | None, why: str = "") -> None:
         """Handle the end of a job with `result`; if it is None, the worker was lost, for the reason `why`.
 
         A worker that has drawn a world plays the run next, unless the command or the experiment is ending.
         """
-        seat.job, run = None, job.run
+        worker.job, run = None, job.run
         if result is None:
             self._admission.ends(run)
             self._progress.left(run)
             self._lose(address, run, why)
         else:
             for number, note in enumerate(result["notes"], start=1):
-                self._note(seat, note, number)
+                self._note(worker, note, number)
             if result["end"] == "drawn":
-                self._record(seat, run, Drawn(**result["drawn"]))
+                self._record(worker, run, Drawn(**result["drawn"]))
                 if not self._stopping and run.experiment not in self.outcomes:
-                    self._play(address, seat, run)
+                    self._play(address, worker, run)
                     return
-            self._handle_result(address, seat, run, result)
+            self._handle_result(address, worker, run, result)
         self._conclude(run.experiment)
 
-    def _handle_result(self, address: str, seat: Seat, run: PlannedRun, result: JobResult) -> None:
+    def _handle_result(self, address: str, worker: Worker, run: PlannedRun, result: JobResult) -> None:
         """Handle the result of a job whose run does not begin next on the same worker."""
         state = self._plans[run.experiment]
         if result["end"] == "done":
@@ -372,14 +374,14 @@ class _Command:
             case "stopped":
                 if not self._stopping and run.experiment not in self.outcomes:  # its machine shuts down
                     self._progress.note(
-                        f"{run.arm}, seed {run.seed}: stored by {seat.facts.name}, for another worker"
+                        f"{run.arm}, seed {run.seed}: stored by {worker.facts.name}, for another worker"
                     )
                 self._put_back(run)
-                self._roster.forget(address)
+                self._workers.forget(address)
             case "error":
-                self._fail(run, unpacked_error(result["error"], f"at {seat.facts.name}"))
+                self._fail(run, unpacked_error(result["error"], f"at {worker.facts.name}"))
 
-    def _record(self, seat: Seat, run: PlannedRun, drawn: Drawn) -> None:
+    def _record(self, worker: Worker, run: PlannedRun, drawn: Drawn) -> None:
         """Record a world in the manifest: only then may a run in it store anything.
 
         With the first world of an experiment, the data files of all other workers are checked. An error ends
@@ -391,8 +393,8 @@ class _Command:
             write_manifest(plan.directory, drawn, command=plan.command, cell=plan.cell)
             state.files |= drawn.files
             if not state.is_checked:
-                other_addresses = [at for at, other in self._roster.seats.items() if other is not seat]
-                refusal = self._crew.check_files(other_addresses, {run.experiment: state.files})
+                other_addresses = [at for at, other in self._workers.ready.items() if other is not worker]
+                refusal = self._pool.check_files(other_addresses, {run.experiment: state.files})
                 if refusal is not None:
                     raise ConfigurationError(refusal)
         except (EmulatorError, OSError) as error:
@@ -400,7 +402,7 @@ class _Command:
             return
         state.is_checked = True
         self._fingerprints[world_of(run)] = drawn.fingerprint
-        seat.world = world_of(run)
+        worker.world = world_of(run)
 
     def _put_back(self, run: PlannedRun) -> None:
         """Let the run wait again, unless its experiment has ended."""
@@ -412,11 +414,11 @@ class _Command:
 
         If the run has cost `MOST_LOST` workers, the command ends.
         """
-        self._roster.lose(address)
+        self._workers.lose(address)
         self._lost[run] = lost = self._lost.get(run, 0) + 1
         if self._stopping or run.experiment in self.outcomes:
             return
-        self._crew.addresses()  # ResumableError if the whole cluster is lost, not only this worker
+        self._pool.addresses()  # ResumableError if the whole cluster is lost, not only this worker
         name = f"{run.arm}, seed {run.seed}"
         if lost < MOST_LOST:
             self._progress.note(f"{name}: its worker was lost ({why}); resuming from its last checkpoint")
@@ -437,7 +439,7 @@ class _Command:
             return
         self.outcomes.setdefault(run.experiment, error)
         self._queue.drop(run.experiment)
-        self._crew.stop(self._roster.at_work(run.experiment))
+        self._pool.stop(self._workers.at_work(run.experiment))
 
     def _end_all(self, error: BaseException) -> None:
         """Begin no other run, and stop those at work; `play` raises the first error."""
@@ -451,12 +453,12 @@ class _Command:
 
     def _stop_all(self) -> None:
         self._stopping = True
-        self._crew.stop(self._roster.at_work())
+        self._pool.stop(self._workers.at_work())
 
     def _conclude(self, name: str) -> None:
         """Finish an experiment if it has no run at work, and none left to begin."""
         state = self._plans[name]
-        if self._roster.at_work(name) or (state.left and name not in self.outcomes):
+        if self._workers.at_work(name) or (state.left and name not in self.outcomes):
             return
         if name not in self.outcomes:
             order = state.plan.runs()
@@ -471,20 +473,20 @@ class _Command:
     # -- workers that are silent, or not there ---------------------------------------------------------------
 
     def _replace_silent(self) -> None:
-        for address in self._roster.at_work():
-            seat, silent_s = self._roster.seats[address], self._crew.silent_s(address)
-            assert seat.job is not None
-            limit_s = self._plans[seat.job.run.experiment].plan.experiment.executor.worker_timeout_s
+        for address in self._workers.at_work():
+            worker, silent_s = self._workers.ready[address], self._pool.silent_s(address)
+            assert worker.job is not None
+            limit_s = self._plans[worker.job.run.experiment].plan.experiment.executor.worker_timeout_s
             if silent_s > limit_s:
-                self._crew.replace(address)
-                self._end(address, seat, seat.job, None, f"it gave no sign of life for {silent_s:.0f} s")
+                self._pool.replace(address)
+                self._end(address, worker, worker.job, None, f"it gave no sign of life for {silent_s:.0f} s")
 
     def _wait_for_workers(self) -> None:
         """End the command after too long a time without any worker.
 
         That is the longest `worker_timeout_s` of the experiments, and at least `COME_S`.
         """
-        if not (self._roster.is_empty and self._queue):
+        if not (self._workers.is_empty and self._queue):
             self._alone_since = None
             return
         now_s = self._clock()
@@ -504,10 +506,10 @@ class _Command:
 
     def _tell_of_rounding(self, facts: Facts) -> None:
         """Note once that results may differ by rounding, if a worker differs from the first one."""
-        for seat in list(self._roster.seats.values())[:1]:
-            if facts.rounding != seat.facts.rounding:
-                theirs, ours = _listed(facts.rounding), _listed(seat.facts.rounding)
-                text = f"{facts.name} has {theirs}, {seat.facts.name} {ours}"
+        for worker in list(self._workers.ready.values())[:1]:
+            if facts.rounding != worker.facts.rounding:
+                theirs, ours = _listed(facts.rounding), _listed(worker.facts.rounding)
+                text = f"{facts.name} has {theirs}, {worker.facts.name} {ours}"
                 self._note_once(f"{text}: results may differ by rounding", key="rounding")
 
     def _note_once(self, text: str, key: str | None = None) -> None:

@@ -78,14 +78,14 @@ def play_one(command: RunCommand, experiment: Experiment, job: Job | None, show:
 
         with (
             _reported(report, show, command),
-            scaled_out(command.scale, [plan], command.data) as (crew, at_once),
+            scaled_out(command.scale, [plan], command.data) as (pool, at_once),
             show.progress(plan.runs(), _earlier_s([plan]), at_once) as progress,
             nullcontext() if job is None else joined(job, stop) as ranks,
         ):
-            if crew is None:
+            if pool is None:
                 run_plan(plan, progress, stop, ranks)
             else:
-                outcome = run_in_parallel([plan], crew, progress, stop)[experiment.name]
+                outcome = run_in_parallel([plan], pool, progress, stop)[experiment.name]
                 if outcome is not None:
                     raise outcome
     return folder
@@ -118,14 +118,14 @@ def play_several(command: RunCommand, several: Several, show: Show) -> Path:
 
         with (
             _reported(report, show, command),
-            scaled_out(command.scale, plans, command.data) as (crew, at_once),
+            scaled_out(command.scale, plans, command.data) as (pool, at_once),
             show.progress(runs, _earlier_s(plans), at_once) as progress,
             sharing(plans, finish, progress.note) as ended,
         ):
-            if crew is None:
+            if pool is None:
                 run_folder(plans, progress, ended, stop)
             else:
-                refuse_failed(plans, run_in_parallel(plans, crew, progress, stop, ended), progress)
+                refuse_failed(plans, run_in_parallel(plans, pool, progress, stop, ended), progress)
     return target
 
 

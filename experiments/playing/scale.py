@@ -14,7 +14,7 @@ from experiments.locating import DataFolders
 from experiments.running.machine import available_bytes, cores
 
 if TYPE_CHECKING:
-    from experiments.jobs.crew import Crew
+    from experiments.jobs.pool import WorkerPool
     from experiments.running.plan import Plan
 
 MOST_JOBS = 1024
@@ -66,7 +66,9 @@ def _parse_jobs(text: str) -> int | None:
 
 
 @contextmanager
-def scaled_out(scale: Scale, plans: Sequence[Plan], data: DataFolders) -> Iterator[tuple[Crew | None, int]]:
+def scaled_out(
+    scale: Scale, plans: Sequence[Plan], data: DataFolders
+) -> Iterator[tuple[WorkerPool | None, int]]:
     """Context with (workers, number): the workers for the runs of `plans`, and how many they play at once.
 
     The workers are None if this process plays the runs, one after another.
@@ -89,20 +91,20 @@ def scaled_out(scale: Scale, plans: Sequence[Plan], data: DataFolders) -> Iterat
         return
     to_play = [plan for plan in plans if left[id(plan)]]  # workers need no others
     from experiments.cluster.connection import joined_cluster, local_cluster
-    from experiments.cluster.crew import DaskCrew
+    from experiments.cluster.pool import DaskPool
 
     if scale.cluster is None:
         with (
             local_cluster(number) as client,
-            DaskCrew(client, to_play, data, same_data=True).at_work() as crew,
+            DaskPool(client, to_play, data, same_data=True).at_work() as pool,
         ):
-            yield crew, number
+            yield pool, number
     else:
         with (
             joined_cluster(scale.cluster, scale.keys, is_insecure=scale.is_insecure) as client,
-            DaskCrew(client, to_play, data, same_data=False).at_work() as crew,
+            DaskPool(client, to_play, data, same_data=False).at_work() as pool,
         ):
-            yield crew, max(1, min(unfinished, len(client.scheduler_info(n_workers=-1)["workers"])))
+            yield pool, max(1, min(unfinished, len(client.scheduler_info(n_workers=-1)["workers"])))
 
 
 def _number(scale: Scale, plans: Sequence[Plan], unfinished: int) -> int:

@@ -10,7 +10,9 @@ from pathlib import Path
 from emulator.errors import ConfigurationError, InputError, abbreviated, naming
 from emulator.own_parts import is_loaded, named_modules
 from emulator.storage.checkpoints import make_folder, write_durably
-from experiments.build import World, build_world, refuse_unfit_rounds, world_settings
+from experiments.build import World, build_world, check_rounds, world_settings
+from experiments.checks.arms import check_arms, late_reporting, refuse_detection_without_truth
+from experiments.checks.seeds import CHECKED_OF_ROUNDS, check_seeds
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import Locate
 from experiments.results.reading.deciding import deciding, differences
@@ -21,8 +23,6 @@ from experiments.running.manifest import recorded_files
 from experiments.running.members import refuse_unknown_arms
 from experiments.running.source_files import SourceFiles
 from experiments.shipped import named
-from experiments.unfit import late_reporting, refuse_detection_without_truth, refuse_unfit_arms
-from experiments.unfit_seeds import CHECKED_OF_ROUNDS, refuse_unfit_seeds
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ def check(
 ) -> World:
     """Check a configuration: build all that runs of its first seed need, without training.
 
-    Of the other seeds it checks what may differ (`experiments.unfit_seeds`).
+    Of the other seeds it checks what may differ (`experiments.checks.seeds`).
 
     Args:
         experiment: The configuration.
@@ -293,11 +293,11 @@ class Checker:
         with naming(where):
             experiment.to_toml()  # refuse what cannot be recorded before drawing the world
             world = self._draw(experiment, locate, scratch)
-            refuse_unfit_rounds(experiment, world.trace, world.streams)
+            check_rounds(experiment, world.trace, world.streams)
             refuse_detection_without_truth(experiment, world.trace)
             unbuilt = [arm for arm in names if known.get(arm) not in self._built]
             if unbuilt:
-                refuse_unfit_arms(experiment, unbuilt, world)
+                check_arms(experiment, unbuilt, world)
             self._check_seeds(experiment, locate, names, where, world, scratch)
         self._built.update(known.values())
         return world
@@ -318,7 +318,7 @@ class Checker:
         key = (json.dumps(known, sort_keys=True), locate)
         if key in self._sound:
             return
-        for note in refuse_unfit_seeds(experiment, late, experiment.seeds, world, locate, scratch):
+        for note in check_seeds(experiment, late, experiment.seeds, world, locate, scratch):
             if note not in self._noted:
                 self._note(f"{where}: {note}" if where else note)
             self._noted.add(note)

@@ -32,6 +32,8 @@ from experiments.build import (
     build_world,
     run_header,
 )
+from experiments.checks.arms import check_arms, late_reporting
+from experiments.checks.seeds import check_seeds
 from experiments.config import Experiment, Round
 from experiments.reference import build_measuring, build_reference
 from experiments.running.attempt import Attempt, Tally
@@ -43,8 +45,6 @@ from experiments.running.replicas import agree_on, lead_to_draw, lead_to_play, l
 from experiments.running.source_files import SourceFiles
 from experiments.running.stop import Stop
 from experiments.tracking.live import LiveTracking
-from experiments.unfit import late_reporting, refuse_unfit_arms
-from experiments.unfit_seeds import refuse_unfit_seeds
 
 Outcomes = dict[str, EmulatorError | None]
 """How each experiment of a command ended, by name: None for success, or its error."""
@@ -203,12 +203,10 @@ def draw_world(plan: Plan, seed: int, files: SourceFiles, note: Callable[[str], 
         for module in plan.own_modules():  # now, since a device profile is loaded with the world
             files.module(module)
         if note is not None:
-            refuse_unfit_arms(plan.experiment, plan.arms, world)
+            check_arms(plan.experiment, plan.arms, world)
             seeds = {run.seed for run in plan.runs() if not plan.is_done(run)}
             late = late_reporting(plan.experiment, plan.arms)
-            for warning in refuse_unfit_seeds(
-                plan.experiment, late, seeds, world, files, plan.directory.path
-            ):
+            for warning in check_seeds(plan.experiment, late, seeds, world, files, plan.directory.path):
                 note(warning)
     return world
 

@@ -228,7 +228,7 @@ def _add_block(page: Page, token: Token, comments: Sequence[Token], lines: Seque
         page.add_problem(line, f"unknown language {language!r}; choices: {', '.join(LANGUAGES)}")
     block = _with_directives(page, Block(page.name, line, language, token.content), comments)
     if len(page.problems) == before:
-        _refuse_unfit(page, block)
+        _check_directives(page, block)
     if language in LANGUAGES:
         page.blocks.append(block)
 
@@ -315,7 +315,7 @@ def _pair(value: str) -> tuple[str, str]:
     return old, new.strip()
 
 
-def _refuse_unfit(page: Page, block: Block) -> None:
+def _check_directives(page: Page, block: Block) -> None:
     """Note directives that exclude each other, and blocks that need one."""
     if block.file and block.append:
         page.add_problem(block.line, "the block is both a file and appended to one")

@@ -15,10 +15,10 @@ from emulator.errors import EmulatorError, UnknownNameError
 from experiments.cli.app import _parse_seeds, app
 from experiments.reading import override_table
 from experiments.tracking.registry import TRACKERS
-from tests.docs.at_hand import AtHand
 from tests.docs.blocks import ROOT
 from tests.docs.check_configurations import problem_of_whole
 from tests.docs.check_named import PLACEHOLDER, WrongError, check_named, is_configuration
+from tests.docs.page_state import PageState
 from tests.docs.product import (
     extras,
     is_module,
@@ -47,12 +47,12 @@ class Call:
     further: Sequence[str] = ()
 
 
-def problems_of_command(text: str, at_hand: AtHand, *, is_run: bool) -> Iterator[str]:
+def problems_of_command(text: str, state: PageState, *, is_run: bool) -> Iterator[str]:
     """What is wrong with a command of a page.
 
     Args:
         text: The command, as a shell has it.
-        at_hand: The page before it; files that it makes are added.
+        state: The page before it; files that it makes are added.
         is_run: Whether `make docs-test` runs it. If not, it may have words that stand for others.
     """
     try:
@@ -63,30 +63,30 @@ def problems_of_command(text: str, at_hand: AtHand, *, is_run: bool) -> Iterator
     if is_run and len(commands) == 1 and commands[0].words[0] in LASTING:
         yield f"{commands[0].words[0]}: has no effect on the commands below it"
     for command in commands:
-        yield from _problems_of(command, at_hand, is_run=is_run)
+        yield from _problems_of(command, state, is_run=is_run)
 
 
-def _problems_of(command: SimpleCommand, at_hand: AtHand, *, is_run: bool) -> Iterator[str]:
+def _problems_of(command: SimpleCommand, state: PageState, *, is_run: bool) -> Iterator[str]:
     own = next((words for words in (command.after(NAME), command.after("-m", MODULE)) if words), None)
     if command.words[0] == NAME and own is None:
         own = ()
     try:
         if own is not None and command.words[0] not in ("pip", "git"):
-            check_own(own, at_hand, is_run=is_run)
+            check_own(own, state, is_run=is_run)
             return
         checks = {"make": _check_make, "python": _check_python, "python3": _check_python, "pip": _check_pip}
         if (check := checks.get(command.words[0])) is not None:
-            check(command.words[1:], at_hand)
+            check(command.words[1:], state)
     except (WrongError, EmulatorError) as error:
         yield str(error)
 
 
-def check_own(words: Sequence[str], at_hand: AtHand, *, is_run: bool, is_part: bool = False) -> None:
+def check_own(words: Sequence[str], state: PageState, *, is_run: bool, is_part: bool = False) -> None:
     """Check a command of driftscale.
 
     Args:
         words: Its words after the program's name.
-        at_hand: The page.
+        state: The page.
         is_run: Whether `make docs-test` runs it.
         is_part: Whether it may be incomplete, as in a sentence.
 
@@ -96,7 +96,7 @@ def check_own(words: Sequence[str], at_hand: AtHand, *, is_run: bool, is_part: b
     if call is None or call.path not in CHECKS:
         return
     try:
-        CHECKS[call.path](call, at_hand, is_run=is_run)
+        CHECKS[call.path](call, state, is_run=is_run)
     except EmulatorError as error:
         if not (is_part and "Field required" in str(error)):
             raise
@@ -197,42 +197,42 @@ def _one_of(what: str, name: str | None, choices: Sequence[str], *, is_run: bool
     return False
 
 
-def _check_parts(call: Call, at_hand: AtHand, *, is_run: bool) -> None:
+def _check_parts(call: Call, state: PageState, *, is_run: bool) -> None:
     kinds, kind = kinds_of_parts(), call.values["kind"]
     if _one_of("kind of part", kind, tuple(kinds), is_run=is_run):
         _one_of(kind, call.values.get("name"), kinds[kind].names(), is_run=is_run)
 
 
-def _check_profile(call: Call, at_hand: AtHand, *, is_run: bool) -> None:
+def _check_profile(call: Call, state: PageState, *, is_run: bool) -> None:
     if not call.values["profile"].endswith(SUFFIXES):
         _one_of("device profile", call.values["profile"], PROFILES.names(), is_run=is_run)
 
 
-def _check_bench(call: Call, at_hand: AtHand, *, is_run: bool) -> None:
+def _check_bench(call: Call, state: PageState, *, is_run: bool) -> None:
     from experiments.bench.registry import WORKLOADS
 
     for name in call.values["names"] or ():
         _one_of("workload", name, tuple(WORKLOADS), is_run=is_run)
 
 
-def _check_export(call: Call, at_hand: AtHand, *, is_run: bool) -> None:
+def _check_export(call: Call, state: PageState, *, is_run: bool) -> None:
     formats = ("csv", "parquet", *TRACKERS)
     _one_of("format", call.values["--to"], formats, is_run=is_run)
 
 
-def _check_new(call: Call, at_hand: AtHand, *, is_run: bool) -> None:
+def _check_new(call: Call, state: PageState, *, is_run: bool) -> None:
     like = call.values["--like"]
     if like is None or _one_of("shipped configuration", like, shipped_names(), is_run=is_run):
         [file] = shipped_files(like or FIRST)
-        at_hand.copy(file, str(call.values["file"]))
+        state.copy(file, str(call.values["file"]))
 
 
-def _check_build(call: Call, at_hand: AtHand, *, is_run: bool) -> None:
+def _check_build(call: Call, state: PageState, *, is_run: bool) -> None:
     """Check a command that builds a trace: the options of its kind, and the columns of the page's table."""
     from experiments.cli.traces.build import parse_options
     from traces.building import BUILDERS
 
-    kind, root = call.values["kind"], at_hand.folder / str(call.values["--root"])
+    kind, root = call.values["kind"], state.folder / str(call.values["--root"])
     if not _one_of("kind of data set", kind, BUILDERS.names(), is_run=is_run):
         return
     settings = parse_options(kind, BUILDERS.find(kind), call.further)
@@ -246,16 +246,16 @@ def _check_build(call: Call, at_hand: AtHand, *, is_run: bool) -> None:
                 raise WrongError(f"--{option} {column}: {root.name} has the columns {', '.join(header)}")
 
 
-def _check_configured(call: Call, at_hand: AtHand, *, is_run: bool) -> None:
+def _check_configured(call: Call, state: PageState, *, is_run: bool) -> None:
     """Check the configuration of a command, with its overrides, swept values, arms and seeds."""
     values = call.values
     name = str(values.get("config") or values.get("path"))
-    if call.path == ("traces", "inspect") and not is_configuration(name, at_hand):
+    if call.path == ("traces", "inspect") and not is_configuration(name, state):
         return
     if seeds := values.get("--seeds"):
         _parse_seeds(seeds)
     arms = [arm.strip() for arm in (values.get("--arms") or "").split(",") if arm.strip()]
-    check_named(name, values["--set"] or (), values.get("--sweep") or (), arms, at_hand, is_run=is_run)
+    check_named(name, values["--set"] or (), values.get("--sweep") or (), arms, state, is_run=is_run)
 
 
 CHECKS: Mapping[tuple[str, ...], Callable[..., None]] = {
@@ -272,22 +272,22 @@ CHECKS: Mapping[tuple[str, ...], Callable[..., None]] = {
 """For each command what is looked at besides its options."""
 
 
-def problem_of_call(arguments: Mapping[str, Any], at_hand: AtHand) -> str:
+def problem_of_call(arguments: Mapping[str, Any], state: PageState) -> str:
     """What is wrong with the configuration that `driftscale.run` or `check` is given; empty if nothing is.
 
     Args:
         arguments: Those of its arguments that are plain values, by name.
-        at_hand: The page.
+        state: The page.
     """
     config, arms = arguments.get("config"), arguments.get("arms", ())
     overrides, axes = arguments.get("set", {}), arguments.get("sweep", {})
     try:
         if isinstance(config, str):
             names = [arms] if isinstance(arms, str) else list(arms or ())
-            check_named(config, overrides, axes, names, at_hand, is_run=True)
+            check_named(config, overrides, axes, names, state, is_run=True)
         elif isinstance(config, dict):
             override_table(config, overrides, None)
-            return problem_of_whole(config, at_hand, axes)
+            return problem_of_whole(config, state, axes)
     except (WrongError, EmulatorError) as error:
         return str(error)
     return ""
@@ -296,24 +296,24 @@ def problem_of_call(arguments: Mapping[str, Any], at_hand: AtHand) -> str:
 # -- other programs --------------------------------------------------------------------------------------
 
 
-def _check_make(words: Sequence[str], at_hand: AtHand) -> None:
+def _check_make(words: Sequence[str], state: PageState) -> None:
     for word in words:
         if "=" not in word and not word.startswith("-") and word not in make_targets():
             raise WrongError(f"make {word}: no such target; targets: {', '.join(sorted(make_targets()))}")
 
 
-def _check_python(words: Sequence[str], at_hand: AtHand) -> None:
+def _check_python(words: Sequence[str], state: PageState) -> None:
     """Check the module or the script that Python is to run, and the script's options, if it is ours."""
     if words and words[0] == "-m":
         if words[1] == "pip":
-            _check_pip(words[2:], at_hand)
-        elif not is_module(words[1]) and not at_hand.has(f"{words[1]}.py"):
+            _check_pip(words[2:], state)
+        elif not is_module(words[1]) and not state.has(f"{words[1]}.py"):
             raise WrongError(f"python -m {words[1]}: no such module")
         script = ROOT.joinpath(*words[1].split(".")).with_suffix(".py")
         options = words[2:]
     elif words and words[0].endswith(".py"):
         script, options = ROOT / words[0], words[1:]
-        if not script.is_file() and not at_hand.has(words[0]):
+        if not script.is_file() and not state.has(words[0]):
             raise WrongError(f"python {words[0]}: no such file, and no block above is saved as it")
     else:
         return
@@ -325,7 +325,7 @@ def _check_python(words: Sequence[str], at_hand: AtHand) -> None:
             raise WrongError(f"{script.relative_to(ROOT)} has no option {option}")
 
 
-def _check_pip(words: Sequence[str], at_hand: AtHand) -> None:
+def _check_pip(words: Sequence[str], state: PageState) -> None:
     for word in words:
         for named in REQUIREMENT.findall(word):
             for extra in named.split(","):

@@ -17,7 +17,7 @@ from emulator.plugins import FIRST_LOOK
 from experiments.config import Experiment, first_problem
 from experiments.reading import SWEEP, set_key, take_first_look
 from experiments.running.sweep import merged_axes, table_axes
-from tests.docs.at_hand import AtHand
+from tests.docs.page_state import PageState
 from tests.docs.product import all_registries, shipped_files, shipped_names
 
 TOP = (*Experiment.model_fields, SWEEP)
@@ -34,44 +34,44 @@ OTHERS = ("project", "build-system", "tool", "class", "reference_model")
 """Keys at the top of files that are no configurations."""
 
 
-def problem_of_file(name: str, at_hand: AtHand) -> str:
+def problem_of_file(name: str, state: PageState) -> str:
     """What is wrong with a TOML file that a page has saved; empty if nothing is."""
-    path = at_hand.folder / name
+    path = state.folder / name
     table, problem = _parsed(path.read_text(encoding="utf-8"))
     if problem:
         return problem
     if path.name == "pyproject.toml":
-        return problem_of_package(table, at_hand)
+        return problem_of_package(table, state)
     if "class" in table:
         return _problem_of_profile(path)
     if all(key in table for key in REQUIRED):
-        return problem_of_whole(table, at_hand)
-    return problem_of_fragment(table, at_hand)
+        return problem_of_whole(table, state)
+    return problem_of_fragment(table, state)
 
 
-def problem_of_text(text: str, at_hand: AtHand) -> str:
+def problem_of_text(text: str, state: PageState) -> str:
     """What is wrong with a part of a configuration that a page shows; empty if nothing is."""
     table, problem = _parsed(text)
     if problem or (set(table) & set(OTHERS) and not set(table) & set(TOP)):
-        return problem or (problem_of_package(table, at_hand) if "project" in table else "")
-    return problem_of_fragment(table, at_hand)
+        return problem or (problem_of_package(table, state) if "project" in table else "")
+    return problem_of_fragment(table, state)
 
 
-def problem_of_package(table: Mapping[str, Any], at_hand: AtHand) -> str:
+def problem_of_package(table: Mapping[str, Any], state: PageState) -> str:
     """What is wrong with the entry points in a pyproject.toml; empty if nothing is."""
     groups = {registry.group for registry in all_registries()}
     for group, entries in table.get("project", {}).get("entry-points", {}).items():
         if group.startswith("driftscale.") and group not in groups:
             return f"no group of entry points is called {group!r}; choices: {', '.join(sorted(groups))}"
         for value in entries.values():
-            if problem := at_hand.problem_of_part(value):
+            if problem := state.problem_of_part(value):
                 return problem
     return ""
 
 
 def problem_of_whole(
     table: Mapping[str, Any],
-    at_hand: AtHand,
+    state: PageState,
     axes: Sequence[str] | Mapping[str, Any] = (),
     where: str = "",
     *,
@@ -81,7 +81,7 @@ def problem_of_whole(
 
     If lenient, it may name files that no block has saved.
     """
-    if problem := problem_of_parts(table, at_hand):
+    if problem := problem_of_parts(table, state):
         return problem
     try:
         base = copy.deepcopy(dict(table))
@@ -90,32 +90,32 @@ def problem_of_whole(
             cell = copy.deepcopy(base)
             if key:
                 set_key(cell, key, value, f"{key} = {value!r}")
-            _look(cell, at_hand, where, is_lenient=is_lenient)
+            _look(cell, state, where, is_lenient=is_lenient)
     except EmulatorError as error:
         return str(error).removeprefix(": ")
     return ""
 
 
-def problem_of_fragment(table: Mapping[str, Any], at_hand: AtHand) -> str:
+def problem_of_fragment(table: Mapping[str, Any], state: PageState) -> str:
     """What is wrong with a part of a configuration; empty if it fits one on the page, or a small one."""
     unknown = [key for key in table if key not in TOP]
     if unknown:
         return f"unknown key {unknown[0]!r}; tables and keys at the top: {', '.join(TOP)}"
-    if problem := problem_of_parts(table, at_hand):
+    if problem := problem_of_parts(table, state):
         return problem
     first = ""
-    for base in _bases(table, at_hand):
-        problem = _problem_of_completed(base, table, at_hand)
+    for base in _bases(table, state):
+        problem = _problem_of_completed(base, table, state)
         if not problem:
             return ""
         first = first or problem
     return first
 
 
-def problem_of_parts(table: Any, at_hand: AtHand) -> str:
+def problem_of_parts(table: Any, state: PageState) -> str:
     """What is wrong with the parts of one's own that a table names; empty if nothing is."""
     for name in texts_in(table):
-        if is_own(name) and (problem := at_hand.problem_of_part(name)):
+        if is_own(name) and (problem := state.problem_of_part(name)):
             return problem
     return ""
 
@@ -152,15 +152,15 @@ def _problem_of_profile(path: Path) -> str:
     return ""
 
 
-def _look(table: dict[str, Any], at_hand: AtHand, where: str, *, is_lenient: bool) -> None:
+def _look(table: dict[str, Any], state: PageState, where: str, *, is_lenient: bool) -> None:
     """Validate a configuration; raises EmulatorError."""
-    with at_hand.registered():
-        take_first_look(table, where, at_hand.locate(is_lenient=is_lenient))
+    with state.registered():
+        take_first_look(table, where, state.locate(is_lenient=is_lenient))
 
 
-def _bases(table: Mapping[str, Any], at_hand: AtHand) -> Iterator[dict[str, Any]]:
+def _bases(table: Mapping[str, Any], state: PageState) -> Iterator[dict[str, Any]]:
     """Configurations that `table` may be a part of, first those of the page."""
-    yield from at_hand.configurations()
+    yield from state.configurations()
     yield dict(SMALL)
     trace = table.get("trace", {})
     if "source" not in trace:
@@ -169,7 +169,7 @@ def _bases(table: Mapping[str, Any], at_hand: AtHand) -> Iterator[dict[str, Any]
         )
 
 
-def _problem_of_completed(base: Mapping[str, Any], table: Mapping[str, Any], at_hand: AtHand) -> str:
+def _problem_of_completed(base: Mapping[str, Any], table: Mapping[str, Any], state: PageState) -> str:
     """What is wrong with `base` after `table` was merged into it, keys that are missing aside."""
     merged = _merged(base, {key: value for key, value in table.items() if key != SWEEP})
     merged.pop(SWEEP, None)
@@ -179,20 +179,20 @@ def _problem_of_completed(base: Mapping[str, Any], table: Mapping[str, Any], at_
                 cell = copy.deepcopy(merged)
                 _add_arm_of(axis.key, cell)
                 set_key(cell, axis.key, value, f"{axis.key} = {value!r}")
-                if problem := _invalid(cell, at_hand):
+                if problem := _invalid(cell, state):
                     return problem
     except EmulatorError as error:
         return str(error)
-    return _invalid(merged, at_hand)
+    return _invalid(merged, state)
 
 
-def _invalid(table: dict[str, Any], at_hand: AtHand) -> str:
+def _invalid(table: dict[str, Any], state: PageState) -> str:
     """The first rule of the configuration that a table breaks, other than that keys are missing."""
     trace = table.get("trace", {})
-    if at_hand.has(str(trace.get("source"))):
+    if state.has(str(trace.get("source"))):
         return ""
     try:
-        with at_hand.registered():
+        with state.registered():
             Experiment.model_validate(table, context=FIRST_LOOK)
     except ValidationError as error:
         if all(problem["type"] == "missing" for problem in error.errors(include_url=False)):

@@ -15,13 +15,13 @@ from emulator.errors import EmulatorError
 from emulator.own_parts import is_own
 from emulator.plugins import ChoiceOf, Registry
 from experiments.config import Experiment, PartsRow
-from tests.docs.at_hand import AtHand
 from tests.docs.blocks import ROOT
 from tests.docs.check_commands import all_options, check_own, problem_of_call
 from tests.docs.check_configurations import problem_of_fragment, texts_in
 from tests.docs.check_named import WrongError
 from tests.docs.check_python import Namespace, check_python
 from tests.docs.our_names import has_name, module_names
+from tests.docs.page_state import PageState
 from tests.docs.product import all_registries
 from tests.docs.shell import UnreadableLineError, simple_commands
 
@@ -41,19 +41,19 @@ FORMER = {"executor.workers", "report.target"}
 """Keys of earlier versions that pages speak of."""
 
 
-def problem_of_inline(text: str, at_hand: AtHand) -> str:
+def problem_of_inline(text: str, state: PageState) -> str:
     """What is wrong with code in a sentence; empty if nothing is, or if it is of another kind."""
     try:
         if text.startswith("driftscale ") and "(" not in text:
             for command in simple_commands(text):
                 if command.words[0] == "driftscale":
-                    check_own(command.words[1:], at_hand, is_run=False, is_part=True)
+                    check_own(command.words[1:], state, is_run=False, is_part=True)
         elif text.startswith(("driftscale.", "results.")):
-            return _problem_of_call(text, at_hand)
+            return _problem_of_call(text, state)
         elif text.startswith("--"):
             return _problem_of_option(text)
         else:
-            return _problem_of_key(text, at_hand)
+            return _problem_of_key(text, state)
     except UnreadableLineError:
         return ""
     except (WrongError, EmulatorError) as error:
@@ -61,7 +61,7 @@ def problem_of_inline(text: str, at_hand: AtHand) -> str:
     return ""
 
 
-def _problem_of_call(text: str, at_hand: AtHand) -> str:
+def _problem_of_call(text: str, state: PageState) -> str:
     """What is wrong with a name of the package, or of results, as in `results.plot_accuracy()`."""
     is_group = text in {registry.group for registry in all_registries()}
     is_file = text.rpartition(".")[2] in FILES
@@ -70,9 +70,9 @@ def _problem_of_call(text: str, at_hand: AtHand) -> str:
     found: list[str] = []
     check_python(
         f"import driftscale\nresults = driftscale.load('runs')\n{text}\n",
-        Namespace(at_hand.namespace.frames),
+        Namespace(state.namespace.frames),
         lambda line, problem: found.append(problem),
-        lambda arguments: problem_of_call(arguments, at_hand),
+        lambda arguments: problem_of_call(arguments, state),
     )
     return found[0] if found else ""
 
@@ -101,11 +101,11 @@ def of_scripts() -> frozenset[str]:
     return frozenset(option for text in scripts for option in re.findall('"(--[a-z-]+)"', text))
 
 
-def _problem_of_key(text: str, at_hand: AtHand) -> str:
+def _problem_of_key(text: str, state: PageState) -> str:
     """What is wrong with a key, alone or with a value, if its first part is a table of a configuration."""
     key, equals, value = (part.strip() for part in text.partition("="))
     if key in PartsRow.model_fields and equals:
-        return _problem_of_part(key, value, at_hand)
+        return _problem_of_part(key, value, state)
     parts = key.split(".")
     if not KEY.fullmatch(key) or parts[0] not in TABLES or parts[-1] in FILES:
         return ""
@@ -114,14 +114,14 @@ def _problem_of_key(text: str, at_hand: AtHand) -> str:
     return f"a configuration has no key {key}"
 
 
-def _problem_of_part(key: str, value: str, at_hand: AtHand) -> str:
+def _problem_of_part(key: str, value: str, state: PageState) -> str:
     """What is wrong with the parts that an arm is given, as in `selector = "random"`."""
     try:
         table = tomllib.loads(f"{key} = {value}")
     except tomllib.TOMLDecodeError:
         return ""
     own = [name for name in texts_in(table) if is_own(name)]
-    return "" if own else problem_of_fragment({"arm": [{"name": "mine", **table}]}, at_hand)
+    return "" if own else problem_of_fragment({"arm": [{"name": "mine", **table}]}, state)
 
 
 def _is_ours(parts: Sequence[str]) -> bool:

@@ -13,8 +13,8 @@ from emulator.errors import UnknownNameError
 from experiments.reading import SWEEP, override_table
 from experiments.running.sweep import merged_axes, table_axes
 from experiments.shipped import nearest
-from tests.docs.at_hand import AtHand
 from tests.docs.check_configurations import SMALL, arm_like, problem_of_whole
+from tests.docs.page_state import PageState
 from tests.docs.product import shipped_files
 
 PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_]*(\.\w+)?|<.*>|.*(…|\.\.\.).*|\$.*|.*/[A-Z][A-Z0-9_]*")
@@ -30,7 +30,7 @@ def check_named(
     overrides: Sequence[str] | Mapping[str, Any],
     axes: Sequence[str] | Mapping[str, Any],
     arms: Sequence[str],
-    at_hand: AtHand,
+    state: PageState,
     *,
     is_run: bool,
 ) -> None:
@@ -41,12 +41,12 @@ def check_named(
         overrides: Texts such as "round.rounds=100", or values by key.
         axes: Texts such as "round.participants=5,10", or lists of values by key.
         arms: Names of arms.
-        at_hand: The page; keys that tell the results of several experiments apart are added.
+        state: The page; keys that tell the results of several experiments apart are added.
         is_run: Whether `make docs-test` runs it. If not, the name may stand for another.
 
     Raises WrongError or EmulatorError.
     """
-    tables = list(_tables(name, at_hand, is_run=is_run))
+    tables = list(_tables(name, state, is_run=is_run))
     if not tables:
         near = nearest(Path(name))
         hint = f"; {near}" if near else ""
@@ -56,19 +56,19 @@ def check_named(
         if not is_shipped and where == name and PLACEHOLDER.fullmatch(name):
             _add_arms(table, [*arms, *_arms_in([*overrides, *axes])])
         swept = [axis.key for axis in merged_axes(table_axes(table.get(SWEEP, {}), where), axes)]
-        at_hand.namespace.keys |= columns_of(swept)
+        state.namespace.keys |= columns_of(swept)
         override_table(table, overrides, None)
         known |= {arm["name"] for arm in table.get("arm", ())}
         if is_shipped and not (overrides or axes):
             continue  # other tests check it
-        if problem := problem_of_whole(table, at_hand, axes, where, is_lenient=not is_run):
+        if problem := problem_of_whole(table, state, axes, where, is_lenient=not is_run):
             raise WrongError(problem)
     for arm in arms:
         if arm not in known and (is_run or not PLACEHOLDER.fullmatch(arm)):
             raise UnknownNameError("arm", arm, sorted(known), "--arms")
 
 
-def is_configuration(name: str, at_hand: AtHand) -> bool:
+def is_configuration(name: str, state: PageState) -> bool:
     """Whether a command that takes a trace folder too would take it for a configuration."""
     return name.endswith(".toml") or bool(shipped_files(name))
 
@@ -83,9 +83,9 @@ def columns_of(swept: Iterable[str]) -> set[str]:
     return {"experiment", *ends} if ends else set()
 
 
-def _tables(name: str, at_hand: AtHand, *, is_run: bool) -> Iterator[tuple[str, dict[str, Any], bool]]:
+def _tables(name: str, state: PageState, *, is_run: bool) -> Iterator[tuple[str, dict[str, Any], bool]]:
     """The configurations of that name, each with what errors call it, and whether it is shipped."""
-    file = at_hand.folder / name
+    file = state.folder / name
     if file.is_file():
         yield name, _read(file.read_text(encoding="utf-8")), False
     elif file.is_dir() and name not in ("", "."):

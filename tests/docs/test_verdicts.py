@@ -81,10 +81,10 @@ def test_another_text_is_no_figure() -> None:
 @pytest.mark.parametrize("number", range(DRAWN))
 def test_a_row_drawn_by_seed_is_what_its_command_gives(number: int, tmp_path: Path) -> None:
     """Of the rows whose data are at hand (DRIFTSCALE_DATA), the three first ones of a random order."""
-    at_hand = [row for row in drawn() if _is_at_hand(row)]
-    if number >= len(at_hand):
-        pytest.skip(f"the data of {len(at_hand)} rows are at hand; set DRIFTSCALE_DATA to their folder")
-    row = at_hand[number]
+    state = [row for row in drawn() if _is_at_hand(row)]
+    if number >= len(state):
+        pytest.skip(f"the data of {len(state)} rows are at hand; set DRIFTSCALE_DATA to their folder")
+    row = state[number]
     played = CliRunner().invoke(app, [*row.words[1:], "--out", str(tmp_path / "run")])
     assert played.exit_code == 0, played.output
     summary = json.loads((tmp_path / "run" / "summary.json").read_text(encoding="utf-8"))

@@ -136,13 +136,13 @@ def test_a_thread_may_run_too() -> None:
 
 
 def test_an_interrupt_stores_the_runs_and_the_same_call_resumes_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    from driftscale import shown
+    from driftscale import output
 
     def interrupt(self: object, run: object, reached: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
     with monkeypatch.context() as patched:
-        patched.setattr(shown.Silent, "round_done", interrupt)
+        patched.setattr(output.Silent, "round_done", interrupt)
         with pytest.raises(
             KeyboardInterrupt, match="the same call resumes the rest from the last checkpoint"
         ):

@@ -22,7 +22,7 @@ from experiments.build import (
     build_executor,
     build_parts,
     build_world,
-    refuse_unfit_rounds,
+    check_rounds,
     resolve_model_factor,
     run_header,
 )
@@ -129,7 +129,7 @@ def built(
     settings = {"rounds": rounds, "evaluate_every": evaluate_every, "evaluate_clients": evaluate_clients}
     experiment = small(round={"participants": 1, **settings})
     trace = trace_of(rows, retain_steps=1, rounds_per_step=2, test_on=test_on)
-    refuse_unfit_rounds(experiment, trace, RandomStreams(0))
+    check_rounds(experiment, trace, RandomStreams(0))
     return trace
 
 
@@ -581,7 +581,7 @@ def test_by_virtual_time_any_data_step_may_be_evaluated(timing: dict[str, Any]) 
     timed = small(round={"rounds": 8, "participants": 1, **timing})
     problem = r"at data step 1, which (nominal )?round 2 begins, no client holds both a training and a test"
     with pytest.raises(ConfigurationError, match=problem):
-        refuse_unfit_rounds(timed, gap, RandomStreams(0))
+        check_rounds(timed, gap, RandomStreams(0))
 
 
 def test_the_settings_of_time_reach_the_rounds() -> None:

@@ -15,7 +15,7 @@ from emulator.errors import ConfigurationError, DataFileError
 from emulator.storage.packed import packed
 from emulator.storage.runlog import RoundRecord, RunLog, read_log
 from experiments.build import World, build_emulation, build_executor, build_world, run_header
-from experiments.cli.check_table import check_facts
+from experiments.cli.configurations.check_table import check_facts
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import locator
 from experiments.reading import load_experiment

@@ -8,12 +8,13 @@ import pytest
 
 from emulator.errors import ConfigurationError
 from executor.flops import forward_flops
-from experiments import reference, unfit
+from experiments import reference
 from experiments.build import World, build_executor, build_world, run_header
+from experiments.checks import arms as arms_module
+from experiments.checks.arms import check_arms
 from experiments.config import Experiment
 from experiments.locating import locator
 from experiments.reference import build_measuring, build_reference
-from experiments.unfit import refuse_unfit_arms
 from tests.experiments.small import small
 
 
@@ -66,9 +67,9 @@ def test_arms_of_one_seed_share_a_reference_model_and_other_seeds_have_another(
 def test_arms_of_one_model_are_checked_with_one_executor(monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = reporting("label", {"kind": "gradient", "at": "global"}, "label")
     shared, built = world(experiment), []
-    build = unfit.build_executor
-    monkeypatch.setattr(unfit, "build_executor", lambda *args: built.append(args) or build(*args))
-    refuse_unfit_arms(experiment, [arm.name for arm in experiment.arm], shared)
+    build = arms_module.build_executor
+    monkeypatch.setattr(arms_module, "build_executor", lambda *args: built.append(args) or build(*args))
+    check_arms(experiment, [arm.name for arm in experiment.arm], shared)
     assert len(built) == 1
 
 
@@ -158,7 +159,7 @@ def test_a_measure_that_cannot_be_is_refused(measure: Any, problem: str) -> None
 def test_a_measure_that_does_not_fit_the_model_is_refused() -> None:
     experiment = reporting("label", round={"client_distance": {"kind": "gradient", "sketch": 1000}})
     with pytest.raises(ConfigurationError, match=r"round\.client_distance: .*must not be above the 650"):
-        refuse_unfit_arms(experiment, ["arm0"], world(experiment))
+        check_arms(experiment, ["arm0"], world(experiment))
 
 
 def at_round(first: int, representation: Any, **more: Any) -> Experiment:
@@ -167,23 +168,23 @@ def at_round(first: int, representation: Any, **more: Any) -> Experiment:
 
 
 def test_a_round_after_the_last_cannot_be_that_of_the_clustering() -> None:
-    refuse_unfit_arms(at_round(3, "label"), ["a"], world(at_round(3, "label")))
+    check_arms(at_round(3, "label"), ["a"], world(at_round(3, "label")))
     experiment = at_round(4, "label")
     with pytest.raises(ConfigurationError, match=r"arm 'a': clusterer\.at_round = 4: must be below .* = 4$"):
-        refuse_unfit_arms(experiment, ["a"], world(experiment))
+        check_arms(experiment, ["a"], world(experiment))
 
 
 def test_gradients_at_the_global_model_of_one_round_need_all_clients() -> None:
     devices = {"availability": {"kind": "diurnal"}}
     refused = at_round(2, {"kind": "gradient", "at": "global"}, devices=devices)
     with pytest.raises(ConfigurationError, match=r"at_round = 2: the reports of clients that are offline"):
-        refuse_unfit_arms(refused, ["a"], world(refused))
+        check_arms(refused, ["a"], world(refused))
     for accepted in (
         at_round(2, {"kind": "gradient", "at": "global"}, devices=devices, round={"hear": "everyone"}),
         at_round(2, {"kind": "gradient", "at": "global"}),
         at_round(2, "label", devices=devices),
     ):
-        refuse_unfit_arms(accepted, ["a"], world(accepted))
+        check_arms(accepted, ["a"], world(accepted))
 
 
 def test_flexcfl_has_at_most_as_many_groups_as_clients_and_needs_the_shares_of_labels() -> None:
@@ -192,7 +193,7 @@ def test_flexcfl_has_at_most_as_many_groups_as_clients_and_needs_the_shares_of_l
         return small(arm=[{"name": "a", "clusterer": clusterer, "representation": representation}])
 
     clients = world(small()).trace.num_clients
-    refuse_unfit_arms(grouped(clients, "label"), ["a"], world(grouped(clients, "label")))
+    check_arms(grouped(clients, "label"), ["a"], world(grouped(clients, "label")))
     for refused, problem in (
         (
             grouped(clients + 1, "label"),
@@ -201,16 +202,16 @@ def test_flexcfl_has_at_most_as_many_groups_as_clients_and_needs_the_shares_of_l
         (grouped(2, {"kind": "gradient"}), r"clusterer\.drift = 'l1': compares .* choices: 'label'"),
     ):
         with pytest.raises(ConfigurationError, match=rf"^arm 'a': {problem}$"):
-            refuse_unfit_arms(refused, ["a"], world(refused))
+            check_arms(refused, ["a"], world(refused))
 
 
 def test_arms_of_different_models_need_one_model_to_measure_with() -> None:
     arms = [{"name": "a"}, {"name": "b", "training": {"model": "mlp"}}]
     experiment = small(arm=arms, round={"client_distance": "embedding"})
     with pytest.raises(ConfigurationError, match=r"arms 'a' and 'b' have different models and would measure"):
-        refuse_unfit_arms(experiment, ["a"], world(experiment))
+        check_arms(experiment, ["a"], world(experiment))
     named = small(arm=arms, round={"client_distance": EMBEDDED})
-    refuse_unfit_arms(named, ["a", "b"], world(named))
+    check_arms(named, ["a", "b"], world(named))
 
 
 def test_an_unknown_reference_model_is_refused_with_the_choices() -> None:
@@ -225,7 +226,7 @@ def test_an_unknown_reference_model_is_refused_with_the_choices() -> None:
 def test_a_sketch_above_the_parameters_is_refused_with_the_arm() -> None:
     experiment = reporting({"kind": "gradient", "sketch": 1000})
     with pytest.raises(ConfigurationError, match=r"arm .arm0.: .*sketch = 1000: must not be above the 650"):
-        refuse_unfit_arms(experiment, ["arm0"], world(experiment))
+        check_arms(experiment, ["arm0"], world(experiment))
 
 
 @pytest.mark.parametrize(
@@ -249,7 +250,7 @@ def test_a_distance_between_shares_is_refused_for_other_reports(
     experiment = small(arm=[arm if detectors is None else {**arm, "detectors": detectors}])
     refused = pytest.raises(ConfigurationError, match=f"arm 'a': {where}.*choices: cosine, euclidean, l1, sq")
     with nullcontext() if where is None else refused:
-        refuse_unfit_arms(experiment, ["a"], world(experiment))
+        check_arms(experiment, ["a"], world(experiment))
 
 
 def selecting_by_distance(representation: Any, **arm: Any) -> Experiment:
@@ -262,9 +263,9 @@ def test_a_selector_that_compares_reports_is_refused_a_distance_between_shares_f
     with pytest.raises(
         ConfigurationError, match=r"arm 'a': selector\.distance = 'js': .*choices: cosine, eucl"
     ):
-        refuse_unfit_arms(refused, ["a"], world(refused))
+        check_arms(refused, ["a"], world(refused))
     accepted = selecting_by_distance("label", selector={"distance": "js"})
-    refuse_unfit_arms(accepted, ["a"], world(accepted))
+    check_arms(accepted, ["a"], world(accepted))
 
 
 def test_a_selector_that_compares_reports_is_refused_where_nobody_reports_new_data() -> None:
@@ -273,7 +274,7 @@ def test_a_selector_that_compares_reports_is_refused_where_nobody_reports_new_da
         ConfigurationError,
         match=r"arm 'a': selector = 'distance': .*without detectors.*; choices: changed, d",
     ):
-        refuse_unfit_arms(refused, ["a"], world(refused))
+        check_arms(refused, ["a"], world(refused))
     for accepted in (
         # All report at the present models, whatever detectors find.
         selecting_by_distance({"kind": "gradient", "at": "global"}, detectors={}),
@@ -281,7 +282,7 @@ def test_a_selector_that_compares_reports_is_refused_where_nobody_reports_new_da
         selecting_by_distance("label", clusterer={"kind": "static", "at_round": 3}),
         small(arm=[{"name": "a", "detectors": {}}]),
     ):
-        refuse_unfit_arms(accepted, ["a"], world(accepted))
+        check_arms(accepted, ["a"], world(accepted))
 
 
 @pytest.mark.parametrize(
@@ -297,12 +298,12 @@ def test_reports_beyond_memory_are_refused_with_their_size_and_a_way_out(
 ) -> None:
     experiment = reporting(representation)
     shared = world(experiment)
-    needed = unfit.REPORT_COPIES * 8 * 12 * size
-    monkeypatch.setattr(unfit, "available_bytes", lambda: needed)
-    refuse_unfit_arms(experiment, ["arm0"], shared)
-    monkeypatch.setattr(unfit, "available_bytes", lambda: needed - 1)
+    needed = arms_module.REPORT_COPIES * 8 * 12 * size
+    monkeypatch.setattr(arms_module, "available_bytes", lambda: needed)
+    check_arms(experiment, ["arm0"], shared)
+    monkeypatch.setattr(arms_module, "available_bytes", lambda: needed - 1)
     with pytest.raises(ConfigurationError, match=rf"12 clients by reports of {size} numbers.*{way_out}$"):
-        refuse_unfit_arms(experiment, ["arm0"], shared)
+        check_arms(experiment, ["arm0"], shared)
 
 
 def test_of_a_large_fleet_only_the_clustered_reports_are_reckoned_many_times(
@@ -311,14 +312,14 @@ def test_of_a_large_fleet_only_the_clustered_reports_are_reckoned_many_times(
     """Twelve clients, of which ten are clustered: 12 + 6 x 10 reports of 10 labels."""
     experiment = small(arm=[{"name": "a", "clusterer": {"kind": "fielding", "kmeans_clients": 10}}])
     shared = world(experiment)
-    monkeypatch.setattr(unfit, "available_bytes", lambda: 8 * 72 * 10)
-    refuse_unfit_arms(experiment, ["a"], shared)
-    monkeypatch.setattr(unfit, "available_bytes", lambda: 8 * 72 * 10 - 1)
+    monkeypatch.setattr(arms_module, "available_bytes", lambda: 8 * 72 * 10)
+    check_arms(experiment, ["a"], shared)
+    monkeypatch.setattr(arms_module, "available_bytes", lambda: 8 * 72 * 10 - 1)
     with pytest.raises(ConfigurationError, match=r"12 clients by reports of 10 numbers.*take fewer labels"):
-        refuse_unfit_arms(experiment, ["a"], shared)
+        check_arms(experiment, ["a"], shared)
 
 
 def test_the_module_trains_nothing_before_a_run_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = reporting({"kind": "embedding", "epochs": 10**6})
     monkeypatch.setattr(reference, "build_reference", None)
-    refuse_unfit_arms(experiment, ["arm0"], world(experiment))
+    check_arms(experiment, ["arm0"], world(experiment))

@@ -98,7 +98,7 @@ REAL_STARTS: Mapping[str, Mapping[str, tuple[int, str]]] = {
         "test_a_killed_worker_fails_its_task_and_is_replaced": (1, NANNY),
         "test_nothing_listens_but_scheduler_workers_and_nannies_on_loopback": (2, NANNY),
     },
-    "tests/experiments/cluster/test_crew.py": {
+    "tests/experiments/cluster/test_pool.py": {
         "test_a_job_for_a_worker_that_has_just_left_has_ended": (1, NANNY),
     },
     "tests/experiments/cluster/test_scratch.py": {

@@ -16,8 +16,8 @@ import pytest
 
 import driftscale
 from emulator.errors import InputError, ResumableError
-from experiments.cli.at_hand.viewing import view
-from experiments.cli.at_hand.writing import write_new
+from experiments.cli.configurations.writing import write_new
+from experiments.cli.view import view
 from experiments.config import Experiment
 from experiments.locating import locator
 from experiments.results.reading.run_directory import RunDirectory

@@ -636,7 +636,7 @@ def test_a_worker_that_is_not_fit_is_bad_input_before_anything_trains(
         (stage.folder / host).mkdir()
         (stage.folder / host / "windows.csv").write_text(WINDOWS)
     cluster.add("--data", stage.folder / "here")
-    cluster.add("--data", stage.folder / "there", **unfit(fault, stage))
+    cluster.add("--data", stage.folder / "there", **with_fault(fault, stage))
     command = stage.run(config, "--cluster", cluster.file, "--data", stage.folder / "here")
     assert command.wait() == 2
     [line] = command.lines
@@ -682,7 +682,7 @@ def test_a_worker_that_is_silent_from_the_start_holds_up_nothing(stage: Stage, c
     assert results(stage.out) == serial_results(stage, config)
 
 
-def unfit(fault: str, stage: Stage) -> dict[str, Any]:
+def with_fault(fault: str, stage: Stage) -> dict[str, Any]:
     """Keyword arguments of `Cluster.add` that start a worker with the fault."""
     if fault == "data":
         (stage.folder / "there" / "windows.csv").write_text(WINDOWS.replace("60", "61"))

@@ -15,7 +15,7 @@ from traces.arrivals import SPLITS
 from traces.changes.application import Application
 from traces.changes.chosen import Samples
 from traces.changes.concepts import Received, Truth, true_concepts
-from traces.changes.features import empty_feature_changes, refuse_unfit_features
+from traces.changes.features import check_features, empty_feature_changes
 from traces.changes.labels import label_map, own_swaps
 from traces.changes.rows import ADVICE, Applied, Differing, Times, differing_rows
 from traces.changes.settings import Change, OfFeatures, Swap
@@ -134,7 +134,7 @@ def _drawn(
         return Applied(change, key, spans), _label_maps(change, key, number, trace, run)
     for operation in change.what:
         if isinstance(operation, OfFeatures):
-            refuse_unfit_features(operation, trace.sample_shape, key)
+            check_features(operation, trace.sample_shape, key)
     return Applied(change, key, spans), None
 
 

@@ -119,7 +119,7 @@ def empty_feature_changes(shape: tuple[int, ...], normal: Floats32, streams: Ran
     return FeatureChanges(shape, normal, uniform)
 
 
-def refuse_unfit_features(operation: OfFeatures, shape: tuple[int, ...], key: str) -> None:
+def check_features(operation: OfFeatures, shape: tuple[int, ...], key: str) -> None:
     """ConfigurationError if samples of that shape cannot be changed so."""
     if isinstance(operation, Rotate) and (len(shape) not in (2, 3) or min(shape[-2:]) < 2):
         raise ConfigurationError(

@@ -320,11 +320,11 @@ class Change(Settings):
     @model_validator(mode="after")
     def _fits_together(self) -> Change:
         self._refuse_two_times()
-        self._refuse_unfit_operations()
+        self._check_operations()
         if self.pattern is not None:
             self._refuse_beside_a_pattern()
         elif self.is_own_swap:
-            self._refuse_unfit_own_swap()
+            self._check_own_swap()
         if self.samples.start > 1 or self.samples.end > 1:
             raise ValueError(
                 f"samples: is up to {max(self.samples.start, self.samples.end):g}; must be a share, 0 to 1"
@@ -342,7 +342,7 @@ class Change(Settings):
             if last <= first:
                 raise ValueError(f"{end} = {last}: must be after the onset, {start} = {first}")
 
-    def _refuse_unfit_operations(self) -> None:
+    def _check_operations(self) -> None:
         if not self.what:
             raise ValueError("what: an empty list changes nothing; must have an operation")
         if len(self.what) > 1 and self.pattern is None:
@@ -371,7 +371,7 @@ class Change(Settings):
         if not (self.samples.is_constant and self.magnitude.is_constant):
             raise ValueError("pattern cannot be combined with a curve { from, to, over }; give a number")
 
-    def _refuse_unfit_own_swap(self) -> None:
+    def _check_own_swap(self) -> None:
         if self.on != "held":
             raise ValueError("own_swap: swaps two labels that a client holds; must have on = 'held'")
         if self.every is None or self.clients is None or self.clients.share is None:

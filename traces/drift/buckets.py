@@ -88,7 +88,7 @@ class Buckets(Population):
     def draw(self, images: ImageSet, context: PopulationContext) -> Table:
         settings, clients = self.settings, context.num_clients
         labels = np.intersect1d(images.labels[images.train], images.labels[images.test])
-        self._refuse_unfit(len(labels), context)
+        self._check_population(len(labels), context)
         windows = self._windows(context.last_step)
         per_client = self._samples_per_client(context)
         # A test sample for each training sample, and one more by rounding up, at most.
@@ -148,7 +148,7 @@ class Buckets(Population):
         shares /= shares.sum(axis=1, keepdims=True)
         return 1 + generator.multinomial(per_client - labels, shares)
 
-    def _refuse_unfit(self, num_labels: int, context: PopulationContext) -> None:
+    def _check_population(self, num_labels: int, context: PopulationContext) -> None:
         """ConfigurationError if the settings do not fit the images or the run."""
         settings, arrivals = self.settings, context.settings
         if settings.labels_per_client > num_labels:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from experiments.jobs.crew import Crew
+    from experiments.jobs.pool import WorkerPool
 
 LOOK_S = 0.05
 
@@ -32,23 +32,23 @@ def main(jobs: int) -> None:
         folder = Path(name) / "run"
         with locked(folder):
             plan = plan_run(load_experiment(config), folder, None, locator(None, config), fresh=False)
-            with scaled_out(Scale(jobs=jobs), [plan], None) as (crew, _):
-                assert crew is not None
-                meet(crew, jobs)
+            with scaled_out(Scale(jobs=jobs), [plan], None) as (pool, _):
+                assert pool is not None
+                meet(pool, jobs)
                 print(json.dumps(time.monotonic()))
 
 
-def meet(crew: Crew, jobs: int) -> None:
+def meet(pool: WorkerPool, jobs: int) -> None:
     """Wait until `jobs` workers are ready: each was sent the plans, and has responded."""
-    from experiments.jobs.crew import Met
+    from experiments.jobs.pool import Met
 
     contacted: set[str] = set()
     met = 0
     while met < jobs:
-        for address in set(crew.addresses()) - contacted:
+        for address in set(pool.addresses()) - contacted:
             contacted.add(address)
-            crew.meet(address)
-        event = crew.next_event(LOOK_S)
+            pool.meet(address)
+        event = pool.next_event(LOOK_S)
         met += isinstance(event, Met) and event.facts is not None
 
 

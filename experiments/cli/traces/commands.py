@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.cli.at_hand import completing
+from experiments.cli import completing
 from experiments.cli.output import OutputFormat, print_json, print_table, say
 from experiments.cli.paths import Data, path_for
 from experiments.cli.traces import build

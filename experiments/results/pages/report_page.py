@@ -42,7 +42,7 @@ from experiments.results.tables.notes import (
 from experiments.results.tables.report import Report
 from experiments.results.tables.round_lengths import OF_STEPS
 from experiments.results.tables.summary import Summary, summarise_directory, write_summary
-from experiments.results.tables.table import NotedTable, QuestionId, Shown
+from experiments.results.tables.table import NotedTable, OnPage, QuestionId
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class PageSection:
     title: str
     id: str = ""
     absence: str = ""
-    parts: list[Shown] = field(default_factory=list)
+    parts: list[OnPage] = field(default_factory=list)
 
     @property
     def lead(self) -> str:

@@ -11,7 +11,7 @@ from experiments.results.statistics.scales import count_scale, distance_scale, p
 from experiments.results.tables.cells import Cell, show_estimate
 from experiments.results.tables.clients import are_logged
 from experiments.results.tables.report import Report
-from experiments.results.tables.table import NotedTable, Place, Shown, Table, TextTable
+from experiments.results.tables.table import NotedTable, OnPage, Place, Table, TextTable
 
 FEWEST_IN_CLUSTER = 10
 """Fewest scored clients of a cluster that counts as the lowest or the highest: smaller ones are chance."""
@@ -63,10 +63,10 @@ def extremes_by_arm(report: Report) -> dict[str, list[Extremes]]:
     return found if is_clustered else {}
 
 
-def _on_page(report: Report) -> Shown:
+def _on_page(report: Report) -> OnPage:
     found = report.once(extremes_by_arm)
     if not found:
-        return Shown(remarks=["By cluster: no arm has more than one cluster at the horizon."])
+        return OnPage(remarks=["By cluster: no arm has more than one cluster at the horizon."])
     rows: list[tuple[str, list[Cell]]] = [
         (
             arm,
@@ -83,7 +83,7 @@ def _on_page(report: Report) -> Shown:
         for arm, seeds in found.items()
     ]
     table = TextTable(["clusters", "lowest cluster", "highest cluster", "between them"], rows)
-    return Shown([NotedTable("By cluster", table, [NOTE])])
+    return OnPage([NotedTable("By cluster", table, [NOTE])])
 
 
 TABLE = Table(

@@ -26,7 +26,7 @@ from experiments.results.tables.cells import show_estimate
 from experiments.results.tables.clients import are_logged
 from experiments.results.tables.notes import intervals_of_single_arms
 from experiments.results.tables.report import Report
-from experiments.results.tables.table import NotedTable, Place, Shown, Table, TextTable
+from experiments.results.tables.table import NotedTable, OnPage, Place, Table, TextTable
 
 BY_CHANCE = (
     "The mean of a group of few clients is noisy; n is the mean number of its scored clients per seed in the "
@@ -188,9 +188,9 @@ def _estimates(seeds: Sequence[GroupMeans | None], num_groups: int) -> list[Esti
     return [share_estimate(group) for group in by_group]
 
 
-def _on_page(report: Report) -> Shown:
+def _on_page(report: Report) -> OnPage:
     found = report.once(groupings)
-    return Shown(
+    return OnPage(
         [_table(report, grouping) for grouping in found if grouping.names],
         remarks=[f"By {grouping.what}: {grouping.note}" for grouping in found if not grouping.names],
     )

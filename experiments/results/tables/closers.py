@@ -10,7 +10,7 @@ from experiments.results.statistics.visit_columns import NO_DEVICE
 from experiments.results.tables.cells import NOT_MEASURED, Cell
 from experiments.results.tables.report import Report
 from experiments.results.tables.round_lengths import waits
-from experiments.results.tables.table import NotedTable, Place, Shown, Table, TextTable
+from experiments.results.tables.table import NotedTable, OnPage, Place, Table, TextTable
 
 NOTE = (
     "The clients of each arm that rounds waited for most often: in how many rounds of their "
@@ -57,12 +57,12 @@ def closers_table(rows: Sequence[tuple[str, Closer]]) -> TextTable:
     )
 
 
-def _on_page(report: Report) -> Shown | None:
+def _on_page(report: Report) -> OnPage | None:
     found = report.once(waits)
     if not found.closed_most:
         return None
     notes = [NOTE, *filter(None, [found.omission])]
-    return Shown([NotedTable("Who closed rounds", closers_table(found.closed_most), notes)])
+    return OnPage([NotedTable("Who closed rounds", closers_table(found.closed_most), notes)])
 
 
 TABLE = Table(title="Who closed rounds", place=Place("why", group="rounds"), on_page=_on_page)

@@ -35,7 +35,7 @@ from experiments.results.tables.published_cells import (
     unmarked,
 )
 from experiments.results.tables.report import Report
-from experiments.results.tables.table import NotedTable, Place, Shown, Table, TextTable
+from experiments.results.tables.table import NotedTable, OnPage, Place, Table, TextTable
 
 HEADINGS = ("omitting drift", "including drift")
 """Those of the figures `COMPARED`."""
@@ -116,7 +116,7 @@ Cells = dict[str, dict[str, Mapping[str, Any] | None]]
 """For each of the figures `COMPARED` and each arm, what `beside_published` has."""
 
 
-def _on_page(report: Report) -> Shown | None:
+def _on_page(report: Report) -> OnPage | None:
     finished = report.summary.finished
     if not is_known(finished):
         return None
@@ -126,7 +126,7 @@ def _on_page(report: Report) -> Shown | None:
     agreed = [_agreement(cells[figure], heading) for figure, heading in zip(COMPARED, HEADINGS, strict=True)]
     known = [sentence for sentence in agreed if sentence is not None]
     notes = [_note(report, has_published=bool(known)), *filter(None, known)]
-    return Shown([NotedTable("", accuracy_table(finished, names, settings), notes)])
+    return OnPage([NotedTable("", accuracy_table(finished, names, settings), notes)])
 
 
 def _agreement(cells: Mapping[str, Mapping[str, Any] | None], heading: str) -> str | None:

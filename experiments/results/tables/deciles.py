@@ -13,7 +13,7 @@ from experiments.results.tables.cells import Cell, show_estimate
 from experiments.results.tables.clients import are_logged
 from experiments.results.tables.notes import intervals_of_single_arms
 from experiments.results.tables.report import Report
-from experiments.results.tables.table import NotedTable, Place, Shown, Table, TextTable
+from experiments.results.tables.table import NotedTable, OnPage, Place, Table, TextTable
 
 
 def decile_estimates(by_seed: Sequence[ClientAccuracy | None]) -> list[Estimate]:
@@ -26,7 +26,7 @@ def decile_estimates(by_seed: Sequence[ClientAccuracy | None]) -> list[Estimate]
     ]
 
 
-def _on_page(report: Report) -> Shown:
+def _on_page(report: Report) -> OnPage:
     scale = percent_scale(0.0)
     rows = [
         (
@@ -39,7 +39,7 @@ def _on_page(report: Report) -> Shown:
         for arm in report.arms
     ]
     table = TextTable([f"{100 * share:.0f} %" for share in DECILES], rows)
-    return Shown([NotedTable("Deciles", table, [_note(report, rows)])])
+    return OnPage([NotedTable("Deciles", table, [_note(report, rows)])])
 
 
 def _note(report: Report, rows: Sequence[tuple[str, list[Cell]]]) -> str:

@@ -39,9 +39,9 @@ from experiments.results.tables.table import (
     Column,
     InTerminal,
     NotedTable,
+    OnPage,
     Place,
     Row,
-    Shown,
     Table,
     TextTable,
     any_measured,
@@ -138,14 +138,14 @@ def _captioned(summary: Summary, as_printed: bool) -> list[tuple[str, TextTable]
     return list(zip(captions, detector_tables(summary.detection, in_terminal=as_printed), strict=True))
 
 
-def _on_page(report: Report) -> Shown | None:
+def _on_page(report: Report) -> OnPage | None:
     detection = report.summary.detection
     assert detection is not None, "the table says something"
     if not _decides(detection):
-        return Shown(remarks=[_without_decisions(detection)])
+        return OnPage(remarks=[_without_decisions(detection)])
     notes = ([_on_drifts(detection)], [_on_decisions(detection)])
     tables = detector_tables(detection, in_terminal=False)
-    return Shown([NotedTable(*parts) for parts in zip(TITLES, tables, notes, strict=True)])
+    return OnPage([NotedTable(*parts) for parts in zip(TITLES, tables, notes, strict=True)])
 
 
 def _note(summary: Summary) -> str:

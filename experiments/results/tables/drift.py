@@ -57,9 +57,9 @@ from experiments.results.tables.table import (
     Estimator,
     InTerminal,
     NotedTable,
+    OnPage,
     Place,
     Quantity,
-    Shown,
     Table,
     TextTable,
     any_measured,
@@ -176,11 +176,11 @@ def _says_something(summary: Summary) -> bool:
     return compared.once(find_drift) is not None and (compared.has_event or others)
 
 
-def _on_page(report: Report) -> Shown:
+def _on_page(report: Report) -> OnPage:
     summary = report.summary
     tables = _tables(summary, in_terminal=False)
     noted = [NotedTable(heading.capitalize() if len(tables) > 1 else "", table) for heading, table in tables]
-    return Shown(noted, remarks=[_note(summary)])
+    return OnPage(noted, remarks=[_note(summary)])
 
 
 def _note(summary: Summary) -> str:

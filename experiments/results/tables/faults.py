@@ -11,7 +11,7 @@ from typing import Any
 from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.statistics.scales import count_scale
 from experiments.results.tables.report import Report
-from experiments.results.tables.table import Column, NotedTable, Place, Row, Shown, Table, text_table
+from experiments.results.tables.table import Column, NotedTable, OnPage, Place, Row, Table, text_table
 
 BEHAVIOURS = {
     "sign_flip": "send -{scale:g} times their update",
@@ -94,12 +94,12 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def _on_page(report: Report) -> Shown | None:
+def _on_page(report: Report) -> OnPage | None:
     sentences = fault_sentences(report.experiment.get("faults", {}), report.arms[0].runs, report.summary.rows)
     if sentences is None:
         return None
     table = text_table(TABLE.columns, report.summary.rows)
-    return Shown([NotedTable("", table, [NOTE])], sentences=sentences)
+    return OnPage([NotedTable("", table, [NOTE])], sentences=sentences)
 
 
 TABLE = Table(

@@ -18,7 +18,7 @@ from experiments.results.statistics.waiting import BETWEEN, COMPONENTS, VISITS, 
 from experiments.results.tables.cells import Cell
 from experiments.results.tables.chosen_rounds import TimelineRound, chosen_rounds
 from experiments.results.tables.report import Report
-from experiments.results.tables.table import NotedTable, Place, Shown, Table, TextTable
+from experiments.results.tables.table import NotedTable, OnPage, Place, Table, TextTable
 
 MOST_NAMED_ARMS = 4
 """With more arms, the sentence names only those with the shortest and the longest rounds."""
@@ -213,13 +213,13 @@ def are_unrecorded(arms: Sequence[ArmWaiting]) -> bool:
     return any(arm.seconds[VISITS] > 0 for arm in arms)
 
 
-def _on_page(report: Report) -> Shown | None:
+def _on_page(report: Report) -> OnPage | None:
     found = report.once(waits)
     if not found.by_arm:
         return None
     notes = [NOTE, *filter(None, [found.omission])]
     table = NotedTable("Lengths of rounds", lengths_table(found.by_arm), notes)
-    return Shown([table], lead=lengths_sentence(found.by_arm))
+    return OnPage([table], lead=lengths_sentence(found.by_arm))
 
 
 TABLE = Table(title="Lengths of rounds", place=Place("why", group="rounds"), on_page=_on_page)

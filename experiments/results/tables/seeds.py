@@ -14,7 +14,7 @@ from markupsafe import Markup
 from experiments.results.statistics.intervals import Estimate
 from experiments.results.tables.report import Report
 from experiments.results.tables.summary import Summary
-from experiments.results.tables.table import Place, Shown, Table
+from experiments.results.tables.table import OnPage, Place, Table
 from experiments.results.tables.targets import TargetTable, target_name
 
 ACCURACIES = ("mean_accuracy", "gain_pp", "gain_after_drift_pp", "final_accuracy")
@@ -133,7 +133,7 @@ def _shown(value: Value) -> str:
     return str(value)
 
 
-def _on_page(report: Report) -> Shown:
+def _on_page(report: Report) -> OnPage:
     summary = report.summary
     targets = ", ".join(
         f"target {number} is {target_name(target, summary.reference_arm)}"
@@ -149,7 +149,7 @@ def _on_page(report: Report) -> Shown:
         "file": f"{summary.name}-seeds.csv",
         "targets": f"{targets}; held_from counts from the mass event" if counted else targets,
     }
-    return Shown(template="seed_table.html", content=content)
+    return OnPage(template="seed_table.html", content=content)
 
 
 TABLE = Table(title="Every seed", place=Place("repeat"), on_page=_on_page)

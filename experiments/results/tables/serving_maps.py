@@ -14,7 +14,7 @@ from experiments.results.reading.run_directory import FinishedRun
 from experiments.results.statistics.drift.accuracy import last_evaluations
 from experiments.results.tables.concept_drift import is_known
 from experiments.results.tables.report import Report
-from experiments.results.tables.table import Place, Shown, Table
+from experiments.results.tables.table import OnPage, Place, Table
 
 MOST_CLIENTS = 60
 MOST_STEPS = 60
@@ -85,7 +85,7 @@ def first_maps(report: Report) -> list[ServingMap]:
     return [serving for run in first if (serving := serving_map(run)) is not None]
 
 
-def _on_page(report: Report) -> Shown | None:
+def _on_page(report: Report) -> OnPage | None:
     maps = first_maps(report) if is_known(report.summary.finished) else []
     if not maps:
         return None
@@ -100,7 +100,7 @@ def _on_page(report: Report) -> Shown | None:
         "most_clients": MOST_CLIENTS,
         "most_steps": MOST_STEPS,
     }
-    return Shown(template="serving_maps.html", content=content)
+    return OnPage(template="serving_maps.html", content=content)
 
 
 TABLE = Table(title="Which model served each client", place=Place("pays", id="maps"), on_page=_on_page)

@@ -208,7 +208,7 @@ class NotedTable:
 
 
 @dataclass(frozen=True)
-class Shown:
+class OnPage:
     """The content of a table on a page: sentences, tables with notes, and remarks on missing ones.
 
     `lead` is a sentence before all tables of the section; `template` is a template of `pages/` that follows
@@ -305,13 +305,13 @@ class Table:
     in_terminal: InTerminal | None = None
     in_many_runs: InManyRuns = InManyRuns()
     captioned: Callable[[Summary, bool], list[tuple[str, TextTable]]] | None = None
-    on_page: Callable[[Report], Shown | None] | None = None
+    on_page: Callable[[Report], OnPage | None] | None = None
 
     def shown_columns(self, summary: Summary) -> Sequence[Column]:
         """The columns for this summary, before those that say nothing are left out."""
         return self.columns if self.columns_for is None else self.columns_for(summary)
 
-    def shown_on_page(self, report: Report) -> Shown | None:
+    def shown_on_page(self, report: Report) -> OnPage | None:
         """Its content on the page; None if it says nothing, or is not on the page."""
         if self.place is None or not self.says_something(report.summary):
             return None
@@ -320,7 +320,7 @@ class Table:
         summary = report.summary
         notes = list(filter(None, [self.note(summary), *self.notes_on_page(summary)]))
         title = self.title if self.place.group else ""
-        return Shown([NotedTable(title, text_table(self.shown_columns(summary), summary.rows), notes)])
+        return OnPage([NotedTable(title, text_table(self.shown_columns(summary), summary.rows), notes)])
 
     def with_captions(self, summary: Summary, *, as_printed: bool) -> list[tuple[str, TextTable]]:
         """(caption, table) of each of its tables, in the terminal (`as_printed`) or in a notebook."""

@@ -50,9 +50,9 @@ from experiments.results.tables.table import (
     InManyRuns,
     InTerminal,
     NotedTable,
+    OnPage,
     Place,
     Row,
-    Shown,
     Table,
     Tally,
     TextTable,
@@ -287,13 +287,13 @@ def _captioned(summary: Summary, as_printed: bool) -> list[tuple[str, TextTable]
     ]
 
 
-def _on_page(report: Report) -> Shown:
+def _on_page(report: Report) -> OnPage:
     summary = report.summary
     tables = [
         NotedTable(f"Target: {target_name(table, summary.reference_arm)}", _text(table))
         for table in summary.targets
     ]
-    return Shown(tables, remarks=[_note(summary)])
+    return OnPage(tables, remarks=[_note(summary)])
 
 
 TABLE = Table(

@@ -33,8 +33,8 @@ from experiments.results.tables.table import (
     InManyRuns,
     InTerminal,
     NotedTable,
+    OnPage,
     Place,
-    Shown,
     Table,
     TextTable,
     over_seeds,
@@ -60,14 +60,14 @@ def _by_the_horizon(run: MeasuredRun) -> Absorbed:
     return run.once(absorbed).until(run.horizon.horizon_s)
 
 
-def _on_page(report: Report) -> Shown:
+def _on_page(report: Report) -> OnPage:
     summary = report.summary
     table = text_table(TABLE.columns, summary.rows)
     by_seed = quarters_by_seed(report, ["seconds_per_sample"])
     intervals = intervals_of_single_arms(report.arms)
     if not by_seed or all(groups.max(initial=0) == 0 for groups in by_seed.values()):
         remark = ALIKE if by_seed else f"Shares by device speed: {NOT_RECORDED}"
-        return Shown([NotedTable("", table, [f"{intervals}{NOTE}"])], remarks=[remark])
+        return OnPage([NotedTable("", table, [f"{intervals}{NOTE}"])], remarks=[remark])
     counts = np.mean([_counts(groups) for groups in by_seed.values()], axis=0)
     headings = [f"{name} (n {count:,.0f})" for name, count in zip(QUARTERS, counts.tolist(), strict=True)]
     rows = [
@@ -75,7 +75,7 @@ def _on_page(report: Report) -> Shown:
         for (name, cells), arm in zip(table.rows, summary.compared, strict=True)
     ]
     with_quarters = TextTable([*table.headings, *headings], rows)
-    return Shown([NotedTable("", with_quarters, [f"{intervals}{NOTE}", f"{BY_SPEED}{OF_FLEET}".rstrip()])])
+    return OnPage([NotedTable("", with_quarters, [f"{intervals}{NOTE}", f"{BY_SPEED}{OF_FLEET}".rstrip()])])
 
 
 def _quarter_cells(arm: Comparison, by_seed: dict[int, Ints]) -> list[Cell]:

@@ -128,7 +128,7 @@ def test_what_clients_remember_ends_with_their_model(
     assert remembers == [[False] * 4, [True] * 4, [False] * 4, [True] * 4, [False, True, True, True]]
 
 
-def test_the_aggregators_read_means_after_the_updates_at_hand() -> None:
+def test_the_aggregators_read_means_after_the_present_updates() -> None:
     """Two of three clients take part: FedDyn's h is the sum of their g_i over three."""
     executor, aggregator = feddyn()
     seen: list[float] = []

@@ -389,7 +389,7 @@ def test_an_unknown_method_or_distance_lists_the_choices(setting):
 
 @pytest.mark.parametrize("distance", sorted(set(DISTANCES) - {"js"}))
 def test_a_clustering_of_long_reports_holds_few_copies_of_them(distance):
-    """At most six beside the reports, as `experiments.unfit` reckons."""
+    """At most six beside the reports, as `experiments.checks.arms` reckons."""
     reports = np.random.default_rng(0).normal(size=(400, 2000))
     tracemalloc.start()
     clustered(reports, PartitionSettings(starts=1), distance=distance)

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from executor.failures import packed_error
-from experiments.jobs.crew import Ended, Facts, Met, Told
+from experiments.jobs.pool import Ended, Facts, Met, Told
 from experiments.jobs.workplace import Job, JobResult
 from experiments.locating import locator
 from experiments.running.plan import Plan, plan_run
 from tests.experiments.small import small
 
-Step = Callable[["FakeCrew", str, Job], None]
+Step = Callable[["FakePool", str, Job], None]
 """What happens next to the job of a worker."""
 
 
@@ -30,8 +30,8 @@ def a_plan(
 def ends(end: str, **content: Any) -> Step:
     """The job ends with this result."""
 
-    def step(crew: FakeCrew, address: str, job: Job) -> None:
-        crew.end_job(address, {"end": end, "notes": [], **content})
+    def step(pool: FakePool, address: str, job: Job) -> None:
+        pool.end_job(address, {"end": end, "notes": [], **content})
 
     return step
 
@@ -52,9 +52,9 @@ def fails_by(error: BaseException) -> Step:
 
 
 def tells(**body: Any) -> Step:
-    def step(crew: FakeCrew, address: str, job: Job) -> None:
+    def step(pool: FakePool, address: str, job: Job) -> None:
         run = job.run
-        crew.events.append(Told(address, {"run": f"{run.experiment}/{run.arm}/{run.seed}", **body}))
+        pool.events.append(Told(address, {"run": f"{run.experiment}/{run.arm}/{run.seed}", **body}))
 
     return step
 
@@ -64,27 +64,27 @@ def evaluates(peak_bytes: float) -> Step:
     return tells(rounds=1, closed_s=10.0, accuracy=0.5, evaluated=True, peak_bytes=peak_bytes)
 
 
-def dies(crew: FakeCrew, address: str, job: Job) -> None:
+def dies(pool: FakePool, address: str, job: Job) -> None:
     """The worker's process ends; no other takes its place."""
-    crew.present.remove(address)
-    crew.events.append(Ended(address, crew.jobs.pop(address), None, "its process ended"))
+    pool.present.remove(address)
+    pool.events.append(Ended(address, pool.jobs.pop(address), None, "its process ended"))
 
 
-def dies_and_returns(crew: FakeCrew, address: str, job: Job) -> None:
+def dies_and_returns(pool: FakePool, address: str, job: Job) -> None:
     """The worker's process ends, and another one is there at once, at the same address."""
-    crew.events.append(Ended(address, crew.jobs.pop(address), None, "its process ended"))
+    pool.events.append(Ended(address, pool.jobs.pop(address), None, "its process ended"))
 
 
-def falls_silent(crew: FakeCrew, address: str, job: Job) -> None:
-    crew.silent_since_s.setdefault(address, crew.clock_s)
+def falls_silent(pool: FakePool, address: str, job: Job) -> None:
+    pool.silent_since_s.setdefault(address, pool.clock_s)
 
 
-def waits(crew: FakeCrew, address: str, job: Job) -> None:
+def waits(pool: FakePool, address: str, job: Job) -> None:
     """Nothing happens there."""
 
 
-class FakeCrew:
-    """A `Crew` whose jobs advance one step each time the command waits: all jobs, or `one_by_one`.
+class FakePool:
+    """A `WorkerPool` whose jobs advance one step each time the command waits: all jobs, or `one_by_one`.
 
     A job's next step is the next one of its run in `script`; without one a run is done, and a world is drawn.
     `log` has what workers were given. Refuses a second job for a worker that has one.

@@ -12,7 +12,7 @@ from emulator.errors import ConfigurationError
 from experiments.playing import scale
 from experiments.playing.scale import MOST_JOBS, Scale, parse_scale, scaled_out
 from experiments.running.plan import Plan
-from tests.experiments.jobs.fakes import FakeCrew, a_plan
+from tests.experiments.jobs.fakes import FakePool, a_plan
 
 KEYS = Path("keys")
 
@@ -62,7 +62,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     The machine has 8 cores and 1000 bytes of memory; a cluster of 3 workers exists.
     """
-    from experiments.cluster import connection, crew
+    from experiments.cluster import connection, pool
 
     numbers: list[int] = []
 
@@ -75,17 +75,17 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def joined_cluster(place: str, keys: Path | None, *, is_insecure: bool) -> Iterator[object]:
         yield SimpleNamespace(scheduler_info=lambda n_workers: {"workers": dict.fromkeys("abc")})
 
-    class Connected(FakeCrew):
+    class Connected(FakePool):
         def __init__(self, client: object, plans: Sequence[Plan], data: Path | None, **options: Any) -> None:
             super().__init__([])
 
         @contextmanager
-        def at_work(self) -> Iterator[FakeCrew]:
+        def at_work(self) -> Iterator[FakePool]:
             yield self
 
     monkeypatch.setattr(connection, "local_cluster", local_cluster)
     monkeypatch.setattr(connection, "joined_cluster", joined_cluster)
-    monkeypatch.setattr(crew, "DaskCrew", Connected)
+    monkeypatch.setattr(pool, "DaskPool", Connected)
     monkeypatch.setattr(scale, "cores", lambda: 8)
     monkeypatch.setattr(scale, "available_bytes", lambda: 1000)
     return numbers
@@ -93,9 +93,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def number_of(scale: Scale, *plans: Plan) -> int | None:
     """How many runs are played at once; None if this process plays them."""
-    with scaled_out(scale, plans, None) as (crew, number):
-        assert crew is not None or number == 1
-        return None if crew is None else number
+    with scaled_out(scale, plans, None) as (pool, number):
+        assert pool is not None or number == 1
+        return None if pool is None else number
 
 
 def finish(plan: Plan, arm: str, seed: int, peak_bytes: float = 1.0) -> None:

@@ -148,7 +148,7 @@ def test_cells_of_one_world_are_checked_with_one_and_each_different_arm_is_built
         built.extend((experiment.name, arm) for arm in arms)
 
     monkeypatch.setattr(plan, "build_world", draw)
-    monkeypatch.setattr(plan, "refuse_unfit_arms", build)
+    monkeypatch.setattr(plan, "check_arms", build)
     sweep = [
         "round.rounds=4,6",
         "arm.fielding.clusterer.trigger.threshold=0.1,0.25",

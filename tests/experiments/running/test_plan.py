@@ -256,9 +256,9 @@ def test_a_check_builds_every_arm_and_writes_nothing(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     built = check(small(), locator(None, None), scratch=tmp_path / "not" / "there")
     assert built.trace.num_clients == 12
-    unfit = small(arm=[{"name": "a"}, {"name": "b", "solver": ["fedprox"]}])
+    refused = small(arm=[{"name": "a"}, {"name": "b", "solver": ["fedprox"]}])
     with pytest.raises(ConfigurationError, match="the last rule, and no other, must be an optimiser"):
-        check(unfit, locator(None, None), scratch=tmp_path)
+        check(refused, locator(None, None), scratch=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from experiments.bench.probes.start import meet
-from tests.experiments.jobs.fakes import FakeCrew, facts
+from tests.experiments.jobs.fakes import FakePool, facts
 
 
-class SlowlyComing(FakeCrew):
+class SlowlyComing(FakePool):
     """Its workers come one by one; one of them is gone before it replies."""
 
     def __init__(self) -> None:
@@ -20,6 +20,6 @@ class SlowlyComing(FakeCrew):
 
 
 def test_each_worker_is_met_once_until_enough_are_ready() -> None:
-    crew = SlowlyComing()
-    meet(crew, 2)
-    assert crew.log == ["meet worker-0", "meet worker-1", "meet worker-2"]
+    pool = SlowlyComing()
+    meet(pool, 2)
+    assert pool.log == ["meet worker-0", "meet worker-1", "meet worker-2"]

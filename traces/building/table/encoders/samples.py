@@ -116,7 +116,7 @@ class Samples:
             return given
         with np.errstate(over="ignore", invalid="ignore"):
             block: np.ndarray = given.astype("<f4")
-        wrong = _unfit(given, block)
+        wrong = _lost(given, block)
         bad = wrong.reshape(len(block), -1).any(axis=1)
         if bad.any():
             rows = np.flatnonzero(keep)
@@ -128,7 +128,7 @@ class Samples:
         return block
 
 
-def _unfit(given: np.ndarray, block: np.ndarray) -> Bools:
+def _lost(given: np.ndarray, block: np.ndarray) -> Bools:
     """Whether each value (k, *shape) is lost as the number of 32 bits that `block` has of it."""
     kind = given.dtype.kind
     if kind != "f" and given.dtype.itemsize < 4:

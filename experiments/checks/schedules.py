@@ -14,7 +14,7 @@ from emulator.messages import SolverFacts
 from experiments.config import Arm
 
 
-def refuse_unfit_schedules(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
+def check_schedules(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
     """Reject schedules that set what nobody reads or takes, or that never change anything.
 
     Args:

@@ -28,11 +28,11 @@ from emulator.ports import Availability, unmeasured
 from emulator.storage.log_lines import MOST_DRIFTS
 from executor.executor import LocalExecutor
 from experiments.build import World, always_online, build_executor, build_parts, model_factors
+from experiments.checks.schedules import check_schedules
+from experiments.checks.stopping import check_stopping
 from experiments.config import Arm, Experiment
 from experiments.reference import reference_executor
 from experiments.running.machine import available_bytes
-from experiments.unfit_schedules import refuse_unfit_schedules
-from experiments.unfit_stopping import refuse_unfit_stopping
 from traces.trace import Trace, TraceStream
 
 REPORT_COPIES = 7
@@ -57,7 +57,7 @@ REPRESENTATION: Watches = "representation"
 TRAINING: Watches = "training"
 
 
-def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World) -> None:
+def check_arms(experiment: Experiment, arms: Sequence[str], world: World) -> None:
     """Build the parts and the executor of each of `arms`, to check them before any run.
 
     Args:
@@ -90,8 +90,8 @@ def refuse_unfit_arms(experiment: Experiment, arms: Sequence[str], world: World)
             _refuse_solver(parts, arm, executors[trained].solver)
             _refuse_unequal_numbers(parts, arm, executors[trained].solver)
             _refuse_step_norms(parts, arm, executors[trained].solver)
-            refuse_unfit_schedules(parts, arm, executors[trained].solver)
-            refuse_unfit_stopping(experiment, parts, arm, executors[trained], world)
+            check_schedules(parts, arm, executors[trained].solver)
+            check_stopping(experiment, parts, arm, executors[trained], world)
             _refuse_detectors(parts, arm, scored=experiment.detection is not None)
             _refuse_oversize_detectors(parts, world.trace.num_clients)
             _refuse_oversize_memory(experiment, parts, executors[trained], world.trace.num_clients)
@@ -138,7 +138,7 @@ def refuse_detection_without_truth(experiment: Experiment, trace: Trace) -> None
             f"log records at most {MOST_DRIFTS:,}; leave it out, or take fewer clients or drifts"
         )
     rounds = experiment.round.rounds if experiment.round.seconds_per_round is None else None
-    settings.refuse_unfit(rounds, drifts.kinds)
+    settings.check(rounds, drifts.kinds)
 
 
 def refuse_model_accuracy_without_concepts(experiment: Experiment, trace: Trace) -> None:

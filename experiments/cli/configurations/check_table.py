@@ -97,7 +97,7 @@ def check_facts(experiment: Experiment, world: World, note: Callable[[str], None
     """
     import numpy as np
 
-    from experiments.cli.visit_facts import visit_facts
+    from experiments.cli.configurations.visit_facts import visit_facts
 
     clients = np.arange(world.trace.num_clients)
     return {

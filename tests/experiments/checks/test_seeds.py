@@ -10,7 +10,7 @@ import pytest
 
 from emulator.errors import ConfigurationError, InputError
 from experiments.build import build_world
-from experiments.cli.check_table import check_members_of
+from experiments.cli.configurations.check_table import check_members_of
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import locator
 from experiments.results.reading.run_directory import RunDirectory
@@ -113,14 +113,16 @@ def test_a_run_is_refused_for_a_later_seed_before_any_round(tmp_path: Path) -> N
     write_one_tested(tmp_path)
     _, table = tables()["a sample of scored clients"]
     why = {seed: refusal(parse_experiment(table, ""), seed, tmp_path) for seed in SEEDS}
-    fit, unfit = (next(seed for seed in SEEDS if (why[seed] is None) == is_fit) for is_fit in (True, False))
+    accepted, refused = (
+        next(seed for seed in SEEDS if (why[seed] is None) == is_fit) for is_fit in (True, False)
+    )
     out = tmp_path / "out"
-    table["seeds"] = [fit, unfit]
+    table["seeds"] = [accepted, refused]
     with pytest.raises(InputError, match="no scored client holds both a training and a test sample"):
         play(parse_experiment(table, ""), out, tmp_path)
     assert not list(out.glob("*/seed-*"))
     # Nor does it replace the configuration that finished runs are recorded with.
-    play(parse_experiment({**table, "seeds": [fit]}, ""), out, tmp_path)
+    play(parse_experiment({**table, "seeds": [accepted]}, ""), out, tmp_path)
     recorded, finished = RunDirectory(out).experiment_path.read_bytes(), logs(out)
     with pytest.raises(InputError, match="no scored client"):
         play(parse_experiment(table, ""), out, tmp_path)

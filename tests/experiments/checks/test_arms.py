@@ -19,8 +19,8 @@ from coordinator.schedules import SCHEDULES
 from coordinator.selectors import SELECTORS
 from coordinator.view import Part, RunFacts
 from emulator.errors import ConfigurationError
-from experiments import unfit
 from experiments.build import build_parts, build_world
+from experiments.checks import arms as arms_module
 from experiments.locating import locator
 from tests.experiments.small import small
 
@@ -34,8 +34,8 @@ def with_aggregator(monkeypatch: pytest.MonkeyPatch, part: Part) -> Callable[[],
     def parts(*of: Any) -> Any:
         return replace(build_parts(*of), aggregator=part)
 
-    monkeypatch.setattr(unfit, "build_parts", parts)
-    return lambda: unfit.refuse_unfit_arms(experiment, [experiment.arm[0].name], world)
+    monkeypatch.setattr(arms_module, "build_parts", parts)
+    return lambda: arms_module.check_arms(experiment, [experiment.arm[0].name], world)
 
 
 def test_a_metric_that_nobody_computes_is_refused_with_those_that_there_are(
@@ -91,9 +91,9 @@ def test_an_adaptation_that_does_not_fit_its_arm_or_memory_is_refused(
 ) -> None:
     experiment = small(trace={"clients": 12}, arm=[{"name": "only", **arm}])
     world = build_world(experiment, 0, locator(None, None))
-    monkeypatch.setattr(unfit, "available_bytes", lambda: 40_000)
+    monkeypatch.setattr(arms_module, "available_bytes", lambda: 40_000)
     with pytest.raises(ConfigurationError, match=f"^arm 'only': {problem}"):
-        unfit.refuse_unfit_arms(experiment, ["only"], world)
+        arms_module.check_arms(experiment, ["only"], world)
 
 
 class Pieces(Fixed):
@@ -112,8 +112,8 @@ def beside_pieces(monkeypatch: pytest.MonkeyPatch, pacing: type[Pacing] = Pieces
         built = build_parts(*of)
         return replace(built, pacing=pacing(FixedSettings(duration_s=60), CohortSize(10, 1.3)))
 
-    monkeypatch.setattr(unfit, "build_parts", parts)
-    unfit.refuse_unfit_arms(experiment, ["only"], world)
+    monkeypatch.setattr(arms_module, "build_parts", parts)
+    arms_module.check_arms(experiment, ["only"], world)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_visits_out_at_once_whose_models_do_not_fit_into_memory_are_refused(
         r"^arm 'only': pacing\.concurrency = 5000: to keep [\d,]+ numbers for each of the visits takes "
         r"[\d.]+ GiB of memory, and 0\.0 GiB are free; lower it, or take a smaller model$"
     )
-    monkeypatch.setattr(unfit, "available_bytes", lambda: 4_000_000)
+    monkeypatch.setattr(arms_module, "available_bytes", lambda: 4_000_000)
     beside_pieces(monkeypatch)
     with pytest.raises(ConfigurationError, match=problem):
         beside_pieces(monkeypatch, Many)
@@ -211,7 +211,7 @@ def test_a_run_is_checked_with_the_participants_and_the_buffer_of_its_pacing(
 def check_arm(arm: dict[str, Any], **changes: Any) -> None:
     experiment = small(**changes, arm=[{"name": "only", **arm}])
     world = build_world(experiment, 0, locator(None, None))
-    unfit.refuse_unfit_arms(experiment, ["only"], world)
+    arms_module.check_arms(experiment, ["only"], world)
 
 
 SCAFFOLD, FEDDYN = ["scaffold", "sgd"], ["feddyn", "sgd"]
@@ -402,10 +402,10 @@ def test_a_memory_that_does_not_fit_is_refused_with_the_clients_and_the_paramete
         r"650 parameters, which takes 0\.0 GiB of memory, and 0\.0 GiB are free; take fewer clients or "
         r"rounds, or a smaller model$"
     )
-    monkeypatch.setattr(unfit, "available_bytes", lambda: needed - 1)
+    monkeypatch.setattr(arms_module, "available_bytes", lambda: needed - 1)
     with pytest.raises(ConfigurationError, match=problem):
         check_arm(arm, **changes)
-    monkeypatch.setattr(unfit, "available_bytes", lambda: 10**9)
+    monkeypatch.setattr(arms_module, "available_bytes", lambda: 10**9)
     check_arm(arm, **changes)
 
 
@@ -413,7 +413,7 @@ def checked(**tables: Any) -> None:
     """Check the first arm of a small experiment with these tables."""
     experiment = small(**tables)
     world = build_world(experiment, 0, locator(None, None))
-    unfit.refuse_unfit_arms(experiment, [experiment.arm[0].name], world)
+    arms_module.check_arms(experiment, [experiment.arm[0].name], world)
 
 
 SWAPPED: dict[str, Any] = {
@@ -444,10 +444,10 @@ def test_detection_without_a_truth_is_refused() -> None:
     experiment = small(detection={})
     unknowing: Any = SimpleNamespace(drifts=None)
     with pytest.raises(ConfigurationError, match=r"\[detection\]: this trace does not tell which clients"):
-        unfit.refuse_detection_without_truth(experiment, unknowing)
+        arms_module.refuse_detection_without_truth(experiment, unknowing)
     endless: Any = SimpleNamespace(drifts=SimpleNamespace(step=range(2**22 + 1)))
     with pytest.raises(ConfigurationError, match=r"4,194,305 drifts.* a log records at most 4,194,304"):
-        unfit.refuse_detection_without_truth(experiment, endless)
+        arms_module.refuse_detection_without_truth(experiment, endless)
 
 
 def test_detectors_that_remember_more_than_the_memory_holds_are_refused(
@@ -456,12 +456,12 @@ def test_detectors_that_remember_more_than_the_memory_holds_are_refused(
     detectors = {"window": {"kind": "adwin", "max_buckets": 100}}  # 4 + 8 + 8 + 100 * 8 bytes
     experiment = small(trace={"clients": 12}, arm=[{"name": "only", "detectors": detectors}])
     world = build_world(experiment, 0, locator(None, None))
-    monkeypatch.setattr(unfit, "available_bytes", lambda: 2 * 12 * 820)
-    unfit.refuse_unfit_arms(experiment, ["only"], world)
-    monkeypatch.setattr(unfit, "available_bytes", lambda: 2 * 12 * 820 - 1)
+    monkeypatch.setattr(arms_module, "available_bytes", lambda: 2 * 12 * 820)
+    arms_module.check_arms(experiment, ["only"], world)
+    monkeypatch.setattr(arms_module, "available_bytes", lambda: 2 * 12 * 820 - 1)
     problem = r"^arm 'only': detectors\.window: remembers 820 bytes or more of each of 12 clients"
     with pytest.raises(ConfigurationError, match=problem):
-        unfit.refuse_unfit_arms(experiment, ["only"], world)
+        arms_module.check_arms(experiment, ["only"], world)
 
 
 def test_models_are_measured_by_concept_only_if_the_trace_knows_its_concepts() -> None:
@@ -609,7 +609,7 @@ def test_a_detector_that_watches_arrivals_needs_no_metric_of_training(
 def test_feature_learning_is_refused_for_a_model_without_a_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     arm = {"name": "a", "aggregator": {"kind": "sample_share", "feature_learning": "literal"}}
     checked(arm=[arm])
-    monkeypatch.setattr(unfit, "first_layer", lambda layout: None)
+    monkeypatch.setattr(arms_module, "first_layer", lambda layout: None)
     with pytest.raises(ConfigurationError, match=r"^arm 'a': aggregator\.feature_learning = 'literal': the"):
         checked(arm=[arm])
 

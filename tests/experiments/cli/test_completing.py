@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.cli.at_hand.completing import dotted_keys
+from experiments.cli.completing import dotted_keys
 from experiments.config import parse_experiment
 from experiments.reading import key_value, read_table, set_key
 from experiments.shipped import shipped_files
@@ -129,7 +129,7 @@ def test_nothing_is_offered_and_nothing_printed_where_something_fails(
     def fail(*_: object) -> None:
         raise RuntimeError("a mistake")
 
-    monkeypatch.setattr("experiments.cli.at_hand.completing._that_begin", fail)
+    monkeypatch.setattr("experiments.cli.completing._that_begin", fail)
     for line in ("run ", "run digits --set ", "run digits --arms ", "parts ", "configs "):
         assert offered(f"driftscale {line}") == []
     assert offered("driftscale run ~nobody/") == []

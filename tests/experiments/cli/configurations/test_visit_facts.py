@@ -15,8 +15,8 @@ from coordinator.pacing.buffered import Buffered, BufferedSettings
 from coordinator.pacing.fixed import Fixed, FixedSettings
 from coordinator.pacing.sync import Sync, SyncSettings
 from experiments.build import build_emulation, build_executor, build_world
-from experiments.cli.check_table import check_facts
-from experiments.cli.visit_facts import SECONDS, round_s
+from experiments.cli.configurations.check_table import check_facts
+from experiments.cli.configurations.visit_facts import SECONDS, round_s
 from experiments.config import Experiment
 from experiments.locating import locator
 from experiments.stopwatch import Stopwatch

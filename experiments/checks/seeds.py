@@ -17,10 +17,10 @@ from emulator.errors import MOST_NAMED, ConfigurationError, naming
 from emulator.ports import Availability
 from emulator.seeding import RandomStreams
 from executor.malloc import give_back_freed_memory
-from experiments.build import World, refuse_unfit_rounds
+from experiments.build import World, check_rounds
+from experiments.checks.arms import refuse_late_reports
 from experiments.config import Experiment
 from experiments.locating import Locate
-from experiments.unfit import refuse_late_reports
 from traces.holders import Holders
 from traces.sources import TraceContext, TraceSource
 from traces.trace import Trace
@@ -35,7 +35,7 @@ MOST_IDS = 10
 """Clients of a seed that are named in a line."""
 
 
-def refuse_unfit_seeds(
+def check_seeds(
     experiment: Experiment,
     arms: Sequence[str],
     seeds: Iterable[int],
@@ -122,15 +122,15 @@ def never_online(availability: Availability, num_clients: int) -> Ints:
 def _fitting_holders(
     experiment: Experiment, source: TraceSource, first: Trace, context: TraceContext
 ) -> Holders:
-    """Who is known to hold samples with a seed; ConfigurationError if its trace is unfit.
+    """Who is known to hold samples with a seed; ConfigurationError if its trace does not fit.
 
     `first` is the trace of another seed, which is fit.
     """
     certain = source.certain_holders(first, context)
     if certain is not None:
         with suppress(ConfigurationError):  # then the trace itself may do, or is refused for its own reason
-            refuse_unfit_rounds(experiment, certain, context.streams)
+            check_rounds(experiment, certain, context.streams)
             return certain
     trace = source.build(context)
-    refuse_unfit_rounds(experiment, trace, context.streams)
+    check_rounds(experiment, trace, context.streams)
     return trace

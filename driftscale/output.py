@@ -62,7 +62,7 @@ def _silent(show: Callable[[str], None]) -> Iterator[Progress]:
     yield Silent(show)
 
 
-class Shown:
+class CallOutput:
     """The `Show` of a call from Python: writes reports, and prints no table.
 
     In a notebook, all that it shows is one output of the cell; elsewhere, it is on standard error.
@@ -78,7 +78,7 @@ class Shown:
         self._progress: NotebookProgress | None = None
 
     @classmethod
-    def here(cls, with_progress: bool) -> Shown:
+    def here(cls, with_progress: bool) -> CallOutput:
         """What shows a call in this process: the output of a notebook's cell, or else standard error."""
         return cls(with_progress, notebook_display())
 

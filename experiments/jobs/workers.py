@@ -1,6 +1,6 @@
-"""The roster: the workers of a command, and which of them may be given runs.
+"""The workers of a command, and which of them may be given runs.
 
-Pure, apart from its calls to the crew. Knows no plans.
+Pure, apart from its calls to the pool. Knows no plans.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from experiments.jobs.crew import Crew, Facts
 from experiments.jobs.order import World
+from experiments.jobs.pool import Facts, WorkerPool
 from experiments.jobs.workplace import Job
 
 MEET_AGAIN_S = 5.0
@@ -17,7 +17,7 @@ MEET_AGAIN_S = 5.0
 
 
 @dataclass
-class Seat:
+class Worker:
     """A worker that may be given runs, with the world that it has drawn and its job."""
 
     facts: Facts
@@ -31,17 +31,17 @@ class Seat:
         return self.job is not None and not self.job.is_draw
 
 
-class Roster:
-    """The workers of a crew.
+class Workers:
+    """The workers of a pool.
 
-    A worker is met when it appears, and again later if it was busy or did not respond. `seats` has the
+    A worker is met when it appears, and again later if it was busy or did not respond. `ready` has the
     workers that may be given runs, by address.
     """
 
-    def __init__(self, crew: Crew, clock: Callable[[], float]) -> None:
-        self._crew = crew
+    def __init__(self, pool: WorkerPool, clock: Callable[[], float]) -> None:
+        self._pool = pool
         self._clock = clock
-        self.seats: dict[str, Seat] = {}
+        self.ready: dict[str, Worker] = {}
         self._met: set[str] = set()  # plans were sent
         self._awaited: set[str] = set()  # of `_met`: no response yet
         self._busy: set[str] = set()  # at work on a run of another command, or leaving
@@ -56,10 +56,10 @@ class Roster:
     def is_empty(self) -> bool:
         """Whether there is neither a worker that may be given runs nor a busy one.
 
-        Those that may be given runs are in `seats`. A busy worker is at work on a run of another command, or
+        Those that may be given runs are in `ready`. A busy worker is at work on a run of another command, or
         leaving. One that has not responded yet does not count.
         """
-        return not self.seats and not self._busy
+        return not self.ready and not self._busy
 
     def is_busy(self, address: str) -> bool:
         """Whether the worker was busy when it was last met."""
@@ -67,22 +67,22 @@ class Roster:
 
     def at_work(self, experiment: str | None = None) -> list[str]:
         """Addresses of the workers that have a job; if `experiment` is given, a job of that experiment."""
-        jobs = {address: seat.job for address, seat in self.seats.items() if seat.job is not None}
+        jobs = {address: worker.job for address, worker in self.ready.items() if worker.job is not None}
         return [address for address, job in jobs.items() if experiment in (None, job.run.experiment)]
 
-    def free(self) -> Iterator[tuple[str, Seat]]:
+    def free(self) -> Iterator[tuple[str, Worker]]:
         """The workers that may be given runs and have no job, by address."""
-        for address, seat in self.seats.items():
-            if seat.job is None:
-                yield address, seat
+        for address, worker in self.ready.items():
+            if worker.job is None:
+                yield address, worker
 
     def welcome(self) -> None:
         """Meet new workers, meet busy and unresponsive ones again, and forget free ones that have gone."""
-        present = self._crew.addresses()
+        present = self._pool.addresses()
         for addresses in (self._met, self._awaited, self._busy):
             addresses &= set(present)
         for address in [address for address, _ in self.free() if address not in present]:
-            del self.seats[address]
+            del self.ready[address]
         now_s = self._clock()
         for address, again_s in list(self._meet_again_s.items()):
             if now_s >= again_s:
@@ -92,16 +92,16 @@ class Roster:
             if address not in self._met:
                 self._met.add(address)
                 self._awaited.add(address)
-                self._crew.meet(address)
+                self._pool.meet(address)
 
     def responded(self, address: str, facts: Facts | None) -> bool:
         """Handle the response of a worker that was met (None: no response).
 
-        Returns whether the worker is free, so that it may be given a seat if it is fit.
+        Returns whether the worker is free, so that it is ready if it is fit.
         """
         self._awaited.discard(address)
         self._busy.discard(address)
-        if address in self.seats:
+        if address in self.ready:
             return False  # it was out of reach for a moment, and still has its job
         if facts is None:
             self._meet_again(address)
@@ -114,12 +114,12 @@ class Roster:
 
     def forget(self, address: str) -> None:
         """Remove a worker that was stopped. It begins no job until it is met again, which `welcome` does."""
-        del self.seats[address]
+        del self.ready[address]
         self._met.discard(address)
 
     def lose(self, address: str) -> None:
         """Remove a lost worker. If one is present at its address later, it is met."""
-        del self.seats[address]
+        del self.ready[address]
         self._meet_again(address)
 
     def _meet_again(self, address: str) -> None:

@@ -12,10 +12,10 @@ from typing import Any, cast
 import pytest
 from distributed import Client
 
-from experiments.cluster import crew as crew_module
+from experiments.cluster import pool as pool_module
 from experiments.cluster.connection import local_cluster
-from experiments.cluster.crew import DaskCrew, _facts, _Seen
-from experiments.jobs.crew import Ended, Facts
+from experiments.cluster.pool import DaskPool, _facts, _Seen
+from experiments.jobs.pool import Ended, Facts
 from experiments.jobs.workplace import Job
 from experiments.running.locking import locked
 from tests.experiments.jobs.fakes import a_plan
@@ -81,11 +81,11 @@ def test_a_job_for_a_worker_that_has_just_left_has_ended(client: Client, tmp_pat
     job = Job(plan.runs()[0], is_draw=True, files={})
     with (
         locked(plan.directory.path),
-        DaskCrew(client, [plan], None, same_data=True).at_work() as crew,
+        DaskPool(client, [plan], None, same_data=True).at_work() as pool,
     ):
         gone = "tls://127.0.0.1:1"
-        crew.begin(gone, job)
-        assert crew.next_event(240.0) == Ended(gone, job, None, "its process ended")
+        pool.begin(gone, job)
+        assert pool.next_event(240.0) == Ended(gone, job, None, "its process ended")
 
 
 def test_workers_are_not_silent_for_as_long_as_the_command_was_suspended(
@@ -93,29 +93,29 @@ def test_workers_are_not_silent_for_as_long_as_the_command_was_suspended(
 ) -> None:
     plan = a_plan(tmp_path, "ab", [0])
     now_s = 1000.0
-    monkeypatch.setattr(crew_module, "time", SimpleNamespace(monotonic=lambda: now_s))
+    monkeypatch.setattr(pool_module, "time", SimpleNamespace(monotonic=lambda: now_s))
     client = SimpleNamespace(loop=SimpleNamespace(asyncio_loop=None), scheduler=object())
     with locked(plan.directory.path):
-        crew = DaskCrew(cast(Any, client), [plan], None, same_data=True)
-    crew._seen[ADDRESS] = _Seen(sign=1.0, since_s=now_s)
+        pool = DaskPool(cast(Any, client), [plan], None, same_data=True)
+    pool._seen[ADDRESS] = _Seen(sign=1.0, since_s=now_s)
     silences_s = []
     for later_s in (0.0, 4.0, 4.0, 3600.0, 4.0):
         now_s += later_s
-        silences_s.append(crew.silent_s(ADDRESS))
+        silences_s.append(pool.silent_s(ADDRESS))
     assert silences_s == [0.0, 4.0, 8.0, 0.0, 4.0]
 
 
 def test_a_worker_that_is_silent_is_not_waited_for(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew_module, "SILENT_S", 2.0)
+    monkeypatch.setattr(pool_module, "SILENT_S", 2.0)
     plan = a_plan(tmp_path, "ab", [0])
     with (
         locked(plan.directory.path),
-        DaskCrew(client, [plan], None, same_data=False).at_work() as crew,
+        DaskPool(client, [plan], None, same_data=False).at_work() as pool,
     ):
         [process] = client.run(os.getpid).values()
-        while not (addresses := crew.addresses()):
+        while not (addresses := pool.addresses()):
             time.sleep(0.05)
         os.kill(process, signal.SIGSTOP)
-        assert crew.check_files(addresses, {}) is None
+        assert pool.check_files(addresses, {}) is None

@@ -1,4 +1,4 @@
-"""The workers of a dask cluster as a `Crew`: a job is a dask task, and reports are events of a dask topic.
+"""The workers of a dask cluster as a `WorkerPool`: jobs are dask tasks, reports are events of a dask topic.
 
 Calls over the network run in the client's event loop. The command's thread waits for none of them but
 `check_files`: what happens reaches it through a queue.
@@ -23,7 +23,7 @@ from distributed.client import FutureCancelledError
 from emulator.errors import ResumableError
 from experiments.cluster import members
 from experiments.cluster.installation import source_digest
-from experiments.jobs.crew import Ended, Facts, Met, Told
+from experiments.jobs.pool import Ended, Facts, Met, Told
 from experiments.jobs.workplace import Job, described
 from experiments.locating import DataFolders
 from experiments.results.reading.json_files import Identity
@@ -58,8 +58,8 @@ class _Seen:
     since_s: float
 
 
-class DaskCrew:
-    """The `experiments.jobs.crew.Crew` of the workers that `client` reaches. Use it within `at_work`.
+class DaskPool:
+    """The `experiments.jobs.pool.WorkerPool` of the workers that `client` reaches. Use it within `at_work`.
 
     Args:
         client: A connected client.
@@ -89,7 +89,7 @@ class DaskCrew:
         self._number = 0
 
     @contextmanager
-    def at_work(self) -> Iterator[DaskCrew]:
+    def at_work(self) -> Iterator[DaskPool]:
         """Context in which reports are received, and the scheduler is polled for the present workers."""
         self._client.subscribe_topic(self._token, self._hear)
         watching = self._in_loop(self._watch())

@@ -10,8 +10,8 @@ import pytest
 
 from emulator.errors import ConfigurationError
 from executor.training.held_out import HeldOut
-from experiments import unfit
 from experiments.build import World, build_world
+from experiments.checks import arms as arms_module
 from experiments.config import Experiment
 from experiments.locating import locator
 from tests.experiments.small import small
@@ -36,7 +36,7 @@ def world_of_all() -> World:
 
 
 def check(experiment: Experiment) -> None:
-    unfit.refuse_unfit_arms(experiment, ["only"], world_of_all())
+    arms_module.check_arms(experiment, ["only"], world_of_all())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The `Crew` protocol: workers as the command sees them. `experiments.cluster` implements it."""
+"""The `WorkerPool` protocol: workers as the command sees them. `experiments.cluster` implements it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Met:
     facts: Facts | None
 
 
-class Crew(Protocol):
+class WorkerPool(Protocol):
     """The workers of a command, which may come and go. All calls must be in one thread."""
 
     def addresses(self) -> Sequence[str]:

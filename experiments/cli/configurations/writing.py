@@ -9,7 +9,7 @@ from shlex import quote
 from emulator.errors import InputError
 from emulator.plugins import FIRST_LOOK
 from emulator.storage.bounded import toml_document
-from experiments.cli.at_hand.listing import text_of
+from experiments.cli.configurations.listing import text_of
 from experiments.cli.output import say
 from experiments.config import parse_experiment
 from experiments.reading import SWEEP

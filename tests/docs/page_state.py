@@ -24,7 +24,7 @@ EntryPoints = Mapping[str, Sequence[EntryPoint]]
 
 
 @dataclass
-class AtHand:
+class PageState:
     """The state of a page between two of its blocks.
 
     Attributes:

@@ -16,7 +16,7 @@ AT_ONCE = 1_000
 """Clients whose held-out samples are drawn at once."""
 
 
-def refuse_unfit_stopping(
+def check_stopping(
     experiment: Experiment,
     parts: Parts,
     arm: Arm,

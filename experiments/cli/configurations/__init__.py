@@ -1,0 +1,1 @@
+"""The commands on configurations: `configs` lists them, `new` writes one, `check` says what one would do."""
