@@ -9,7 +9,15 @@ from collections.abc import Mapping, Sequence, Sized
 from itertools import pairwise
 from typing import Annotated, Any, Literal, NotRequired, get_args
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    with_config,
+)
 from typing_extensions import TypedDict
 
 from emulator.numbers import LARGEST_LOGGED
@@ -44,6 +52,9 @@ MOST_DRIFTS = 2**22
 MOST_KINDS = 1_000
 """Most kinds of drift, and most detectors, in a header."""
 
+MOST_KEYS = 2**16
+"""Most keys of an object in a round."""
+
 MOST_NAME = 255
 """Most letters of a name in a header."""
 
@@ -53,19 +64,33 @@ NAME = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
 COUNT = Annotated[int, Field(ge=0, lt=2**63)]
 
 
-def exactly(name: str, types: Mapping[str, Any]) -> Any:
-    """The type of an object with these fields and no others."""
-    return _object(name, types, "forbid")
-
-
 def at_least(name: str, types: Mapping[str, Any]) -> Any:
     """The type of an object with these fields, and perhaps others."""
-    return _object(name, types, "allow")
-
-
-def _object(name: str, types: Mapping[str, Any], others: Literal["forbid", "allow"]) -> Any:
     typed: Any = TypedDict(name, dict(types))  # type: ignore[misc]
-    return with_config(ConfigDict(strict=True, extra=others))(typed)
+    return with_config(ConfigDict(strict=True, extra="allow"))(typed)
+
+
+def exactly(name: str, types: Mapping[str, Any]) -> Any:
+    """The type of an object with these fields and no others."""
+
+    def refuse_others(value: dict[str, Any]) -> dict[str, Any]:
+        if not value.keys() <= types.keys():
+            raise ValueError(f"must have {', '.join(types)}, and nothing else")
+        return value
+
+    # NOTE: not by pydantic's extra="forbid", which makes an error of each of perhaps millions of others.
+    return Annotated[at_least(name, types), AfterValidator(refuse_others)]
+
+
+def of_few(kind: Any) -> Any:
+    """The `kind` of an object, of at most `MOST_KEYS` keys: each that is wrong is an error."""
+    return Annotated[kind, BeforeValidator(_refuse_many)]
+
+
+def _refuse_many(value: Any) -> Any:
+    if isinstance(value, dict) and len(value) > MOST_KEYS:
+        raise ValueError(f"must have at most {MOST_KEYS:,} keys")
+    return value
 
 
 def listed(kind: Any, least: int = 0, most: int | None = None) -> Any:
@@ -119,7 +144,7 @@ _HEADER: Mapping[str, tuple[Any, str]] = {
         "missing where there are no concepts)",
     ),
     "detectors": (
-        Annotated[dict[NAME, Watched], Field(max_length=MOST_KINDS)],
+        of_few(Annotated[dict[NAME, Watched], Field(max_length=MOST_KINDS)]),
         f"must be an object: what each watches, by its name; choices: {', '.join(WATCHED)}",
     ),
     "drifts": (

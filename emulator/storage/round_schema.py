@@ -21,7 +21,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from emulator.arrays import Floats32, Ints
 from emulator.messages import AnyTrigger, NamedNumbers
 from emulator.numbers import LARGEST_LOGGED
-from emulator.storage.log_lines import NAME, NUMBER, WHOLE, at_least, exactly, listed, scored_clients
+from emulator.storage.log_lines import NAME, NUMBER, WHOLE, at_least, exactly, listed, of_few, scored_clients
 
 MOST_NUMBERS = 16
 """Most named numbers of a trigger, and most that are noted: in a round, and as many names in all rounds of a
@@ -144,7 +144,11 @@ class RoundSchema:
     @cached_property
     def _line(self) -> TypeAdapter[dict[str, Any]]:
         types = {item.line_name: _in_a_line(item) for item in self.fields}
-        return TypeAdapter(exactly("Line", {"kind": Literal["round"], **types}))
+        return TypeAdapter(at_least("Line", {"kind": Literal["round"], **types}))
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.names)
 
     def parse(self, content: bytes) -> dict[str, Any]:
         """The record in a line, by the names of its fields in one.
@@ -156,6 +160,13 @@ class RoundSchema:
             line = self._line.validate_json(content)
         except ValidationError as error:
             raise ValueError(self._problem(error)) from error
+        del line["kind"]
+        unknown = next((name for name in line if name not in self._known), None)
+        if unknown is not None:
+            unknown = unknown[:MOST_NUMBER_NAME]
+            raise ValueError(
+                f"damaged, or of a later version of driftscale: has the unknown field {unknown!r}"
+            )
         times = (0, *(line[name] for name in self.in_order))
         if not all(before <= after for before, after in pairwise(times)):
             *first, last = self.in_order
@@ -164,22 +175,18 @@ class RoundSchema:
             refuse_wrong_numbers(line["trigger"])
         if line.get("noted") is not None:
             refuse_wrong_noted(line["noted"])
-        del line["kind"]
         return line
 
     def _problem(self, error: ValidationError) -> str:
         """One line for the first error."""
         first = error.errors(include_url=False, include_context=False)[0]
         name, *inner = first["loc"] or ("",)
-        item = next((item for item in self.fields if item.line_name == name), None)
         if name == "":
-            problem = f"not a line of a run log ({first['msg']})"
-        elif name == "kind":
-            problem = "its kind is not 'round'"
-        elif item is None:
-            name = str(name)[:MOST_NUMBER_NAME]
-            problem = f"damaged, or of a later version of driftscale: has the unknown field {name!r}"
-        elif first["type"] == "missing" and not inner:
+            return f"not a line of a run log ({first['msg']})"
+        if name == "kind":
+            return "its kind is not 'round'"
+        item = next(item for item in self.fields if item.line_name == name)
+        if first["type"] == "missing" and not inner:
             problem = f"damaged, or of an earlier version of driftscale: lacks {name}"
         elif item.array is not None:
             problem = f"{name} is not an array ({first['msg']})"
@@ -349,7 +356,7 @@ def _checked(hint: Any, bounds: Any) -> Any:
     if origin is list:
         return listed(_checked(args[0], bounds))
     if origin is dict:
-        return dict[{int: KEY, str: NAME}[args[0]], _checked(args[1], bounds)]  # type: ignore[misc]
+        return of_few(dict[{int: KEY, str: NAME}[args[0]], _checked(args[1], bounds)])  # type: ignore[misc]
     bare = {bool: bool, NoneType: None, int: WHOLE, float: NUMBER}[hint]
     return Annotated[bare, bounds] if hint in (int, float) else bare
 
@@ -380,11 +387,9 @@ _IDS: Any = listed(WHOLE) | _PACKED
 WRITTEN: dict[Any, Any] = {
     Ints | None: _IDS | None,
     Floats32 | None: listed(NUMBER | None) | _PACKED | None,
-    dict[str, list[int]] | None: dict[NAME, _IDS] | None,
+    dict[str, list[int]] | None: of_few(dict[NAME, _IDS]) | None,
     dict[str, float] | None: dict[str, Any] | None,  # has rules of its own
-    AnyTrigger | None: Union[
-        *_COMPARED, at_least("NamedNumbers", {"numbers": Any}), None
-    ],  # the last one too
+    AnyTrigger | None: of_few(Union[*_COMPARED, at_least("NamedNumbers", {"numbers": Any})]) | None,
 }
 """The types of the JSON values of fields that are written in another form, or have further rules."""
 

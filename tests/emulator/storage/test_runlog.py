@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from emulator.errors import DataFileError, ForeignFileError
 from emulator.messages import NamedNumbers, PairwiseTrigger, Trigger
+from emulator.storage.log_lines import MOST_KEYS
 from emulator.storage.packed import PLAIN
 from emulator.storage.runlog import RoundRecord, RunLog, read_log
 
@@ -713,3 +715,16 @@ def test_a_log_is_not_opened_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         RunLog(link, HEADER)
     assert real.read_bytes() == LINES
+
+
+def test_an_object_of_very_many_wrong_entries_is_one_error(tmp_path: Path) -> None:
+    """Each would be an error of its own, as large as a kilobyte."""
+    many = json.dumps({str(number): "x" for number in range(MOST_KEYS + 1)}).encode()
+    path = tmp_path / "log.jsonl"
+    for name in ("silhouettes", "trigger"):
+        path.write_bytes(LINES.replace(f'"{name}":null'.encode(), f'"{name}":'.encode() + many))
+        with pytest.raises(DataFileError, match=f"row 2: damaged: {name} must be of kind") as refused:
+            read_log(path)
+        cause = refused.value.__cause__.__cause__  # type: ignore[union-attr]
+        assert isinstance(cause, ValidationError)
+        assert cause.error_count() == 1
