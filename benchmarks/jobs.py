@@ -7,9 +7,6 @@ run.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -20,8 +17,7 @@ import numpy as np
 
 from benchmarks.figures import Figure, Reference, Target, figure
 from benchmarks.measure import Measured, Say, interleaved
-from benchmarks.memory import BYTES_PER_MB, in_a_process
-from emulator.errors import RunError
+from benchmarks.memory import BYTES_PER_MB, in_a_process, output_of
 from experiments.results.reading.run_directory import RunDirectory
 
 JOBS = 2
@@ -154,24 +150,12 @@ def play(jobs: int, options: Sequence[str]) -> Turn:
 
     Returns the turn. Raises RunError, with the last line of the command's standard error, if it fails.
     """
-    root = Path(__file__).resolve().parents[1]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
+        command = ("run", str(FROZEN_DIGITS), "--out", str(out), "--jobs", str(jobs), "--format", "json")
         start_s = time.perf_counter()
-        ended = subprocess.run(
-            [
-                *(sys.executable, "-P", "-m", "experiments.cli", "run", str(FROZEN_DIGITS)),
-                *("--out", str(out), "--jobs", str(jobs), "--format", "json", *options),
-            ],
-            env={**os.environ, "PYTHONPATH": str(root)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        output_of(f"the command with --jobs {jobs}", "experiments.cli", *command, *options)
         wall_s = time.perf_counter() - start_s
-        if ended.returncode != 0:
-            last = ended.stderr.strip().splitlines()[-1:]
-            raise RunError(f"bench: the command with --jobs {jobs} failed: {' '.join(last)}")
         directory = RunDirectory(out)
         timings = [directory.read_timing(arm, seed) for arm, seed in directory.finished_pairs()]
     return Turn(

@@ -8,12 +8,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from emulator.arrays import Floats
+
+ROOT = Path(__file__).resolve().parents[1]
+"""The folder of our packages, which processes of the bench find first."""
 
 Measured = Callable[[], float]
 """A function that does its work once and returns the measured value, such as wall seconds."""

@@ -12,13 +12,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.figures import Figure, Reference, Target, figure
-from benchmarks.measure import Say, interleaved
+from benchmarks.measure import ROOT, Say, interleaved
 from emulator.errors import RunError
 
 OBJECTS = "one Python object per client, with its histogram as a list"
@@ -121,16 +120,20 @@ def probe(what: str, clients: int) -> dict[str, float]:
 
 def in_a_process(module: str, *arguments: str) -> Any:
     """The output of a module of `probes` in its own process, read as JSON; RunError if it fails."""
-    root = Path(__file__).resolve().parents[1]
+    what = f"the process that measures {' '.join((module, *arguments))!r}"
+    return json.loads(output_of(what, f"benchmarks.probes.{module}", *arguments))
+
+
+def output_of(what: str, module: str, *arguments: str) -> str:
+    """The output of a module of ours in its own process; RunError, with its last line, if `what` fails."""
     ended = subprocess.run(
-        [sys.executable, "-P", "-m", f"benchmarks.probes.{module}", *arguments],
-        env={**os.environ, "PYTHONPATH": str(root)},
+        [sys.executable, "-P", "-m", module, *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
     )
     if ended.returncode != 0:
         last = ended.stderr.strip().splitlines()[-1:]
-        what = " ".join((module, *arguments))
-        raise RunError(f"bench: the process that measures {what!r} failed: {' '.join(last)}")
-    return json.loads(ended.stdout)
+        raise RunError(f"bench: {what} failed: {' '.join(last)}")
+    return ended.stdout

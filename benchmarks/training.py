@@ -26,7 +26,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from benchmarks.figures import Figure, Reference, Target, figure
-from benchmarks.measure import Measured, Say, interleaved, timed
+from benchmarks.measure import ROOT, Measured, Say, interleaved, timed
 from benchmarks.rivals.plain_loop import PlainLoop
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import InferencePlan, SampleRanges, TrainTasks
@@ -343,8 +343,7 @@ def evaluation_figures(clients: int, num_models: int, repeats: int, say: Say) ->
 
 def environment() -> dict[str, str]:
     """The environment of a rank: ours, with our packages first on the path and libraries on one thread."""
-    root = str(Path(__file__).resolve().parents[1])
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **dict.fromkeys(ONE_THREAD, "1")}
 
 

@@ -16,11 +16,10 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.figures import Figure, Reference, Target, figure
 from benchmarks.jobs import FROZEN_DIGITS
-from benchmarks.measure import Measured, Say, interleaved
+from benchmarks.measure import ROOT, Measured, Say, interleaved
 from emulator.errors import InputError, RunError
 from experiments.own_packages import OUR_PACKAGES
 
-ROOT = Path(__file__).resolve().parents[1]
 KEY = "round.roundz=4"
 LIBRARIES = "import numpy, pydantic, typer; pydantic.BaseModel"
 MOST_TIMES = 2.4
