@@ -35,6 +35,13 @@ class RunFacts:
     participants: int  # wanted in each round, over all lanes
     buffer: int | None = None  # updates that a server step of all lanes absorbs; None if a round is one step
     clusters: int | None = None  # if they are the same in the whole run, labelled 0 and on
+    layout: Mapping[str, Segment] = field(default_factory=dict)  # the tensors of the model, by name
+    representation: str = "label"  # the kind of what clients report
+    has_shares: bool = True  # whether reports are shares, which add up to 1
+    watching_arrivals: tuple[str, ...] = ()  # names of the arm's detectors that do
+    numbers: Mapping[str, float] = field(default_factory=dict)  # that schedules may set, without them
+    check_number: Callable[[str, float], None] = lambda name, number: None
+    """Raises ConfigurationError unless the local rule that reads such a number takes this one."""
 
     def refuse_late_round(self, key: str, round_: int) -> None:
         """Reject a setting that names a round which the run may not have.

@@ -24,6 +24,7 @@ root_doc = "docs/index"
 include_patterns = ["*.md", "docs/**.md"]
 # Sphinx walks through every folder that is not excluded.
 exclude_patterns = [path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "docs"]
+exclude_patterns += ["DECISIONS.md"]  # for those who change the code, who read it beside the code
 
 myst_enable_extensions = ["html_image"]
 # Every heading has GitHub's anchor, and a link to an anchor that is missing is a warning.

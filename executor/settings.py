@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from emulator.numbers import Count, Number
 from emulator.plugins import Settings
@@ -47,21 +46,3 @@ class ExecutorSettings(Settings):
         description="what happens when a task group does not fit into the memory: the run stops and can be "
         "resumed, or the group is trained in two halves, which changes results by rounding",
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_retired(cls, values: Any) -> Any:
-        """Refuse `workers` and `backend`, settings of a process pool that was removed.
-
-        `workers = 0`, which meant no pool, is ignored.
-        """
-        if not isinstance(values, Mapping):
-            return values
-        if "backend" in values or values.get("workers", 0) != 0:
-            name = "backend" if "backend" in values else "workers"
-            raise ValueError(
-                f"{name} = {values[name]!r} is a setting of worker processes, which were removed: use "
-                f"executor.threads to train task groups in parallel, --jobs N to make several runs at once, "
-                f"or torchrun to divide one run among processes"
-            )
-        return {key: value for key, value in values.items() if key != "workers"}

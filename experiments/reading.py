@@ -16,7 +16,6 @@ from emulator.plugins import FIRST_LOOK
 from emulator.storage.bounded import is_file, read_toml, toml_document
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import DataFolders, Locate, OutsideError, locator
-from experiments.results.reading.recorded import EXPERIMENT_FILE, up_to_date
 from experiments.shipped import absent, named
 from traces.sources import SOURCES
 
@@ -96,8 +95,6 @@ def read_table(path: Path, overrides: Overrides = (), seeds: Sequence[int] | Non
         table = read_toml(path)
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{named(path)}: cannot be read as TOML ({error})") from error
-    if path.name == EXPERIMENT_FILE:  # of a run directory, which an earlier version may have written
-        table = up_to_date(table)
     override_table(table, overrides, seeds)
     return table
 

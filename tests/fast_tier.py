@@ -490,10 +490,6 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_the_oracle_has_a_model_for_each_composition_of_swaps",
         "test_the_parts_of_an_arm_affect_neither_the_world_nor_the_first_model",
     ),
-    "tests/experiments/test_earlier_versions.py": (
-        "test_a_recorded_run_is_reported",
-        "test_a_recorded_run_that_begins_anew_writes_the_log_of_today_beside_one_that_is_kept",
-    ),
     "tests/experiments/test_faults.py": (
         "test_a_faulty_run_is_repeatable_and_records_its_faults",
         "test_arms_of_a_seed_share_their_faults",

@@ -103,7 +103,13 @@ def made_up_rounds(sizes: LogSizes) -> Iterator[RoundRecord]:
             upload_bytes=1e6 * number,
             control_bytes=1e3 * number,
             models_sent=2.0 * number,
+            kmeans_clients=None,
+            silhouette_clients=None,
+            rejected=[],
+            crashed=[],
+            client_accuracy=None,
             trigger=_trigger(number, generator) if number % 5 == 0 else None,
+            silhouettes=None,
         )
 
 

@@ -10,8 +10,9 @@ from pydantic import Field
 
 from coordinator.aggregators.base import Aggregator
 from coordinator.aggregators.fedavg import sums
-from coordinator.view import View
+from coordinator.view import RunFacts, View
 from emulator.arrays import Floats, Floats32, Ints
+from emulator.errors import ConfigurationError
 from emulator.messages import Updates
 from emulator.plugins import Settings
 from emulator.ports import Segment
@@ -58,6 +59,14 @@ class SampleShare(Aggregator):
 
     Settings = SampleShareSettings
     settings: SampleShareSettings
+
+    def check_run(self, run: RunFacts) -> None:
+        feature_learning = self.settings.feature_learning
+        if feature_learning != "off" and first_layer(run.layout) is None:
+            raise ConfigurationError(
+                f"aggregator.feature_learning = {feature_learning!r}: the model has no trainable tensor of "
+                f"two dimensions or more; leave it out"
+            )
 
     def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats:
         return _weights(model, num_samples, view.model_ids, _samples_of_models(view))

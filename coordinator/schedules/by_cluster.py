@@ -8,10 +8,10 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, field_validator
 
-from coordinator.schedules.base import Schedule
+from coordinator.schedules.base import TASK_SETTINGS, Schedule
 from coordinator.view import RunFacts, View
 from emulator.arrays import Floats, Ints
-from emulator.errors import ConfigurationError
+from emulator.errors import ConfigurationError, naming
 from emulator.numbers import LARGEST, MOST_STEPS, Number
 from emulator.plugins import Settings
 
@@ -72,12 +72,15 @@ class ByCluster(Schedule):
         return frozenset(name for numbers in self.settings.clusters.values() for name in numbers)
 
     def check_run(self, run: RunFacts) -> None:
-        for cluster in self.settings.clusters:
-            if run.clusters is not None and int(cluster) >= run.clusters:
-                raise ConfigurationError(
-                    f"schedule 'by_cluster': clusters.{cluster}: there is no such cluster; in the whole run, "
-                    f"those of this arm are {'0' if run.clusters == 1 else f'0 to {run.clusters - 1}'}"
-                )
+        for cluster, numbers in self.settings.clusters.items():
+            with naming(f"clusters.{cluster}"):
+                for name in sorted(numbers.keys() - set(TASK_SETTINGS)):
+                    run.check_number(name, numbers[name])
+                if run.clusters is not None and int(cluster) >= run.clusters:
+                    raise ConfigurationError(
+                        f"there is no such cluster; in the whole run, those of this arm are "
+                        f"{'0' if run.clusters == 1 else f'0 to {run.clusters - 1}'}"
+                    )
 
     def task_settings(
         self, client: Ints, model: Ints, base: Mapping[str, Floats], view: View

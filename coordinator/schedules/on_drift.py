@@ -8,10 +8,12 @@ from typing import Self
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
+from coordinator.detectors import DETECTORS
 from coordinator.schedules.base import Schedule
 from coordinator.schedules.by_cluster import WHOLE
-from coordinator.view import View
+from coordinator.view import RunFacts, View
 from emulator.arrays import Bools, Floats, Ints
+from emulator.errors import ConfigurationError, naming
 from emulator.numbers import Factor, PositiveFactor
 from emulator.plugins import Settings
 from emulator.storage.state_tree import Tree
@@ -96,6 +98,34 @@ class OnDrift(Schedule):
     @property
     def sets(self) -> frozenset[str]:  # type: ignore[override]  # of an instance: its settings say
         return frozenset({self.settings.number})
+
+    def check_run(self, run: RunFacts) -> None:
+        detector, name = self.settings.detector, self.settings.number
+        least, most, factor = self.settings.least, self.settings.most, self.settings.factor
+        if not run.watching_arrivals:
+            kinds = ", ".join(kind for kind in DETECTORS.ours() if DETECTORS.find(kind).watches == "arrivals")
+            raise ConfigurationError(
+                f"the arm has no detector that watches arrivals; give it one in detectors; choices: {kinds}"
+            )
+        if detector is not None and detector not in run.watching_arrivals:
+            raise ConfigurationError(
+                f"detector = {detector!r}: is no detector of the arm that watches arrivals; choices: "
+                f"{', '.join(run.watching_arrivals)}"
+            )
+        for key, bound in (("least", least), ("most", most)):
+            with naming(key):
+                run.check_number(name, bound)
+        base = run.numbers[name]
+        if base != 0 and not least <= base <= most:
+            raise ConfigurationError(
+                f"{name} = {base:g}, as it is without drift, must be from least = {least:g} to most = "
+                f"{most:g}"
+            )
+        if min(max(base * factor, least), most) == base or base == 0:
+            raise ConfigurationError(
+                f"{name} = {base:g}: times factor = {factor:g}, from least = {least:g} to most = {most:g}, "
+                f"it is the same number, so that a drift would change nothing"
+            )
 
     def state(self) -> dict[str, Tree]:
         flagged = np.flatnonzero(self._times)

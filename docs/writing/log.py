@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from docs.writing.frames import columns_table
 from docs.writing.markdown import code, fence, heading, page, prose, table
-from emulator.storage.round_schema import MOST_NUMBER_NAME, MOST_NUMBERS, TRIGGER_KINDS, RoundField
+from emulator.storage.round_schema import MOST_NUMBER_NAME, MOST_NUMBERS, TRIGGER_HINTS, RoundField
 from emulator.storage.runlog import SCHEMA
 from experiments.build import HEADER
 from experiments.results.frames.columns import TRIGGER
@@ -21,9 +21,8 @@ READING = """\
 frame [`rounds`](frames.md#rounds) has most of it in columns."""
 
 ROUNDS = """\
-A line of kind `"round"` has these fields. Those since version 1 are in every line; others are missing in
-older logs. A field that is *left out* is not in a line that would have its default. Times are absolute, and
-`opened_s`, `dispatched_s` and `closed_s` in this order."""
+A line of kind `"round"` has these fields. One that is *left out* is not in a line that would have its
+default. Times are absolute, and `opened_s`, `dispatched_s` and `closed_s` in this order."""
 
 TRIGGERS = f"""\
 `trigger` is an object, with the fields of one of these kinds. A trigger of your own has `numbers`,
@@ -62,7 +61,7 @@ def log_page() -> str:
         heading(2, "A round"),
         ROUNDS,
         table(
-            ("field", "type", "meaning", "unit", "range", "null", "since"),
+            ("field", "type", "meaning", "unit", "range", "null"),
             [_field(item) for item in SCHEMA.fields],
         ),
         heading(2, "What a trigger compared"),
@@ -77,32 +76,21 @@ def log_page() -> str:
 
 def _field(item: RoundField) -> tuple[str, ...]:
     logged = item.logged
-    kind = "array" if item.kind is None else item.kind.bare
     is_object = item.name in ("trigger", "silhouettes", "noted")
-    null = logged.missing + ("; then left out" if logged.omitted and logged.missing else "")
-    if logged.omitted and not logged.missing:
+    null = logged.missing + ("; then left out" if item.is_optional and logged.missing else "")
+    if item.is_optional and not logged.missing:
         null = f"left out if {item.default}"
     return (
         code(item.line_name),
-        "object" if is_object else code(kind) if "[" in kind else kind,
+        "object" if is_object else code(item.kind) if "[" in item.kind else item.kind,
         prose(logged.about),
         prose(logged.unit),
-        _range(item),
+        "at least 0" if logged.in_order else item.range,
         prose(null),
-        str(logged.since),
     )
 
 
-def _range(item: RoundField) -> str:
-    least, most = item.logged.least, item.logged.most
-    if item.logged.in_order:
-        return "at least 0"
-    if least is None:
-        return ""
-    return f"at least {least}" if most is None else f"{least} to {most}"
-
-
 def _triggers() -> Iterator[str]:
-    for message, kinds in TRIGGER_KINDS.items():
+    for message, hints in TRIGGER_HINTS.items():
         yield heading(3, code(message.__name__))
-        yield columns_table({name: TRIGGER[name] for name in kinds}, "field")
+        yield columns_table({name: TRIGGER[name] for name in hints}, "field")

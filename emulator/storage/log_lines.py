@@ -5,10 +5,12 @@ A log is untrusted input. Problems are ValueErrors, to which the reader of the l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Sized
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired, get_args
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
 
 from emulator.numbers import LARGEST_LOGGED
 
@@ -45,165 +47,126 @@ MOST_KINDS = 1_000
 MOST_NAME = 255
 """Most letters of a name in a header."""
 
-WATCHED = ("representation", "arrivals", "training")
+WHOLE = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+NUMBER = Annotated[float, Field(ge=-LARGEST_LOGGED, le=LARGEST_LOGGED)]
+NAME = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
+COUNT = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+def exactly(name: str, types: Mapping[str, Any]) -> Any:
+    """The type of an object with these fields and no others."""
+    return _object(name, types, "forbid")
+
+
+def at_least(name: str, types: Mapping[str, Any]) -> Any:
+    """The type of an object with these fields, and perhaps others."""
+    return _object(name, types, "allow")
+
+
+def _object(name: str, types: Mapping[str, Any], others: Literal["forbid", "allow"]) -> Any:
+    typed: Any = TypedDict(name, dict(types))  # type: ignore[misc]
+    return with_config(ConfigDict(strict=True, extra=others))(typed)
+
+
+def listed(kind: Any, least: int = 0, most: int | None = None) -> Any:
+    """The type of a list of `least` to `most` entries; of wrong ones, perhaps millions, one is an error."""
+    return Annotated[list[kind], Field(min_length=least, max_length=most, fail_fast=True)]
+
+
+Watched = Literal["representation", "arrivals", "training"]
+WATCHED = get_args(Watched)
 """What a detector in a header can watch."""
 
-MOST_DIGITS = 9
-"""Most digits of a number that is a key of an object."""
+_TABLE = listed(listed(COUNT, least=1))
 
-
-@dataclass(frozen=True)
-class Kind:
-    """Which JSON values a field accepts: those of `types`, and of others those of which `otherwise` is true.
-
-    `name` is the field's type, as errors name it.
-    """
-
-    name: str
-    types: frozenset[type]
-    otherwise: Callable[[object], bool] = lambda value: False
-
-    def fits(self, value: object) -> bool:
-        return type(value) in self.types or self.otherwise(value)
-
-    @property
-    def bare(self) -> str:
-        """The name without that of null."""
-        return self.name.removesuffix(_OR_NONE)
-
-    @property
-    def may_miss(self) -> bool:
-        """Whether null fits."""
-        return self.name.endswith(_OR_NONE)
-
-
-_OR_NONE = " | None"
-
-
-def or_none(kind: Kind) -> Kind:
-    """Values of this kind, and null."""
-    return Kind(f"{kind.name}{_OR_NONE}", kind.types | {type(None)}, kind.otherwise)
-
-
-def object_of(name: str, kinds: Mapping[str, Kind]) -> Kind:
-    """Objects with exactly these keys, each with a value of its kind."""
-    return Kind(
-        name,
-        frozenset(),
-        lambda value: (
-            isinstance(value, dict)
-            and value.keys() == kinds.keys()
-            and all(kind.fits(value[key]) for key, kind in kinds.items())
+_HEADER: Mapping[str, tuple[Any, str]] = {
+    "num_clients": (
+        Annotated[int, Field(gt=0, le=MOST_CLIENTS)] | None,
+        f"must be a whole number from 1 to {MOST_CLIENTS}",
+    ),
+    "num_parameters": (
+        Annotated[int, Field(gt=0, le=MOST_PARAMETERS)] | None,
+        f"must be a whole number from 1 to {MOST_PARAMETERS}",
+    ),
+    "byzantine": (dict[str, Any], "must be an object: the byzantine clients, by kind"),
+    "client_distance": (
+        at_least("client_distance", {"kind": NAME, "distance": NAME}) | None,
+        "must be an object with a kind and a distance",
+    ),
+    "solver": (
+        exactly(
+            "solver",
+            {
+                "uploads": Annotated[float, Field(ge=1 / MOST_PARAMETERS, le=MOST_OF_A_TASK)],
+                "gradients": Annotated[int, Field(gt=0, le=MOST_OF_A_TASK)],
+            },
+        )
+        | None,
+        f"must be an object with uploads and gradients, from 1 to {MOST_OF_A_TASK} or a part",
+    ),
+    "concepts": (_TABLE, "must be a table of whole numbers: a row for each data step and one more"),
+    "test_concepts": (_TABLE, "must be a table of whole numbers: a row less than concepts has"),
+    "onsets": (
+        exactly(
+            "onsets",
+            {
+                "steps": listed(WHOLE),
+                "counts": listed(WHOLE),
+                "clients": NotRequired[listed(listed(WHOLE))],
+            },
         ),
-    )
-
-
-def either(*kinds: Kind) -> Kind:
-    """Values of one of these kinds."""
-    return Kind(
-        " | ".join(kind.name for kind in kinds),
-        frozenset().union(*(kind.types for kind in kinds)),
-        lambda value: any(kind.otherwise(value) for kind in kinds),
-    )
-
-
-def by_number(kind: Kind) -> Kind:
-    """Objects whose keys are whole numbers from 0 on, with values of this `kind`."""
-    return Kind(
-        f"dict[int, {kind.name}]",
-        frozenset(),
-        lambda value: (
-            isinstance(value, dict)
-            and all(_is_whole_number(key) for key in value)
-            and all(map(kind.fits, value.values()))
+        "must be an object of lists of whole numbers: steps, counts, clients (which may be "
+        "missing where there are no concepts)",
+    ),
+    "detectors": (
+        Annotated[dict[NAME, Watched], Field(max_length=MOST_KINDS)],
+        f"must be an object: what each watches, by its name; choices: {', '.join(WATCHED)}",
+    ),
+    "drifts": (
+        exactly(
+            "drifts",
+            {
+                "kinds": listed(NAME, most=MOST_KINDS),
+                **dict.fromkeys(("step", "client", "kind", "before", "after"), Any),
+            },
         ),
-    )
+        f"must be an object of after, before, client, kind, step, and as kinds at most {MOST_KINDS} names",
+    ),
+}
+"""The type of each field of a header that is read later, and the rule that an error names."""
 
-
-def by_name(kind: Kind) -> Kind:
-    """Objects whose keys are names, with values of this `kind`."""
-    return Kind(
-        f"dict[str, {kind.name}]",
-        frozenset(),
-        lambda value: (
-            isinstance(value, dict) and all(map(_is_name, value)) and all(map(kind.fits, value.values()))
-        ),
-    )
-
-
-def _is_number(value: object) -> bool:
-    """Whether `value` is a number in bounds; of an int, those in which floats hold all integers."""
-    if type(value) is int:
-        return -(2**53) <= value <= 2**53
-    return type(value) is float and abs(value) <= LARGEST_LOGGED
-
-
-FLAG = Kind("bool", frozenset({bool}))
-WHOLE = Kind("int", frozenset({int}))
-NUMBER = Kind("float", frozenset(), _is_number)
-WHOLES = Kind(
-    "list[int]", frozenset(), lambda value: isinstance(value, list) and set(map(type, value)) <= {int}
-)
-NUMBERS = Kind(
-    "list[float]",
-    frozenset(),
-    lambda value: isinstance(value, list) and all(map(_is_number, value)),
-)
-_LISTS = Kind(
-    "list[list[int]]", frozenset(), lambda value: isinstance(value, list) and all(map(WHOLES.fits, value))
+_CHECKED: TypeAdapter[Any] = TypeAdapter(
+    at_least("Header", {name: NotRequired[kind] for name, (kind, _) in _HEADER.items()})
 )
 
 
 def refuse_wrong_header(header: Mapping[str, Any]) -> None:
     """Raise ValueError unless the fields of a header that are read later are of their kind, or missing."""
-    clients = header.get("num_clients")
-    if clients is not None and not (type(clients) is int and 0 < clients <= MOST_CLIENTS):
-        raise ValueError(f"num_clients must be a whole number from 1 to {MOST_CLIENTS}")
-    parameters = header.get("num_parameters")
-    if parameters is not None and not (type(parameters) is int and 0 < parameters <= MOST_PARAMETERS):
-        raise ValueError(f"num_parameters must be a whole number from 1 to {MOST_PARAMETERS}")
-    if not isinstance(header.get("byzantine", {}), dict):
-        raise ValueError("byzantine must be an object: the byzantine clients, by kind")
-    measure = header.get("client_distance")
-    if measure is not None and not (
-        isinstance(measure, dict) and all(_is_name(measure.get(key)) for key in ("kind", "distance"))
-    ):
-        raise ValueError("client_distance must be an object with a kind and a distance")
-    solver = header.get("solver")
-    if solver is not None and not (
-        object_of("solver", {"uploads": NUMBER, "gradients": WHOLE}).fits(solver)
-        and 1 / MOST_PARAMETERS <= solver["uploads"] <= MOST_OF_A_TASK
-        and 0 < solver["gradients"] <= MOST_OF_A_TASK
-    ):
-        raise ValueError(
-            f"solver must be an object with uploads and gradients, from 1 to {MOST_OF_A_TASK} or a part"
-        )
+    try:
+        _CHECKED.validate_python(header)
+    except ValidationError as error:
+        name = error.errors(include_url=False, include_context=False, include_input=False)[0]["loc"][0]
+        raise ValueError(f"{name} {_HEADER[str(name)][1]}") from error
     _refuse_wrong_concepts(header)
     _refuse_wrong_onsets(header)
-    _refuse_wrong_detection(header)
 
 
 def _refuse_wrong_concepts(header: Mapping[str, Any]) -> None:
-    """Raise ValueError unless a header's `concepts` and `test_concepts` are tables that fit, or missing."""
-    clients, concepts = header.get("num_clients"), header.get("concepts")
-    if "concepts" not in header:
-        if "test_concepts" in header:
+    """Raise ValueError unless a header's `concepts` and `test_concepts` fit each other, or are missing."""
+    concepts, tested = header.get("concepts"), header.get("test_concepts")
+    if concepts is None:
+        if tested is not None:
             raise ValueError("test_concepts must be beside concepts")
         return
-    rows = concepts if type(concepts) is list else []
-    if len(rows) < 2 or not all(_is_list_of_counts(row) and len(row) == len(rows[0]) for row in rows):
-        raise ValueError("concepts must be a table of whole numbers: a row for each data step and one more")
-    if clients not in (None, len(rows[0])) or len(rows) * len(rows[0]) > MOST_CONCEPTS:
+    if len(concepts) < 2 or len(set(map(len, concepts))) > 1:
+        raise ValueError(f"concepts {_HEADER['concepts'][1]}")
+    clients = len(concepts[0])
+    if header.get("num_clients") not in (None, clients) or len(concepts) * clients > MOST_CONCEPTS:
         raise ValueError(
             f"concepts must have a column for each client, and at most {MOST_CONCEPTS} entries in all"
         )
-    tested = header.get("test_concepts", rows[:-1])
-    if (
-        type(tested) is not list
-        or len(tested) != len(rows) - 1
-        or not all(_is_list_of_counts(row) and len(row) == len(rows[0]) for row in tested)
-    ):
-        raise ValueError("test_concepts must be a table of whole numbers: a row less than concepts has")
+    if tested is not None and list(map(len, tested)) != [clients] * (len(concepts) - 1):
+        raise ValueError(f"test_concepts {_HEADER['test_concepts'][1]}")
 
 
 def _refuse_wrong_onsets(header: Mapping[str, Any]) -> None:
@@ -216,57 +179,27 @@ def _refuse_wrong_onsets(header: Mapping[str, Any]) -> None:
     onsets, concepts = header["onsets"], header.get("concepts")
     clients = MOST_CLIENTS if header.get("num_clients") is None else header["num_clients"]
     last_step = MOST_ONSET_STEPS if concepts is None else len(concepts) - 2
-    kinds = {"steps": WHOLES, "counts": WHOLES}
-    listed = onsets.get("clients") if isinstance(onsets, dict) else None
-    if listed is not None or concepts is not None:
-        kinds["clients"] = _LISTS
-    if not object_of("onsets", kinds).fits(onsets):
-        raise ValueError(f"onsets must be an object of lists of whole numbers: {', '.join(kinds)}")
-    steps, counts = onsets["steps"], onsets["counts"]
+    steps, counts, ids_at = onsets["steps"], onsets["counts"], onsets.get("clients")
+    if ids_at is None and concepts is not None:
+        raise ValueError(f"onsets {_HEADER['onsets'][1]}")
     if not _is_ascending(steps, 1, last_step):
         raise ValueError(f"onsets: steps must be ascending data steps from 1 to {last_step}")
     if len(counts) != len(steps) or not all(0 < count <= clients for count in counts):
         raise ValueError(f"onsets: counts must have 1 to {clients} clients for each of {len(steps)} steps")
-    if listed is None:
+    if ids_at is None:
         return
-    if [len(ids) for ids in listed] != counts or sum(counts) > MOST_CONCEPTS:
+    if [len(ids) for ids in ids_at] != counts or sum(counts) > MOST_CONCEPTS:
         raise ValueError(
             f"onsets: clients must have as many ids as counts say, at most {MOST_CONCEPTS} in all"
         )
-    if not all(_is_ascending(ids, 0, clients - 1) for ids in listed):
+    if not all(_is_ascending(ids, 0, clients - 1) for ids in ids_at):
         raise ValueError(f"onsets: clients must be ascending ids of the {clients} clients")
-
-
-def _refuse_wrong_detection(header: Mapping[str, Any]) -> None:
-    """Raise ValueError unless a header's `detectors` and `drifts` are objects that fit, or missing."""
-    detectors = header.get("detectors", {})
-    if not isinstance(detectors, dict) or len(detectors) > MOST_KINDS or not all(map(_is_name, detectors)):
-        raise ValueError("detectors must be an object: what each watches, by its name")
-    if not all(watched in WATCHED for watched in detectors.values()):
-        raise ValueError(f"detectors must watch one of {', '.join(WATCHED)}")
-    if "drifts" not in header:
-        return
-    drifts, columns = header["drifts"], {"kinds", "step", "client", "kind", "before", "after"}
-    if not isinstance(drifts, dict) or drifts.keys() != columns:
-        raise ValueError(f"drifts must be an object of {', '.join(sorted(columns))}")
-    kinds = drifts["kinds"]
-    if not isinstance(kinds, list) or len(kinds) > MOST_KINDS or not all(map(_is_name, kinds)):
-        raise ValueError(f"drifts: kinds must be at most {MOST_KINDS} names")
 
 
 def scored_clients(header: Mapping[str, Any], clients: int | None) -> int | None:
     """The number of clients in a header's `scored_clients`; without that field `clients`, all of them."""
     scored: Sized | None = header.get("scored_clients")
     return clients if scored is None else len(scored)
-
-
-def _is_whole_number(key: str) -> bool:
-    """Whether `key` is a whole number from 0 on in the form in which we write it."""
-    return key == "0" or (key.isascii() and key.isdecimal() and key[0] != "0" and len(key) <= MOST_DIGITS)
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= MOST_NAME
 
 
 def _is_ascending(values: Sequence[int], least: int, most: int) -> bool:
@@ -277,7 +210,3 @@ def _is_ascending(values: Sequence[int], least: int, most: int) -> bool:
         and values[-1] <= most
         and all(one < next_ for one, next_ in pairwise(values))
     )
-
-
-def _is_list_of_counts(value: Any) -> bool:
-    return type(value) is list and bool(value) and all(type(item) is int and item >= 0 for item in value)

@@ -1,35 +1,27 @@
 """The schema of a round: what its log line, its columns and its checks are, from one table of fields.
 
 The table is the dataclass of a round, `emulator.storage.runlog.RoundRecord`. A field has a name, a type, by
-which its JSON values are checked, and by its default the value of lines that lack it. The rest is `Logged`.
+which pydantic checks its JSON values, and perhaps a default: a line that would have it is written without the
+field. The rest is `Logged`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Annotated, Any, Self, get_args, get_origin, get_type_hints
+from functools import cached_property
+from itertools import pairwise
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NotRequired, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from emulator.arrays import Floats32, Ints
 from emulator.messages import AnyTrigger, NamedNumbers
 from emulator.numbers import LARGEST_LOGGED
-from emulator.storage.log_lines import (
-    FLAG,
-    NUMBER,
-    NUMBERS,
-    WHOLE,
-    WHOLES,
-    Kind,
-    by_name,
-    by_number,
-    either,
-    object_of,
-    or_none,
-    scored_clients,
-)
+from emulator.storage.log_lines import NAME, NUMBER, WHOLE, at_least, exactly, listed, scored_clients
 
 MOST_NUMBERS = 16
 """Most named numbers of a trigger, and most that are noted: in a round, and as many names in all rounds of a
@@ -52,15 +44,12 @@ class Logged:
         about: Its meaning; of a list, what is in it, as its column is the number of these.
         unit: The unit of its numbers, of a list that of its length; empty for what has none.
         missing: When it is null; empty if it never is.
-        since: The version of the log that has it first. Every line has the fields of version 1, which have no
-            default; the others are missing in older logs.
         least: The least number, if there is one.
         most: The largest number, if there is one; a mean may exceed it by rounding.
         in_order: A time of at least 0, and not before the field in order that precedes it.
         scored: An array with an entry for each scored client; others have one for each client.
         by_cluster: Lists with a number for each of the round's clusters.
         in_a_line: The field's name in a line, and in a table, if it is another one: names in files are data.
-        omitted: Left out of a line that would have its default.
         in_table: A number, or a list by its length, is a column of `rounds.parquet`.
         after: The column that its column follows; else it is the last of its type.
         tracked: A number, or a list by its length, is a point of trackers.
@@ -69,14 +58,12 @@ class Logged:
     about: str = ""
     unit: str = ""
     missing: str = ""
-    since: int = 1
     least: float | None = None
     most: float | None = None
     in_order: bool = False
     scored: bool = False
     by_cluster: bool = False
     in_a_line: str | None = None
-    omitted: bool = False
     in_table: bool = True
     after: str | None = None
     tracked: bool = True
@@ -84,28 +71,46 @@ class Logged:
 
 @dataclass(frozen=True)
 class RoundField:
-    """A field of a round; `kind` is that of its JSON value, or `array` the dtype of its array."""
+    """A field of a round; `array` is the dtype of one that is an array."""
 
     name: str
     line_name: str
-    kind: Kind | None
+    hint: Any
     array: type[np.int64] | type[np.float32] | None
     default: Any
     logged: Logged
 
     @property
+    def kind(self) -> str:
+        """Its type, without null."""
+        return "array" if self.array is not None else kind_of(self.hint)
+
+    @property
+    def may_miss(self) -> bool:
+        """Whether it may be null."""
+        return NoneType in get_args(self.hint)
+
+    @property
     def column(self) -> str | None:
         """The type of its numbers: "int", "float" or "bool"; "list[int]"; None for anything nested."""
-        bare = "" if self.kind is None else self.kind.bare
-        return bare if bare in COLUMNS else None
+        return self.kind if self.kind in COLUMNS else None
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether a line may lack it: one that would have its default does."""
+        return self.default is not MISSING
+
+    @property
+    def range(self) -> str:
+        """Its bounds, as a rule; empty without any."""
+        least, most = self.logged.least, self.logged.most
+        if least is None:
+            return ""
+        return f"at least {least}" if most is None else f"from {least} to {most}"
 
 
 COLUMNS = ("int", "bool", "float", "list[int]")
 """The types of which fields are columns, and of lists their lengths."""
-
-
-Check = Callable[[Mapping[str, Any]], None]
-"""Raises ValueError unless numbers of a line are in their range."""
 
 
 @dataclass(frozen=True)
@@ -114,15 +119,12 @@ class RoundSchema:
 
     fields: tuple[RoundField, ...]
     names: tuple[str, ...]  # of all fields, in the order of a line
-    known: frozenset[str]  # the same
-    needed: frozenset[str]  # that every line must have; the others were added in later versions of the log
     renamed: Mapping[str, str]  # fields with another name in a line
-    kinds: Mapping[str, Kind]  # of the fields that are not arrays
-    arrays: Mapping[str, type[np.int64] | type[np.float32]]  # the dtypes of the others
+    arrays: Mapping[str, type[np.int64] | type[np.float32]]  # their dtypes
     scored: frozenset[str]  # arrays with an entry for each scored client
     by_cluster: tuple[str, ...]  # lists with a number for each cluster, in an object
-    omitted: tuple[tuple[str, Any], ...]  # fields left out of a line, and their value then
-    checks: tuple[Check, ...]  # of ranges, in the order of a line
+    optional: tuple[tuple[str, Any], ...]  # fields left out of a line that would have these values
+    in_order: tuple[str, ...]  # times, none before the one that precedes it
 
     @classmethod
     def of(cls, record: type) -> Self:
@@ -131,16 +133,63 @@ class RoundSchema:
         return cls(
             fields=found,
             names=tuple(item.line_name for item in found),
-            known=frozenset(item.line_name for item in found),
-            needed=frozenset(item.line_name for item in found if item.logged.since == 1),
             renamed={item.name: item.line_name for item in found if item.name != item.line_name},
-            kinds={item.line_name: item.kind for item in found if item.kind is not None},
             arrays={item.line_name: item.array for item in found if item.array is not None},
             scored=frozenset(item.line_name for item in found if item.logged.scored),
             by_cluster=tuple(item.line_name for item in found if item.logged.by_cluster),
-            omitted=tuple((item.line_name, item.default) for item in found if item.logged.omitted),
-            checks=_checks(found),
+            optional=tuple((item.line_name, item.default) for item in found if item.is_optional),
+            in_order=tuple(item.line_name for item in found if item.logged.in_order),
         )
+
+    @cached_property
+    def _line(self) -> TypeAdapter[dict[str, Any]]:
+        types = {item.line_name: _in_a_line(item) for item in self.fields}
+        return TypeAdapter(exactly("Line", {"kind": Literal["round"], **types}))
+
+    def parse(self, content: bytes) -> dict[str, Any]:
+        """The record in a line, by the names of its fields in one.
+
+        Types, ranges and the order of times are checked; arrays are not unpacked yet. ValueError says what is
+        wrong.
+        """
+        try:
+            line = self._line.validate_json(content)
+        except ValidationError as error:
+            raise ValueError(self._problem(error)) from error
+        times = (0, *(line[name] for name in self.in_order))
+        if not all(before <= after for before, after in pairwise(times)):
+            *first, last = self.in_order
+            raise ValueError(f"{', '.join(first)} and {last} must be at least 0, and in this order")
+        if "numbers" in (line.get("trigger") or ()):
+            refuse_wrong_numbers(line["trigger"])
+        if line.get("noted") is not None:
+            refuse_wrong_noted(line["noted"])
+        del line["kind"]
+        return line
+
+    def _problem(self, error: ValidationError) -> str:
+        """One line for the first error."""
+        first = error.errors(include_url=False, include_context=False)[0]
+        name, *inner = first["loc"] or ("",)
+        item = next((item for item in self.fields if item.line_name == name), None)
+        if name == "":
+            problem = f"not a line of a run log ({first['msg']})"
+        elif name == "kind":
+            problem = "its kind is not 'round'"
+        elif item is None:
+            name = str(name)[:MOST_NUMBER_NAME]
+            problem = f"damaged, or of a later version of driftscale: has the unknown field {name!r}"
+        elif first["type"] == "missing" and not inner:
+            problem = f"damaged, or of an earlier version of driftscale: lacks {name}"
+        elif item.array is not None:
+            problem = f"{name} is not an array ({first['msg']})"
+        elif first["type"] in OUT_OF_RANGE and item.range and abs(first["input"]) <= LARGEST_LOGGED:
+            problem = f"{'.'.join(map(str, first['loc']))} = {first['input']} must be {item.range}"
+        else:
+            kind = f"{item.kind} | None" if item.may_miss else item.kind
+            bounds = f", and finite, up to {LARGEST_LOGGED:g}" if "float" in kind else ", of at most 64 bits"
+            problem = f"{name} must be of kind {kind}{bounds if kind != 'bool' else ''}"
+        return problem
 
     def columns(self, column: str) -> tuple[RoundField, ...]:
         """The fields that are columns of a table of rounds, of this type, in the order of its columns."""
@@ -153,24 +202,13 @@ class RoundSchema:
                 ordered.insert(place, item)
         return tuple(ordered)
 
-    def refuse_wrong(self, line: Mapping[str, Any], header: Mapping[str, Any]) -> None:
-        """Raise ValueError unless a line's values are of their kind, in their range, and fit the header.
+    def refuse_other_size(self, line: Mapping[str, Any], header: Mapping[str, Any]) -> None:
+        """Raise ValueError unless a record's data step and the lengths of its arrays fit the header.
 
         Args:
-            line: the record, with the names of a log line; its arrays are already unpacked.
-            header: the log's header, already checked.
+            line: The record, parsed, with its arrays unpacked.
+            header: The log's header, already checked.
         """
-        kinds = self.kinds
-        for name, value in line.items():
-            kind = kinds.get(name)  # None of an array
-            if kind is not None and type(value) not in kind.types and not kind.otherwise(value):
-                raise ValueError(f"{name} must be of kind {kind.name}, and finite, up to {LARGEST_LOGGED:g}")
-        for check in self.checks:
-            check(line)
-        self._refuse_other_size(line, header)
-
-    def _refuse_other_size(self, line: Mapping[str, Any], header: Mapping[str, Any]) -> None:
-        """Raise ValueError unless a record's data step and the lengths of its arrays fit the header."""
         steps = len(header["concepts"]) - 1 if "concepts" in header else None
         if steps is not None and line["step"] >= steps:
             raise ValueError(f"step = {line['step']}: there are {steps} data steps")
@@ -208,7 +246,7 @@ def refuse_wrong_numbers(trigger: Mapping[str, Any]) -> None:
     _refuse_wrong_names("trigger", numbers)
     for name, value in numbers.items():
         values = value if isinstance(value, list) else [value]
-        if not all(map(NUMBER.fits, values)):
+        if not all(map(_is_number, values)):
             raise ValueError(
                 f"trigger: {name} must be a finite number, an int or float of Python, or a list of them"
             )
@@ -223,7 +261,7 @@ def refuse_wrong_noted(noted: Mapping[str, Any]) -> None:
     """
     _refuse_wrong_names("noted", noted)
     for name, value in noted.items():
-        if not NUMBER.fits(value):
+        if not _is_number(value):
             raise ValueError(f"noted: {name} must be a finite number, an int or float of Python")
 
 
@@ -260,6 +298,23 @@ class NumberNames:
         return after
 
 
+def _is_number(value: object) -> bool:
+    """Whether a named number is in bounds; of an int, those in which floats hold all integers."""
+    if type(value) is int:
+        return -(2**53) <= value <= 2**53
+    return type(value) is float and abs(value) <= LARGEST_LOGGED
+
+
+def kind_of(hint: Any) -> str:
+    """A type as text, without null.
+
+    >>> kind_of(dict[int, float | None] | None)
+    'dict[int, float | None]'
+    """
+    text = str(hint) if get_origin(hint) else getattr(hint, "__name__", str(hint))
+    return re.sub(r"\w+\.", "", text).removesuffix(" | None")
+
+
 def _fields(record: type) -> list[RoundField]:
     hints = get_type_hints(record, include_extras=True)
     found = []
@@ -268,132 +323,70 @@ def _fields(record: type) -> list[RoundField]:
         if get_origin(hint) is Annotated:
             hint, logged = get_args(hint)
         default = item.default if item.default_factory is MISSING else item.default_factory()
-        if hint not in KINDS and hint not in ARRAYS:
-            raise TypeError(f"{item.name}: a field of a round cannot be {hint}")
-        if (default is MISSING) != (logged.since == 1):
-            raise TypeError(f"{item.name}: fields since version 1, and no others, have no default")
         found.append(
-            RoundField(
-                item.name,
-                logged.in_a_line or item.name,
-                KINDS.get(hint),
-                ARRAYS.get(hint),
-                default,
-                logged,
-            )
+            RoundField(item.name, logged.in_a_line or item.name, hint, ARRAYS.get(hint), default, logged)
         )
+        _in_a_line(found[-1])
     return found
 
 
-def _checks(found: tuple[RoundField, ...]) -> tuple[Check, ...]:
-    """The checks of all ranges, each at the place of its first field; times in order have one together."""
-    checks: list[Check] = []
-    in_order = [item.line_name for item in found if item.logged.in_order]
-    for item in found:
-        least, most = item.logged.least, item.logged.most
-        if in_order and item.line_name == in_order[0]:
-            checks.append(_in_order(in_order))
-        elif least is not None and most is not None and item.logged.by_cluster:
-            checks.append(_all_from_to(item.line_name, least, most))
-        elif least is not None and most is not None:
-            checks.append(_from_to(item.line_name, least, most))
-        elif least is not None:
-            checks.append(_at_least(item.line_name, least))
-    return tuple(checks)
+def _in_a_line(item: RoundField) -> Any:
+    """The type of a field's JSON value; TypeError if a field cannot have its type."""
+    least, most = item.logged.least, item.logged.most
+    bounds = Field(ge=least, le=None if most is None else most + ROUNDING)
+    try:
+        kind = WRITTEN[item.hint] if item.hint in WRITTEN else _checked(item.hint, bounds)
+    except KeyError as error:
+        raise TypeError(f"{item.name}: a field of a round cannot be {item.hint}") from error
+    return NotRequired[kind] if item.is_optional else kind
 
 
-def _in_order(names: list[str]) -> Check:
-    rule = f"{', '.join(names[:-1])} and {names[-1]} must be at least 0, and in this order"
+def _checked(hint: Any, bounds: Any) -> Any:
+    """A type with the bounds of every log, and these of its numbers; KeyError if it cannot be in a line."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return Union[*(_checked(arg, bounds) for arg in args)]
+    if origin is list:
+        return listed(_checked(args[0], bounds))
+    if origin is dict:
+        return dict[{int: KEY, str: NAME}[args[0]], _checked(args[1], bounds)]  # type: ignore[misc]
+    bare = {bool: bool, NoneType: None, int: WHOLE, float: NUMBER}[hint]
+    return Annotated[bare, bounds] if hint in (int, float) else bare
 
-    def check(line: Mapping[str, Any]) -> None:
-        last = 0
-        for name in names:
-            if not last <= line[name]:
-                raise ValueError(rule)
-            last = line[name]
-
-    return check
-
-
-def _from_to(name: str, least: float, most: float) -> Check:
-    def check(line: Mapping[str, Any]) -> None:
-        value = line.get(name)
-        if value is not None and not least <= value <= most + ROUNDING:
-            raise ValueError(f"{name} = {value} must be from {least} to {most}")
-
-    return check
-
-
-def _all_from_to(name: str, least: float, most: float) -> Check:
-    def check(line: Mapping[str, Any]) -> None:
-        for key, values in (line.get(name) or {}).items():
-            if not all(least <= value <= most + ROUNDING for value in values):
-                raise ValueError(f"{name}: {key} has {values}, which must be from {least} to {most}")
-
-    return check
-
-
-def _at_least(name: str, least: float) -> Check:
-    def check(line: Mapping[str, Any]) -> None:
-        value = line.get(name)
-        if value is not None and value < least:
-            raise ValueError(f"{name} = {value} must be at least {least}")
-
-    return check
-
-
-def _kinds_of(message: type) -> dict[str, Kind]:
-    """The kinds of the fields of a message."""
-    hints = get_type_hints(message)
-    return {item.name: KINDS[hints[item.name]] for item in fields(message)}
-
-
-def _fits_noted(value: object) -> bool:
-    """Whether an object is what is noted in a round; ValueError says what is wrong with it."""
-    if isinstance(value, dict):
-        refuse_wrong_noted(value)
-    return value is None or isinstance(value, dict)
-
-
-def _fits_trigger(value: object) -> bool:
-    """Whether an object is what a trigger logs; ValueError says what is wrong with named numbers."""
-    if isinstance(value, dict) and "numbers" in value:
-        refuse_wrong_numbers(value)
-        return True
-    return _COMPARED.fits(value)
-
-
-KINDS: dict[Any, Kind] = {
-    kind: checked
-    for bare, of_bare in (
-        (bool, FLAG),
-        (int, WHOLE),
-        (float, NUMBER),
-        (list[int], WHOLES),
-        (dict[int, float | None], by_number(or_none(NUMBER))),
-        (dict[int, list[float]], by_number(NUMBERS)),
-        (dict[str, int], by_name(WHOLE)),
-        (dict[str, list[int]], by_name(WHOLES)),
-    )
-    for kind, checked in ((bare, of_bare), (bare | None, or_none(of_bare)))
-}
-"""The kind of each type that a field of a round may have, but for arrays."""
 
 ARRAYS: dict[Any, type[np.int64] | type[np.float32]] = {Ints | None: np.int64, Floats32 | None: np.float32}
 """The dtypes of arrays, of which there may be none in a round."""
+
+KEY = Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,8})$"), AfterValidator(int)]
+"""A whole number from 0 on that is a key of an object, in the one form in which we write it."""
 
 TRIGGERS: dict[frozenset[str], type[AnyTrigger]] = {
     frozenset(item.name for item in fields(message)): message for message in get_args(AnyTrigger)
 }
 """What triggers log, by the names in their objects in a line."""
 
-TRIGGER_KINDS: dict[type[AnyTrigger], dict[str, Kind]] = {
-    message: _kinds_of(message) for message in TRIGGERS.values() if message is not NamedNumbers
+TRIGGER_HINTS: dict[type[AnyTrigger], dict[str, Any]] = {
+    message: get_type_hints(message) for message in TRIGGERS.values() if message is not NamedNumbers
 }
-"""The kinds of the fields of each message of a trigger, but for that of named numbers."""
+"""The types of the fields of each message of a trigger, but for that of named numbers."""
 
-_COMPARED = either(*(object_of(message.__name__, kinds) for message, kinds in TRIGGER_KINDS.items()))
+_COMPARED = (
+    exactly(message.__name__, {name: _checked(hint, Field()) for name, hint in hints.items()})
+    for message, hints in TRIGGER_HINTS.items()
+)
+_PACKED: Any = exactly("Packed", {"dtype": str, "zlib": str, "difference": NotRequired[bool]})
+_IDS: Any = listed(WHOLE) | _PACKED
 
-KINDS[dict[str, float] | None] = Kind("dict[str, float] | None", frozenset(), _fits_noted)
+WRITTEN: dict[Any, Any] = {
+    Ints | None: _IDS | None,
+    Floats32 | None: listed(NUMBER | None) | _PACKED | None,
+    dict[str, list[int]] | None: dict[NAME, _IDS] | None,
+    dict[str, float] | None: dict[str, Any] | None,  # has rules of its own
+    AnyTrigger | None: Union[
+        *_COMPARED, at_least("NamedNumbers", {"numbers": Any}), None
+    ],  # the last one too
+}
+"""The types of the JSON values of fields that are written in another form, or have further rules."""
 
-KINDS[AnyTrigger | None] = or_none(Kind(_COMPARED.name, frozenset(), _fits_trigger))
+OUT_OF_RANGE = ("greater_than_equal", "less_than_equal")
+"""Pydantic's errors of bounds."""

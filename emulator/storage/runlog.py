@@ -219,62 +219,55 @@ class RoundRecord:
             "clients whose reports determined the centres of a global clustering",
             "clients",
             UNCLUSTERED,
-            since=2,
             after="moved",
             tracked=False,
         ),
-    ] = None
+    ]
     silhouette_clients: Annotated[
         int | None,
         Logged(
             "clients whose reports determined how many centres there are",
             "clients",
             UNCLUSTERED,
-            since=2,
             after="kmeans_clients",
             tracked=False,
         ),
-    ] = None
+    ]
     rejected: Annotated[
         list[int],
-        Logged("completed participants whose update was not finite", "clients", since=3, after="dropped"),
-    ] = field(default_factory=list)
+        Logged("completed participants whose update was not finite", "clients", after="dropped"),
+    ]
     crashed: Annotated[
-        list[int], Logged("dropped participants whose device crashed", "clients", since=3, after="dropped")
-    ] = field(default_factory=list)
+        list[int], Logged("dropped participants whose device crashed", "clients", after="dropped")
+    ]
     client_accuracy: Annotated[
         Floats32 | None,
         Logged(
             "(n,) accuracy of each scored client, 0 to 1; NaN without test samples or a model",
             missing=f"{UNMEASURED}, and without round.log_client_accuracy",
-            since=2,
             scored=True,
         ),
-    ] = None
+    ]
     trigger: Annotated[
         AnyTrigger | None,
         Logged(
             "what a trigger compared to decide whether to cluster all clients anew",
             missing="in rounds in which no trigger compared anything",
-            since=4,
         ),
-    ] = None
+    ]
     silhouettes: Annotated[
         dict[int, float | None] | None,
         Logged(
             "mean silhouette for each number of clusters that a global clustering tried, also the first; "
             "null where it is undefined",
             missing=UNCLUSTERED,
-            since=4,
         ),
-    ] = None
+    ]
     nonfinite_reports: Annotated[
         int,
         Logged(
             "reports that were not finite, and so not used; they count as reported",
             "reports",
-            since=5,
-            omitted=True,
             in_table=False,
         ),
     ] = 0
@@ -284,8 +277,6 @@ class RoundRecord:
             "clients that hold training samples, and so take part",
             "clients",
             "in rounds in which all clients hold some",
-            since=6,
-            omitted=True,
         ),
     ] = None
     client_label: Annotated[
@@ -294,9 +285,7 @@ class RoundRecord:
             "(n,) label of which each scored client holds most training samples, the lowest of several; "
             "-1: it holds none",
             missing=f"{UNMEASURED}, and without round.log_client_accuracy",
-            since=7,
             scored=True,
-            omitted=True,
         ),
     ] = None
     adaptation_samples: Annotated[
@@ -306,10 +295,8 @@ class RoundRecord:
             "client and data step, since the start of the run",
             "samples",
             "if the arm has no adaptation",
-            since=8,
             least=0,
             after="models_sent",
-            omitted=True,
         ),
     ] = None
     adaptation_s: Annotated[
@@ -318,10 +305,8 @@ class RoundRecord:
             "what these adaptations have taken all clients together, since the start of the run",
             "virtual seconds",
             "if the arm has no adaptation",
-            since=8,
             least=0,
             after="adaptation_samples",
-            omitted=True,
         ),
     ] = None
     nonfinite_copies: Annotated[
@@ -330,15 +315,13 @@ class RoundRecord:
             "copies that clients trained for their adaptation and that were not finite, so that the models "
             "that served these clients stayed as they were",
             "copies",
-            since=8,
-            omitted=True,
             in_table=False,
             tracked=False,
         ),
     ] = 0
     steps: Annotated[
         int | None,
-        Logged("server steps of the round", "steps", WHOLE_ROUNDS, since=9, least=0, omitted=True),
+        Logged("server steps of the round", "steps", WHOLE_ROUNDS, least=0),
     ] = None
     staleness: Annotated[
         float | None,
@@ -347,9 +330,7 @@ class RoundRecord:
             "their dispatch and their absorption",
             "server steps",
             f"{WHOLE_ROUNDS}, and if no update was absorbed",
-            since=9,
             least=0,
-            omitted=True,
         ),
     ] = None
     largest_staleness: Annotated[
@@ -358,9 +339,7 @@ class RoundRecord:
             "the largest staleness of these updates",
             "server steps",
             f"{WHOLE_ROUNDS}, and if no update was absorbed",
-            since=9,
             least=0,
-            omitted=True,
         ),
     ] = None
     in_flight: Annotated[
@@ -369,9 +348,7 @@ class RoundRecord:
             "visits that were out when the round closed, or had come back and were not yet absorbed",
             "visits",
             WHOLE_ROUNDS,
-            since=9,
             least=0,
-            omitted=True,
         ),
     ] = None
 
@@ -383,10 +360,8 @@ class RoundRecord:
             "client that remembers nothing, of the served model",
             "share, 0 to 1",
             f"{UNMEASURED}, and {IMPERSONAL}",
-            since=10,
             least=0,
             most=1,
-            omitted=True,
         ),
     ] = None
     personal_accuracy_std: Annotated[
@@ -395,8 +370,6 @@ class RoundRecord:
             "standard deviation of these accuracies over clients",
             "share, 0 to 1",
             f"{UNMEASURED}, and {IMPERSONAL}",
-            since=10,
-            omitted=True,
         ),
     ] = None
     trained_accuracy: Annotated[
@@ -407,10 +380,8 @@ class RoundRecord:
             "some, else those that it sent",
             "share, 0 to 1",
             f'{UNMEASURED}, if no such client has test samples, and without "trained" in round.accuracies',
-            since=10,
             least=0,
             most=1,
-            omitted=True,
         ),
     ] = None
     pooled_accuracy: Annotated[
@@ -419,10 +390,8 @@ class RoundRecord:
             "share of correct predictions among all test samples of the scored clients, by what serves them",
             "share, 0 to 1",
             f'{UNMEASURED}, and without "pooled" in round.accuracies',
-            since=10,
             least=0,
             most=1,
-            omitted=True,
         ),
     ] = None
     memory_age: Annotated[
@@ -431,9 +400,7 @@ class RoundRecord:
             "median over the scored clients that remember something of the rounds since each last wrote it",
             "rounds",
             f"{UNMEASURED}, if no scored client remembers anything, and {IMPERSONAL}",
-            since=10,
             least=0,
-            omitted=True,
         ),
     ] = None
     memory_age_90: Annotated[
@@ -442,9 +409,7 @@ class RoundRecord:
             "the age that 90 % of these clients do not exceed",
             "rounds",
             f"{UNMEASURED}, if no scored client remembers anything, and {IMPERSONAL}",
-            since=10,
             least=0,
-            omitted=True,
         ),
     ] = None
     without_memory: Annotated[
@@ -453,10 +418,8 @@ class RoundRecord:
             "share of the scored clients that remember nothing",
             "share, 0 to 1",
             f"{UNMEASURED}, and {IMPERSONAL}",
-            since=10,
             least=0,
             most=1,
-            omitted=True,
         ),
     ] = None
     personal_accuracy_by_age: Annotated[
@@ -465,8 +428,6 @@ class RoundRecord:
             "mean personal accuracy of the scored clients by the age of what they remember, by the least "
             "number of rounds of each band of ages; null for a band without clients",
             missing=f"{UNMEASURED}, and {IMPERSONAL}",
-            since=10,
-            omitted=True,
         ),
     ] = None
     clients_by_age: Annotated[
@@ -474,8 +435,6 @@ class RoundRecord:
         Logged(
             "the scored clients in each of these bands",
             missing=f"{UNMEASURED}, and {IMPERSONAL}",
-            since=10,
-            omitted=True,
         ),
     ] = None
     forgotten: Annotated[
@@ -483,9 +442,7 @@ class RoundRecord:
         Logged(
             "completed participants whose new memory was not finite: they have none any more, and begin anew",
             "clients",
-            since=10,
             after="rejected",
-            omitted=True,
         ),
     ] = field(default_factory=list)
     decided: Annotated[
@@ -494,8 +451,6 @@ class RoundRecord:
             "clients, ascending, about which detectors decided in the round, by what these watch; about "
             "arrivals at its dispatches; a client's first report decides nothing",
             missing="without `[detection]`",
-            since=11,
-            omitted=True,
         ),
     ] = None
     flagged: Annotated[
@@ -503,8 +458,6 @@ class RoundRecord:
         Logged(
             "of these, the clients that each detector found drifted, by its name",
             missing="without `[detection]`",
-            since=11,
-            omitted=True,
         ),
     ] = None
     clipped: Annotated[
@@ -512,8 +465,6 @@ class RoundRecord:
         Logged(
             "numbers since the start of the run outside the domain of each detector, which were clipped",
             missing="without `[detection]`",
-            since=11,
-            omitted=True,
         ),
     ] = None
     accuracy_by_concept: Annotated[
@@ -524,11 +475,9 @@ class RoundRecord:
             "concept without such samples is left out",
             "share, 0 to 1",
             f"{UNMEASURED}, without round.log_model_accuracy, and if the arm federates no models",
-            since=11,
             least=0,
             most=1,
             by_cluster=True,
-            omitted=True,
         ),
     ] = None
     noted: Annotated[
@@ -538,8 +487,6 @@ class RoundRecord:
             "the last one's; where clients stop early, also the mean `epochs` of the tasks sent out, and how "
             "many clients of these hold no samples out (`without_held_out`)",
             missing="in rounds in which nothing was noted",
-            since=12,
-            omitted=True,
         ),
     ] = None
 
@@ -561,18 +508,7 @@ class RoundRecord:
 SCHEMA = RoundSchema.of(RoundRecord)
 """What follows from the fields above for the lines of a log."""
 
-BY_NUMBER = tuple(
-    item.line_name
-    for item in SCHEMA.fields
-    if item.kind is not None and item.kind.bare.startswith("dict[int,")
-)
-"""The fields with values by number. Numbers that are keys of a JSON object are texts."""
-
-IDS_BY_NAME = tuple(
-    item.line_name
-    for item in SCHEMA.fields
-    if item.kind is not None and item.kind.bare == "dict[str, list[int]]"
-)
+IDS_BY_NAME = tuple(item.line_name for item in SCHEMA.fields if item.kind == "dict[str, list[int]]")
 """The fields with ids of clients by name; long lists are written as arrays are."""
 
 LINES = json.JSONEncoder(allow_nan=False, separators=(",", ":"), default=packed)
@@ -630,7 +566,7 @@ class RunLog:
         if record.noted is not None:
             refuse_wrong_noted(record.noted)
         names = self._names.after(line["trigger"], record.noted)
-        for name, default in SCHEMA.omitted:
+        for name, default in SCHEMA.optional:
             if line[name] == default:  # as in most rounds
                 del line[name]
         content = _line(line)
@@ -668,10 +604,11 @@ def _trigger_line(trigger: AnyTrigger) -> dict[str, Any]:
 def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
     """The header and the records of a log; DataFileError names the first invalid line."""
     lines = _lines(path)
-    _, header = next(lines, (1, {}))
-    if header.pop("kind", None) != "run":
-        raise DataFileError(path, "a run log starts with a line of kind 'run'")
+    _, first = next(lines, (1, b"{}"))
     try:
+        header = json_document(first.decode())
+        if not isinstance(header, dict) or header.pop("kind", None) != "run":
+            raise DataFileError(path, "a run log starts with a line of kind 'run'")
         refuse_wrong_header(header)
         most = header.get("num_clients") or MOST_CLIENTS
         _unpack_header(header, most)
@@ -681,26 +618,30 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
     members: Ints | None = None  # the last members read
     names = NumberNames()  # so far
     num_bytes = 0  # of all arrays read so far
-    for number, line in lines:
-        if line.pop("kind", None) != "round" or not SCHEMA.needed <= line.keys() <= SCHEMA.known:
-            raise DataFileError(path, "not a round record of this version", row=number)
+    for number, content in lines:
         try:
+            line = SCHEMA.parse(content)
             num_bytes += _unpack_record(line, members, most)
         except ValueError as error:
-            raise DataFileError(path, f"damaged: {error}", row=number) from error
+            raise _damaged(path, number, error) from error
         if num_bytes > MOST_UNPACKED_BYTES:
             problem = f"the arrays up to this row have more than {MOST_UNPACKED_BYTES:,} bytes"
             raise DataFileError(path, problem, row=number)
         try:
-            SCHEMA.refuse_wrong(line, header)
+            SCHEMA.refuse_other_size(line, header)
             _refuse_other_length(line["members"], members)
             names = names.after(line.get("trigger"), line.get("noted"))
         except ValueError as error:
-            raise DataFileError(path, f"damaged: {error}", row=number) from error
+            raise _damaged(path, number, error) from error
         if line["members"] is not None:
             members = line["members"]
         records.append(_record(line))
     return header, records
+
+
+def _damaged(path: Path, row: int, error: ValueError) -> DataFileError:
+    problem = str(error)
+    return DataFileError(path, problem if problem.startswith("damaged") else f"damaged: {problem}", row=row)
 
 
 def _unpack_header(header: dict[str, Any], most: int) -> None:
@@ -778,17 +719,14 @@ def _record(line: dict[str, Any]) -> RoundRecord:
     """The record in a line that was checked and whose arrays are unpacked."""
     if line.get("trigger") is not None:
         line["trigger"] = TRIGGERS[frozenset(line["trigger"])](**line["trigger"])
-    for name in BY_NUMBER:
-        if line.get(name) is not None:
-            line[name] = {int(number): value for number, value in line[name].items()}
     line |= {name: line.pop(in_a_line) for name, in_a_line in SCHEMA.renamed.items()}
     return RoundRecord(**line)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each line's number, from 1, and its JSON object.
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Each line's number, from 1, and its content.
 
-    DataFileError if the log cannot be read, or if it or a line is damaged or too long.
+    DataFileError if the log cannot be read, or if it or a line is too long.
     """
     number = 0
     try:
@@ -798,17 +736,9 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             if os.fstat(file.fileno()).st_size > MOST_LOG_BYTES:
                 raise DataFileError(path, f"has more than {MOST_LOG_BYTES:,} bytes; a log has fewer")
             while content := file.readline(MOST_LINE_BYTES + 1):
-                text = content.decode("utf-8")
                 number += 1
                 if len(content) > MOST_LINE_BYTES:
-                    raise ValueError(f"longer than {MOST_LINE_BYTES:,} bytes")
-                line = json_document(text)
-                if not isinstance(line, dict):
-                    raise ValueError("not an object")
-                yield number, line
+                    raise DataFileError(path, f"damaged: longer than {MOST_LINE_BYTES:,} bytes", row=number)
+                yield number, content
     except OSError as error:
         raise DataFileError(path, f"cannot be read as a run log ({error})") from error
-    except UnicodeDecodeError as error:
-        raise DataFileError(path, f"damaged after line {number}: not text ({error})") from error
-    except ValueError as error:
-        raise DataFileError(path, f"damaged: not a line of a run log ({error})", row=number) from error

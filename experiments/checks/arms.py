@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import get_args
 
 import numpy as np
+from pydantic import ValidationError
 
 from coordinator.adaptations.none import NoAdaptation
 from coordinator.aggregators import AGGREGATORS
-from coordinator.aggregators.sample_share import SampleShare, first_layer
-from coordinator.clusterers.label_shift import LabelShiftSettings
 from coordinator.detectors import DETECTORS
 from coordinator.detectors.base import Watches
 from coordinator.distances import DISTANCES, SHARES_ONLY
@@ -20,6 +20,7 @@ from coordinator.federation.method import Parts
 from coordinator.pacing import PACINGS
 from coordinator.representations import Representation
 from coordinator.representations.base import ReferenceSettings
+from coordinator.schedules.base import TASK_SETTINGS
 from coordinator.view import RunFacts
 from emulator.errors import ConfigurationError, naming
 from emulator.messages import BATCH_METRICS, BYTES_PER_PARAMETER, TASK_METRICS, SolverFacts
@@ -28,7 +29,6 @@ from emulator.ports import Availability, unmeasured
 from emulator.storage.log_lines import MOST_DRIFTS
 from executor.executor import LocalExecutor
 from experiments.build import World, always_online, build_executor, build_parts, model_factors
-from experiments.checks.schedules import check_schedules
 from experiments.checks.stopping import check_stopping
 from experiments.config import Arm, Experiment
 from experiments.reference import reference_executor
@@ -81,7 +81,6 @@ def check_arms(experiment: Experiment, arms: Sequence[str], world: World) -> Non
             if trained not in executors:
                 executors[trained] = build_executor(experiment, arm, world)
             parts.clusterer.check(executors[trained].layout, world.trace.concepts is not None)
-            _refuse_feature_learning(parts, executors[trained])
             _refuse_unmeasured(parts)
             _refuse_adaptation(parts, arm, world.trace.num_labels)
             _refuse_oversize_models(experiment, parts, executors[trained], world.trace.num_clients)
@@ -90,24 +89,15 @@ def check_arms(experiment: Experiment, arms: Sequence[str], world: World) -> Non
             _refuse_solver(parts, arm, executors[trained].solver)
             _refuse_unequal_numbers(parts, arm, executors[trained].solver)
             _refuse_step_norms(parts, arm, executors[trained].solver)
-            check_schedules(parts, arm, executors[trained].solver)
+            _refuse_unread_settings(parts, arm, executors[trained].solver)
             check_stopping(experiment, parts, arm, executors[trained], world)
             _refuse_detectors(parts, arm, scored=experiment.detection is not None)
             _refuse_oversize_detectors(parts, world.trace.num_clients)
             _refuse_oversize_memory(experiment, parts, executors[trained], world.trace.num_clients)
-            run = RunFacts(
-                world.trace.num_clients,
-                experiment.round.rounds if experiment.round.seconds_per_round is None else None,
-                parts.pacing.cohort.participants,
-                parts.pacing.buffer,
-                parts.clusterer.fixed_clusters,
-            )
-            for part in parts.all:
-                part.check_run(run)
+            _check_run_of_parts(experiment, parts, arm, executors[trained], world.trace.num_clients)
             _refuse_selection_by_first_reports(parts, arm)
             if parts.needs_reports:
                 _refuse_distances_of_shares(parts, arm)
-                _refuse_label_shift(parts, arm)
                 size = _size(parts.representation, experiment, arm, world, executors[trained], stream)
                 _refuse_oversize(arm, parts, world.trace.num_clients, size)
             with naming("round.client_distance"):
@@ -119,6 +109,54 @@ def check_arms(experiment: Experiment, arms: Sequence[str], world: World) -> Non
     model_factors(experiment, arms, world)
     late = late_reporting(experiment, arms)
     refuse_late_reports(experiment, late, world.availability, world.trace.num_clients)
+
+
+def _check_run_of_parts(
+    experiment: Experiment, parts: Parts, arm: Arm, executor: LocalExecutor, num_clients: int
+) -> None:
+    """Let each part check what is known of the run."""
+    solver = executor.solver
+    run = RunFacts(
+        num_clients=num_clients,
+        rounds=experiment.round.rounds if experiment.round.seconds_per_round is None else None,
+        participants=parts.pacing.cohort.participants,
+        buffer=parts.pacing.buffer,
+        clusters=parts.clusterer.fixed_clusters,
+        layout=executor.layout,
+        representation=arm.representation.kind,
+        has_shares=parts.representation.shares,
+        watching_arrivals=tuple(parts.detectors_on("arrivals")),
+        numbers={"learning_rate": arm.training.learning_rate, **solver.settings},
+        check_number=partial(_check_number, arm),
+    )
+    chosen = dict(zip(parts.schedules, arm.schedules, strict=True))
+    for part in parts.all:
+        with naming(f"schedule {chosen[part].kind!r}" if part in chosen else ""):
+            part.check_run(run)
+
+
+def _check_number(arm: Arm, name: str, number: float) -> None:
+    """ConfigurationError unless the rule of the solver that reads a number such as "adam.beta1" takes it."""
+    key = name.rpartition(".")[2]
+    for rule in (chosen.build() for chosen in arm.solver):
+        if name in rule.task_settings:
+            try:
+                rule.Settings.model_validate({**rule.settings.model_dump(by_alias=True), key: number})
+            except ValidationError as error:
+                problem = error.errors()[0]["msg"].lower()
+                raise ConfigurationError(f"{name} = {number:g}: {problem}") from error
+
+
+def _refuse_unread_settings(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
+    """ConfigurationError if a schedule sets what nobody reads or takes."""
+    choices = {*TASK_SETTINGS, *solver.settings}
+    for schedule, chosen in zip(parts.schedules, arm.schedules, strict=True):
+        for name in sorted(schedule.sets - choices):
+            raise ConfigurationError(
+                f"schedule {chosen.kind!r}: sets {name!r}, which no rule of the solver "
+                f"[{', '.join(rule.kind for rule in arm.solver)}] reads; choices: "
+                f"{', '.join(sorted(choices))}"
+            )
 
 
 def refuse_detection_without_truth(experiment: Experiment, trace: Trace) -> None:
@@ -242,18 +280,6 @@ def _refuse_solver(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
         raise ConfigurationError(
             f"solver [{kinds}]: makes personal parameters of the one model that serves a client, and "
             f"clusterer = {arm.clusterer.kind!r} combines several"
-        )
-
-
-def _refuse_feature_learning(parts: Parts, executor: LocalExecutor) -> None:
-    """ConfigurationError if `sample_share` is to change a first layer that the model does not have."""
-    if not isinstance(parts.aggregator, SampleShare):
-        return
-    settings = parts.aggregator.settings
-    if settings.feature_learning != "off" and first_layer(executor.layout) is None:
-        raise ConfigurationError(
-            f"aggregator.feature_learning = {settings.feature_learning!r}: the model has no trainable tensor "
-            f"of two dimensions or more; leave it out"
         )
 
 
@@ -558,13 +584,3 @@ def _refuse_distances_of_shares(parts: Parts, arm: Arm) -> None:
                 f"{key}.distance = {distance!r}: is defined between shares, which the reports of "
                 f"representation = {arm.representation.kind!r} are not; choices: {others}"
             )
-
-
-def _refuse_label_shift(parts: Parts, arm: Arm) -> None:
-    """ConfigurationError if the clusterer compares labels, and reports are not shares of labels."""
-    settings = parts.clusterer.settings
-    if isinstance(settings, LabelShiftSettings) and not parts.representation.shares:
-        raise ConfigurationError(
-            f"clusterer.drift = {settings.drift!r}: compares shares of labels, which the reports of "
-            f"representation = {arm.representation.kind!r} are not; choices: 'label'"
-        )

@@ -163,17 +163,6 @@ def adopt_world(
     write_manifest(directory, drawn, command=command, cell=cell, made_with=made_with)
 
 
-def record_order(directory: RunDirectory, cell: SweepCell) -> None:
-    """Add the order of the swept values to a manifest of an earlier version, which has the cell without it.
-
-    Other manifests are left alone. Raises DataFileError if the manifest is damaged.
-    """
-    manifest = directory.manifest()
-    without_order = cell.model_copy(update={"order": {}})
-    if manifest is not None and manifest.sweep == without_order != cell:
-        _write(directory, manifest.model_copy(update={"sweep": cell}))
-
-
 def _write(directory: RunDirectory, manifest: Manifest) -> None:
     content = manifest.model_dump(exclude_unset=True)
     write_durably(directory.manifest_path, json.dumps(content, indent=2) + "\n")

@@ -15,7 +15,7 @@ from pathlib import Path
 from emulator.errors import EmulatorError, InputError, RunError, abbreviated
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.locking import seed_locked
-from experiments.running.manifest import adopt_world, record_order
+from experiments.running.manifest import adopt_world
 from experiments.running.plan import Plan
 
 Finish = Callable[[Plan], None]
@@ -97,7 +97,6 @@ class _Sharing:
                 self._waiting.setdefault(path, []).append(plan)
         self._kept = {plan.experiment.name for plan in plans if _was_finished(plan)}
         self._ended: set[str] = set()  # names of other plans, whose own runs have ended
-        self._recorded: set[str] = set()  # names of plans whose order is recorded
         self._changed: set[str] = set()  # names of plans whose results are out of date
         self._problems: dict[str, str] = {}
         self._intact: set[tuple[Path, str, int]] = set()  # runs that were read before they were copied
@@ -136,16 +135,10 @@ class _Sharing:
             self._finish_now(plan)
 
     def adopt(self, plan: Plan) -> None:
-        """Copy the runs that the plan lacks and other plans have finished.
-
-        The first time, also record the order of the swept values if all runs were finished without it.
-        """
+        """Copy the runs that the plan lacks and other plans have finished."""
         name, directory = plan.experiment.name, plan.directory
         self._problems.pop(name, None)
         try:
-            if plan.cell is not None and name in self._kept and name not in self._recorded:
-                record_order(directory, plan.cell)
-                self._recorded.add(name)
             for (arm, seed), source in plan.adopted.items():
                 if directory.is_done(arm, seed) or not source.is_done(arm, seed):
                     continue

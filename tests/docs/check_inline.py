@@ -37,8 +37,6 @@ FOREIGN = {
     *("--no-build-isolation", "--no-deps", "--durations", "--numprocesses", "--requeue", "--signal"),
 }
 """Options of other programs that pages speak of."""
-FORMER = {"executor.workers", "report.target"}
-"""Keys of earlier versions that pages speak of."""
 
 
 def problem_of_inline(text: str, state: PageState) -> str:
@@ -111,7 +109,7 @@ def _problem_of_key(text: str, state: PageState) -> str:
     parts = key.split(".")
     if not KEY.fullmatch(key) or parts[0] not in TABLES or parts[-1] in FILES:
         return ""
-    if key in FORMER or has_key(Experiment, parts) or _is_ours(parts):
+    if has_key(Experiment, parts) or _is_ours(parts):
         return ""
     return f"a configuration has no key {key}"
 

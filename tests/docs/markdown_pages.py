@@ -14,6 +14,8 @@ from functools import cached_property
 from pathlib import Path
 
 ROOT_PAGE = "docs/index.md"
+NOT_PAGES = {"DECISIONS.md"}
+"""Markdown of the root that docs/conf.py excludes; Sphinx warns of a link to it."""
 
 _FENCE = re.compile(
     r"^([ \t>]*)(`{3,}|~{3,})([^`\n]*)\n(.*?)(?:^[ \t>]*\2[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
@@ -92,7 +94,7 @@ class Page:
 def read_pages(root: Path) -> dict[str, Page]:
     """The pages of the site below `root`, by path: Markdown of the root and below docs/."""
     files = [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
-    paths = sorted(file.relative_to(root).as_posix() for file in files)
+    paths = sorted({file.relative_to(root).as_posix() for file in files} - NOT_PAGES)
     return {path: Page(path, (root / path).read_text(encoding="utf-8")) for path in paths}
 
 
@@ -150,6 +152,8 @@ def _of_links(page: Page, pages: dict[str, Page], root: Path) -> Iterator[tuple[
         if linked in pages:
             if anchor and anchor not in pages[linked].anchors:
                 yield line, f"{linked} has no anchor #{anchor}"
+        elif linked in NOT_PAGES:
+            yield line, f"{linked} is not on the site: name it without a link"
         elif not (root / linked).is_file():
             yield line, f"a link leads to a page or a file, {target} is neither"
         elif anchor:

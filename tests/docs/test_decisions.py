@@ -1,47 +1,62 @@
-"""Each decision of docs/decisions.md has a number for ever, and stands in the section of its package."""
+"""Each decision of DECISIONS.md is one short paragraph that begins with what was decided, in bold."""
 
 from __future__ import annotations
 
+import ast
 import re
-from itertools import pairwise
+from collections import Counter
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/decisions.md"
-SECTIONS = PAGE.read_text(encoding="utf-8").split("\n## ")[1:]
-ENTRY = re.compile(r'^<a id="d-(\d+)"></a>\n\*\*(\d+)\.\*\* \S', re.MULTILINE)
+from tests.docs.markdown_pages import NOT_PAGES, read_pages
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "DECISIONS.md"
+ENTRY = re.compile(r"\*\*([^*]+\.)\*\* \S")
+MOST_WORDS = 70
 
 
-def entries(text: str) -> list[tuple[int, int]]:
-    """The number in the anchor of each entry, and the one that is printed."""
-    return [(int(anchor), int(printed)) for anchor, printed in ENTRY.findall(text)]
+def sections() -> dict[str, list[str]]:
+    """The paragraphs of each section, each on one line, by its heading."""
+    parts = PAGE.read_text(encoding="utf-8").strip().split("\n## ")[1:]
+    return {
+        heading: [" ".join(paragraph.split()) for paragraph in content.strip().split("\n\n")]
+        for heading, _, content in (part.partition("\n\n") for part in parts)
+    }
 
 
-def test_numbers_count_up_from_1_without_a_gap_and_no_two_entries_have_the_same() -> None:
-    numbers = sorted(number for section in SECTIONS for number, _ in entries(section))
-    assert len(numbers) >= 260
-    wrong = next((count for count, number in enumerate(numbers, start=1) if number != count), None)
-    assert wrong is None, f"number {wrong} is missing, or the one before it is used twice"
+def decisions() -> list[str]:
+    """All paragraphs of sections but their introductions."""
+    return [paragraph for _, *entries in sections().values() for paragraph in entries]
 
 
-def test_anchors_have_the_numbers_that_are_printed() -> None:
-    assert [
-        (anchor, printed) for section in SECTIONS for anchor, printed in entries(section) if anchor != printed
-    ] == []
+def test_every_section_has_an_introduction_and_decisions() -> None:
+    for heading, (introduction, *entries) in sections().items():
+        assert not introduction.startswith("**"), f"{heading}: a paragraph on the section comes first"
+        assert entries, heading
 
 
-def test_every_paragraph_of_a_section_but_the_first_is_an_entry() -> None:
-    """An entry without an anchor, or of another form, would not be counted."""
-    for section in SECTIONS:
-        heading, _, content = section.partition("\n\n")
-        first, *others = content.strip().split("\n\n")
-        assert not ENTRY.match(first), f"{heading}: a paragraph on the section comes before its decisions"
-        assert [text for text in others if not ENTRY.match(text)] == [], heading
+def test_every_other_paragraph_begins_with_a_bold_sentence_and_gives_a_reason() -> None:
+    assert len(decisions()) > 150, "the page was not parsed"
+    assert [text for text in decisions() if not ENTRY.match(text)] == []
 
 
-def test_numbers_ascend_within_a_section() -> None:
-    for section in SECTIONS:
-        numbers = [number for number, _ in entries(section)]
-        assert numbers, section.splitlines()[0]
-        assert [(one, next_) for one, next_ in pairwise(numbers) if one >= next_] == [], section.splitlines()[
-            0
-        ]
+def test_decisions_are_short() -> None:
+    assert [text for text in decisions() if len(text.split()) > MOST_WORDS] == []
+
+
+def test_no_two_decisions_have_the_same_bold_sentence() -> None:
+    sentences = Counter(match[1] for text in decisions() if (match := ENTRY.match(text)))
+    assert [sentence for sentence, count in sentences.items() if count > 1] == []
+
+
+def test_the_page_is_not_on_the_site() -> None:
+    assert PAGE.name not in read_pages(ROOT)
+    settings = ast.parse((ROOT / "docs/conf.py").read_text(encoding="utf-8"))
+    excluded = [
+        node.value
+        for statement in settings.body
+        if isinstance(statement, ast.Assign | ast.AugAssign) and "exclude_patterns" in ast.dump(statement)
+        for node in ast.walk(statement.value)
+        if isinstance(node, ast.Constant)
+    ]
+    assert set(excluded) >= NOT_PAGES

@@ -34,6 +34,7 @@ def test_the_pages_have_no_mistake() -> None:
             '# One\n\n<picture>\n<source srcset="dark.svg">\n<img alt="x" src="picture.svg">\n</picture>',
             "4: a link leads to a page or a file, dark.svg is neither",
         ),
+        ("# One\n\n[why](../DECISIONS.md)", "3: DECISIONS.md is not on the site: name it without a link"),
         ("# One\n\n[two](#two)", "3: docs/page.md has no anchor #two"),
         ("# One\n\n[two](picture.svg#two)", "3: docs/picture.svg is no page and has no anchor #two"),
         ("# One\n\n```{toctree}\nother\n```", "4: no page other"),
@@ -50,7 +51,7 @@ def test_a_mistake_is_named_with_file_and_line(tmp_path: Path, text: str, mistak
         "# One\n\n[read](../README.md#a-heading-with-code-1) [it](#one) [x](https:a) ![x](picture.svg)",
         "<!-- a comment -->\n# One\n\n## Two\n\n### Three\n\n## Four\n\n| a | b |\n|---|---|\n| | 2 |",
         "# One\n\n```python\n# no heading\nx = a[0](b)\n```\n\nand `a[0](b)`",
-        '# One\n\n<a id="d-1"></a>1. decided\n\n[d-1](#d-1)',
+        '# One\n\n<a id="cell"></a>**Cell.** One\n\n[cell](#cell)',
     ],
 )
 def test_what_is_right_is_no_mistake(tmp_path: Path, text: str) -> None:

@@ -48,6 +48,13 @@ def a_record(number: int, **changes: Any) -> RoundRecord:
         "upload_bytes": 300.0 * (number + 1),
         "control_bytes": 16.0 * (number + 1),
         "models_sent": 7.0 * (number + 1),
+        "kmeans_clients": None,
+        "silhouette_clients": None,
+        "rejected": [],
+        "crashed": [],
+        "client_accuracy": None,
+        "trigger": None,
+        "silhouettes": None,
     }
     return RoundRecord(**{**fields, **changes})
 
@@ -140,16 +147,14 @@ def a_detecting_run(
 
 PARTS: Mapping[str, Mapping[str, Any]] = {
     "global": {"kind": "single"},
-    "static": {"kind": "static", "representation": "label"},
+    "static": {"kind": "static"},
     # At every drift: nothing is left to its trigger, so that its estimates have t intervals.
     "fielding": {
         "kind": "fielding",
-        "representation": "label",
         "trigger": {"kind": "centre_shift", "threshold": 0},
     },
     "triggered": {
         "kind": "fielding",
-        "representation": "label",
         "trigger": {"kind": "centre_shift", "threshold": 0.3333},
     },
 }

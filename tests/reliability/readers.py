@@ -620,7 +620,8 @@ SUMMARY = {
         "steps": 2,
         "scored_steps": 2,
         "arms": {
-            "global": {
+            "global": {"seed_ids": [0]}
+            | {
                 name: {"mean": 0.5, "ci95": None, "per_seed": [0.5]}
                 for name in (
                     "accuracy_omitting_drift",

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from emulator.messages import NamedNumbers
 from emulator.storage.checkpoints import write_durably
-from emulator.storage.round_schema import TRIGGER_KINDS
+from emulator.storage.round_schema import TRIGGER_HINTS, kind_of
 from emulator.storage.runlog import SCHEMA, RoundRecord
 from experiments.results.reading.run_directory import FinishedRun
 
@@ -21,11 +21,11 @@ TYPES: dict[str, pa.DataType] = {"int": pa.int64(), "bool": pa.bool_(), "float":
 SCALARS = tuple((item, kind) for name, kind in TYPES.items() for item in SCHEMA.columns(name))
 LENGTHS = SCHEMA.columns("list[int]")
 
-TRIGGER = {name: TYPES[kind.bare] for kinds in TRIGGER_KINDS.values() for name, kind in kinds.items()}
+TRIGGER = {name: TYPES[kind_of(hint)] for hints in TRIGGER_HINTS.values() for name, hint in hints.items()}
 """The type of each field of `RoundRecord.trigger`; null where it was not compared."""
 
 MAY_MISS = (
-    *(item.name for item, _ in SCALARS if item.kind is not None and item.kind.may_miss),
+    *(item.name for item, _ in SCALARS if item.may_miss),
     *(f"trigger_{name}" for name in TRIGGER),
 )
 """The columns that are null in some rounds."""

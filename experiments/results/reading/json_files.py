@@ -1,7 +1,7 @@
 """JSON files of a run directory as types: the manifest, the timing, and `finished` of the summary.
 
-They are validated on reading, so that their users need no checks. A run directory may come from somebody else
-or from an earlier version: keys that were added later have defaults.
+They are validated on reading, so that their users need no checks: a run directory may come from somebody
+else.
 """
 
 from __future__ import annotations
@@ -181,8 +181,8 @@ class SweepCell(JsonTable):
     """The cell of a sweep.
 
     `of` names the swept configuration, `keys` has this cell's values by key. `order` has the values of each
-    key in the order given to the command that last played runs of this cell; it was added later, and leaves
-    out keys with too many values (`swept_values.MOST_ORDER_LETTERS`).
+    key in the order given to the command that last played runs of this cell; it leaves out keys with too many
+    values (`swept_values.MOST_ORDER_LETTERS`).
     """
 
     of: Text
@@ -207,14 +207,6 @@ class Manifest(JsonTable):
     """The files that were read, by their path in the configuration."""
     sweep: SweepCell | None = None
     """The cell of a sweep that the runs belong to; left out for other runs."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _forget_retired_keys(cls, values: object) -> object:
-        """Drop keys that earlier versions wrote and that nothing reads any more."""
-        if not isinstance(values, dict):
-            return values
-        return {key: value for key, value in values.items() if key not in ("model_factor", "trace_sha256")}
 
 
 class Timing(JsonTable):
@@ -248,12 +240,9 @@ class Figure(JsonTable):
 
 
 class ArmFigures(JsonTable):
-    """Figures of the finished runs of an arm; each `per_seed` is in the order of `seed_ids`.
+    """Figures of the finished runs of an arm; each `per_seed` is in the order of `seed_ids`."""
 
-    `seed_ids` was added later, and is empty for files of earlier versions.
-    """
-
-    seed_ids: Annotated[list[int], FailFast()] = []
+    seed_ids: Annotated[list[int], FailFast()]
     accuracy_omitting_drift: Figure
     accuracy_including_drift: Figure
     models_sent: Figure
@@ -262,7 +251,7 @@ class ArmFigures(JsonTable):
     @model_validator(mode="after")
     def _has_a_seed_for_each_value(self) -> ArmFigures:
         for figure in (self.accuracy_omitting_drift, self.accuracy_including_drift):
-            if self.seed_ids and len(self.seed_ids) != len(figure.per_seed):
+            if len(self.seed_ids) != len(figure.per_seed):
                 raise ValueError("seed_ids must be as many as the values of per_seed")
         return self
 

@@ -1,6 +1,6 @@
 """Checks of a recorded configuration, after which a report can use it without further checks.
 
-A run directory may come from somebody else, from an older version, or with plug-ins that are not installed
+A run directory may come from somebody else, or with plug-ins that are not installed
 here. So its configuration is read as it stands, and only the keys that a report uses are checked. A
 ValueError states what is wrong.
 """
@@ -46,15 +46,6 @@ LISTS = ("seeds", "arm")
 
 EXPERIMENT_FILE = "experiment.toml"
 
-OF_THE_TRIGGER = ("threshold", "shift_from")
-"""Settings of `fielding` in earlier versions, which are settings of its trigger `centre_shift`."""
-
-TESTED_ON_PRESENT = ("digits", "file", "idx", "label_replay")
-"""Sources of traces whose clients earlier versions tested on the samples that they hold."""
-
-RETIRED = ("workers", "backend")
-"""Settings in `[executor]` of earlier versions, which files may still have; they never changed a result."""
-
 
 def refuse_too_many_runs(num_arms: int, num_seeds: int, num_targets: int = 0) -> None:
     """Raise ValueError for an experiment that is too large for its files to be read back."""
@@ -66,62 +57,6 @@ def refuse_too_many_runs(num_arms: int, num_seeds: int, num_targets: int = 0) ->
             f"{of_runs} x {num_targets} targets: an experiment has at most {MOST_TIMED} runs x targets; "
             f"run it with fewer report.targets, and report it again with others"
         )
-
-
-def up_to_date(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The recorded configuration `table`, perhaps of an earlier version, as this one would have written it.
-
-    Settings that were retired are left out, and one whose default is not what earlier versions did is added.
-    """
-    changed = dict(table)
-    executor, trace, arms = table.get("executor"), table.get("trace"), table.get("arm")
-    if isinstance(executor, Mapping):
-        changed["executor"] = {key: value for key, value in executor.items() if key not in RETIRED}
-    if isinstance(trace, Mapping):
-        changed["trace"] = _trace_up_to_date(trace)
-    if isinstance(arms, list):
-        changed["arm"] = [_arm_up_to_date(arm) for arm in arms]
-    return changed
-
-
-def _arm_up_to_date(arm: Any) -> Any:
-    """An arm of a recorded configuration of an earlier version.
-
-    `representation` was a setting of the clusterer, and always "label". Fielding's threshold became a setting
-    of its trigger.
-    """
-    clusterer = arm.get("clusterer") if isinstance(arm, Mapping) else None
-    if not isinstance(clusterer, Mapping) or clusterer.get("kind") != "fielding":
-        return arm
-    moved = {key: clusterer[key] for key in OF_THE_TRIGGER if key in clusterer}
-    rest = {key: value for key, value in clusterer.items() if key not in (*moved, "representation")}
-    if moved and "trigger" not in clusterer:
-        rest["trigger"] = {"kind": "centre_shift", **moved}
-    return {**arm, "clusterer": rest}
-
-
-def _trace_up_to_date(trace: Mapping[str, Any]) -> dict[str, Any]:
-    """`trace` of a recorded configuration: `test_on` was always "present"."""
-    changed = dict(trace)
-    if changed.get("source") in TESTED_ON_PRESENT:
-        changed.setdefault("test_on", "present")
-    if isinstance(changed.get("concepts"), Mapping):
-        changed["concepts"] = _concepts_up_to_date(changed["concepts"])
-    return changed
-
-
-def _concepts_up_to_date(concepts: Mapping[str, Any]) -> dict[str, Any]:
-    """`trace.concepts` of a recorded configuration.
-
-    `label_subsets` always dealt images again. `feddrift_files` of `sea` is replaced by thresholds; if it is
-    true, the run has names of features and labels that no thresholds give, and cannot be resumed.
-    """
-    changed = dict(concepts)
-    if changed.get("kind") == "label_subsets":
-        changed.setdefault("reuse", True)
-    if changed.get("kind") == "sea" and changed.get("feddrift_files") is False:
-        del changed["feddrift_files"]
-    return changed
 
 
 def refuse_unreadable(experiment: Mapping[str, Any]) -> None:
@@ -155,8 +90,9 @@ def refuse_unreadable(experiment: Mapping[str, Any]) -> None:
 
 
 def recorded_targets(report: Mapping[str, Any]) -> list[Target]:
-    """The targets of a recorded `[report]`; earlier versions have a single `target`."""
-    return report["targets"] if "targets" in report else [report["target"]] if "target" in report else []
+    """The targets of a recorded `[report]`."""
+    targets: list[Target] = report.get("targets", [])
+    return targets
 
 
 def is_target(value: Any) -> bool:

@@ -52,7 +52,6 @@ from experiments.results.reading.recorded import (
     EXPERIMENT_FILE,
     MOST_EXPERIMENT_BYTES,
     refuse_unreadable,
-    up_to_date,
 )
 
 MOST_REASON_BYTES = 2**16
@@ -283,7 +282,7 @@ class RunDirectory:
     def read_clients(self, arm: str, seed: int) -> pa.Table | None:
         """The devices of the clients of a run, with the columns `recorded_tables.CLIENTS`.
 
-        None if the run is of an earlier version, which did not write them. Raises DataFileError if the file
+        None if they are not there. Raises DataFileError if the file
         is damaged.
         """
         path = self.clients_path(arm, seed)
@@ -460,7 +459,7 @@ def _experiment(text: str) -> dict[str, Any]:
     NOTE: remembered, since a command reads a file up to thirty times, and to parse it takes milliseconds.
     """
     try:
-        experiment = up_to_date(toml_document(text))
+        experiment = toml_document(text)
     except ValueError as error:
         raise ValueError(f"cannot be read as TOML ({error})") from error
     for key in ("name", "seeds", "arm", "report"):

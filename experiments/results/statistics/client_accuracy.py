@@ -28,8 +28,8 @@ class ClientAccuracy:
             model, are left out.
         clusters: The cluster label of each at the end of that round, -1 if it is in none; None if the log
             does not give it.
-        labels: The label of which each held most training samples, -1 if it held none; None for runs of
-            earlier versions, which do not log it.
+        labels: The label of which each held most training samples, -1 if it held none; None if the
+            log does not give it.
         left_out: How many of the clients to be scored had no test samples or no model.
         closed_s: Virtual time of the evaluation.
     """

@@ -101,9 +101,8 @@ def marked_by_drift(finished: Finished) -> list[MarkedSeed]:
     """The marked seeds by the accuracy omitting drift; none where the true concepts are not known."""
     figures: dict[str, dict[int, float]] = {}
     for arm, found in finished.arms.items():
-        if found.seed_ids:  # earlier versions wrote none
-            pairs = zip(found.seed_ids, found[MARKED_BY].per_seed, strict=True)
-            figures[arm] = {seed: value for seed, value in pairs if value is not None}
+        pairs = zip(found.seed_ids, found[MARKED_BY].per_seed, strict=True)
+        figures[arm] = {seed: value for seed, value in pairs if value is not None}
     return marked_seeds(figures)
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,13 @@ RECORD = RoundRecord(
     upload_bytes=12.5,
     control_bytes=0.0,
     models_sent=12.0,
+    kmeans_clients=None,
+    silhouette_clients=None,
+    rejected=[],
+    crashed=[],
+    client_accuracy=None,
+    trigger=None,
+    silhouettes=None,
 )
 LINES = (
     b'{"kind":"run","arm":"fielding","seed":0}\n'
@@ -202,8 +209,8 @@ def test_who_was_decided_about_and_flagged_is_read_back_and_takes_little_room(tm
     ("name", "value", "problem"),
     [
         ("decided", [1], r"decided must be of kind dict\[str, list\[int\]\] \| None"),
-        ("flagged", {"ddm": "1"}, "flagged is not by name a list of ids"),
-        ("flagged", {"ddm": [1.5]}, "flagged is not by name a list of ids"),
+        ("flagged", {"ddm": "1"}, r"flagged must be of kind dict\[str, list\[int\]\] \| None"),
+        ("flagged", {"ddm": [1.5]}, "flagged must be of kind dict"),
         ("flagged", {"ddm": [2, 1]}, "flagged must have ascending ids of the"),
         ("decided", {"training": [-1, 1]}, "decided must have ascending ids of the"),
         ("clipped", {"ddm": [1]}, "clipped must be of kind"),
@@ -223,7 +230,7 @@ def test_wrong_decisions_name_the_line(tmp_path: Path, name: str, value: Any, pr
         ({"0": 0.5}, r"accuracy_by_concept must be of kind dict\[int, list\[float\]\] \| None"),
         ({"0": [None, 0.5]}, "accuracy_by_concept must be of kind"),
         ({"zero": [0.5, 0.5]}, "accuracy_by_concept must be of kind"),
-        ({"0": [0.5, 1.5]}, r"accuracy_by_concept: 0 has \[0.5, 1.5\], which must be from 0 to 1"),
+        ({"0": [0.5, 1.5]}, r"accuracy_by_concept.0.1 = 1.5 must be from 0 to 1"),
         ({"0": [0.5, 0.5], "1": [0.5]}, "accuracy_by_concept: 1 has 1 numbers, for 2 clusters"),
     ],
 )
@@ -442,15 +449,20 @@ def test_records_differ_when_an_entry_of_an_array_does() -> None:
     assert replace(RECORD) == RECORD
 
 
-def test_a_log_from_before_the_newest_fields_can_be_read(tmp_path: Path) -> None:
-    older = LINES.replace(
-        b',"kmeans_clients":null,"silhouette_clients":null,"rejected":[],"crashed":[],"client_accuracy":null'
-        b',"trigger":null,"silhouettes":null',
-        b"",
-    )
-    assert older != LINES
-    (tmp_path / "log.jsonl").write_bytes(older)
-    assert read_log(tmp_path / "log.jsonl") == (HEADER, [RECORD])
+def test_a_line_needs_every_field_without_a_default_and_no_other_can_be_in_it(tmp_path: Path) -> None:
+    assert {item.name for item in fields(RoundRecord) if item.default is MISSING} >= {"round", "silhouettes"}
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(LINES.replace(b',"silhouettes":null', b""))
+    with pytest.raises(
+        DataFileError, match="row 2: damaged, or of an earlier version of driftscale: lacks silhouettes"
+    ):
+        read_log(path)
+    path.write_bytes(LINES.replace(b',"silhouettes":null', b',"silhouettes":null,"waited_s":1.5'))
+    with pytest.raises(
+        DataFileError,
+        match="row 2: damaged, or of a later version of driftscale: has the unknown field 'waited_s'",
+    ):
+        read_log(path)
 
 
 @pytest.mark.parametrize(
@@ -540,10 +552,13 @@ def drifts(**changes: object) -> dict[str, object]:
         ({"detectors": ["ddm"]}, "detectors must be an object: what each watches"),
         (
             {"detectors": {"ddm": "everything"}},
-            "detectors must watch one of representation, arrivals, training",
+            "what each watches, by its name; choices: representation, arrivals, training",
         ),
-        ({"drifts": {"step": [1]}}, "drifts must be an object of after, before, client, kind, kinds, step"),
-        ({"drifts": drifts(kinds="swap")}, "drifts: kinds must be at most 1000 names"),
+        (
+            {"drifts": {"step": [1]}},
+            "drifts must be an object of after, before, client, kind, step, and as kinds",
+        ),
+        ({"drifts": drifts(kinds="swap")}, "as kinds at most 1000 names"),
         ({"drifts": drifts(step="1")}, "not the header of a run"),
         ({"drifts": drifts(step=[1])}, "drifts must have columns of one length"),
         ({"drifts": drifts(step=[0, 1])}, "drifts must be ascending by step, from 1 on, and then by the"),
@@ -588,14 +603,17 @@ def test_a_header_of_more_ids_of_onsets_than_are_written_is_damaged(
             b'"models_sent":-2e100',
             "models_sent must be of kind float, and finite, up to",
         ),
-        (b'"closed_s":20.0', b'"closed_s":NaN', "NaN is not a JSON number"),
+        (b'"closed_s":20.0', b'"closed_s":NaN', "closed_s must be of kind float, and finite"),
         (b'"closed_s":20.0', b'"closed_s":-1.0', "closed_s must be at least 0, and in this order"),
         (b'"opened_s":', b'"opened_s":1000', "closed_s must be at least 0, and in this order"),
         (b'"accuracy":null', b'"accuracy":1.5', "accuracy = 1.5 must be from 0 to 1"),
         (b'"accuracy":null', b'"accuracy":-0.5', "accuracy = -0.5 must be from 0 to 1"),
-        (b'"closed_s":20.0', b'"closed_s":9223372036854775807', "closed_s must be of kind float"),
         (b'"kept":[1,7]', b'"kept":[1,7.5]', r"kept must be of kind list\[int\]"),
-        (b'"kept":[1,7]', b'"kept":[9223372036854775808]', "more than 64 bits"),
+        (
+            b'"kept":[1,7]',
+            b'"kept":[9223372036854775808]',
+            r"kept must be of kind list\[int\], of at most 64 bits",
+        ),
         (b'"reclustered":false', b'"reclustered":0', "reclustered must be of kind bool"),
         (b'"train_loss":0.1', b'"train_loss":"0.1"', "train_loss must be of kind float"),
         (b'"step":1', b'"step":2', "step = 2: there are 2 data steps"),
@@ -636,11 +654,17 @@ def test_abandoned_visits_are_those_neither_completed_nor_dropped() -> None:
     [
         (LINES[:-40], r"log.jsonl, row 2: damaged"),  # a line cut short
         (LINES + b"\n", r"log.jsonl, row 3: damaged"),
-        (LINES + b"7\n", r"log.jsonl, row 3: damaged: .* \(not an object\)"),
-        (LINES + b'{"kind":"round","round":4}\n', r"log.jsonl, row 3: not a round record of this version"),
-        (LINES.replace(b'"changed":6', b'"altered":6'), r"log.jsonl, row 2: not a round record"),
-        (LINES + LINES, r"log.jsonl, row 3: not a round record"),  # a second header
-        (LINES + b"\xff\xfe\n", r"log.jsonl: damaged after line"),
+        (LINES + b"7\n", r"log.jsonl, row 3: damaged: .* \(Input should be an object\)"),
+        (
+            LINES + b'{"kind":"round","round":4}\n',
+            r"log.jsonl, row 3: damaged, or of an earlier version of driftscale: lacks step",
+        ),
+        (
+            LINES.replace(b'"changed":6', b'"altered":6'),
+            r"log.jsonl, row 2: damaged, or of an earlier version of driftscale: lacks changed",
+        ),
+        (LINES + LINES, r"log.jsonl, row 3: damaged: its kind is not 'round'"),  # a second header
+        (LINES + b"\xff\xfe\n", r"log.jsonl, row 3: damaged: not a line of a run log .Invalid JSON"),
         (b"", r"log.jsonl: a run log starts with a line of kind 'run'"),
         (LINES.split(b"\n")[1] + b"\n", r"log.jsonl: a run log starts with a line of kind 'run'"),
     ],

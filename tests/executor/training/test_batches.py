@@ -147,8 +147,8 @@ def test_the_weight_of_a_single_range_changes_nothing() -> None:
     assert np.array_equal(batches_of(plain, 0, 7), batches_of(weighed, 0, 7))
 
 
-def test_the_batches_of_a_single_range_are_those_of_earlier_versions() -> None:
-    """Runs that earlier versions logged can be repeated."""
+def test_the_batches_of_a_single_range_are_these() -> None:
+    """Runs that were logged can be repeated."""
     tasks = wave(counts=[5], steps=[2], batch_size=4)
     rng = STREAMS.generator("batches", int(tasks.dispatch[0]), 0, 0)
     expected = rng.permuted(np.tile(np.arange(5), (2, 1)), axis=1).ravel()[:8]

@@ -135,7 +135,7 @@ def test_tasks_drawn_together_have_the_batches_of_each_alone() -> None:
 
 
 def test_the_cut_and_the_draws_come_from_their_documented_streams() -> None:
-    """Runs that earlier versions logged can be repeated."""
+    """Runs that were logged can be repeated."""
     tasks = replace(ranged((7, 19), batch_size=5), step=np.array([3]))
     permuted = 7 + STREAMS.generator("cut", 3, 0).permutation(12)
     batches = np.array([permuted[:5], permuted[5:10], [*permuted[10:], *permuted[:3]]])

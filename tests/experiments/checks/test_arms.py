@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.aggregators import AGGREGATORS
+from coordinator.aggregators import AGGREGATORS, sample_share
 from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
 from coordinator.clusterers import CLUSTERERS
 from coordinator.detectors.stepd import Stepd
@@ -609,7 +609,7 @@ def test_a_detector_that_watches_arrivals_needs_no_metric_of_training(
 def test_feature_learning_is_refused_for_a_model_without_a_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     arm = {"name": "a", "aggregator": {"kind": "sample_share", "feature_learning": "literal"}}
     checked(arm=[arm])
-    monkeypatch.setattr(arms_module, "first_layer", lambda layout: None)
+    monkeypatch.setattr(sample_share, "first_layer", lambda layout: None)
     with pytest.raises(ConfigurationError, match=r"^arm 'a': aggregator\.feature_learning = 'literal': the"):
         checked(arm=[arm])
 

@@ -151,25 +151,6 @@ def test_a_cell_that_adopts_all_its_runs_records_their_world(tmp_path: Path) -> 
     assert manifest(tmp_path / "out", HIGH)["sweep"]["keys"] == {THRESHOLD: 0.25}
 
 
-def test_a_finished_cell_of_an_earlier_version_gets_the_order_of_the_values_and_nothing_else(
-    tmp_path: Path,
-) -> None:
-    members, out = a_sweep(tmp_path, f"{THRESHOLD}=0.25,0.1", arms=["fielding"]), tmp_path / "out"
-    play_all(members, out)
-    earlier = {name: manifest(out, name) for name in (LOW, HIGH)}
-    before = {name: stamps(out / name) for name in (LOW, HIGH)}
-    for name, content in earlier.items():
-        assert content["sweep"].pop("order") == {THRESHOLD: [0.25, 0.1]}
-        (out / name / "manifest.json").write_text(json.dumps(content))
-        (out / name / "summary.json").touch()  # the results that show a cell to be finished
-    tale, _ = play_all(members, out)
-    assert tale.played == []
-    for name in (LOW, HIGH):
-        after = manifest(out, name)
-        assert after["sweep"].pop("order") == {THRESHOLD: [0.25, 0.1]}
-        assert (after, stamps(out / name)) == (earlier[name], before[name])
-
-
 # -- what is there already -----------------------------------------------------------------------------------
 
 

@@ -43,7 +43,7 @@ def events_by_the_horizon_s(run: MeasuredRun) -> list[float]:
     """When mass events took effect before the horizon, ascending.
 
     They are those in the log: a configured event in which fewer than half of the clients drift does not
-    count. For a log without onsets, as earlier versions wrote of label drifts, it is the configured one.
+    count. For a log without onsets it is the configured one.
     """
     logged_s = run.once(events_of_log_s)
     if logged_s is not None:

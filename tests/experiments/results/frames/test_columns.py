@@ -115,8 +115,7 @@ def test_a_column_has_missing_values_only_if_its_description_says_when(
 def test_every_field_of_a_round_says_what_it_is_and_when_it_is_missing() -> None:
     for item in SCHEMA.fields:
         assert item.logged.about, f"RoundRecord.{item.name} says nothing of itself"
-        may_miss = item.array is not None or (item.kind is not None and item.kind.may_miss)
-        assert bool(item.logged.missing) == may_miss, f"RoundRecord.{item.name}: when is it missing?"
+        assert bool(item.logged.missing) == item.may_miss, f"RoundRecord.{item.name}: when is it missing?"
         assert item.logged.unit or item.column in (None, "bool"), f"RoundRecord.{item.name} has no unit"
 
 

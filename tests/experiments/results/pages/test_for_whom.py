@@ -124,7 +124,7 @@ def test_intervals_and_lines_are_named_as_what_they_are(tmp_path):
     assert caption.endswith("Lines are of a single seed.")
 
 
-def test_what_earlier_versions_did_not_record_is_named(tmp_path):
+def test_what_was_not_recorded_is_named(tmp_path):
     found = section(a_folder(tmp_path, has_clients=False, has_labels=False))
     assert [remark.split(":")[0] for remark in found.remarks] == [
         "By device speed",

@@ -19,7 +19,7 @@ def a_command(arguments: str = '["a"]', **changes: object) -> str:
     return json.dumps({"commands": [command]})
 
 
-def test_a_manifest_of_an_earlier_version_lacks_what_came_later(tmp_path: Path) -> None:
+def test_a_manifest_may_lack_what_was_not_recorded(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(
         '{"versions": {"python": "3.11"}, "sha256": {"0": {"trace": "00"}}}'
     )

@@ -363,13 +363,6 @@ def test_the_file_has_what_the_configuration_reports_and_the_same_bytes_twice(tm
     assert summary["arms"]["fielding"]["gain_after_drift_pp"] is not None
 
 
-def test_the_one_target_of_an_earlier_version_is_read(tmp_path, two_arms):
-    directory = a_directory(tmp_path, ["global"], [0], report={"window": 2, "target": 0.3})
-    store(directory, two_arms[0])
-    (table,) = write_summary(directory, directory.finished_runs()).targets
-    assert table.target == 0.3
-
-
 def test_no_figure_of_an_arm_with_a_trigger_has_a_t_interval():
     trigger = {"kind": "fielding", "trigger": {"kind": "centre_shift", "threshold": 0.5}}
     configured = configured_arms({"arm": [{"name": "global", "clusterer": trigger}, {"name": "static"}]})
