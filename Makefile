@@ -56,7 +56,7 @@ audit: $(READY)
 	$(BIN)/python tests/audit.py
 
 bench: $(READY)
-	$(BIN)/driftscale bench
+	$(BIN)/python -m benchmarks
 
 clean:
 	rm -rf .venv build dist *.egg-info

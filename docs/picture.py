@@ -2,7 +2,7 @@
 
     python docs/picture.py runs/digits docs
 
-The lines are those of `Results.plot_accuracy`, means over seeds. Needs the extra `bench` (Matplotlib).
+The lines are those of `Results.plot_accuracy`, means over seeds. Needs the extra `dev` (Matplotlib).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Compares this tree with another commit, by rows of the bench: `python -m tests.against REF ROW...`.
 
-Each tree runs its own `driftscale bench ROW --format json`, in turns and in alternating order, in an
+Each tree runs its own bench with `--format json`, in turns and in alternating order, in an
 environment of its own: this one's is the one that runs the script, the other's is made from its
 constraints.txt in build/against/, beside its files, and kept. Both are compiled before. A ratio is the median
 over the turns of this tree's value by the other's, with the least and the largest.
@@ -26,17 +26,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-from experiments.own_packages import OUR_PACKAGES
+from tests.packages import AT_ROOT
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "build" / "against"
 
+LIBRARIES = ("simpy",)
+"""What a row needs that driftscale does not."""
+
 INSTRUCTIONS = "e1-instructions"
 FEW, MORE = 20, 120
 PLAY = """
-from experiments.bench.population import Population
-from experiments.bench.rounds import RoundSizes, play
+from {package}.population import Population
+from {package}.rounds import RoundSizes, play
 play(Population.of(10_000), RoundSizes(rounds={rounds}))
 """
 
@@ -54,7 +58,7 @@ class Tree:
 
     def compile(self) -> None:
         """Write the bytecode of all modules, so that no run of the bench does."""
-        for package in OUR_PACKAGES:
+        for package in AT_ROOT:
             compileall.compile_dir(self.folder / package, quiet=2)
 
     def run(self, *arguments: str, by: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
@@ -74,27 +78,34 @@ class Tree:
             raise RefusedError(f"{self.folder}: {' '.join(arguments)}: {last}")
         return ended
 
-    def driftscale(self, *arguments: str) -> str:
-        """The standard output of a command of this tree."""
-        return self.run("-m", "experiments.cli", *arguments).stdout
+    @property
+    def is_in_wheel(self) -> bool:
+        """Whether its bench is a command of driftscale, as in commits that have no `benchmarks/`."""
+        return not (self.folder / "benchmarks").is_dir()
+
+    def bench(self, *arguments: str) -> Any:
+        """What its bench prints as JSON."""
+        words = ("experiments.cli", "bench") if self.is_in_wheel else ("benchmarks",)
+        return json.loads(self.run("-m", *words, *arguments, "--format", "json").stdout)
 
     def instructions(self) -> float:
         """Millions of instructions of a round of E1: those that `MORE` rounds take more than `FEW`."""
         by = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
+        package = "experiments.bench" if self.is_in_wheel else "benchmarks"
         few, more = (
-            instructions_in(self.run("-c", PLAY.format(rounds=rounds), by=by).stderr)
+            instructions_in(self.run("-c", PLAY.format(package=package, rounds=rounds), by=by).stderr)
             for rounds in (FEW, MORE)
         )
         return (more - few) / (MORE - FEW) / 1e6
 
     def rows(self) -> set[str]:
         """The names of the workloads of its bench."""
-        return {row["name"] for row in json.loads(self.driftscale("bench", "--list", "--format", "json"))}
+        return {row["name"] for row in self.bench("--list")}
 
     def measured(self, rows: Sequence[str], repeats: int) -> dict[str, tuple[float, str]]:
         """(value, unit) of every figure of the rows, by its name."""
-        text = self.driftscale("bench", *rows, "--format", "json", "--repeats", str(repeats))
-        return {item["name"]: (item["value"], item["unit"]) for item in json.loads(text)["figures"]}
+        figures = self.bench(*rows, "--repeats", str(repeats))["figures"]
+        return {item["name"]: (item["value"], item["unit"]) for item in figures}
 
 
 def git(*arguments: str) -> str:
@@ -117,7 +128,7 @@ def tree_of(ref: str) -> Tree:
         print(f"making the environment of {commit[:12]}", file=sys.stderr)
         venv.create(folder / ".venv", with_pip=True)
         install = [python, "-m", "pip", "install", "--quiet", "--constraint", "constraints.txt"]
-        subprocess.run([*install, "--editable", ".[bench]"], cwd=folder, check=True)
+        subprocess.run([*install, "--editable", ".", *LIBRARIES], cwd=folder, check=True)
         ready.touch()
     return Tree(folder, python)
 

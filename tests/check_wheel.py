@@ -33,7 +33,6 @@ DATA = {
     "experiments/minutes.toml",
     "experiments/results/pages/report_page.html",
     "traces/availability/diurnal_curve.csv",
-    "experiments/bench/digits_15_runs.toml",
     *(f"{package}/py.typed" for package in PACKAGES),
 }
 MOST_BYTES = 3_000_000

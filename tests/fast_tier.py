@@ -207,46 +207,44 @@ SLOW: Mapping[str, Collection[str]] = {
     ),
     "tests/executor/training/test_measured.py": ("test_every_strategy_measures_what_an_ordinary_loop_does",),
     "tests/executor/training/test_strategies.py": (),
-    "tests/experiments/bench/building/test_table.py": (
-        "test_builds_are_measured_against_writing_and_reading",
-    ),
-    "tests/experiments/bench/probes/test_growth.py": ("test_a_short_run_tells_its_memory_after_every_round",),
-    "tests/experiments/bench/test_clustering.py": (),
-    "tests/experiments/bench/asynchronous/test_completions.py": (
+    "tests/benchmarks/building/test_table.py": ("test_builds_are_measured_against_writing_and_reading",),
+    "tests/benchmarks/probes/test_growth.py": ("test_a_short_run_tells_its_memory_after_every_round",),
+    "tests/benchmarks/test_clustering.py": (),
+    "tests/benchmarks/asynchronous/test_completions.py": (
         "test_the_order_is_exact_where_visits_end_at_one_instant",
     ),
-    "tests/experiments/bench/test_decoding.py": ("test_the_figures_are_ratios_of_one_process",),
-    "tests/experiments/bench/test_digits.py": (
+    "tests/benchmarks/building/test_decoding.py": ("test_the_figures_are_ratios_of_one_process",),
+    "tests/benchmarks/test_digits.py": (
         "test_a_round_of_fedyogi_is_compared_with_one_of_fedavg",
         "test_digits_gives_the_wall_time_and_the_share_outside",
     ),
-    "tests/experiments/bench/test_gradients.py": (
+    "tests/benchmarks/test_gradients.py": (
         "test_a_gradient_is_the_step_of_the_plain_loop_on_the_same_samples",
     ),
-    "tests/experiments/bench/test_jobs.py": ("test_a_command_that_fails_ends_the_bench_with_its_last_line",),
-    "tests/experiments/bench/test_measure.py": ("test_the_collector_does_not_traverse_earlier_objects",),
-    "tests/experiments/bench/test_memory.py": (
+    "tests/benchmarks/test_jobs.py": ("test_a_command_that_fails_ends_the_bench_with_its_last_line",),
+    "tests/benchmarks/test_measure.py": ("test_the_collector_does_not_traverse_earlier_objects",),
+    "tests/benchmarks/test_memory.py": (
         "test_a_process_of_its_own_prints_the_bytes_it_added",
         "test_a_process_that_fails_ends_the_bench_with_its_last_line",
     ),
-    "tests/experiments/bench/test_plot.py": (
+    "tests/benchmarks/test_plot.py": (
         "test_a_file_that_cannot_be_written_is_one_line",
         "test_the_same_figures_are_the_same_bytes",
     ),
-    "tests/experiments/bench/test_rounds.py": (
+    "tests/benchmarks/test_rounds.py": (
         "test_a_round_has_a_figure_against_each_reference",
         "test_fleet_sizes_lie_on_two_curves_and_the_smallest_is_their_reference",
     ),
-    "tests/experiments/bench/test_streaming.py": (
+    "tests/benchmarks/test_streaming.py": (
         "test_both_train_what_clients_hold_at_their_step",
         "test_streaming_has_a_figure_for_advancing_and_one_for_training",
     ),
-    "tests/experiments/bench/files/test_trace_folder.py": ("test_opening_is_measured_against_sorting",),
-    "tests/experiments/bench/test_training.py": (
+    "tests/benchmarks/files/test_trace_folder.py": ("test_opening_is_measured_against_sorting",),
+    "tests/benchmarks/test_training.py": (
         "test_ranks_have_a_figure_beside_that_of_one_process",
         "test_the_plain_loop_and_the_executor_make_the_same_updates",
     ),
-    "tests/experiments/bench/test_typo.py": ("test_reporting_a_misspelt_key_takes_some_cpu_time",),
+    "tests/benchmarks/test_typo.py": ("test_reporting_a_misspelt_key_takes_some_cpu_time",),
     "tests/experiments/cli/test_completing.py": (
         "test_a_configuration_is_a_shipped_name_or_a_file_here",
         "test_keys_are_those_of_the_configuration_its_arms_and_their_parts",
@@ -291,7 +289,7 @@ SLOW: Mapping[str, Collection[str]] = {
         "test_unknown_names_of_the_other_commands_list_the_choices",
         "test_without_its_reference_arm_a_run_succeeds_and_states_why_there_is_no_report",
     ),
-    "tests/experiments/cli/test_bench.py": ("test_a_plot_is_written_beside_the_table",),
+    "tests/benchmarks/test_command.py": ("test_a_plot_is_written_beside_the_table",),
     "tests/experiments/cli/test_cluster.py": (),
     "tests/experiments/cli/test_commands.py": (
         "test_a_check_of_a_folder_has_a_row_for_each_configuration_and_names_a_gpu_build_once",

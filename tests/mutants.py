@@ -38,7 +38,7 @@ from typing import Any, Literal
 import coverage
 import pytest
 
-from experiments.own_packages import OUR_PACKAGES
+from tests.packages import AT_ROOT
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT_S = 60.0
@@ -138,7 +138,7 @@ def group_of(file: str) -> str:
 def drawn(number: int, seed: int, also_in: Path | None) -> list[Mutant]:
     """`number` mutants, a third of each group and kinds in turn; of lines that `also_in` has once as well."""
     by_group: dict[tuple[str, Kind], list[Mutant]] = defaultdict(list)
-    for package in OUR_PACKAGES:
+    for package in AT_ROOT:
         for path in sorted((ROOT / package).rglob("*.py")):
             file = path.relative_to(ROOT).as_posix()
             other = None if also_in is None else also_in / file
@@ -167,7 +167,7 @@ class Cover:
 
     def __init__(self, folder: Path) -> None:
         self._coverage = coverage.Coverage(
-            data_file=str(folder / "coverage"), data_suffix=True, config_file=False, source=list(OUR_PACKAGES)
+            data_file=str(folder / "coverage"), data_suffix=True, config_file=False, source=list(AT_ROOT)
         )
         self._coverage.start()
         self._folder, self._test, self._starting = folder, "", set[str]()

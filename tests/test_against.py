@@ -27,6 +27,27 @@ def test_a_row_that_one_tree_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -
         refuse_missing(["e1", "now"], trees)
 
 
+def test_the_bench_of_a_tree_is_found_where_it_was_at_its_commit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "now" / "benchmarks").mkdir(parents=True)
+    started = []
+
+    def run(tree: Tree, *arguments: str, by: Sequence[str] = ()) -> CompletedProcess[str]:
+        started.append((tree.folder.name, " ".join(arguments[:3])))
+        return CompletedProcess(arguments, 0, "[]", "==7== I refs: 1,000\n")
+
+    monkeypatch.setattr(Tree, "run", run)
+    for name in ("before", "now"):
+        tree = Tree(tmp_path / name, Path("python"))
+        tree.rows()
+        tree.instructions()
+    assert started[0] == ("before", "-m experiments.cli bench")
+    assert "experiments.bench.rounds" in started[1][1]
+    assert started[3] == ("now", "-m benchmarks --list")
+    assert "from benchmarks.rounds" in started[4][1]
+
+
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this tree is no checkout")
 def test_what_git_does_not_know_is_refused_in_one_line() -> None:
     with pytest.raises(RefusedError, match="Needed a single revision"):

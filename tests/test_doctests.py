@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments.own_packages import OUR_PACKAGES
+from tests.packages import AT_ROOT
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    for package in (*OUR_PACKAGES, "docs/writing")
+    for package in (*AT_ROOT, "docs/writing")
     for path in (ROOT / package).rglob("*.py")
     if ">>> " in path.read_text(encoding="utf-8")
 )

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from experiments.own_packages import OUR_PACKAGES, foreign_package
+from experiments.own_packages import foreign_package
 from tests.experiments.small import write_small
+from tests.packages import AT_ROOT
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = ("torch", "sklearn", "scipy", "pandas")
 OF_RUNS_AND_RESULTS = ("pyarrow", "jinja2", "plotly", "rich", "distributed", "experiments.build")
-MODULES = sorted(path for package in OUR_PACKAGES for path in (ROOT / package).rglob("*.py"))
+MODULES = sorted(path for package in AT_ROOT for path in (ROOT / package).rglob("*.py"))
 
 
 def run(code: str, *first_on_path: Path) -> subprocess.CompletedProcess[str]:
@@ -174,7 +175,7 @@ def test_a_run_on_the_digits_does_not_import_scikit_learn(tmp_path: Path) -> Non
 
 def test_all_our_packages_come_from_one_root() -> None:
     assert foreign_package() is None
-    assert {path.name for path in ROOT.iterdir() if (path / "__init__.py").is_file()} == set(OUR_PACKAGES)
+    assert {path.name for path in ROOT.iterdir() if (path / "__init__.py").is_file()} == set(AT_ROOT)
 
 
 @pytest.mark.parametrize("name", ["traces", "emulator", "executor"])

@@ -15,16 +15,16 @@ from device_profiles import read_profile
 from emulator.errors import ConfigurationError, DataFileError, InputError
 from experiments.cli import main
 from experiments.locating import locator
-from experiments.own_packages import OUR_PACKAGES
 from experiments.reading import load_experiment
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.leftovers import clear
 from tests.experiments.small import DEVICES, write_idx_folder, write_small
 from tests.experiments.synthetic_runs import a_directory, a_run, store
+from tests.packages import AT_ROOT
 from tests.reliability.readers import MIXTURE, beside_the_mixture
 
 ROOT = Path(__file__).resolve().parents[1]
-MODULES = sorted(path for package in OUR_PACKAGES for path in (ROOT / package).rglob("*.py"))
+MODULES = sorted(path for package in AT_ROOT for path in (ROOT / package).rglob("*.py"))
 
 LICENSED = {ROOT / "device_profiles" / "fedscale.py": {"pickle", "pickletools"}}
 """The only importer of pickles: it scans the file first, and lets it build nothing but numbers."""
@@ -108,7 +108,7 @@ def _is_false(node: ast.expr) -> bool:
 
 
 def test_the_scan_sees_every_package() -> None:
-    assert {path.relative_to(ROOT).parts[0] for path in MODULES} == set(OUR_PACKAGES)
+    assert {path.relative_to(ROOT).parts[0] for path in MODULES} == set(AT_ROOT)
     assert len(MODULES) > 80
 
 

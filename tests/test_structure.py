@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ENGINE = ("emulator", "coordinator", "executor", "experiments", "driftscale")
+ENGINE = ("emulator", "coordinator", "executor", "experiments", "driftscale", "benchmarks")
 OF_ONE_KIND = {
     *(f"coordinator/{kind}" for kind in ("aggregators", "clusterers", "detectors", "memories", "pacing")),
     *("experiments/results/figures", "experiments/results/tables"),

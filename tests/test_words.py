@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from experiments.own_packages import OUR_PACKAGES
+from tests.packages import AT_ROOT
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = (*OUR_PACKAGES, "tests")
+FOLDERS = (*AT_ROOT, "tests")
 REPLACED = re.compile(
     r"\b(remix|heirs?|renew|liars?|of_tree|of_state|side_by_side|crew|roster|at_hand|unfit)\b", re.IGNORECASE
 )

@@ -6,6 +6,7 @@ Heavy libraries are imported only once the command that needs them is known.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import NoReturn
 
 from experiments.cli.signals import EXIT_CODE, INTERRUPTED, interrupted_by_signals
@@ -18,21 +19,28 @@ BAD_INPUT = 2  # as emulator.errors has them
 RUN_FAILED = 3
 
 
-def main() -> NoReturn:
-    """Run the command of `sys.argv`, and exit with its exit code.
+def _app() -> None:
+    """Parse `sys.argv` and run its command; ends with SystemExit, as typer does."""
+    from experiments.cli.app import app
 
-    If the command fails or is interrupted, a line on standard error states why.
+    app(prog_name="driftscale")
+
+
+def main(program: Callable[[], None] = _app) -> NoReturn:
+    """Run `program`, which parses `sys.argv`, and exit with its exit code.
+
+    If it fails or is interrupted, a line on standard error states why.
     """
     with interrupted_by_signals(), standard_streams():
         try:
-            exit_code = _run()
+            exit_code = _run(program)
         except KeyboardInterrupt:  # raised outside _run's own handlers
             exit_code = _end(INTERRUPTED, EXIT_CODE)
     sys.exit(exit_code)
 
 
-def _run() -> int:
-    """Run the command of `sys.argv`; returns its exit code.
+def _run(program: Callable[[], None]) -> int:
+    """Run `program`; returns its exit code.
 
     Expected errors (EmulatorError, OSError, MemoryError) print one line. Any other error is a mistake in the
     code, and prints its traceback before that line.
@@ -43,7 +51,7 @@ def _run() -> int:
     from emulator.errors import EmulatorError
 
     try:
-        return _run_app()
+        return _exit_code_of(program)
     except EmulatorError as error:
         return _end(str(error), error.exit_code)
     except OSError as error:  # such as a full disk, or a folder that is not writable
@@ -63,16 +71,15 @@ def _run() -> int:
         )
 
 
-def _run_app() -> int:
-    """Parse `sys.argv` and run its command; returns the exit code.
+def _exit_code_of(program: Callable[[], None]) -> int:
+    """Run `program`; returns the exit code with which typer ends it.
 
     Raises InterruptionError if a signal interrupted the command, as Ctrl-C does.
     """
     from emulator.errors import InterruptionError
-    from experiments.cli.app import app
 
     try:
-        app(prog_name="driftscale")
+        program()
     except SystemExit as ended:
         if ended.code == EXIT_CODE:  # how typer ends at a KeyboardInterrupt
             raise InterruptionError(INTERRUPTED) from ended

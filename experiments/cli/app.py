@@ -412,38 +412,6 @@ def parts(
     print_parts(kind, name, output)
 
 
-@app.command()
-def bench(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(help="Workloads (default: all but the long ones); see --list.", metavar="NAME"),
-    ] = None,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Repeats; a figure is their median.")] = 7,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot",
-            help="Plot cost against size into this SVG file.",
-            metavar="FILE.svg",
-            parser=path_for("--plot"),
-        ),
-    ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the workloads and exit.")] = False,
-    output: Format = OutputFormat.TABLE,
-) -> None:
-    """Measure the speed of driftscale against plain references.
-
-    Driftscale and the references take turns; a figure is a median, shown with its quartiles. A missed target
-    is shown, but is not an error. Some workloads need an extra: pip install 'driftscale[bench]'.
-    """
-    from experiments.bench.command import print_workloads, run_bench
-
-    if list_:
-        print_workloads(output)
-    else:
-        run_bench(names or [], repeats, plot, output)
-
-
 def _parse_seeds(text: str | None) -> list[int] | None:
     """The seeds given as `0..9` (both ends included), `0,3,7`, or a mixture such as `0..2,5`.
 

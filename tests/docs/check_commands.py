@@ -10,6 +10,8 @@ from typing import Any
 
 import typer
 
+from benchmarks.command import app as bench
+from benchmarks.registry import WORKLOADS
 from device_profiles import PROFILES, SUFFIXES
 from emulator.errors import EmulatorError, UnknownNameError
 from experiments.cli.app import _parse_seeds, app
@@ -31,6 +33,7 @@ from tests.docs.shell import SimpleCommand, UnreadableLineError, simple_commands
 
 NAME = "driftscale"
 MODULE = "experiments.cli"
+BENCH = "benchmarks"
 REQUIREMENT = re.compile(r"(?:driftscale|\.)\[([\w,-]+)\]")
 FIRST = "first-fleet"
 """What `driftscale new` writes unless it is told otherwise."""
@@ -71,6 +74,9 @@ def _problems_of(command: SimpleCommand, state: PageState, *, is_run: bool) -> I
     if command.words[0] == NAME and own is None:
         own = ()
     try:
+        if (of_bench := command.after("-m", BENCH)) is not None:
+            check_bench(of_bench, is_run=is_run)
+            return
         if own is not None and command.words[0] not in ("pip", "git"):
             check_own(own, state, is_run=is_run)
             return
@@ -102,6 +108,15 @@ def check_own(words: Sequence[str], state: PageState, *, is_run: bool, is_part: 
             raise
 
 
+def check_bench(words: Sequence[str], *, is_run: bool, is_part: bool = False) -> None:
+    """Check a command of the bench; for the arguments and the errors see `check_own`."""
+    if is_run:
+        raise WrongError(f"python -m {BENCH}: is not in the wheel, by which `make docs-test` runs blocks")
+    call = _parsed_by(bench_command(), f"python -m {BENCH}", (), [*words], is_run=is_run, is_part=is_part)
+    for name in (call.values["names"] or ()) if call is not None else ():
+        _one_of("workload", name, tuple(WORKLOADS), is_run=is_run)
+
+
 # -- by the tree of commands -----------------------------------------------------------------------------
 
 
@@ -112,11 +127,18 @@ def command_tree() -> Any:
 
 
 @cache
+def bench_command() -> Any:
+    """The command of the bench, as click has it."""
+    return typer.main.get_command(bench)
+
+
+@cache
 def all_options() -> frozenset[str]:
-    """The options of all commands, those of each kind of `traces build` included."""
+    """The options of all commands, those of the bench and of each kind of `traces build` included."""
     from traces.building import BUILDERS
 
-    own = {option for command in _leaves(command_tree()) for option in _options_of(command)}
+    commands = (bench_command(), *_leaves(command_tree()))
+    own = {option for command in commands for option in _options_of(command)}
     of_kinds = {
         f"--{name.replace('_', '-')}"
         for _, builder in BUILDERS
@@ -159,14 +181,15 @@ def parsed(words: Sequence[str], *, is_run: bool, is_part: bool = False) -> Call
                 return None
             raise WrongError(f"{where}: no such command {word!r}; choices: {', '.join(commands)}")
         command, path = commands[word], (*path, word)
-    return None if "--help" in left else _parsed_by(command, path, left, is_run=is_run, is_part=is_part)
+    return _parsed_by(command, " ".join((NAME, *path)), path, left, is_run=is_run, is_part=is_part)
 
 
 def _parsed_by(
-    command: Any, path: tuple[str, ...], words: list[str], *, is_run: bool, is_part: bool
+    command: Any, where: str, path: tuple[str, ...], words: list[str], *, is_run: bool, is_part: bool
 ) -> Call | None:
-    """The values of `command` in its words; for None and WrongError see `parsed`."""
-    where = " ".join((NAME, *path))
+    """The values in the words of `command`, called `where`; for None and WrongError see `parsed`."""
+    if "--help" in words:
+        return None
     try:
         context = command.make_context(where, [*words])
         given, *_ = command.make_parser(context).parse_args([*words])
@@ -206,13 +229,6 @@ def _check_parts(call: Call, state: PageState, *, is_run: bool) -> None:
 def _check_profile(call: Call, state: PageState, *, is_run: bool) -> None:
     if not call.values["profile"].endswith(SUFFIXES):
         _one_of("device profile", call.values["profile"], PROFILES.names(), is_run=is_run)
-
-
-def _check_bench(call: Call, state: PageState, *, is_run: bool) -> None:
-    from experiments.bench.registry import WORKLOADS
-
-    for name in call.values["names"] or ():
-        _one_of("workload", name, tuple(WORKLOADS), is_run=is_run)
 
 
 def _check_export(call: Call, state: PageState, *, is_run: bool) -> None:
@@ -259,7 +275,6 @@ def _check_configured(call: Call, state: PageState, *, is_run: bool) -> None:
 
 
 CHECKS: Mapping[tuple[str, ...], Callable[..., None]] = {
-    ("bench",): _check_bench,
     ("check",): _check_configured,
     ("export",): _check_export,
     ("new",): _check_new,

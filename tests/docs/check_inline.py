@@ -16,7 +16,7 @@ from emulator.own_parts import is_own
 from emulator.plugins import ChoiceOf, Registry
 from experiments.config import Experiment, PartsRow
 from tests.docs.blocks import ROOT
-from tests.docs.check_commands import all_options, check_own, problem_of_call
+from tests.docs.check_commands import BENCH, all_options, check_bench, check_own, problem_of_call
 from tests.docs.check_configurations import problem_of_fragment, texts_in
 from tests.docs.check_named import WrongError
 from tests.docs.check_python import Namespace, check_python
@@ -42,10 +42,12 @@ FOREIGN = {
 def problem_of_inline(text: str, state: PageState) -> str:
     """What is wrong with code in a sentence; empty if nothing is, or if it is of another kind."""
     try:
-        if text.startswith("driftscale ") and "(" not in text:
+        if text.startswith(("driftscale ", f"python -m {BENCH}")) and "(" not in text:
             for command in simple_commands(text):
                 if command.words[0] == "driftscale":
                     check_own(command.words[1:], state, is_run=False, is_part=True)
+                elif (words := command.after("-m", BENCH)) is not None:
+                    check_bench(words, is_run=False, is_part=True)
         elif text.startswith(("driftscale.", "results.")):
             return _problem_of_call(text, state)
         elif text.startswith("--"):

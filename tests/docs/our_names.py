@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from experiments.own_packages import OUR_PACKAGES
 from tests.docs.blocks import ROOT
+from tests.packages import AT_ROOT
 
-PACKAGES = (*OUR_PACKAGES, "tests")
+PACKAGES = (*AT_ROOT, "tests")
 PLAIN_BASES = ("ABC", "BaseModel", "Exception", "Generic", "NamedTuple", "Protocol", "StrEnum", "object")
 """Bases outside of our packages; of their attributes, a page uses none but pydantic's `model_...`."""
 

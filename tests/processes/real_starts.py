@@ -58,23 +58,23 @@ REAL_STARTS: Mapping[str, Mapping[str, tuple[int, str]]] = {
             "the allocator reads its variables at the start",
         ),
     },
-    "tests/experiments/bench/building/test_table.py": {
+    "tests/benchmarks/building/test_table.py": {
         "test_builds_are_measured_against_writing_and_reading": (2, PROBE),
     },
-    "tests/experiments/bench/test_jobs.py": {
+    "tests/benchmarks/test_jobs.py": {
         "test_a_command_that_fails_ends_the_bench_with_its_last_line": (1, PROBE),
     },
-    "tests/experiments/bench/test_memory.py": {
+    "tests/benchmarks/test_memory.py": {
         "test_a_process_of_its_own_prints_the_bytes_it_added": (1, PROBE),
         "test_a_process_that_fails_ends_the_bench_with_its_last_line": (1, PROBE),
     },
-    "tests/experiments/bench/files/test_trace_folder.py": {
+    "tests/benchmarks/files/test_trace_folder.py": {
         "test_opening_is_measured_against_sorting": (1, PROBE),
     },
-    "tests/experiments/bench/test_training.py": {
+    "tests/benchmarks/test_training.py": {
         "test_ranks_have_a_figure_beside_that_of_one_process": (1, PROBE),
     },
-    "tests/experiments/bench/test_typo.py": {
+    "tests/benchmarks/test_typo.py": {
         "test_reporting_a_misspelt_key_takes_some_cpu_time": (1, PROBE),
     },
     "tests/experiments/cli/test_profiles.py": {

@@ -5,10 +5,10 @@ The numbers only fall, or rise in a commit whose message says by how much and wh
 
 from __future__ import annotations
 
-from experiments.bench.digits import MOST_CALLS, calls_in_a_round
-from experiments.bench.measure import calls_of_one
-from experiments.bench.population import Population
-from experiments.bench.rounds import RoundSizes, play
+from benchmarks.digits import MOST_CALLS, calls_in_a_round
+from benchmarks.measure import calls_of_one
+from benchmarks.population import Population
+from benchmarks.rounds import RoundSizes, play
 from tests.ratchets.pinned import pinned
 
 MOST_CALLS_OF_E1 = 931

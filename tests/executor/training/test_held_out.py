@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from benchmarks.training import Network, Samples
 from emulator.arrays import Bools, Ints
 from emulator.counts import LastBatch
 from emulator.messages import SampleRanges
@@ -18,7 +19,6 @@ from executor.settings import Batches
 from executor.training import held_out as of_samples
 from executor.training.batches import task_batches
 from executor.training.held_out import HeldOut, HeldOutLosses
-from experiments.bench.training import Network, Samples
 from tests.executor.fakes import FakeReader, model, of_probabilities, requests, wave
 from tests.traces.tiny import some_images, trace_of
 from traces.changes.changed import with_changes

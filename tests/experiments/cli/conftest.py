@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -38,11 +39,11 @@ def driftscale(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DRIFTSCALE_DATA", raising=False)
 
-    def call(*arguments: str | Path) -> Ended:
+    def call(*arguments: str | Path, by: Callable[[], NoReturn] = main) -> Ended:
         monkeypatch.setattr(sys, "argv", ["driftscale", *map(str, arguments)])
         capfd.readouterr()
         with pytest.raises(SystemExit) as ended:
-            main()
+            by()
         code = ended.value.code
         assert isinstance(code, int)
         return Ended(code, *capfd.readouterr())

@@ -577,7 +577,6 @@ PATH_ARGUMENTS = [
     (["traces", "check", "PATH"], "DIR"),
     (["profiles", "import-fedscale", "PATH", "--out", "x.parquet"], "FILE"),
     (["profiles", "import-fedscale", "x", "--out", "PATH"], "--out"),
-    (["bench", "--plot", "PATH"], "--plot"),
 ]
 
 

@@ -1,0 +1,1 @@
+"""Workloads of the builders of traces: of tables, and of images that are decoded."""

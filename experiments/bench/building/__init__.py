@@ -1,1 +1,0 @@
-"""Workloads of the builders of traces."""
