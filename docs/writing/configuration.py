@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from docs.writing.markdown import anchor, heading, page, prose, sentence, table
-from docs.writing.parts import settings_table
+from docs.writing.parts import HEADINGS, settings_rows
 from experiments.config import Experiment, PartsRow
 from experiments.part_kinds import part_kinds
 from experiments.setting_facts import SettingFacts, setting_facts
@@ -58,7 +58,7 @@ def configuration_page() -> str:
         INTRODUCTION,
         table(("table", "what it says"), [(_link(key, tables), prose(tables[key].about)) for key in _ORDER]),
         heading(2, "Top level"),
-        settings_table("key", {key: known for key, known in facts.items() if key not in tables}, PARTS),
+        _keys({key: known for key, known in facts.items() if key not in tables}),
         *(block for key in _ORDER for block in _table(key, tables)),
         heading(2, "`[sweep]`"),
         SWEEP,
@@ -111,9 +111,13 @@ def _table(key: str, tables: Mapping[str, SettingFacts]) -> Iterator[str]:
         keys["training"] = _without_keys(keys["training"])
     else:
         yield sentence(tables[key].about)
-    yield settings_table("key", keys, PARTS)
+    yield _keys(keys)
     if key == "devices":
         yield PROFILES
+
+
+def _keys(settings: Mapping[str, SettingFacts]) -> str:
+    return table(("key", *HEADINGS[1:]), settings_rows(settings, PARTS))
 
 
 def _without_keys(facts: SettingFacts) -> SettingFacts:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from docs.writing.markdown import code, heading, page, prose, table
+from docs.writing.in_common import InCommon, Row
+from docs.writing.markdown import code, heading, page, prose, sentence, table
 from emulator.storage.recorded_tables import CLIENTS, OF_STEPS, VISITS
 from experiments.results.frames.columns import (
     CHECK,
@@ -12,18 +13,22 @@ from experiments.results.frames.columns import (
     FIGURES,
     FINISHED,
     IN_FOLDERS,
+    NO_DRIFT_BEFORE,
     OF_TARGETS,
     Column,
+    drift_figures,
     frame_columns,
 )
+from experiments.results.statistics.time_to_accuracy import ACCURACIES
 
 INTRODUCTION = """\
 `driftscale.load("runs/NAME")` and `driftscale.run` have the results as pandas frames, `driftscale export`
 writes them as CSV or Parquet. Units are in the names of columns: `_s` is virtual seconds, `wall_s` wall
-seconds, `_pp` percentage points; accuracies are shares from 0 to 1. `results.columns("rounds")` gives the
-tables of this page in a notebook.
+seconds, `_bytes` bytes, `_pp` percentage points. Other units are in brackets; a *share* is from 0 to 1.
+`results.columns("rounds")` gives the tables of this page in a notebook.
 
-*Missing* is NaN, or NA in a column of whole numbers, and an empty cell in a CSV."""
+*Missing* is NaN, or NA in a column of whole numbers, and an empty cell in a CSV. *Whole rounds* have one
+dispatch and one server step each, as under every pacing but `buffered`."""
 
 ABOUT: Mapping[str, str] = {
     "summary": "A row for each arm, seed and [figure](#figures), and each target of it.",
@@ -51,19 +56,33 @@ the first one, has finished too. They are up to the horizon, unless they are of 
 the tables](../explanation/horizon.md)."""
 
 
+HEADINGS = ("column", "meaning [unit]", "", "missing")
+"""The columns of a table of columns; none is kept for a default."""
+
+TOLD = {"virtual seconds": "_s", "wall seconds": "wall_s", "bytes": "_bytes", "percentage points": "_pp"}
+"""The ends of names that tell a unit."""
+
+
 def frames_page() -> str:
     """The page of frames."""
+    frames = {name: column_rows(columns) for name, columns in frame_columns().items()}
+    shared = InCommon("In common", HEADINGS, list(frames.values()))
+    of_drift = {key for name in ACCURACIES for key in drift_figures(name)}
     return page(
         "Frames",
         INTRODUCTION,
-        *(block for name, columns in frame_columns().items() for block in _frame(name, columns)),
+        *shared.section(2),
+        *(block for name, rows in frames.items() for block in _frame(name, rows, shared)),
         heading(2, "Frames of a folder"),
         "The frames of a folder of run directories, such as that of a sweep, begin with these columns.",
         columns_table(IN_FOLDERS),
         heading(2, "Figures"),
         FIGURES_ABOUT,
         heading(3, "Without a target"),
-        columns_table(FIGURES, "figure"),
+        columns_table({key: column for key, column in FIGURES.items() if key not in of_drift}, "figure"),
+        heading(3, "Before and after the drift"),
+        f"`<accuracy>` stands for {_names(ACCURACIES)}. {sentence(f'Missing {NO_DRIFT_BEFORE}')}",
+        columns_table(drift_figures("<accuracy>", missing=""), "figure"),
         heading(3, "Of a target"),
         columns_table(OF_TARGETS, "figure"),
         heading(3, "Of whole runs"),
@@ -83,19 +102,28 @@ def frames_page() -> str:
     )
 
 
-def _frame(name: str, columns: Mapping[str, Column]) -> Iterator[str]:
+def _frame(name: str, rows: Sequence[Row], shared: InCommon) -> Iterator[str]:
     yield heading(2, code(name))
     yield ABOUT[name]
-    yield columns_table(columns)
+    yield from shared.own(rows)
 
 
 def columns_table(columns: Mapping[str, Column], first: str = "column") -> str:
     """A table of columns: meaning, unit, and when a value is missing, or the whole column."""
-    rows = [
-        (code(name), prose(column.meaning), prose(column.unit), prose(_missing(column)))
+    return table((first, *HEADINGS[1:]), column_rows(columns))
+
+
+def column_rows(columns: Mapping[str, Column]) -> list[Row]:
+    """A row for each column, with its unit unless its name tells it."""
+    return [
+        (code(name), prose(_meaning(name, column)), "", prose(_missing(column)))
         for name, column in columns.items()
     ]
-    return table((first, "meaning", "unit", "missing"), rows)
+
+
+def _meaning(name: str, column: Column) -> str:
+    is_told = not column.unit or name.endswith(TOLD.get(column.unit, " "))
+    return column.meaning if is_told else f"{column.meaning} [{column.unit.removesuffix(', 0 to 1')}]"
 
 
 def _missing(column: Column) -> str:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from docs.writing.frames import columns_table
 from docs.writing.markdown import code, fence, heading, page, prose, table
 from emulator.storage.round_schema import MOST_NUMBER_NAME, MOST_NUMBERS, TRIGGER_KINDS, RoundField
 from emulator.storage.runlog import SCHEMA
 from experiments.build import HEADER
-from experiments.results.frames.columns import TRIGGER
+from experiments.results.frames.columns import frame_columns
 
 INTRODUCTION = """\
 `<arm>/seed-<seed>/log.jsonl` of a run directory has one JSON object on each line: first the header, then a
@@ -17,16 +14,21 @@ line for each round. It has virtual quantities only, so that the same configurat
 bytes. A reader of your own should ignore fields that it does not know."""
 
 READING = """\
-`emulator.storage.runlog.read_log(path)` gives the header and the rounds, checked, with arrays unpacked; the
-frame [`rounds`](frames.md#rounds) has most of it in columns."""
+`emulator.storage.runlog.read_log(path)` gives the header and the rounds, checked, with arrays unpacked."""
 
 ROUNDS = """\
-A line of kind `"round"` has these fields. Those since version 1 are in every line; others are missing in
-older logs. A field that is *left out* is not in a line that would have its default. Times are absolute, and
-`opened_s`, `dispatched_s` and `closed_s` in this order."""
+A line of kind `"round"` has the fields of both tables. Those since version 1 are in every line; others are
+missing in older logs. A field that is *left out* is not in a line that would have its default. Times are
+absolute, and `opened_s`, `dispatched_s` and `closed_s` in this order.
+
+These are the columns of the frame [`rounds`](frames.md#rounds), with their meanings and units; of a list it
+has the length, as `num_participants`. They are null where the column is missing."""
+
+NO_COLUMNS = "These are no columns, or not under these names."
 
 TRIGGERS = f"""\
-`trigger` is an object, with the fields of one of these kinds. A trigger of your own has `numbers`,
+`trigger` is an object, with the fields of one of these kinds, which are the columns `trigger_<field>` of the
+frame. A trigger of your own has `numbers`,
 `clusters` and `fired`: `numbers` maps at most {MOST_NUMBERS} names in a run, each of at most
 {MOST_NUMBER_NAME} lower-case letters, digits and underscores, to a finite number, or to a list with one for
 each of `clusters`."""
@@ -51,6 +53,8 @@ def log_page() -> str:
     header = [
         (code(name), prose(item.about), prose(item.present or "always")) for name, item in HEADER.items()
     ]
+    columns = frame_columns()["rounds"]
+    of_frame = [item for item in SCHEMA.fields if {item.line_name, f"num_{item.line_name}"} & {*columns}]
     return page(
         "The log",
         INTRODUCTION,
@@ -61,13 +65,17 @@ def log_page() -> str:
         table(("field", "meaning", "when it is there"), header),
         heading(2, "A round"),
         ROUNDS,
+        table(("field", "type", "range", "left out", "since"), [_column(item) for item in of_frame]),
+        NO_COLUMNS,
         table(
-            ("field", "type", "meaning", "unit", "range", "null", "since"),
-            [_field(item) for item in SCHEMA.fields],
+            ("field", "type", "meaning", "range", "null", "left out", "since"),
+            [_field(item) for item in SCHEMA.fields if item not in of_frame],
         ),
         heading(2, "What a trigger compared"),
         TRIGGERS,
-        *_triggers(),
+        "\n".join(
+            f"* {code(of.__name__)}: {', '.join(map(code, kinds))}" for of, kinds in TRIGGER_KINDS.items()
+        ),
         heading(2, "What parts noted"),
         NOTED,
         heading(2, "Arrays"),
@@ -75,22 +83,17 @@ def log_page() -> str:
     )
 
 
-def _field(item: RoundField) -> tuple[str, ...]:
-    logged = item.logged
+def _column(item: RoundField) -> tuple[str, ...]:
     kind = "array" if item.kind is None else item.kind.bare
     is_object = item.name in ("trigger", "silhouettes", "noted")
-    null = logged.missing + ("; then left out" if logged.omitted and logged.missing else "")
-    if logged.omitted and not logged.missing:
-        null = f"left out if {item.default}"
-    return (
-        code(item.line_name),
-        "object" if is_object else code(kind) if "[" in kind else kind,
-        prose(logged.about),
-        prose(logged.unit),
-        _range(item),
-        prose(null),
-        str(logged.since),
-    )
+    shown = "object" if is_object else code(kind) if "[" in kind else kind
+    left_out = f"if {'null' if item.default is None else item.default}" if item.logged.omitted else ""
+    return code(item.line_name), shown, _range(item), left_out, str(item.logged.since)
+
+
+def _field(item: RoundField) -> tuple[str, ...]:
+    name, kind, *others = _column(item)
+    return name, kind, prose(item.logged.about), others[0], prose(item.logged.missing), *others[1:]
 
 
 def _range(item: RoundField) -> str:
@@ -100,9 +103,3 @@ def _range(item: RoundField) -> str:
     if least is None:
         return ""
     return f"at least {least}" if most is None else f"{least} to {most}"
-
-
-def _triggers() -> Iterator[str]:
-    for message, kinds in TRIGGER_KINDS.items():
-        yield heading(3, code(message.__name__))
-        yield columns_table({name: TRIGGER[name] for name in kinds}, "field")

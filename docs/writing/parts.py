@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from docs.writing import profiles
+from docs.writing.in_common import InCommon, Row
 from docs.writing.markdown import code, fence, heading, page, prose, quoted_as_code, table
 from experiments.part_facts import PartFacts, part_facts
 from experiments.part_kinds import PartKind, part_kinds
 from experiments.setting_facts import REQUIRED, UNSET, SettingFacts
 
-HEADINGS = ("type and bounds", "default", "meaning")
-"""The columns of a table of settings, behind their names."""
+HEADINGS = ("setting", "type and bounds", "default", "meaning")
+"""The columns of a table of settings."""
 
 
 def kind_pages() -> dict[str, str]:
@@ -43,40 +44,40 @@ def index_page() -> str:
 
 
 def _kind_page(kind: PartKind) -> str:
-    keys = ", ".join(map(code, kind.keys))
+    parts = [part_facts(kind, name) for name in kind.registry.ours()]
+    shared = InCommon("In common", HEADINGS, [settings_rows(part.settings) for part in parts])
     return page(
         f"Parts: {kind.name}",
         prose(kind.about),
-        f"Named by {keys}. A [part of your own](../../howto/parts/{kind.name}.md) of this kind is "
-        f"registered under the entry-point group `{kind.registry.group}`.",
-        *(block for name in kind.registry.ours() for block in _part(part_facts(kind, name))),
+        f"Named by {', '.join(map(code, kind.keys))}; entry-point group of [your own]"
+        f"(../../howto/parts/{kind.name}.md): `{kind.registry.group}`.",
+        *shared.section(2),
+        *(block for part in parts for block in _part(part, shared)),
     )
 
 
-def _part(facts: PartFacts) -> Iterator[str]:
+def _part(facts: PartFacts, shared: InCommon) -> Iterator[str]:
     yield heading(2, code(facts.name))
     yield prose(facts.about)
     for note in facts.notes:
         yield fence("text", note.text) if note.is_verbatim else prose(note.text)
     if facts.source is not None:
         yield f"Source: {prose(facts.source)}"
-    yield settings_table("setting", facts.settings, "") or "It has no settings."
+    yield from shared.own(settings_rows(facts.settings))
+    yield "" if facts.settings else "It has no settings."
     yield fence("toml", facts.example)
 
 
-def settings_table(first: str, settings: Mapping[str, SettingFacts], parts: str) -> str:
-    """A table of settings, with the keys of tables that they take; `parts` leads to the pages of parts."""
-    return table((first, *HEADINGS), list(_rows(settings, parts, "")))
-
-
-def _rows(settings: Mapping[str, SettingFacts], parts: str, before: str) -> Iterator[tuple[str, ...]]:
+def settings_rows(settings: Mapping[str, SettingFacts], parts: str = "", before: str = "") -> list[Row]:
+    """A row for each setting, and for each key of a table that it takes; `parts` leads to pages of parts."""
+    rows = []
     for key, facts in settings.items():
         is_word = facts.default in (REQUIRED, UNSET)
         default = facts.default if is_word else code(facts.default)
-        about = quoted_as_code(facts.about)
         kind = ": ".join(filter(None, [_type(facts, parts), _bounds(facts)]))
-        yield code(f"{before}{key}"), kind, default, about
-        yield from _rows(facts.keys or {}, parts, f"{before}{key}.")
+        rows.append((code(f"{before}{key}"), kind, default, quoted_as_code(facts.about)))
+        rows += settings_rows(facts.keys or {}, parts, f"{before}{key}.")
+    return rows
 
 
 def _type(facts: SettingFacts, parts: str) -> str:

@@ -42,10 +42,10 @@ from emulator.storage.round_schema import (
 )
 from emulator.storage.state_tree import Tree
 
-UNMEASURED = "in rounds that were not evaluated"
-UNCLUSTERED = "in rounds without a global clustering"
-IMPERSONAL = "if the solver makes no personal parameters"
-WHOLE_ROUNDS = "if each round has one dispatch and one server step"
+UNMEASURED = "if not evaluated"
+UNCLUSTERED = "without a global clustering"
+IMPERSONAL = "without personal parameters"
+WHOLE_ROUNDS = "in whole rounds"
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +255,7 @@ class RoundRecord:
         AnyTrigger | None,
         Logged(
             "what a trigger compared to decide whether to cluster all clients anew",
-            missing="in rounds in which no trigger compared anything",
+            missing="if no trigger compared anything",
             since=4,
         ),
     ] = None

@@ -30,14 +30,16 @@ NO_DISPATCH = "if all runs are such"
 UNLOGGED = "without round.log_client_accuracy"
 LATE = "if a run has it only after all runs have been evaluated"
 NO_EVENT = "unless every run has a mass event before the horizon"
-NO_DRIFT = f"{NO_EVENT}, of the configuration or the log"
+NO_DRIFT_BEFORE = (
+    f"{NO_EVENT}, of the configuration or the log, and if `<accuracy>` was not evaluated before it"
+)
 NO_PERSONAL = "if no arm has a personal accuracy"
 NO_BASELINE = "without baselines"
 NO_INTERVAL = "with under three seeds, and of arms whose trigger may fire or not, or beside one"
-NOTHING_COMPARED = "in rounds in which no trigger compared anything"
-UNCOMPARED = "in rounds in which no trigger compared centres"
-NOT_PAIRWISE = "in rounds in which no trigger `pairwise` compared clients"
-UNTRIED = "in rounds in which no numbers of clusters were tried"
+NOTHING_COMPARED = "if no trigger compared anything"
+UNCOMPARED = "if no trigger compared centres"
+NOT_PAIRWISE = "if no trigger `pairwise` compared clients"
+UNTRIED = "if no numbers of clusters were tried"
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,10 @@ IN_FOLDERS: Mapping[str, Column] = {
 """The first columns of every frame of a folder of run directories."""
 
 
-def _of_drift(name: str) -> dict[str, Column]:
-    """The figures of one of the accuracies of a round before and after the drift."""
-    missing = f"{NO_DRIFT}, and if `{name}` was not evaluated before it"
+def drift_figures(name: str, missing: str = NO_DRIFT_BEFORE) -> dict[str, Column]:
+    """The figures before and after the drift of an accuracy of a round; `<accuracy>` stands for its name."""
+    missing = missing.replace("<accuracy>", name)
+    gain_missing = f"{IS_REFERENCE}, {missing}" if missing else IS_REFERENCE
     return {
         f"{name}_before_drift": Column(
             f"`{name}`, mean of the last ten evaluations before the drift, which is the first mass event",
@@ -96,9 +99,7 @@ def _of_drift(name: str) -> dict[str, Column]:
             missing,
         ),
         f"{name}_after_drift_gain_pp": Column(
-            f"`{name}_after_drift` minus that of the reference arm",
-            POINTS,
-            f"{IS_REFERENCE}, {missing}",
+            f"`{name}_after_drift` minus that of the reference arm", POINTS, gain_missing
         ),
     }
 
@@ -205,12 +206,12 @@ FIGURES: Mapping[str, Column] = {
         )
         for number, which in enumerate(("youngest", "second", "third"), 1)
     },
-    **{key: column for name in ACCURACIES for key, column in _of_drift(name).items()},
+    **{key: column for name in ACCURACIES for key, column in drift_figures(name).items()},
     "absorbed_updates": Column("updates that server steps absorbed, those of completed visits", "updates"),
     "server_steps": Column("server steps; one a round, unless the log says how many", "server steps"),
     "mean_staleness": Column(
         "server steps that a lane made between the dispatch of an update and its absorption, averaged over "
-        "updates; 0 if each round has one dispatch and one server step",
+        "updates; 0 in whole rounds",
         "server steps",
         NO_UPDATE,
     ),
