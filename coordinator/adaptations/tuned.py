@@ -31,7 +31,7 @@ class Tuned(Adaptation):
     steps, and starts without state. A client would tune once per data step, which is what it is charged;
     here each evaluation tunes the model of its round.
 
-    Source: ours: fine-tuning, the usual first rival of personalised federated learning.
+    Source: ours.
 
     Two clients of one model, which three steps move to 3 and 6:
 

@@ -22,8 +22,7 @@ class FedDriftC(FedDrift):
     reset to that from before its drift. Compared with the low accuracy since, a client that no remaining
     model suits would not be found to drift again.
 
-    Source: Jothimurugesan et al., "Federated Learning under Distributed Concept Drift", AISTATS 2023,
-    FedDrift-C.
+    Source: FedDrift (Jothimurugesan et al., AISTATS 2023), FedDrift-C.
 
     >>> from types import SimpleNamespace
     >>> from coordinator.clusterers.feddrift import FedDriftSettings

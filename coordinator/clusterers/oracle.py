@@ -26,8 +26,7 @@ class Oracle(Clusterer):
     `trace.changes`, a client's concept is its composed label swap, and unseen compositions get a model each.
     Clients report nothing. State: the concept of each model (M,).
 
-    Source: Jothimurugesan et al., "Federated Learning under Distributed Concept Drift", AISTATS 2023, its
-    Oracle.
+    Source: FedDrift (Jothimurugesan et al., AISTATS 2023), its Oracle.
 
     >>> from types import SimpleNamespace
     >>> view = SimpleNamespace(

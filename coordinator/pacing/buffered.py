@@ -56,11 +56,11 @@ class Buffered(Pacing):
     """Keeps `concurrency` visits out, and makes a server step whenever `buffer` of them are back.
 
     A slot is free as soon as its visit has ended, and is filled at that instant by an idle client: one whose
-    last update was absorbed, or lost. The update of a slow client arrives, and the steps that its
-    lane has made meanwhile are its staleness (`Updates.staleness`): a visit is abandoned if it is out for
-    longer than `timeout_s` or comes back with more than `max_staleness`, if there are such, if its model
-    ceases to exist, or as the run ends. A round closes when
-    `round.participants` updates were absorbed: with the default buffer and one lane it is one server step.
+    last update was absorbed, or lost. The update of a slow client arrives, and the steps that its lane has
+    made meanwhile are its staleness: a visit is abandoned if it is out for longer than `timeout_s` or comes
+    back with more than `max_staleness`, if there are such, if its model ceases to exist, or as the run ends.
+    A round closes when `round.participants` updates were absorbed: with the default buffer and one lane it is
+    one server step.
 
     Slots are shared over the lanes as a quota is, and a lane never has more of them than clients. Of K slots
     in all, a lane with k makes its own steps, of ceil(k x buffer / K) updates; of fewer only if all clients

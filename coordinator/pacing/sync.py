@@ -60,12 +60,12 @@ class Sync(Pacing):
     quota: a visit that drops out is not replaced. With `timeout_s` a lane with fewer back than its quota
     waits so long for those that have dropped out, as a coordinator does that hears nothing of them.
 
-    With `share = "equal"` each of K lanes with clients has a quota of M / K, as Fielding has it. The paper
-    does not say what becomes of a remainder, nor of a lane with fewer clients than that: see `quota`.
+    With `share = "equal"` each of K lanes with clients has a quota of M / K, as Fielding has it; the paper
+    leaves remainders and smaller lanes open.
 
-    With `participants` the quotas are of that number, and lanes are over-committed by the quotient of the
-    visits that would be sent out from one lane without it and that number: of 13 visits 7 are absorbed, and
-    of a lane's n visits are sent out 13/7 n, rounded. With `over_commit` they are that many times n.
+    With `participants` the quotas are of that number, and as many visits are sent out as without it: 7 of 13
+    are absorbed, and a lane with the quota n sends out 13/7 n, rounded; with `over_commit`, that many times
+    n.
 
     Source: ours, after FedScale's over-committed rounds; equal quotas are of Fielding, algorithm 1.
 

@@ -13,6 +13,7 @@ import driftscale
 from docs.writing.markdown import code, fence, heading, page, paragraphs, prose, table
 from emulator.errors import EmulatorError
 from experiments.results.frames.columns import frame_columns
+from traces.building import BUILDERS
 
 SECTIONS = ("Args", "Attributes", "Returns", "Raises", "Yields")
 
@@ -25,6 +26,11 @@ ERRORS = """\
 Every error that a user can cause is an `EmulatorError`, whose message is one line.
 `driftscale.EmulatorError` catches all of them; the others are in `emulator.errors`. A command ends with the
 exit code of the error."""
+
+OPTIONS = BUILDERS.find("table").Settings.model_fields.keys() - {"features", "label"}
+ELSEWHERE = """\
+The other arguments are the options of that name of [`driftscale traces build
+table`](commands.md#driftscale-traces-build-table), about the rows of `frame`."""
 
 
 def api_page() -> str:
@@ -84,9 +90,10 @@ def _function(function: Any, name: str, level: int) -> Iterator[str]:
     signature = _signature(function, name)
     yield fence("text", signature) if "()" not in signature and not name.endswith("]") else ""
     yield from docstring.prose
-    yield table(
-        ("argument", "meaning"), [(code(item), prose(text)) for item, text in docstring.items("Args")]
-    )
+    elsewhere = OPTIONS if function is driftscale.write_trace else {}
+    rows = [(code(item), prose(text)) for item, text in docstring.items("Args") if item not in elsewhere]
+    yield table(("argument", "meaning"), rows)
+    yield ELSEWHERE if elsewhere else ""
     if returned := docstring.section("Returns"):
         yield f"Returns: {prose(returned)}"
     for error, text in docstring.items("Raises"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from docs.writing.markdown import anchor, heading, page, prose, sentence, table
-from docs.writing.parts import HEADINGS, settings_rows
+from docs.writing.parts import DEFAULTS, HEADINGS, settings_rows
 from experiments.config import Experiment, PartsRow
 from experiments.part_kinds import part_kinds
 from experiments.setting_facts import SettingFacts, setting_facts
@@ -13,15 +13,15 @@ from experiments.setting_facts import SettingFacts, setting_facts
 PARTS = "parts/"
 """The folder of the pages of parts."""
 
-INTRODUCTION = """\
+INTRODUCTION = f"""\
 A configuration is a TOML file. This page has every key of every table, with its type, its bounds and its
 default; [parts](parts/index.md) have pages of their own. An unknown key or a value out of bounds is refused
 in one line that names the file, the key and the rule, before anything is run.
 
-A number is never a text or a truth value. A *share* is a number from 0 to 1. A *part of kind selector* is
-the name of a part of that kind, or a table with the name under `kind` and settings beside it. A key that is
-*not set* may be left out. A dotted key, as in `driftscale run --set round.rounds=100`, names a key of a
-table; a number in it is an entry of a list, from 0 on, and an arm goes by its name:
+{DEFAULTS} A number is never a
+text or a truth value. A *part of kind selector* is the name of a part of that kind, or a table with the name
+under `kind` and settings beside it. A dotted key, as in `driftscale run --set round.rounds=100`, names a key
+of a table; a number in it is an entry of a list, from 0 on, and an arm goes by its name:
 `arm.fielding.clusterer.max_clusters`."""
 
 TRACE = """\

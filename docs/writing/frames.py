@@ -81,7 +81,7 @@ def frames_page() -> str:
         heading(3, "Without a target"),
         columns_table({key: column for key, column in FIGURES.items() if key not in of_drift}, "figure"),
         heading(3, "Before and after the drift"),
-        f"`<accuracy>` stands for {_names(ACCURACIES)}. {sentence(f'Missing {NO_DRIFT_BEFORE}')}",
+        f"`<accuracy>` stands for {_names(list(ACCURACIES))}. {sentence(f'Missing {NO_DRIFT_BEFORE}')}",
         columns_table(drift_figures("<accuracy>", missing=""), "figure"),
         heading(3, "Of a target"),
         columns_table(OF_TARGETS, "figure"),

@@ -40,7 +40,7 @@ class InCommon:
         own = [row for row in rows if not _alike(row, self.rows.get(row[0]))]
         yield table(self.headings, own)
         names = [
-            row[0] if row == self.rows[row[0]] else f"{row[0]} ({row[2]})"
+            row[0] if row == self.rows[row[0]] else f"{row[0]} ({row[2] or 'not set'})"
             for row in rows
             if row not in own
             and f"{row[0].partition('.')[0]}`" not in self.rows  # that is, no key of a table

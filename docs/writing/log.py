@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from docs.writing.markdown import code, fence, heading, page, prose, table
 from emulator.storage.round_schema import MOST_NUMBER_NAME, MOST_NUMBERS, TRIGGER_KINDS, RoundField
 from emulator.storage.runlog import SCHEMA
@@ -65,7 +67,7 @@ def log_page() -> str:
         table(("field", "meaning", "when it is there"), header),
         heading(2, "A round"),
         ROUNDS,
-        table(("field", "type", "range", "left out", "since"), [_column(item) for item in of_frame]),
+        table(("fields", "type", "range", "left out", "since"), list(_alike(map(_column, of_frame)))),
         NO_COLUMNS,
         table(
             ("field", "type", "meaning", "range", "null", "left out", "since"),
@@ -81,6 +83,14 @@ def log_page() -> str:
         heading(2, "Arrays"),
         ARRAYS,
     )
+
+
+def _alike(rows: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """The rows with one for all fields that differ in their names alone."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for name, *others in rows:
+        names.setdefault(tuple(others), []).append(name)
+    return ((", ".join(fields), *others) for others, fields in names.items())
 
 
 def _column(item: RoundField) -> tuple[str, ...]:

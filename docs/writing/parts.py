@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from docs.writing import profiles
@@ -13,6 +14,18 @@ from experiments.setting_facts import REQUIRED, UNSET, SettingFacts
 
 HEADINGS = ("setting", "type and bounds", "default", "meaning")
 """The columns of a table of settings."""
+
+STATE = "State: "
+"""What stands before the end of a paragraph that says what a checkpoint has of a part; no page has it."""
+
+DEFAULTS = """\
+A setting without a default is not set, and may be left out. A *share* is a number from 0 to 1; any number is
+at most 1e38."""
+"""What tables of settings do not say of each."""
+
+TOLD_OF_SHARES = re.compile("^0 to 1$|^at least 0, |, at most 1$")
+ABSURD = re.compile(", at most 1e38")
+"""Bounds that are said once."""
 
 
 def kind_pages() -> dict[str, str]:
@@ -36,10 +49,11 @@ def index_page() -> str:
         "A method is a row of parts, and so are the trace and the availability of clients. A configuration "
         "names a part by its name, or by a table with its name under `kind` and its settings beside it (a "
         "trace has it under `source`). `driftscale parts` lists them, `driftscale parts KIND NAME` shows "
-        "one.",
+        "one, with an example.",
         table(("kind", "what it decides", "parts"), rows),
         "A [part of your own](../../howto/parts/index.md) is named by its module and its class, as in "
-        '`"my_parts:MyPart"`, or registered by a package. "Ours" as a source means that there is no paper.',
+        '`"my_parts:MyPart"`, or registered by a package. "Ours" as a source means that there is no paper. '
+        f"{DEFAULTS}",
     )
 
 
@@ -52,28 +66,30 @@ def _kind_page(kind: PartKind) -> str:
         f"Named by {', '.join(map(code, kind.keys))}; entry-point group of [your own]"
         f"(../../howto/parts/{kind.name}.md): `{kind.registry.group}`.",
         *shared.section(2),
-        *(block for part in parts for block in _part(part, shared)),
+        *(block for part in parts for block in _part(part, shared, parts[0])),
     )
 
 
-def _part(facts: PartFacts, shared: InCommon) -> Iterator[str]:
+def _part(facts: PartFacts, shared: InCommon, first: PartFacts) -> Iterator[str]:
+    """The block of a part; the first has an example, and others if more than their name is needed."""
     yield heading(2, code(facts.name))
     yield prose(facts.about)
     for note in facts.notes:
-        yield fence("text", note.text) if note.is_verbatim else prose(note.text)
+        yield fence("text", note.text) if note.is_verbatim else prose(note.text.partition(STATE)[0])
     if facts.source is not None:
         yield f"Source: {prose(facts.source)}"
     yield from shared.own(settings_rows(facts.settings))
     yield "" if facts.settings else "It has no settings."
-    yield fence("toml", facts.example)
+    needs_more = any(setting.default == REQUIRED for setting in facts.settings.values())
+    if facts is first or needs_more or facts.example.count("\n") > first.example.count("\n"):
+        yield fence("toml", facts.example)
 
 
 def settings_rows(settings: Mapping[str, SettingFacts], parts: str = "", before: str = "") -> list[Row]:
     """A row for each setting, and for each key of a table that it takes; `parts` leads to pages of parts."""
     rows = []
     for key, facts in settings.items():
-        is_word = facts.default in (REQUIRED, UNSET)
-        default = facts.default if is_word else code(facts.default)
+        default = {REQUIRED: REQUIRED, UNSET: ""}.get(facts.default, code(facts.default))
         kind = ": ".join(filter(None, [_type(facts, parts), _bounds(facts)]))
         rows.append((code(f"{before}{key}"), kind, default, quoted_as_code(facts.about)))
         rows += settings_rows(facts.keys or {}, parts, f"{before}{key}.")
@@ -88,5 +104,7 @@ def _type(facts: SettingFacts, parts: str) -> str:
 
 
 def _bounds(facts: SettingFacts) -> str:
-    before, of_the_form, pattern = facts.bounds.partition("of the form ")
-    return f"{prose(before)} {of_the_form}{code(pattern)}".strip() if of_the_form else prose(facts.bounds)
+    """The bounds, without what a type says already, and without those of absurd values."""
+    told = TOLD_OF_SHARES if facts.type == "share" else ABSURD
+    before, of_the_form, pattern = told.sub("", facts.bounds).partition("of the form ")
+    return f"{prose(before)} {of_the_form}{code(pattern)}".strip() if of_the_form else prose(before)

@@ -71,7 +71,7 @@ def test_every_key_figure_column_field_and_configuration_has_its_place() -> None
         for column in columns:
             assert f"| `{column}` |" in texts["reference/frames.md"]
     for field in SCHEMA.fields:
-        assert f"| `{field.line_name}` |" in texts["reference/log.md"]
+        assert re.search(rf"^\| (`\w+`, )*`{field.line_name}`[ ,]", texts["reference/log.md"], re.MULTILINE)
     for name in driftscale.__all__:
         assert f"driftscale.{name}" in texts["reference/api.md"]
     for item in shipped_configurations():
@@ -90,6 +90,7 @@ def test_what_is_described_once_is_named_where_it_belongs_with_a_default_that_di
         "| name | type | default | meaning |\n|---|---|---|---|\n"
         "| `a` | text | `2` | first |\n| `a.b` | text |  | key |",
     ]
+    assert list(shared.own([("`a`", "text", "", "first")]))[1] == "[In common](#in-common): `a` (not set)."
     assert list(shared.own(tables[0]))[1] == "[In common](#in-common): `a` (`1`)."
     assert list(shared.own(tables[1])) == [
         "| name | type | meaning |\n|---|---|---|\n| `c` | text | another |",

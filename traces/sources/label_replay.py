@@ -134,16 +134,15 @@ class LabelReplaySettings(StreamSettings):
 class LabelReplay(TraceSource):
     """The label histograms of a real trace, drawn onto the images of an idx folder.
 
-    Client i belongs to group i // clients_per_group. With samples = "equal" it draws its samples from that
-    group's histogram of each window; with "observed" every observation of the group is a sample of one of its
-    clients (`traces.dealt`). The k-th most frequent label becomes class k of the images.
+    Client i belongs to group i // clients_per_group. The k-th most frequent label becomes class k of the
+    images.
 
     With absent = "replay" a window without observations replays the nearest earlier one (at the start, the
-    nearest later one): a virus that was not sequenced was not absent. With "leave" the group's clients
-    receive nothing in it, so they leave once their last samples are older than `retain_rounds`; the samples
-    of all other windows are those of "replay". After the last window no data arrive, and a run may last as
-    long as its clients still hold data: one step for each window. A window that nobody observed is a step
-    too. With test_on = "next" the last window is for tests only, and a run ends before it arrives.
+    nearest later one): a virus that was not sequenced was not absent. With "leave" the group's clients leave
+    once their last samples are older than `retain_rounds`; the samples of all other windows are those of
+    "replay". After the last window no data arrive, and a run may last as long as its clients still hold data:
+    one step for each window. A window that nobody observed is a step too. With test_on = "next" the last
+    window is for tests only, and a run ends before it arrives.
 
     Source: ours.
 

@@ -33,6 +33,7 @@ NO_EVENT = "unless every run has a mass event before the horizon"
 NO_DRIFT_BEFORE = (
     f"{NO_EVENT}, of the configuration or the log, and if `<accuracy>` was not evaluated before it"
 )
+NO_BAND = f"if never a scored client is in it, and {IMPERSONAL}"
 NO_PERSONAL = "if no arm has a personal accuracy"
 NO_BASELINE = "without baselines"
 NO_INTERVAL = "with under three seeds, and of arms whose trigger may fire or not, or beside one"
@@ -197,15 +198,14 @@ FIGURES: Mapping[str, Column] = {
     "without_memory": Column(
         "share of the scored clients that remember nothing, averaged over evaluations", SHARE, IMPERSONAL
     ),
-    **{
-        f"personal_accuracy_by_age_{number}": Column(
-            f"personal accuracy of the scored clients whose memory is in the {which} band of ages of the "
-            "log, averaged over evaluations, weighted by these clients",
-            SHARE,
-            f"if never a scored client is in it, and {IMPERSONAL}",
-        )
-        for number, which in enumerate(("youngest", "second", "third"), 1)
-    },
+    "personal_accuracy_by_age_1": Column(
+        "personal accuracy of the scored clients whose memory is in the youngest band of ages of the log, "
+        "averaged over evaluations, weighted by these clients",
+        SHARE,
+        NO_BAND,
+    ),
+    "personal_accuracy_by_age_2": Column("the same of the second band", SHARE, NO_BAND),
+    "personal_accuracy_by_age_3": Column("the same of the third band", SHARE, NO_BAND),
     **{key: column for name in ACCURACIES for key, column in drift_figures(name).items()},
     "absorbed_updates": Column("updates that server steps absorbed, those of completed visits", "updates"),
     "server_steps": Column("server steps; one a round, unless the log says how many", "server steps"),
