@@ -50,10 +50,10 @@ class AsyncMixSettings(Settings):
 class AsyncMix(Aggregator):
     """Mixes each trained model into the present one: x <- (1 - a_s) x + a_s x_trained, a_s = alpha f(s).
 
-    x_trained is the model that the client received, plus its update; a stale one so pulls x back to what it
-    was, where `fedbuff` would add its update to the present x. f is 1 if `constant`; (1 + s)^-a if
-    `polynomial`; and if `hinge` 1 for s <= b, and else 1 / (a (s - b) + 1). Of k updates of a model in one
-    step, from clients with samples, the mean of what each would make of it is taken:
+    x_trained is the model that the client received, plus its update: a stale one pulls x back, where
+    `fedbuff` would add its update to the present x. f is 1 if `constant`; (1 + s)^-a if `polynomial`; and if
+    `hinge` 1 for s <= b, and else 1 / (a (s - b) + 1). Of k updates of a model in one step, from clients with
+    samples, the mean of what each would make of it is taken:
 
         x <- x + 1/k sum_i a_i (received_i + update_i - x)
 

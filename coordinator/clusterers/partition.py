@@ -56,7 +56,7 @@ class PartitionSettings(Settings):
     kmeans_clients: Annotated[int, Number(ge=10, le=MOST)] = Field(
         20_000,
         description="with more clients than this, centres are fitted to a random subsample of this size, and "
-        "then every client joins the nearest centre; the log states the size",
+        "every client joins the nearest; the log states the size",
     )
     silhouette_clients: Annotated[int, Number(ge=10, le=MOST)] = Field(
         20_000,

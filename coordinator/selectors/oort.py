@@ -39,7 +39,7 @@ class Oort(Selector):
     State: the number of selections, the share explored, the pacer's percentile and windows, the clients last
     exploited, and by client the utility (NaN: not registered), duration and last round (0: never tried).
 
-    Source: Lai, Zhu, Madhyastha and Chowdhury, "Oort", OSDI 2021, as in FedScale's code.
+    Source: Lai et al., "Oort", OSDI 2021, as in FedScale's code.
 
     Three clients with mean squared losses of 1, 4 and 900 are all tried in the first round. In the next one
     their scores are 0.00003, 0.03 and 1, without a bonus, and one of them is exploited:

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from docs.writing.in_common import InCommon, Row
-from docs.writing.markdown import anchor, code, fence, heading, page, paragraphs, prose, table
+from docs.writing.markdown import anchor, code, heading, page, paragraphs, prose, table
 from docs.writing.parts import HEADINGS, settings_rows
 from emulator.errors import EmulatorError
 from experiments.cli.app import app
@@ -84,10 +84,9 @@ def _commands(group: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 def _command(name: str, command: Any, shared: InCommon) -> Iterator[str]:
     yield heading(2, code(name))
-    yield fence("text", _usage(name, command))
     yield from paragraphs(command.help or "")
     arguments = [item for item in command.params if _is(item, "argument")]
-    yield "\n".join(f"* {code(_metavar(item))}: {prose(item.help or '')}" for item in arguments)
+    yield "\n".join(f"* {code(_usage(item))}: {prose(item.help or '')}" for item in arguments)
     yield from shared.own(_options(command))
     if name == "driftscale traces build":
         yield BUILDER_OPTIONS
@@ -123,19 +122,10 @@ def _is(item: Any, kind: str) -> bool:
     return item.param_type_name == kind and not item.hidden
 
 
-def _usage(name: str, command: Any) -> str:
-    arguments = []
-    for item in command.params:
-        if _is(item, "argument"):
-            shown = _metavar(item) + ("..." if item.nargs != 1 or item.multiple else "")
-            arguments.append(shown if item.required else f"[{shown}]")
-    options = ["[OPTIONS]"] if any(_is(item, "option") for item in command.params) else []
-    group = ["COMMAND"] if getattr(command, "commands", None) else []
-    return " ".join([name, *options, *group, *arguments])
-
-
-def _metavar(item: Any) -> str:
-    return str(item.metavar or item.name.upper())
+def _usage(item: Any) -> str:
+    """An argument as a command has it: in brackets if it may be left out, with dots if it may be several."""
+    shown = str(item.metavar or item.name.upper()) + ("..." if item.nargs != 1 or item.multiple else "")
+    return shown if item.required else f"[{shown}]"
 
 
 def _option(item: Any) -> Row:

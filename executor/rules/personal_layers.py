@@ -25,10 +25,9 @@ class PersonalLayers(LocalRule):
     visit began. With `alternate`, a visit first trains the head with the body at rest, for the share
     `head_steps` of its steps, rounded up, then the body with the head at rest (FedRep).
 
-    Source: Arivazhagan, Aggarwal, Singh and Choudhary, "Federated Learning with Personalization Layers",
-    2019; Liang et al., "Think Locally, Act Globally: Federated Learning with Local and Global
-    Representations", 2020; Collins, Hassani, Mokhtari and Shakkottai, "Exploiting Shared Representations for
-    Personalized Federated Learning", ICML 2021, algorithm 1.
+    Source: Arivazhagan et al., "Federated Learning with Personalization Layers", 2019; Liang et al., "Think
+    Locally, Act Globally: Federated Learning with Local and Global Representations", 2020; Collins et al.,
+    "Exploiting Shared Representations for Personalized Federated Learning", ICML 2021, algorithm 1.
 
     Of two layers of one number each, the client keeps the last, at 7; it received 3:
 
