@@ -22,9 +22,9 @@ class AloneSettings(Settings):
 
     steps_per_round: Annotated[float, Number(gt=0, le=MOST_STEPS)] | None = Field(
         None,
-        description="local steps of each client per round, fractions are carried; if omitted, those that a "
-        "federation without drop-outs takes per client: round.participants x training.local_steps / clients, "
-        "or the steps of training.local_epochs over what it holds",
+        description="local steps of each client per round, fractions are carried; if omitted, those of a "
+        "federation without drop-outs: round.participants x training.local_steps / clients, or "
+        "the steps of training.local_epochs over what it holds",
         examples=[2.5],
     )
     times: Annotated[float, Number(gt=0, le=1000)] = Field(

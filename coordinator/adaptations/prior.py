@@ -18,8 +18,8 @@ class PriorSettings(Settings):
 
     shares: Literal["own", "reported"] = Field(
         "own",
-        description="own: of the client alone, and nothing is sent; reported: divided by the mean shares of "
-        "the model's clients, which all clients have to report, if they do not anyway",
+        description="own: of the client alone; reported: divided by the mean shares of the model's clients, "
+        "which all clients then report",
         examples=["reported"],
     )
 

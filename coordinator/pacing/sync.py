@@ -22,8 +22,8 @@ class SyncSettings(Settings):
     share: Literal["clients", "equal"] = Field(
         "clients",
         description="participants are shared over lanes in proportion to their clients, at least one each, "
-        "or equally: the remainder goes to the largest lanes, and a lane of fewer clients than its share "
-        "gives all it has, which leaves the round with fewer participants",
+        "or equally: the remainder goes to the largest lanes, and a lane with fewer clients than "
+        "its share gives all it has",
         examples=["equal"],
     )
     close: Literal["lane", "pooled"] = Field(
@@ -40,8 +40,8 @@ class SyncSettings(Settings):
     )
     participants: Count | None = Field(
         None,
-        description="visits that a round absorbs, if other than round.participants; sent out are as many as "
-        "without it, by round.participants and round.over_commit, unless over_commit is given",
+        description="visits that a round absorbs, if other than round.participants; as many are sent out as "
+        "without it, unless over_commit is given",
         examples=[7],
     )
     over_commit: Annotated[float, Number(ge=1, le=1e6)] | None = Field(

@@ -23,8 +23,8 @@ def _number_or_never(value: Any) -> Any:
 ShiftFrom = Annotated[
     Literal["previous", "last_global"],
     Field(
-        description="a shift is measured from where the centre was before this drift, as published, or from "
-        "where the last global clustering left it, so that slow drift adds up"
+        description="from where a shift is measured: where the centre was before this drift, as published, "
+        "or where the last global clustering left it, so that slow drift adds up"
     ),
 ]
 """Where the shift of a centre begins."""

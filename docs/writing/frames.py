@@ -59,7 +59,13 @@ the tables](../explanation/horizon.md)."""
 HEADINGS = ("column", "meaning [unit]", "", "missing")
 """The columns of a table of columns; none is kept for a default."""
 
-TOLD = {"virtual seconds": "_s", "wall seconds": "wall_s", "bytes": "_bytes", "percentage points": "_pp"}
+TOLD = {
+    "virtual seconds": "_s",
+    "wall seconds": "wall_s",
+    "bytes": "_bytes",
+    "percentage points": "_pp",
+    "that of the figure": "",
+}
 """The ends of names that tell a unit."""
 
 

@@ -19,13 +19,13 @@ STATE = "State: "
 """What stands before the end of a paragraph that says what a checkpoint has of a part; no page has it."""
 
 DEFAULTS = """\
-A setting without a default is not set, and may be left out. A *share* is a number from 0 to 1; any number is
-at most 1e38."""
+A setting without a default is not set, and may be left out. A *share* is a number from 0 to 1. Without other
+bounds, a *whole number* is from 1 to 1,000,000,000, and a *number* at most 1e38."""
 """What tables of settings do not say of each."""
 
-TOLD_OF_SHARES = re.compile("^0 to 1$|^at least 0, |, at most 1$")
-ABSURD = re.compile(", at most 1e38")
-"""Bounds that are said once."""
+UNSAID = re.compile("^1 to 1,000,000,000( each)?$|, at most 1e38")
+UNSAID_OF_SHARES = re.compile("^0 to 1$|^at least 0, |, at most 1$")
+"""The bounds that `DEFAULTS` says."""
 
 
 def kind_pages() -> dict[str, str]:
@@ -63,8 +63,7 @@ def _kind_page(kind: PartKind) -> str:
     return page(
         f"Parts: {kind.name}",
         prose(kind.about),
-        f"Named by {', '.join(map(code, kind.keys))}; entry-point group of [your own]"
-        f"(../../howto/parts/{kind.name}.md): `{kind.registry.group}`.",
+        f"Named by {', '.join(map(code, kind.keys))}. [One of your own](../../howto/parts/{kind.name}.md).",
         *shared.section(2),
         *(block for part in parts for block in _part(part, shared, parts[0])),
     )
@@ -97,14 +96,14 @@ def settings_rows(settings: Mapping[str, SettingFacts], parts: str = "", before:
 
 
 def _type(facts: SettingFacts, parts: str) -> str:
-    shown = quoted_as_code(facts.type)
+    shown = quoted_as_code(facts.type.removeprefix("one of "))
     if facts.kind is None:
         return shown
     return shown.replace(f"kind {facts.kind}", f"kind [{facts.kind}]({parts}{facts.kind}.md)")
 
 
 def _bounds(facts: SettingFacts) -> str:
-    """The bounds, without what a type says already, and without those of absurd values."""
-    told = TOLD_OF_SHARES if facts.type == "share" else ABSURD
-    before, of_the_form, pattern = told.sub("", facts.bounds).partition("of the form ")
+    """The bounds, without those that are said once."""
+    unsaid = UNSAID_OF_SHARES if facts.type == "share" else UNSAID
+    before, of_the_form, pattern = unsaid.sub("", facts.bounds).partition("of the form ")
     return f"{prose(before)} {of_the_form}{code(pattern)}".strip() if of_the_form else prose(before)

@@ -87,7 +87,8 @@ class LabelReplaySettings(StreamSettings):
     samples: Literal["equal", "observed"] = Field(
         "equal",
         description="equal: every client receives samples_per_step and test_samples_per_step, drawn from its "
-        "group's shares; observed: a sample for each observation of its group, dealt to the group's clients",
+        "group's shares in the window; observed: each observation of a group is a sample of one "
+        "of its clients",
     )
     test_share: Annotated[float, Number(gt=0, lt=1)] | None = Field(
         None,
@@ -96,8 +97,8 @@ class LabelReplaySettings(StreamSettings):
     )
     absent: Literal["replay", "leave"] = Field(
         "replay",
-        description="what a group does in a window without observations: replay the nearest earlier one (at "
-        "the start the nearest later one), or leave: its clients receive nothing",
+        description="what a group does in a window without observations: replay the nearest one, or leave: "
+        "its clients receive nothing",
     )
 
     def find_files(self, locate: Callable[[str], Path]) -> None:
