@@ -48,7 +48,8 @@ OPTIONS = ("option", "value", "default", "what it does")
 
 BUILDER_OPTIONS = """\
 Which further options there are depends on the kind of data set, `driftscale traces build KIND --help` has
-them too. A list is separated by commas, a table is written as TOML."""
+them too. A list is separated by commas, a table is written as TOML. Types and bounds are as in [a
+configuration](configuration.md)."""
 
 
 def commands_page() -> str:

@@ -359,8 +359,8 @@ OF_TARGETS: Mapping[str, Column] = {
         "accuracy is the mean of",
     ),
     "held_from_s": Column(
-        "when the smoothed accuracy came to stay at or above the target up to the horizon, counted from the "
-        "first mass event of each run where `held_before_s` was measured: time-to-accuracy",
+        "time-to-accuracy: when the smoothed accuracy came to stay at or above the target up to the horizon, "
+        "from the first mass event of each run where `held_before_s` was measured",
         SECONDS,
     ),
     "speedup": Column("`held_from_s` of the reference arm over the arm's", "factor", IS_REFERENCE),
@@ -429,10 +429,7 @@ _TABLE: Mapping[str, Column] = {
         "if no arm has the figure",
     ),
     "<figure>_high": Column(
-        "upper end of that interval",
-        "that of the figure",
-        NO_INTERVAL,
-        "if no arm has the figure",
+        "upper end of that interval", "that of the figure", "as `<figure>_low`", "if no arm has the figure"
     ),
     "<figure>_over": Column(
         "the arm that a gain is over",
@@ -510,8 +507,8 @@ _VISITS: Mapping[str, Column] = {
     "client": Column("id of the client"),
     "device": Column("row of its device in the profile's table", missing="without a table"),
     "lane": Column(
-        "number of the lane, a cluster with participants of its own, that it was drawn from, or that "
-        "continues that; -1: abandoned, as no model continues its own"
+        "number of the lane that it was drawn from, or that continues that; -1: abandoned, as no model "
+        "continues its own"
     ),
     "models": Column("labels of the clusters whose models it trained, a list"),
     "dispatched_s": Column("when the client was sent its models", SECONDS),
@@ -523,8 +520,7 @@ _VISITS: Mapping[str, Column] = {
     ),
     "upload_s": Column("what the upload takes, as planned at dispatch", SECONDS),
     "end_s": Column(
-        "when the visit ended: completed or abandoned, or its client was gone, which a pacing with a "
-        "time-out notices later",
+        "when the visit ended, or its client was gone, which a pacing with a time-out notices later",
         SECONDS,
     ),
     "outcome": Column(
@@ -559,8 +555,8 @@ _DETECTION: Mapping[str, Column] = {
     "seed": SEED,
     "detector": DETECTOR,
     "watched": Column(
-        "what the detector watches: `representation`, about which it decides as a round opens, or `arrivals` "
-        "or `training`, about which times count to the close of the round"
+        "what the detector watches: `representation`, where it decides as a round opens, or `arrivals` or "
+        "`training`, where times count to the close of the round"
     ),
     "drifts": Column("drifts that begin in scored rounds, of a client in a round", "drifts"),
     "found": Column(
@@ -670,9 +666,7 @@ COMPARISON: Mapping[str, Column] = {
     "<figure>_low": Column(
         "lower end of the 95 % interval", "that of the figure", f"{NO_INTERVAL}, and as the figure"
     ),
-    "<figure>_high": Column(
-        "upper end of the 95 % interval", "that of the figure", f"{NO_INTERVAL}, and as the figure"
-    ),
+    "<figure>_high": Column("upper end of that interval", "that of the figure", "as `<figure>_low`"),
     "total_bytes": Column("bytes sent, both ways, for training and control", BYTES),
 }
 """The columns of `Comparison.frame`."""
