@@ -38,8 +38,8 @@ class ExecutorSettings(Settings):
     )
     worker_timeout_s: Annotated[float, Number(ge=1, le=1e6)] = Field(
         600.0,
-        description="wall seconds after which a silent worker, of `--jobs` or a cluster, or a silent rank is "
-        "given up; more than the longest step of a run takes",
+        description="wall seconds after which a silent worker or rank is given up; more than the longest "
+        "step of a run takes",
     )
     on_out_of_memory: Literal["stop", "halve"] = Field(
         "stop",

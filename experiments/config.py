@@ -120,8 +120,8 @@ class Devices(Settings):
         Annotated[float, Number(gt=0, le=1e9)] | Literal["flops"], BeforeValidator(_number_or_flops)
     ] = Field(
         "flops",
-        description="how many times slower than the profile's reference model a sample is trained, or "
-        'as "flops": the FLOPs of the model over those of the reference model',
+        description="how many times slower than the profile's reference model a sample is trained; "
+        '"flops": the FLOPs of the one over those of the other',
     )
 
     def find_files(self, locate: Callable[[str], Path]) -> None:
@@ -231,8 +231,8 @@ class Round(Settings):
     )
     accuracies: list[FurtherAccuracy] = Field(
         [],
-        description="further accuracies to measure at each evaluation: `trained`, of the participants with "
-        "what they have just trained; `pooled`, over the test samples of all clients in one pool",
+        description="further accuracies at each evaluation: `trained`, of the participants with what they "
+        "have just trained; `pooled`, over the test samples of all clients in one pool",
         examples=[["trained", "pooled"]],
     )
     log_client_accuracy: bool = Field(

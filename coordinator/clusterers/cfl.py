@@ -39,7 +39,7 @@ class CflSettings(Settings):
         "initialisation, the round's updates being lost (FedDrift's code)",
     )
     min_size: TwoOrMore = Field(3, description="the smallest cluster that is split", examples=[5])
-    max_models: Count | None = Field(None, description="no split beyond this many models; null: no limit")
+    max_models: Count | None = Field(None, description="no split beyond this many models")
     warmup_rounds: CountOrZero = Field(0, description="first rounds without a split (20 in CFL's demo)")
 
 

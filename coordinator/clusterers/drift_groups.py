@@ -20,8 +20,8 @@ class DriftGroupsSettings(Settings):
 
     groups: dict[str, tuple[str, ...]] = Field(
         min_length=1,
-        description="for each group the names of the detectors, on training, whose flags lead into it; a "
-        "client with the flags of several groups is in that with most detectors, the first of equals",
+        description="by group, the detectors on training whose flags lead into it; of several groups a "
+        "client is in that with most detectors, the first of equals",
         examples=[{"sudden": ("jump",), "incremental": ("trend",), "both": ("jump", "trend")}],
     )
     sticky: bool = Field(

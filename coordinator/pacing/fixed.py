@@ -24,8 +24,7 @@ class Fixed(Pacing):
     """Closes each round `duration_s` after dispatch, and never earlier.
 
     An over-committed cohort is sent out. After `duration_s` virtual seconds the visits that are back make the
-    round's server step, and the others are abandoned. A round does not end earlier even if every visit is
-    back.
+    round's server step, and the others are abandoned.
 
     Source: ours.
 

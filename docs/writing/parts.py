@@ -38,19 +38,18 @@ def index_page() -> str:
     rows = [
         (
             f"[{name}]({name}.md)",
-            prose(kind.about),
             ", ".join(f"[`{part}`]({name}.md#{part})" for part in kind.registry.ours()),
         )
         for name, kind in part_kinds().items()
     ]
-    rows.append((f"[device profile]({profiles.NAME}.md)", profiles.ABOUT, profiles.names()))
+    rows.append((f"[device profile]({profiles.NAME}.md)", profiles.names()))
     return page(
         "Parts",
         "A method is a row of parts, and so are the trace and the availability of clients. A configuration "
         "names a part by its name, or by a table with its name under `kind` and its settings beside it (a "
         "trace has it under `source`). `driftscale parts` lists them, `driftscale parts KIND NAME` shows "
         "one, with an example.",
-        table(("kind", "what it decides", "parts"), rows),
+        table(("kind", "parts"), rows),
         "A [part of your own](../../howto/parts/index.md) is named by its module and its class, as in "
         '`"my_parts:MyPart"`, or registered by a package. "Ours" as a source means that there is no paper. '
         f"{DEFAULTS}",
