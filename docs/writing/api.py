@@ -125,7 +125,7 @@ def _class(of: type) -> Iterator[str]:
     yield from docstring.prose
     properties = [
         *((name, text) for name, text in docstring.items("Attributes")),
-        *((name, _summary(item.fget)) for name, item in _own(of) if isinstance(item, property)),
+        *((name, property_text(item)) for name, item in _own(of) if isinstance(item, property)),
     ]
     if of is driftscale.Results:
         properties = [(name, text) for name, text in properties if name not in frame_columns()]
@@ -142,12 +142,11 @@ def _own(of: type) -> Iterator[tuple[str, Any]]:
     )
 
 
-def _summary(function: Any) -> str:
-    """The prose of a docstring on one line, with what it raises."""
-    docstring = _Docstring(function.__doc__ or "")
-    text = " ".join(inspect.cleandoc(docstring._split[0]).split())
+def property_text(of: property) -> str:
+    """The docstring of a property on one line, with what it raises."""
+    docstring = _Docstring(of.__doc__ or "")
     raised = [f"Raises `{error}`: {why}" for error, why in docstring.items("Raises")]
-    return " ".join([text, *raised])
+    return " ".join([*docstring._split[0].split(), *raised])
 
 
 def _errors(error: type[EmulatorError], depth: int) -> Iterator[tuple[str, str, str]]:

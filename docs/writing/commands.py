@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from docs.writing.in_common import InCommon, Row
-from docs.writing.markdown import anchor, code, heading, page, paragraphs, prose, table
+from docs.writing.markdown import code, heading, page, paragraphs, prose, table
 from docs.writing.parts import HEADINGS, settings_rows
 from emulator.errors import EmulatorError
 from experiments.cli.app import app
@@ -37,10 +37,7 @@ VARIABLES = (
         "where `--track mlflow` and `export --to mlflow` log to, in place of a folder of the run directory",
     ),
     ("RANK, WORLD_SIZE, MASTER_ADDR", "set by torchrun for one run by several processes; not for you to set"),
-    (
-        "GLOO_SOCKET_IFNAME",
-        "network interface over which the ranks of torchrun exchange their work; read by PyTorch",
-    ),
+    ("GLOO_SOCKET_IFNAME", "network interface between the ranks of torchrun; read by PyTorch"),
 )
 
 OPTIONS = ("option", "value", "default", "what it does")
@@ -56,12 +53,10 @@ def commands_page() -> str:
     """The page of commands."""
     root = typer.main.get_command(app)
     commands = {"driftscale": root, **dict(_commands(root, "driftscale"))}
-    links = [f"[{code(name.removeprefix('driftscale '))}](#{anchor(name)})" for name in commands]
     shared = InCommon("In common", OPTIONS, list(map(_options, commands.values())))
     return page(
         "Commands",
         INTRODUCTION,
-        f"{', '.join(links)}.",
         *shared.section(2),
         *(block for name, command in commands.items() for block in _command(name, command, shared)),
         heading(2, "Exit codes"),
@@ -97,7 +92,7 @@ def _command(name: str, command: Any, shared: InCommon) -> Iterator[str]:
 def _builders(name: str) -> Iterator[str]:
     """The options of each kind of data set."""
     builders = {kind: BUILDERS.find(kind) for kind in BUILDERS.ours()}
-    options = {kind: _builder_options(builder) for kind, builder in builders.items()}
+    options = {kind: _builder_options(builder.Settings) for kind, builder in builders.items()}
     shared = InCommon("Of several kinds", ("option", *HEADINGS[1:]), list(options.values()))
     yield from shared.section(3)
     for kind, builder in builders.items():
@@ -106,17 +101,13 @@ def _builders(name: str) -> Iterator[str]:
         yield from shared.own(options[kind])
 
 
-def _builder_options(builder: Any) -> list[Row]:
-    facts = setting_facts(builder.Settings)
-    return settings_rows({_option_name(key): fact for key, fact in facts.items()}, "parts/")
+def _builder_options(settings: Any) -> list[Row]:
+    facts = {f"--{key.replace('_', '-')}": fact for key, fact in setting_facts(settings).items()}
+    return settings_rows(facts, "parts/")
 
 
 def _options(command: Any) -> list[Row]:
     return [_option(item) for item in command.params if _is(item, "option")]
-
-
-def _option_name(key: str) -> str:
-    return f"--{key.replace('_', '-')}"
 
 
 def _is(item: Any, kind: str) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from docs.writing.markdown import anchor, heading, page, prose, sentence, table
+from docs.writing.markdown import heading, page, sentence, table
 from docs.writing.parts import DEFAULTS, HEADINGS, settings_rows
 from experiments.config import Experiment, PartsRow
-from experiments.part_kinds import part_kinds
 from experiments.setting_facts import SettingFacts, setting_facts
 
 PARTS = "parts/"
@@ -25,8 +25,8 @@ of a table; a number in it is an entry of a list, from 0 on, and an arm goes by 
 `arm.fielding.clusterer.max_clusters`."""
 
 TRACE = """\
-`source` names the source; all other keys are its settings, and differ from source to source. A folder of
-images in place of a name is the source `idx` of that folder."""
+`source` names the [source](parts/source.md), which says what reaches which client, and when; all other keys
+are its settings. A folder of images in place of a name is the source `idx` of that folder."""
 
 ARMS = """\
 A list of tables, one for each method. An arm has the keys below, and every key of [`[parts]`](#parts) that
@@ -56,7 +56,6 @@ def configuration_page() -> str:
     return page(
         "Configuration",
         INTRODUCTION,
-        table(("table", "what it says"), [(_link(key, tables), prose(tables[key].about)) for key in _ORDER]),
         heading(2, "Top level"),
         _keys({key: known for key, known in facts.items() if key not in tables}),
         *(block for key in _ORDER for block in _table(key, tables)),
@@ -87,28 +86,17 @@ def _title(key: str, tables: Mapping[str, SettingFacts]) -> str:
     return f"`[[{key}]]`" if tables[key].type.startswith("list") else f"`[{key}]`"
 
 
-def _link(key: str, tables: Mapping[str, SettingFacts]) -> str:
-    title = _title(key, tables)
-    return f"[{title}](#{anchor(title)})"
-
-
 def _table(key: str, tables: Mapping[str, SettingFacts]) -> Iterator[str]:
     """The heading and the keys of one table."""
     yield heading(2, _title(key, tables))
     if key == "trace":
         yield TRACE
-        rows = [
-            (f"[`{name}`]({PARTS}source.md#{name})", prose(_first_line(part)))
-            for name, part in part_kinds()["source"].registry
-            if name in part_kinds()["source"].registry.ours()
-        ]
-        yield table(("source", "which data"), rows)
         return
     keys = dict(tables[key].keys or {})
     if key == "arm":
         yield ARMS
         keys = {name: known for name, known in keys.items() if name not in PartsRow.model_fields}
-        keys["training"] = _without_keys(keys["training"])
+        keys["training"] = replace(keys["training"], keys=None)
     else:
         yield sentence(tables[key].about)
     yield _keys(keys)
@@ -118,11 +106,3 @@ def _table(key: str, tables: Mapping[str, SettingFacts]) -> Iterator[str]:
 
 def _keys(settings: Mapping[str, SettingFacts]) -> str:
     return table(("key", *HEADINGS[1:]), settings_rows(settings, PARTS))
-
-
-def _without_keys(facts: SettingFacts) -> SettingFacts:
-    return SettingFacts(facts.type, facts.bounds, facts.default, facts.about, facts.kind)
-
-
-def _first_line(part: object) -> str:
-    return (part.__doc__ or "").split("\n\n")[0]
