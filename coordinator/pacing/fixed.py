@@ -24,7 +24,8 @@ class Fixed(Pacing):
     """Closes each round `duration_s` after dispatch, and never earlier.
 
     An over-committed cohort is sent out. After `duration_s` virtual seconds the visits that are back make the
-    round's server step, and the others are abandoned.
+    round's server step, and the others are abandoned. A round does not end earlier even if every visit is
+    back.
 
     Source: ours.
 

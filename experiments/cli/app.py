@@ -137,7 +137,7 @@ def run(
         typer.Option(
             "--track",
             help="Plot the runs while they are played: tensorboard or mlflow (repeatable), into export/ of "
-            "the run directory.",
+            "the run directory; mlflow to MLFLOW_TRACKING_URI, if that is set.",
             metavar="TRACKER",
         ),
     ] = None,
@@ -235,9 +235,9 @@ def export(
 ) -> None:
     """Write the results of finished runs for other programs.
 
-    As csv or parquet, each frame becomes a file. For tensorboard and mlflow, each run is tracked as --track
-    of `driftscale run` does: a point for each round, at its virtual time. Exporting again replaces what was
-    exported.
+    As csv or parquet, each frame becomes a file: summary, rounds, clients, visits, triggers, detection,
+    drifts and model_accuracy. For tensorboard and mlflow, each run is tracked as --track of `driftscale run`
+    does: a point for each round, at its virtual time. Exporting again replaces what was exported.
     """
     from experiments.cli.exporting.command import ExportCommand, run_export
 
@@ -285,8 +285,9 @@ def check(
     """Build everything that a configuration needs, and train nothing.
 
     Draws the clients of the first seed, reads all files and builds every arm. Of the other seeds, checks that
-    clients have data at every step, and names those that are never online. Says how long a visit takes. If
-    CONFIG is a folder, or has a sweep, all its configurations are checked.
+    clients have data at every step, and names those that are never online. Says how long a visit takes, and
+    about how many rounds a run of so many virtual seconds has. If CONFIG is a folder, or has a sweep, all its
+    configurations are checked.
     """
     from experiments.cli.check_table import check_members_of, print_check, print_checks
     from experiments.playing.command import RunCommand, members_of

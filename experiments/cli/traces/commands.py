@@ -117,9 +117,9 @@ def inspect(
     """Show clients, samples, labels, arrivals, and how labels shift.
 
     Shows the rows of a trace folder as they are in the file, or draws the trace of one seed of a
-    configuration. If its source is label_replay, the figures are of the table's observations, of groups
-    instead of clients, and the images are not needed. Label shift is measured on training samples, by L1
-    distances of label shares, from 0 to 2.
+    configuration, and trains nothing. If its source is label_replay, the figures are of the table's
+    observations, of groups instead of clients, and the images are not needed. Label shift is measured on
+    training samples, by L1 distances of label shares, from 0 to 2.
     """
     from experiments.cli.traces.inspecting import Request, inspect_trace
 
