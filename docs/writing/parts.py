@@ -62,7 +62,8 @@ def _kind_page(kind: PartKind) -> str:
     return page(
         f"Parts: {kind.name}",
         prose(kind.about),
-        f"Named by {', '.join(map(code, kind.keys))}. [One of your own](../../howto/parts/{kind.name}.md).",
+        f"Named by {', '.join(map(code, kind.keys))}. [One of your own](../../howto/parts/{kind.name}.md); "
+        "[types and defaults](index.md).",
         *shared.section(2),
         *(block for part in parts for block in _part(part, shared, parts[0])),
     )
