@@ -32,9 +32,7 @@ class Comparison:
     def frame(self) -> pd.DataFrame:
         """A row per arm of a run directory, in the order of the table; NaN where a figure is not known.
 
-        Its columns are `directory`, the keys in which the configurations differ, `arm`, `num_seeds`,
-        `mean_accuracy`, `gain_pp`, `difference_pp` and `total_bytes`, the middle three also with the ends of
-        their intervals, `_low` and `_high`; arms whose trigger may fire or not have none.
+        Arms whose trigger may fire or not have no intervals (`_low` and `_high`).
         """
         import pandas as pd
 

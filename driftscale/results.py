@@ -109,35 +109,30 @@ class Results:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """A row per arm, seed, figure and target: `value` is NaN for a time of which only bounds are known.
-
-        Columns: arm, seed, figure (as in summary.json), target, value, low, high, status, over (the arm that
-        a gain is over, where that is not the reference arm).
-        """
+        """A row per arm, seed and figure, and per target of it; `value` is NaN if only bounds are known."""
         return self._frames.summary
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row per arm: the mean over seeds of each figure without a target, and its 95 % interval."""
+        """A row per arm: the mean over seeds of each figure without a target, and its 95 % interval.
+
+        It is not exported.
+        """
         return self._frames.table
 
     @property
     def rounds(self) -> pd.DataFrame:
-        """A row per arm, seed and round, with the columns of rounds.parquet."""
+        """A row per arm, seed and round, also after the horizon, with the columns of rounds.parquet."""
         return self._frames.rounds
 
     @property
     def clients(self) -> pd.DataFrame:
-        """A row per arm, seed and client, by the horizon: cluster, participations, device.
-
-        Also `accuracy`, and `label`, of which the client holds most samples, where the runs logged them
-        (round.log_client_accuracy = true).
-        """
+        """A row per arm, seed and client, as of the last round by the horizon."""
         return self._frames.clients
 
     @property
     def visits(self) -> pd.DataFrame:
-        """A row per visit, with the columns of visits.parquet.
+        """A row per visit.
 
         Raises:
             NotRecordedError: The runs did not log their visits (round.log_visits = true).
@@ -146,12 +141,14 @@ class Results:
 
     @property
     def triggers(self) -> pd.DataFrame:
-        """A row per arm, seed and round in which a trigger compared: shift, limit, fired, silhouettes."""
+        """A row per arm, seed and round in which a trigger compared, or numbers of clusters were tried."""
         return self._frames.triggers
 
     @property
     def detection(self) -> pd.DataFrame:
-        """A row per arm, seed and detector: drifts found, delays, false alarms, and decisions one by one.
+        """A row per arm, seed and detector, over the rounds that are scored.
+
+        The figures are those of `detection` in summary.json.
 
         Raises:
             NotRecordedError: The runs did not record decisions of detectors (a table [detection]).
@@ -160,7 +157,9 @@ class Results:
 
     @property
     def drifts(self) -> pd.DataFrame:
-        """A row per arm, seed, detector and drift: when its client was asked, and when it was found.
+        """A row per arm, seed, detector and drift, of the rounds that are scored.
+
+        A drift is a client and the round in which its data become others.
 
         Raises:
             NotRecordedError: The runs did not record decisions of detectors (a table [detection]).
@@ -169,7 +168,9 @@ class Results:
 
     @property
     def model_accuracy(self) -> pd.DataFrame:
-        """A row per arm, seed, evaluated round, model and true concept: the model's accuracy on its tests.
+        """A row per arm, seed, evaluated round, model and true concept of tests, also after the horizon.
+
+        Arms that federate no models have none.
 
         Raises:
             NotRecordedError: The runs did not log it (round.log_model_accuracy = true).

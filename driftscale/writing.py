@@ -63,10 +63,9 @@ def write_trace(
 
         driftscale.write_trace("traces/own", features, frame, client="device", label="kind", time="seen")
 
-    Samples stay as they are if they are bytes (uint8), and become float32 otherwise: floats of any size are
-    rounded, and whole numbers must be at most 2^24 in size, which float32 holds exactly. A value that is not
-    finite is refused with its row. Each channel is standardised by its mean and deviation over the training
-    rows when the trace is played. Until it is complete, there is no folder of that name.
+    Samples stay as they are if they are bytes (uint8), and become float32 otherwise: floats are rounded, and
+    whole numbers must be at most 2^24 in size. A value that is not finite is refused with its row. Each
+    channel is standardised by its mean and deviation over the training rows when the trace is played.
 
     Args:
         folder: The trace folder to make, which must not exist.

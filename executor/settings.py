@@ -20,29 +20,28 @@ class ExecutorSettings(Settings):
 
     strategy: Literal["auto", "stacked", "dense", "loop"] = Field(
         "auto",
-        description="`stacked` and `dense` train many clients in one batched step, `dense` with gradients "
-        "written by hand, for fully connected models; `loop` trains one after the other; `auto` takes what "
-        "suits the model",
+        description="`stacked` and `dense` train many clients in one batched step, `dense` fully connected "
+        "models, with gradients written by hand; `loop` trains one after the other; `auto` takes "
+        "what suits the model",
     )
     chunk: Count | None = Field(
         None,
-        description="clients that are stacked together, at most; left out, it is 25, or fewer, 8 at least, "
-        "for models of more than 10,000 parameters, so that all that is stacked stays near the processor. "
-        "`loop` stacks none",
+        description="clients that are stacked together, at most; if omitted, 25, or down to 8 for models of "
+        "more than 10,000 parameters. `loop` stacks none",
     )
     threads: Annotated[int, Number(ge=1, le=MOST_THREADS)] = Field(
         1,
-        description="threads side by side, each of which trains a task group or scores a batch; torch "
-        "itself computes with one thread, so that their number changes no bit of a result. One per core is "
-        "fastest, where nothing else runs",
+        description="threads, each of which trains a task group or scores a batch; torch computes with one, "
+        "so that their number changes no bit of a result. One per core is fastest, where nothing "
+        "else runs",
     )
     worker_timeout_s: Annotated[float, Number(ge=1, le=1e6)] = Field(
         600.0,
-        description="wall seconds after which a silent worker, of `--jobs` or a cluster, or a silent rank is "
-        "given up; more than the longest step of a run takes",
+        description="wall seconds after which a silent worker or rank is given up; more than the longest "
+        "step of a run takes",
     )
     on_out_of_memory: Literal["stop", "halve"] = Field(
         "stop",
-        description="what happens when a task group does not fit into the memory: the run stops and can be "
-        "resumed, or the group is trained in two halves, which changes results by rounding",
+        description="when a task group does not fit into the memory: the run stops and can be resumed, or "
+        "the group is trained in two halves, which changes results by rounding",
     )

@@ -120,8 +120,8 @@ class Devices(Settings):
         Annotated[float, Number(gt=0, le=1e9)] | Literal["flops"], BeforeValidator(_number_or_flops)
     ] = Field(
         "flops",
-        description="how many times slower than the profile's reference model a sample is trained, or "
-        'as "flops": the FLOPs of the model over those of the reference model',
+        description="how many times slower than the profile's reference model a sample is trained; "
+        '"flops": the FLOPs of the one over those of the other',
     )
 
     def find_files(self, locate: Callable[[str], Path]) -> None:
@@ -153,9 +153,9 @@ class Training(Settings):
     batch_size: Annotated[int, Number(ge=1, le=MOST_BATCH)] = Field(20, description="samples per batch")
     batches: Batches = Field(
         "reshuffled",
-        description="reshuffled: samples are permuted anew for each pass over them, and a step takes the "
-        "next batch; fixed: they are permuted once per client and data step and cut into batches, of which a "
-        "step draws one with replacement",
+        description="reshuffled: samples are permuted for each pass, and a step takes the next batch; fixed: "
+        "they are permuted once per client and data step and cut into batches, of which a step "
+        "draws one with replacement",
     )
     learning_rate: PositiveFactor = Field(0.05, description="learning rate of a local step")
 
@@ -196,9 +196,10 @@ class Round(Settings):
     rounds: Count = Field(description="rounds of a run; with seconds_per_round, nominal ones")
     seconds_per_round: Duration | None = Field(
         None,
-        description="virtual seconds of a nominal round: a run ends after round.rounds of these, and data "
-        "steps and events take effect in the first round that opens at or after their instant; how many "
-        "rounds close by then depends on the arm. Without it, all arms have the same number of rounds",
+        description="virtual seconds of a nominal round: a run ends after round.rounds of these, however "
+        "many rounds an arm closes, and data steps and events take effect in the first round "
+        "that opens at or after their instant. Without it, all arms have the same number of "
+        "rounds",
     )
     participants: Count = Field(description="visits that a round absorbs, over all lanes")
     over_commit: Annotated[float, Number(ge=1, le=1e6)] = Field(
@@ -216,8 +217,8 @@ class Round(Settings):
     evaluate_every: Count = Field(1, description="rounds between evaluations; the last is always evaluated")
     evaluate_every_s: Duration | None = Field(
         None,
-        description="virtual seconds between evaluations, instead of rounds: the first round that closes at "
-        "or after each multiple is evaluated, and the last one",
+        description="virtual seconds between evaluations: the first round that closes at or after each "
+        "multiple is evaluated, and the last one",
     )
     evaluate_clients: Count | None = Field(
         None,
@@ -226,24 +227,23 @@ class Round(Settings):
     nonfinite_updates: Literal["drop", "stop"] = Field(
         "drop",
         description="an update with NaN or infinity is left out, counted and logged, or it ends the run; so "
-        "is a copy that an adaptation trains, whose client keeps the model that served it",
+        "is a copy that an adaptation trains",
     )
     accuracies: list[FurtherAccuracy] = Field(
         [],
-        description="further accuracies to measure at each evaluation: `trained`, of the participants with "
-        "what they have just trained; `pooled`, over the test samples of all clients in one pool",
+        description="further accuracies at each evaluation: `trained`, of the participants with what they "
+        "have just trained; `pooled`, over the test samples of all clients in one pool",
         examples=[["trained", "pooled"]],
     )
     log_client_accuracy: bool = Field(
         False,
-        description="write the accuracy of every scored client, and the label that it holds most of, into "
-        "the log, at each evaluation",
+        description="log the accuracy of every scored client, and the label that it holds most of, at each "
+        "evaluation",
     )
     log_model_accuracy: bool = Field(
         False,
-        description="write the accuracy of every model on the tests of every true concept into the log, at "
-        "each evaluation; of models that are federated, before any adaptation: nothing of an arm without "
-        "them, as with `alone`; needs a trace that knows its concepts",
+        description="log the accuracy of every federated model, before any adaptation, on the tests of every "
+        "true concept, at each evaluation; needs a trace that knows its concepts",
     )
     log_visits: bool = Field(
         False, description="write every visit into visits.parquet: its phases, end, outcome, bytes and device"
@@ -252,7 +252,7 @@ class Round(Settings):
         "label",
         validate_default=True,
         description="in which representation of what clients hold the logged distances between them are "
-        "measured, by its own distance (Euclidean squared), free of charge; not at the present models",
+        "measured, by its own distance, free of charge; not at the present models",
     )
 
     @model_validator(mode="after")
@@ -350,7 +350,7 @@ class Report(Settings):
     headline: str | None = Field(
         None,
         description="arm of the report's headline; if omitted, with baselines the last arm that is neither "
-        "one of them nor an oracle, and without them all arms",
+        "baseline nor oracle, or else all arms",
     )
 
     @model_validator(mode="before")
@@ -399,8 +399,8 @@ class Detection(Settings):
     ] = Field(
         "changed",
         description="when a decision about a client should be a flag: changed, while its concept is not that "
-        "of before first_round; [first, last], only in these rounds of that time; a table of such rounds by "
-        "kind of drift, as { rotate = [19, 29] }: a flag of a client with a drift of another kind is wrong",
+        "of before first_round; [first, last], only in these rounds of that time; or such rounds "
+        "by kind of drift, as { rotate = [19, 29] }: a flag at a drift of another kind is wrong",
         examples=[(19, 29), {"rotate": (19, 29)}],
     )
     first_round: CountOrZero = Field(0, description="first round whose decisions are scored")
@@ -537,8 +537,8 @@ class Arm(PartsRow):
     )
     baseline: StrictBool = Field(
         False,
-        description="whether it is one of the arms without clusters, with the best of which the others are "
-        "compared; its clusterer must be single",
+        description="whether it is one of the arms without clusters, whose best the others are compared "
+        "with; its clusterer must be single",
     )
 
     @field_validator("baseline")

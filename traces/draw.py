@@ -33,7 +33,7 @@ SHARES_SUM_WITHIN = 1e-6
 
 TEST_ON = (
     "what clients are tested on: present, the test samples that they hold, kept as long as training samples; "
-    "next, those that arrive at the next data step, and no others"
+    "next, those that arrive at the next data step"
 )
 
 

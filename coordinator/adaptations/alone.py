@@ -22,9 +22,9 @@ class AloneSettings(Settings):
 
     steps_per_round: Annotated[float, Number(gt=0, le=MOST_STEPS)] | None = Field(
         None,
-        description="local steps of each client per round, fractions are carried; if omitted, those that a "
-        "federation without drop-outs takes per client: round.participants x training.local_steps / clients, "
-        "or the steps of training.local_epochs over what it holds",
+        description="local steps of each client per round, fractions are carried; if omitted, those of a "
+        "federation without drop-outs: round.participants x training.local_steps / clients, or "
+        "the steps of training.local_epochs over what it holds",
         examples=[2.5],
     )
     times: Annotated[float, Number(gt=0, le=1000)] = Field(
@@ -41,14 +41,13 @@ class AloneSettings(Settings):
 class Alone(Adaptation):
     """Each client trains its own model from the run's initial one, also offline; nothing is transferred.
 
-    The rival that needs no federation. Rounds are opened, selected and timed as those of one model, so that
-    both see the same data at the same time. After r rounds steps_per_round x r steps are due, rounded down.
-    They are taken in visits of training.local_steps (or local_epochs), as those of a federation, at each of
-    which a rule such as momentum begins anew; the visit at hand ends when the client's data change, and the
-    solver's state then starts anew. A client is evaluated with a copy that has taken all steps that are due,
-    so that how often one looks changes nothing. Steps of rounds in which it holds no samples are not made up
-    for. Short batches are counted as if passes had begun with the run. It needs whole rounds: what is due
-    follows the visits of one cohort per round.
+    Rounds are opened, selected and timed as those of one model, so that both see the same data at the same
+    time. After r rounds steps_per_round x r steps are due, rounded down, in visits of training.local_steps
+    (or local_epochs), at each of which a rule such as momentum begins anew; a visit ends when the client's
+    data change, and the solver's state then starts anew. A client is evaluated with a copy that has taken all
+    steps that are due. Steps of rounds in which it holds no samples are not made up for. Short batches are
+    counted as if passes had begun with the run. It needs whole rounds: what is due follows the visits of one
+    cohort per round.
 
     State: (S, P) the models of the scored clients after their last visit, (S,) the steps that were due then,
     of these (S,) the ones before its data last changed, after (S,) which round that was, and the solver's

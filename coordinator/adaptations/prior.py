@@ -18,8 +18,8 @@ class PriorSettings(Settings):
 
     shares: Literal["own", "reported"] = Field(
         "own",
-        description="own: of the client alone, and nothing is sent; reported: divided by the mean shares of "
-        "the model's clients, which all clients have to report, if they do not anyway",
+        description="own: of the client alone; reported: divided by the mean shares of the model's clients, "
+        "which all clients then report",
         examples=["reported"],
     )
 
@@ -28,12 +28,12 @@ class Prior(Adaptation):
     """Each model's logits are corrected by the label counts of the client that it serves.
 
     A model that was trained on shares q of labels and predicts for a client with shares p has to add ln p -
-    ln q to its logits, if samples of a label look alike everywhere (Saerens, Latinne and Decaestecker 2002,
-    equation 2.4). A client that holds h_l of n samples of label l adds ln((h_l + 1/L) / (n + 1)): L labels
-    share a mass of one sample (Perks 1947), since a label that it happens to lack may still come. With `own`
-    that is all, as if the model had been trained on equal shares. With `reported` it subtracts ln((n q_l +
-    1/L) / (n + 1)), smoothed alike, so that a client whose shares are those of the model changes nothing.
-    Where several models serve a client, each is corrected by its own q, renormalised, then combined.
+    ln q to its logits, if samples of a label look alike everywhere. A client that holds h_l of n samples of
+    label l adds ln((h_l + 1/L) / (n + 1)): L labels share a mass of one sample (Perks 1947), since a label
+    that it happens to lack may still come. With `own` that is all, as if the model had been trained on equal
+    shares. With `reported` it subtracts ln((n q_l + 1/L) / (n + 1)), smoothed alike, so that a client whose
+    shares are those of the model changes nothing. Where several models serve a client, each is corrected by
+    its own q, renormalised, then combined.
 
     Source: Saerens, Latinne and Decaestecker 2002, equation 2.4; smoothing: Perks 1947.
 

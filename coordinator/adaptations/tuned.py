@@ -28,10 +28,10 @@ class Tuned(Adaptation):
     """Before it serves, a copy of the model is trained on what its client holds; it is dropped afterwards.
 
     Fine-tuning, the usual first rival of personalised federated learning. The solver of the arm takes the
-    steps, and starts without state. A client would tune once per data step, which is what it is charged;
-    here each evaluation tunes the model of its round.
+    steps, and starts without state. A client is charged one tuning per data step; each evaluation tunes the
+    model of its round.
 
-    Source: ours: fine-tuning, the usual first rival of personalised federated learning.
+    Source: ours.
 
     Two clients of one model, which three steps move to 3 and 6:
 

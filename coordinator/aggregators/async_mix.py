@@ -28,8 +28,7 @@ class AsyncMixSettings(Settings):
     )
     staleness: Literal["constant", "hinge", "polynomial"] = Field(
         "polynomial",
-        description="factor of alpha at staleness s: 1; 1 up to b, and then 1 / (a (s - b) + 1); or "
-        "(1 + s)^-a",
+        description="how the factor f of alpha falls with the staleness s",
         examples=["hinge"],
     )
     a: Annotated[float, Number(ge=0, le=1e6)] | None = Field(
@@ -51,15 +50,14 @@ class AsyncMixSettings(Settings):
 class AsyncMix(Aggregator):
     """Mixes each trained model into the present one: x <- (1 - a_s) x + a_s x_trained, a_s = alpha f(s).
 
-    x_trained is the model that the client received, plus its update; a stale one so pulls x back to what it
-    was, where `fedbuff` would add its update to the present x. f is 1 if `constant`; (1 + s)^-a if
-    `polynomial`; and if `hinge` 1 for s <= b, and else 1 / (a (s - b) + 1). Of k updates of a model in one
-    step, from clients with samples, the mean of what each would make of it is taken:
+    x_trained is the model that the client received, plus its update: a stale one pulls x back, where
+    `fedbuff` would add its update to the present x. f is 1 if `constant`; (1 + s)^-a if `polynomial`; and if
+    `hinge` 1 for s <= b, and else 1 / (a (s - b) + 1). Of k updates of a model in one step, from clients with
+    samples, the mean of what each would make of it is taken:
 
         x <- x + 1/k sum_i a_i (received_i + update_i - x)
 
-    Where nothing is stale, that is the step of `fedavg` with equal weights, times `alpha`. The staleness of
-    an update is the number of server steps of its lane since its dispatch.
+    Where nothing is stale, that is the step of `fedavg` with equal weights, times `alpha`.
 
     Source: Xie, Koyejo and Gupta, "Asynchronous Federated Optimization", 2019 (FedAsync), algorithm 1, and
     section 5.2 for f. There each update is a step of its own: pacing `buffered` with `buffer = 1`.

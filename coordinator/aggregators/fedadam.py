@@ -20,7 +20,7 @@ class FedAdam(Adaptive):
 
     As in the paper, m and v are used as they are. Flower multiplies the step of round t, which counts from 1,
     by sqrt(1 - beta2^(t + 1)) / (1 - beta1^(t + 1)): with the default betas by 0.74 in the first round, 0.47
-    in round 12, the least, and 0.80 in round 100. So equal settings make larger steps here.
+    in round 12, the least, and 0.80 in round 100.
 
     Two rounds of one model with two parameters, the second of which is not trained: m = v = 1 in both.
 

@@ -50,14 +50,12 @@ class FedBuff(Aggregator):
     `weighting`; the discounts d_c = (1 + s_c)^-exponent, or 0 if the staleness s_c is above `cut_off`; and
     Z = sum_c p_c, or sum_c p_c d_c by `divide_by`. If all are 0, the model stays as it is.
 
-    The staleness of an update is the number of server steps of its lane between its dispatch and the step
-    that absorbs it. Where rounds are whole it is 0, and the step is that of `fedavg` times the rate.
+    In whole rounds all staleness is 0, and the step is that of `fedavg` times the rate.
 
-    Source: Nguyen, Malik, Zhan, Yousefpour, Rabbat, Malek and Huba, "Federated Learning with Buffered
-    Asynchronous Aggregation", AISTATS 2022, algorithm 1, with the discount 1 / sqrt(1 + s) of its
-    experiments: there Z is the number of updates in the buffer. FedScale divides by the sum of the discounts,
-    and discards updates of a staleness above 5: `divide_by = "sum"`, `cut_off = 5`. The authors' code, FLSim,
-    does not divide, and steps with momentum.
+    Source: Nguyen et al., "Federated Learning with Buffered Asynchronous Aggregation", AISTATS 2022,
+    algorithm 1, with the discount 1 / sqrt(1 + s) of its experiments: there Z is the number of updates in the
+    buffer. FedScale divides by the sum of the discounts, and discards updates of a staleness above 5:
+    `divide_by = "sum"`, `cut_off = 5`. The authors' code, FLSim, does not divide, and steps with momentum.
 
     Updates of staleness 0 and 3 have the discounts 1 and 1/2; over 2 or over 3/2:
 

@@ -22,13 +22,12 @@ class FedDC(Aggregator):
 
     `w <- mean_S(y_i) + h`, where h is the mean of the drifts h_i that the clients of a model remember, after
     the updates at hand, and G that of their G_i; both count 0 for a client that has not trained the model. In
-    the paper h and G are running sums over all N clients, which comes to the same while these stay, as with
-    `scaffold`. It needs the rule `feddc`, which charges that clients send their G_i, and whole rounds. The
-    rule's alpha is not in it, so that the two share no number.
+    the paper h and G are running sums over all N clients, which comes to the same while these stay. It needs
+    the rule `feddc`, which charges that clients send their G_i, and whole rounds.
 
-    Source: Gao, Fu, Li, Chen, Xu and Xu, "FedDC: Federated Learning with Non-IID Data via Local Drift
-    Decoupling and Correction", CVPR 2022, algorithm 1. Its code weighs a client's share of G by its samples
-    over their mean; we do not: clients count alike.
+    Source: Gao et al., "FedDC: Federated Learning with Non-IID Data via Local Drift Decoupling and
+    Correction", CVPR 2022, algorithm 1. Its code weighs a client's share of G by its samples over their mean;
+    we do not: clients count alike.
 
     One of two clients moved the model 4 by -1, and remembers that as its drift:
 

@@ -30,13 +30,12 @@ class FedDyn(Aggregator):
 
     h is the mean of the g_i that the clients of a model remember, 0 for those that have not trained it, after
     the updates at hand: `w <- mean_S(y_i) - h / alpha`. In the paper h moves by `-alpha / N sum_S (y_i - w)`,
-    which comes to the same while the N clients stay; taken as the mean, h loses what a client contributed as
-    soon as that client leaves. It needs the rule `feddyn`, with the same `alpha`, and whole rounds: a late
-    update would be of another model.
+    which comes to the same while the N clients stay; here h loses what a client contributed when that client
+    leaves. It needs the rule `feddyn`, with the same `alpha`, and whole rounds: a late update would be of
+    another model.
 
-    Source: Acar, Zhao, Matas Navarro, Mattina, Whatmough and Saligrama, "Federated Learning Based on Dynamic
-    Regularization", ICLR 2021, algorithm 1; h for each model of a clustering is ours. The authors' code
-    weighs alpha by samples.
+    Source: Acar et al., "Federated Learning Based on Dynamic Regularization", ICLR 2021, algorithm 1; h for
+    each model of a clustering is ours. The authors' code weighs alpha by samples.
 
     One of two clients moved the model 4 by -1 with alpha = 0.5, so that it remembers 0.5: h is 0.25.
 

@@ -34,8 +34,8 @@ class FedNova(Aggregator):
     a solver whose steps have such a number, which `adam`'s and corrected ones have not. An update whose
     number is not above 0, as without steps, is left out.
 
-    Source: Wang, Liu, Liang, Joshi and Poor, "Tackling the Objective Inconsistency Problem in Heterogeneous
-    Federated Optimization", NeurIPS 2020, equation 7 and section 4.
+    Source: Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated
+    Optimization", NeurIPS 2020, equation 7 and section 4.
 
     Of two clients one has taken 1 step of -1, the other 3: their mean is -1 for each step, times 2 steps.
 

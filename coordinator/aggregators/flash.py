@@ -36,13 +36,11 @@ class Flash(Adaptive):
 
     m and v as of `fedadam` or `fedyogi`; with v as it was before, `b = |v_before| / (|D^2 - v| +
     |v_before|)`, 1 for 0 / 0, and `d = b d + (1 - b) (D^2 - v)`, which starts at 0, for each parameter by
-    itself: model += learning_rate m / max(sqrt(v) - d + tau, tau). In the first round b = 0. Under a constant
-    D, d falls to nearly (1 - beta2) D^2. The paper does not bound the denominator, which a large d makes
-    negative. It notes the `disparity` |D^2 - v| of its last step, a sign of drift: the mean over the models
-    that made it. d follows the models as the moments do.
+    itself: model += learning_rate m / max(sqrt(v) - d + tau, tau). In the first round b = 0. The paper does
+    not bound the denominator, which a large d makes negative. It notes the `disparity` |D^2 - v| of its last
+    step, a sign of drift: the mean over the models that made it. d follows the models as the moments do.
 
-    Source: Panchal, Choudhary, Mitra, Mukherjee, Sarkhel, Mitra and Guan, "Flash: Concept Drift Adaptation in
-    Federated Learning", ICML 2023, algorithm 1.
+    Source: Panchal et al., "Flash: Concept Drift Adaptation in Federated Learning", ICML 2023, algorithm 1.
 
     A first update of 1 has v = 0.25 and d = 0.75; the denominator 0.5 - 0.75 + 0.5 is less than tau:
 

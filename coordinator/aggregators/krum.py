@@ -36,14 +36,13 @@ class Krum(Aggregator):
     smallest scores. Of equal scores the lower client id comes first. Updates of clients without samples are
     left out.
 
-    f = ceil(`byzantine` n), but at most floor((n - 3) / 2): the guarantee needs n >= 2 f + 3, and in a
-    cluster too small for that, f is the largest number it can withstand, which is 0 below five updates. At
-    most n - f updates are used. With one or two updates there are no neighbours, and all scores are 0. Where
-    a server step absorbs a buffer of updates, one with fewer than 2 ceil(`byzantine` n) + 3 is refused.
+    f = ceil(`byzantine` n), but at most floor((n - 3) / 2): the guarantee needs n >= 2 f + 3, so f is 0 below
+    five updates. At most n - f updates are used. With one or two updates there are no neighbours, and all
+    scores are 0. Where a server step absorbs a buffer of updates, one with fewer than 2 ceil(`byzantine` n) +
+    3 is refused.
 
-    Source: Blanchard, El Mhamdi, Guerraoui and Stainer, "Machine Learning with Adversaries: Byzantine
-    Tolerant Gradient Descent", NIPS 2017, section 4; there f is a number, and all n workers respond each
-    time.
+    Source: Blanchard et al., "Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent", NIPS
+    2017, section 4; there f is a number, and all n workers respond each time.
 
     Of five updates one may be false, so that two neighbours count. The scores of 6, 3, 100, 0 and 1 are
     34, 13, 18245, 10 and 5: the update 1 is taken.

@@ -12,12 +12,11 @@ from emulator.plugins import NoSettings
 class Median(ByCoordinate):
     """Each parameter moves by the unweighted median of the updates.
 
-    model_k += median_c update_c,k; of an even number of updates, the mean of the two in the middle. As long
-    as less than half of the updates are false, no update, however large, moves a parameter beyond the range
-    of the honest ones.
+    model_k += median_c update_c,k; of an even number of updates, the mean of the two in the middle. While
+    less than half of the updates are false, none moves a parameter beyond the range of the honest ones.
 
-    Source: Yin, Chen, Ramchandran and Bartlett, "Byzantine-Robust Distributed Learning: Towards Optimal
-    Statistical Rates", ICML 2018, Definition 1: there of gradients, here of the updates of local training.
+    Source: Yin et al., "Byzantine-Robust Distributed Learning: Towards Optimal Statistical Rates", ICML 2018,
+    Definition 1: there of gradients, here of the updates of local training.
     """
 
     Settings = NoSettings

@@ -32,14 +32,14 @@ class NormClipSettings(Settings):
 class NormClip(Aggregator):
     """The weighted mean of the updates, each shortened to a maximal norm if it is longer.
 
-    model += sum_c p_c update_c min(1, max_norm / |update_c|), with the p_c of `fedavg`. So the influence of
-    one update is bounded, but that of many false updates in the same direction adds up.
+    model += sum_c p_c update_c min(1, max_norm / |update_c|), with the p_c of `fedavg`. One update's
+    influence is bounded; that of many in the same direction adds up.
 
     Without `max_norm` the norm is the median norm of the model's updates, without those of clients that have
-    no samples: it shrinks with the steps of training, and at least half of these updates are left unchanged.
+    no samples: it shrinks in the course of training.
 
-    Source: Sun, Kairouz, Suresh and McMahan, "Can You Really Backdoor Federated Learning?", 2019, norm
-    thresholding: there the norm is given.
+    Source: Sun et al., "Can You Really Backdoor Federated Learning?", 2019, norm thresholding: there the norm
+    is given.
 
     The update (30, 40) of norm 50 is shortened to (3, 4); (0, 2) stays, and the mean of both is taken:
 

@@ -31,11 +31,11 @@ class QFedAvg(Aggregator):
     """The sum of the updates, each weighted by a power of its client's loss (`fair_weights`).
 
     The loss F is that of the received model on a client's first batch. Schedules of the rate are not
-    followed: eta is one number. An update without samples, or with a loss that is negative or not finite, is
-    left out. A finite loss is believed, however large: a client that reports one takes over its model.
+    followed. An update without samples, or with a loss that is negative or not finite, is left out. A finite
+    loss is believed, however large.
 
-    Source: Li, Sanjabi, Beirami and Smith, "Fair Resource Allocation in Federated Learning", ICLR 2020,
-    algorithm 2: there F is over all samples of the client; in FedScale a moving mean over the first epoch.
+    Source: Li et al., "Fair Resource Allocation in Federated Learning", ICLR 2020, algorithm 2: there F is
+    over all samples of the client; in FedScale a moving mean over the first epoch.
 
     >>> sorted(QFedAvg(QFedAvgSettings(q=2)).needs)
     ['loss_before']

@@ -33,17 +33,16 @@ class SampleShare(Aggregator):
 
     model += sum_k n_k / N update_k over the updates of the model in this step, with the samples n_k that each
     trained on, and N those that all members of the model hold now; a client that belongs to several models
-    counts in each. So one update alone moves the model little, and as many as there are clients move it as
-    far as `fedavg` does. N is at least the sum of the n_k: members may have left, or samples expired, since
-    the updates were dispatched.
+    counts in each. N is at least the sum of the n_k: members may have left, or samples expired, since the
+    updates were dispatched.
 
     With `feature_learning = "literal"` the weights W of the first layer, rows by outputs, then become A W,
     entry by entry, where A is the softmax of |W| along each row; only of models with an update in the step.
-    As printed, that destroys the model: A is below 1, and so the weights shrink at every step, to nothing.
+    As A is below 1, the weights shrink at every step, to nothing.
 
-    Source: Chen, Chai, Cheng and Rangwala, "Asynchronous Federated Learning for Sensor Data with Concept
-    Drift", 2021 (FedConD), algorithm 1; Chen, Ning, Slawski and Rangwala, "Asynchronous Online Federated
-    Learning for Edge Devices with Non-IID Data", 2020 (ASO-Fed), algorithm 1, and its feature learning.
+    Source: Chen et al., "Asynchronous Federated Learning for Sensor Data with Concept Drift", 2021 (FedConD),
+    algorithm 1; Chen et al., "Asynchronous Online Federated Learning for Edge Devices with Non-IID Data",
+    2020 (ASO-Fed), algorithm 1, and its feature learning.
 
     Of three clients with 2, 3 and 5 samples, the one with 3 moves their model by 10:
 

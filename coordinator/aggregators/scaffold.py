@@ -30,13 +30,12 @@ class Scaffold(Aggregator):
 
     Of the updates of a model by clients S: `w <- w + rate mean_S(y_i - w)`. The control variate c of a model
     is the mean of the c_i that its clients remember, 0 for those that have not trained it. In the paper c
-    moves by `|S| / N mean_S(c_i' - c_i)`, which comes to the same while the N clients stay; taken as the
-    mean, c loses what a client contributed as soon as that client leaves, or trains the model no more. That
-    clients send their c_i is charged by the rule `scaffold`, without which no arm has this aggregator. It
-    needs whole rounds: a late update would be of another c.
+    moves by `|S| / N mean_S(c_i' - c_i)`, which comes to the same while the N clients stay; here c loses what
+    a client contributed when that client leaves, or trains the model no more. It needs the rule `scaffold`,
+    which charges that clients send their c_i, and whole rounds: a late update would be of another c.
 
-    Source: Karimireddy, Kale, Mohri, Reddi, Stich and Suresh, "SCAFFOLD: Stochastic Controlled Averaging for
-    Federated Learning", ICML 2020, algorithm 1; c for each model of a clustering is ours.
+    Source: Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", ICML 2020,
+    algorithm 1; c for each model of a clustering is ours.
 
     One of two clients moves the model by -1; what both remember has the mean 1:
 

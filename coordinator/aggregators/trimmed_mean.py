@@ -28,10 +28,9 @@ class TrimmedMean(ByCoordinate):
     model_k += mean over c of update_c,k without its floor(trim n) smallest and as many largest values. It
     withstands as many false updates as are left out at one end.
 
-    Source: Yin, Chen, Ramchandran and Bartlett, "Byzantine-Robust Distributed Learning: Towards Optimal
-    Statistical Rates", ICML 2018, Definition 2: there `trim` n is assumed to be a whole number, and the mean
-    is of gradients. Here it is rounded down: of fewer than 1 / `trim` updates, as in small clusters, no
-    update is left out.
+    Source: Yin et al., "Byzantine-Robust Distributed Learning: Towards Optimal Statistical Rates", ICML 2018,
+    Definition 2: there `trim` n is assumed to be a whole number, and the mean is of gradients. Here it is
+    rounded down: of fewer than 1 / `trim` updates, as in small clusters, no update is left out.
     """
 
     Settings = TrimmedMeanSettings

@@ -41,8 +41,8 @@ class AccuracyDriftSettings(Settings):
     )
     max_models: Count | None = Field(
         None,
-        description="most models at once; at the limit the model without members for longest is given up for "
-        "a new one, and no model is added while all have members; null: no limit",
+        description="most models at once; at the limit a new one replaces that without members for longest, "
+        "and none is added while all have members",
     )
 
 

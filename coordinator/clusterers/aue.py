@@ -26,14 +26,14 @@ class AueSettings(Settings):
     num_models: ModelCount = Field(5, description="most models at once; the oldest goes")
     weigh: Literal["data", "updates"] = Field(
         "data",
-        description="measure the errors when data arrive, before the models train on them, or also after "
-        "every aggregation (FedDrift's code: every tenth, and the last ten of a step)",
+        description="measure the errors when data arrive, or also after every aggregation (FedDrift's code: "
+        "every tenth, and the last ten of a step)",
         examples=["updates"],
     )
     feddrift_aue_offbyone: bool = Field(
         False,
-        description="as FedDrift's code has it: a model counts by the error of the one a step older, and the "
-        "oldest, which is left with a vanishing initial weight, by nothing",
+        description="as in FedDrift's code: a model counts by the error of the one a step older, and the "
+        "oldest by a vanishing weight",
     )
 
 

@@ -52,10 +52,8 @@ class AuxoSettings(Settings):
 class Auxo(Clusterer):
     """Splits clusters; each client goes to that of largest affinity, to whose centre its updates were near.
 
-    Only participants are moved, and at a split all clients; nothing looks for drift. A round's steps (a) to
-    (d) are in `Affinities`, the state, one cluster after the other; (a) ends one round after the last split.
-    It needs whole rounds: a cluster's updates are compared with their centre as if all began at one model,
-    and `split_rounds` count server steps.
+    Only participants are moved, and at a split all clients; nothing looks for drift. It needs whole rounds:
+    updates are compared as if all began at one model, and `split_rounds` count server steps.
 
     Source: Liu et al. 2023, "Auxo", in the form of the example in FedScale's repository.
 

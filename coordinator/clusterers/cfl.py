@@ -27,11 +27,11 @@ class CflSettings(Settings):
     )
     eps1: PositiveFactor | None = Field(
         None,
-        description="the mean update must be shorter; null: a tenth of the longest mean update seen so far, "
-        "and no test of a cluster whose mean update is the longest yet (FedDrift)",
+        description="the mean update must be shorter; without it, a tenth of the longest mean update so far, "
+        "and no test of the cluster that has it (FedDrift)",
     )
     eps2: PositiveFactor | None = Field(
-        None, description="some client's update must be longer; null: 6 eps1 (FedDrift)"
+        None, description="some client's update must be longer; without it, 6 eps1 (FedDrift)"
     )
     child_init: Literal["parent", "initial"] = Field(
         "parent",
@@ -39,7 +39,7 @@ class CflSettings(Settings):
         "initialisation, the round's updates being lost (FedDrift's code)",
     )
     min_size: TwoOrMore = Field(3, description="the smallest cluster that is split", examples=[5])
-    max_models: Count | None = Field(None, description="no split beyond this many models; null: no limit")
+    max_models: Count | None = Field(None, description="no split beyond this many models")
     warmup_rounds: CountOrZero = Field(0, description="first rounds without a split (20 in CFL's demo)")
 
 
@@ -48,8 +48,8 @@ class Cfl(Clusterer):
 
     Only clients that sent an update can be told apart. The other members stay with the larger half, which
     keeps its parent's row. Nothing is known of the updates of a client that joins: it begins in the largest
-    cluster. It needs whole rounds: norms and cosines of updates mean something only if all of a cluster began
-    at the same model. State: the norm of the longest mean update of any cluster so far.
+    cluster. It needs whole rounds: norms and cosines compare updates of one model. State: the norm of the
+    longest mean update of any cluster so far.
 
     Source: Sattler, Müller and Samek 2020, and the form that FedDrift (AISTATS 2023) compares with.
 

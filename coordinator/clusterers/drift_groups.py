@@ -20,8 +20,8 @@ class DriftGroupsSettings(Settings):
 
     groups: dict[str, tuple[str, ...]] = Field(
         min_length=1,
-        description="for each group the names of the detectors, on training, whose flags lead into it; a "
-        "client with the flags of several groups is in that with most detectors, the first of equals",
+        description="by group, the detectors on training whose flags lead into it; of several groups a "
+        "client is in that with most detectors, the first of equals",
         examples=[{"sudden": ("jump",), "incremental": ("trend",), "both": ("jump", "trend")}],
     )
     sticky: bool = Field(
@@ -53,8 +53,7 @@ class DriftGroups(Clusterer):
 
     Cluster 0 has the clients that have not drifted; the groups are clusters 1 and on, in the order of
     `groups`. A group begins as a copy of the model that most of its first members trained, and they train it
-    from the next round on; as published, it would be the mean of what they had trained in this one. Until
-    then, its model is an initial one that nobody uses.
+    from the next round on; as published, it would be the mean of what they had trained in this one.
 
     State: the flags (N, detectors) of each client that count, and which groups have begun.
 

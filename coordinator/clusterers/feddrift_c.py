@@ -18,12 +18,11 @@ class FedDriftC(FedDrift):
     """FedDrift, but of several models whose isolation ends together, one drawn at random survives.
 
     The other models are given up: each ends once its client has responded and moved to another model, and the
-    samples claimed for it are forgotten. The accuracy with which such a client's next one is compared is
-    reset to that from before its drift. Compared with the low accuracy since, a client that no remaining
-    model suits would not be found to drift again.
+    samples claimed for it are forgotten. The accuracy with which such a client's next one is compared is that
+    from before its drift: compared with the low one since, a client that no remaining model suits would not
+    be found to drift again.
 
-    Source: Jothimurugesan et al., "Federated Learning under Distributed Concept Drift", AISTATS 2023,
-    FedDrift-C.
+    Source: FedDrift (Jothimurugesan et al., AISTATS 2023), FedDrift-C.
 
     >>> from types import SimpleNamespace
     >>> from coordinator.clusterers.feddrift import FedDriftSettings

@@ -21,8 +21,7 @@ from coordinator.view import View
 class FedDriftEager(AccuracyDrift):
     """Every client moves to the best model in use; those whose accuracy fell share one new model.
 
-    Source: Jothimurugesan et al., "Federated Learning under Distributed Concept Drift", AISTATS 2023,
-    FedDrift-Eager.
+    Source: FedDrift (Jothimurugesan et al., AISTATS 2023), FedDrift-Eager.
 
     Both clients have accuracy 0.9 in step 1. In step 2 client 1 falls to 0.5 and gets the new model:
 

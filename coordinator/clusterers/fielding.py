@@ -54,8 +54,8 @@ class FieldingSettings(PartitionSettings):
     )
     reclustered_init: Literal["mean", "initial"] = Field(
         "mean",
-        description="what a model starts from at a re-clustering: the mean of its members' models, a warm "
-        "start as published, or the initial model, which forgets what was learned (and needs whole rounds)",
+        description="what a model starts from at a re-clustering: the mean of its members' models, as "
+        "published, or the initial model, which needs whole rounds",
     )
     follow: Literal["drifted", "participants"] = Field(
         "drifted",
@@ -87,9 +87,9 @@ class Fielding(Clusterer):
     """Drifted clients move to the nearest centre; all clients are re-clustered when a trigger fires.
 
     A client that joins counts as drifted: it moves to the nearest centre, and adds to the shift that the
-    trigger sees. As it had no model before, it has no part in a mean of the models that members had. A client
-    that leaves takes its report with it: at once the centre of its cluster is the mean of the others, which
-    is no shift from the previous centre; a cluster that all have left keeps its centre and its model.
+    trigger sees, but has no part in a mean of the models that members had. A client that leaves takes its
+    report with it: the centre of its cluster is the mean of the others at once, which is no shift; a cluster
+    that all have left keeps its centre and its model.
 
     It needs whole rounds if its trigger does. State: the present centres (k, D), those of the last global
     clustering, and that of the trigger.

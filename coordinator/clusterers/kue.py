@@ -39,9 +39,8 @@ class Kue(Clusterer):
 
     The worst model and those no better than chance (kappa 0 or below) abstain; if all abstain, all count
     equally. With each new data step the worst model is replaced. It needs whole rounds: kappas are those of
-    one server step alone, and would be of the few clients that happen to share a buffer. State: the data
-    step; kappas (M,), measured after every aggregation on the newest arrivals of the clients that trained, 0
-    until then.
+    one server step. State: the data step; kappas (M,), measured after every aggregation on the newest
+    arrivals of the clients that trained, 0 until then.
 
     Source: Cano and Krawczyk 2020, in the form that FedDrift (AISTATS 2023) compares with.
 

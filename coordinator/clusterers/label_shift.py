@@ -21,8 +21,8 @@ class LabelShiftSettings(Settings):
 
     drift: Literal["l1", "sorted_counts"] = Field(
         "l1",
-        description="what is compared: the shares of labels, or, as in FlexCFL's public code, the numbers of "
-        "samples by label in ascending order, in which a permutation of labels is no drift",
+        description="what is compared: the shares of labels, or, as in FlexCFL's code, the numbers of "
+        "samples by label in ascending order, where a permutation of labels is no drift",
     )
     threshold: Factor = Field(
         0.2,

@@ -23,11 +23,10 @@ class Oracle(Clusterer):
     """One model for each concept; every client is on that of its newest samples.
 
     A model is made from the shared initialisation when its concept first appears, and kept. With
-    `trace.changes`, a client's concept is its composed label swap, and unseen compositions get a model each.
-    Clients report nothing. State: the concept of each model (M,).
+    `trace.changes`, a client's concept is its composed label swap. Clients report nothing. State: the concept
+    of each model (M,).
 
-    Source: Jothimurugesan et al., "Federated Learning under Distributed Concept Drift", AISTATS 2023, its
-    Oracle.
+    Source: FedDrift (Jothimurugesan et al., AISTATS 2023), its Oracle.
 
     >>> from types import SimpleNamespace
     >>> view = SimpleNamespace(

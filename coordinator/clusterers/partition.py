@@ -34,8 +34,8 @@ class PartitionSettings(Settings):
 
     min_clusters: Count = Field(
         1,
-        description="smallest k that is tried, from 2 on; with fewer distinct reports, each distinct report "
-        "is a cluster. 1: a single cluster if the silhouettes cannot be computed",
+        description="smallest k that is tried, from 2 on; of fewer distinct reports each is a cluster. 1: a "
+        "single cluster without silhouettes",
     )
     max_clusters: TwoOrMore = Field(
         10, description="largest k that is tried; at most clients - 1", examples=[6]
@@ -43,7 +43,7 @@ class PartitionSettings(Settings):
     partition: Literal["kmeans", "kcenter"] = Field(
         "kmeans",
         description="how clients are partitioned into k clusters: kmeans, or kcenter, whose centres are "
-        "reports: first that of the lowest client, then always the one farthest from all centres so far",
+        "reports: that of the lowest client, then always the one farthest from all centres",
     )
     distance: DistanceName | None = Field(
         None,
@@ -56,7 +56,7 @@ class PartitionSettings(Settings):
     kmeans_clients: Annotated[int, Number(ge=10, le=MOST)] = Field(
         20_000,
         description="with more clients than this, centres are fitted to a random subsample of this size, and "
-        "then every client joins the nearest centre; the log states the size",
+        "every client joins the nearest; the log states the size",
     )
     silhouette_clients: Annotated[int, Number(ge=10, le=MOST)] = Field(
         20_000,

@@ -20,8 +20,8 @@ class StaticSettings(PartitionSettings):
     at_round: CountOrZero = Field(
         0,
         description="clients are clustered as this round is opened; until then all share one model, with "
-        "which all clusters start. All clients that `round.hear` lets report check their data then, also old "
-        "data; of the others the last report counts",
+        "which all clusters start. All clients that `round.hear` lets report do so then; of the "
+        "others the last report counts",
         examples=[10],
     )
 

@@ -30,8 +30,7 @@ class Ddm(Columns):
 
     It is meant for error rates; a loss is clipped to 1.
 
-    Source: Gama, Medas, Castillo and Rodrigues, "Learning with drift detection", SBIA 2004; in the form of
-    river's `DDM`.
+    Source: Gama et al., "Learning with drift detection", SBIA 2004; in the form of river's `DDM`.
 
     >>> detector = Ddm(DdmSettings(warm_start=3))
     >>> detector.open(2)

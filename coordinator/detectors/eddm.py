@@ -33,8 +33,8 @@ class Eddm(Columns):
     the greatest m + 2 s, and flags a client at an error if m + 2 s is below `beta` times that. It forgets
     everything after a flag.
 
-    It is meant for single samples, which are right or wrong. On error rates of batches it sees few errors,
-    unless `wrong_from` is near the error rate to be expected.
+    It is meant for single samples. On error rates of batches it sees few errors, unless `wrong_from` is near
+    the expected rate.
 
     Source: Baena-García et al., "Early drift detection method", 4th International Workshop on Knowledge
     Discovery from Data Streams 2006; in the form of river's `EDDM`.

@@ -33,9 +33,7 @@ class LossJump(OfTasks):
     at least `theta`, the client is flagged, and again at each visit up to the first whose loss is lower;
     then, or if the loss does not last, the detector waits for another jump.
 
-    The latch is that of the authors' code; as printed, the test would be true at one visit only. It is a
-    property of passive detection: where a flagged client is given a model for its data, the loss falls, and
-    the latch opens.
+    The latch is that of the authors' code; as printed, the test would be true at one visit only.
 
     Source: Detect-Adapt-Overcome, algorithm 1, as evaluated. [A]
 

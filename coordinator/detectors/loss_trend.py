@@ -25,7 +25,7 @@ class LossTrendSettings(TaskLossSettings):
     releases: bool = Field(
         True,
         description="whether the mean of the long window is followed again once the loss is not above either "
-        "mean, as the paper prints it; in the authors' code it never is",
+        "mean, as in the paper, but not in the authors' code",
         examples=[False],
     )
 

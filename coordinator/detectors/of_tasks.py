@@ -18,8 +18,8 @@ class TaskLossSettings(Settings):
 
     loss: Literal["sum", "mean"] = Field(
         "sum",
-        description="of the losses of a visit's batches: Detect-Adapt-Overcome takes their sum, so that its "
-        "thresholds depend on the number of local steps",
+        description="of the losses of a visit's batches; with their sum, Detect-Adapt-Overcome's, thresholds "
+        "depend on the number of local steps",
         examples=["mean"],
     )
 

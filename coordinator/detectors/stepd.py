@@ -22,8 +22,8 @@ class StepdSettings(Settings):
 
     test: Literal["stepd", "literal", "threshold"] = Field(
         "stepd",
-        description="stepd: of equal proportions, over numbers of samples; literal: the same over scores, as "
-        "FedConD prints it; threshold: the share of correct predictions fell by more than delta",
+        description="stepd: over numbers of samples; literal: over scores, as FedConD prints it; threshold: "
+        "the share of correct predictions fell by more than delta",
         examples=["threshold"],
     )
     significance: InnerShare = Field(
@@ -50,19 +50,18 @@ class Stepd(Detector):
 
         T = (|p_o - p_r| - D / 2) / sqrt(p (1 - p) D)
 
-    on is at most `significance`. FedConD prints the same with each score, a share, in the place of a sample:
-    n_o the number of scores in the queue, r_o their sum, n_r = 1 and r_r the new score. Then D / 2 is more
-    than a half, so that only a total collapse is ever significant (`test = "literal"`). It also names a
-    threshold, which its test does not use: with `test = "threshold"` a client is flagged if r_o / n_o - r_r,
-    as of "literal", is above `delta`.
+    on is at most `significance`. FedConD prints the same with each score, a share, in the place of a sample
+    (`test = "literal"`): n_o the number of scores in the queue, r_o their sum, n_r = 1 and r_r the new score.
+    Then D / 2 is more than a half, and only a total collapse is ever significant. With `test = "threshold"`,
+    a threshold that it names and does not use, a client is flagged if that r_o / n_o - r_r is above `delta`.
 
     A client without earlier scores is not flagged. The new score joins the queue after the test, and nothing
     is forgotten after a flag.
 
     State: the last scores, (correct, total), of the clients that have some, and how many each has had.
 
-    Source: Nishida and Yamauchi, "Detecting Concept Drift Using Statistical Testing", DS 2007; Chen, Chai,
-    Cheng and Rangwala, "Asynchronous Federated Learning for Sensor Data with Concept Drift", 2021 (FedConD).
+    Source: Nishida and Yamauchi, "Detecting Concept Drift Using Statistical Testing", DS 2007; Chen et al.,
+    "Asynchronous Federated Learning for Sensor Data with Concept Drift", 2021 (FedConD).
 
     Of 40 samples, and of 40 more, 30 are predicted correctly; then 12 of 40, or 20 of 40. For the latter T is
     (0.25 - 0.01875) / sqrt(2/3 x 1/3 x 0.0375) = 2.53, and its tail 0.006:

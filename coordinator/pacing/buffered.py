@@ -26,28 +26,28 @@ class BufferedSettings(Settings):
     )
     concurrency: Count | None = Field(
         None,
-        description="slots: visits that are out at once, over all lanes; if omitted, as many as a round of "
-        "sync sends out, round.participants times round.over_commit",
+        description="slots: visits that are out at once, over all lanes; if omitted, round.participants "
+        "times round.over_commit",
         examples=[13],
     )
     refill: Count = Field(1, description="slots that must be free, over all lanes, before any is filled")
     timeout_s: Duration | None = Field(
         None,
         description="virtual seconds after which a visit is abandoned, and it is noticed that a client is "
-        "gone; without it, that is noticed at once, and visits take as long as they do",
+        "gone; without it, that is noticed at once",
         examples=[600],
     )
     max_staleness: CountOrZero | None = Field(
         None,
-        description="a visit that comes back after more steps of its lane is abandoned, and charged; without "
-        "it, none is: to discard stale updates starves slow clients",
+        description="a visit that comes back after more steps of its lane is abandoned, and charged, which "
+        "starves slow clients; without it, none is",
         examples=[5],
     )
     push: Push = Field(
         "none",
-        description="who is sent each new version of the model, in bytes, without delay: `active`, also the "
-        "clients that are training (FedConD); `online`, all that are online, who do not download it again "
-        "(ASO-Fed)",
+        description="who is sent each new version of the model, in bytes, without delay: `active`, the "
+        "clients that are training, too (FedConD); `online`, all that are online, who do not "
+        "download it again (ASO-Fed)",
         examples=["active"],
     )
 
@@ -56,11 +56,11 @@ class Buffered(Pacing):
     """Keeps `concurrency` visits out, and makes a server step whenever `buffer` of them are back.
 
     A slot is free as soon as its visit has ended, and is filled at that instant by an idle client: one whose
-    last update was absorbed, or lost. The update of a slow client arrives, and the steps that its
-    lane has made meanwhile are its staleness (`Updates.staleness`): a visit is abandoned if it is out for
-    longer than `timeout_s` or comes back with more than `max_staleness`, if there are such, if its model
-    ceases to exist, or as the run ends. A round closes when
-    `round.participants` updates were absorbed: with the default buffer and one lane it is one server step.
+    last update was absorbed, or lost. The update of a slow client arrives, and the steps that its lane has
+    made meanwhile are its staleness: a visit is abandoned if it is out for longer than `timeout_s` or comes
+    back with more than `max_staleness`, if there are such, if its model ceases to exist, or as the run ends.
+    A round closes when `round.participants` updates were absorbed: with the default buffer and one lane it is
+    one server step.
 
     Slots are shared over the lanes as a quota is, and a lane never has more of them than clients. Of K slots
     in all, a lane with k makes its own steps, of ceil(k x buffer / K) updates; of fewer only if all clients

@@ -22,8 +22,8 @@ class SyncSettings(Settings):
     share: Literal["clients", "equal"] = Field(
         "clients",
         description="participants are shared over lanes in proportion to their clients, at least one each, "
-        "or equally: the remainder goes to the largest lanes, and a lane of fewer clients than its share "
-        "gives all it has, which leaves the round with fewer participants",
+        "or equally: the remainder goes to the largest lanes, and a lane with fewer clients than "
+        "its share gives all it has",
         examples=["equal"],
     )
     close: Literal["lane", "pooled"] = Field(
@@ -40,8 +40,8 @@ class SyncSettings(Settings):
     )
     participants: Count | None = Field(
         None,
-        description="visits that a round absorbs, if other than round.participants; sent out are as many as "
-        "without it, by round.participants and round.over_commit, unless over_commit is given",
+        description="visits that a round absorbs, if other than round.participants; as many are sent out as "
+        "without it, unless over_commit is given",
         examples=[7],
     )
     over_commit: Annotated[float, Number(ge=1, le=1e6)] | None = Field(
@@ -60,12 +60,12 @@ class Sync(Pacing):
     quota: a visit that drops out is not replaced. With `timeout_s` a lane with fewer back than its quota
     waits so long for those that have dropped out, as a coordinator does that hears nothing of them.
 
-    With `share = "equal"` each of K lanes with clients has a quota of M / K, as Fielding has it. The paper
-    does not say what becomes of a remainder, nor of a lane with fewer clients than that: see `quota`.
+    With `share = "equal"` each of K lanes with clients has a quota of M / K, as Fielding has it; the paper
+    leaves remainders and smaller lanes open.
 
-    With `participants` the quotas are of that number, and lanes are over-committed by the quotient of the
-    visits that would be sent out from one lane without it and that number: of 13 visits 7 are absorbed, and
-    of a lane's n visits are sent out 13/7 n, rounded. With `over_commit` they are that many times n.
+    With `participants` the quotas are of that number, and as many visits are sent out as without it: 7 of 13
+    are absorbed, and a lane with the quota n sends out 13/7 n, rounded; with `over_commit`, that many times
+    n.
 
     Source: ours, after FedScale's over-committed rounds; equal quotas are of Fielding, algorithm 1.
 

@@ -25,7 +25,7 @@ class ByClusterSettings(Settings):
     clusters: dict[str, dict[str, Annotated[float, Number(ge=0, le=LARGEST)]]] = Field(
         min_length=1,
         description="by the number of a cluster: learning_rate, local_steps, batch_size, or a number that a "
-        "local rule reads, as `adam.beta1`; what is left out, and other clusters, stay as they are",
+        "local rule reads, as `adam.beta1`; all others stay as they are",
         examples=[{"2": {"adam.beta1": 0.6}}],
     )
 
@@ -51,8 +51,8 @@ class ByClusterSettings(Settings):
 class ByCluster(Schedule):
     """Sets numbers of tasks by the cluster whose model they train, named by its label.
 
-    Labels are those of the log and of reports: they count up as clusters appear, and follow a cluster through
-    re-clusterings. Those of `drift_groups` are 0 for the clients that have not drifted, and then the groups.
+    Labels are those of the log and of reports. Those of `drift_groups` are 0 for the clients that have not
+    drifted, and then the groups.
 
     Source: Detect-Adapt-Overcome, section on adaptation, where a group trains with other betas of Adam. [A]
 

@@ -70,9 +70,9 @@ class OnDrift(Schedule):
 
     State: how often in a row each client was flagged, of those that were at the last time.
 
-    Source: Chen, Chai, Cheng and Rangwala, "Asynchronous Federated Learning for Sensor Data with Concept
-    Drift", IEEE Big Data 2021 (FedConD), section on drift adaptation; there neither base nor increment is
-    given, and these are ours.
+    Source: Chen et al., "Asynchronous Federated Learning for Sensor Data with Concept Drift", IEEE Big Data
+    2021 (FedConD), section on drift adaptation; there neither base nor increment is given, and these are
+    ours.
 
     Of clients 0 to 2, client 0 is flagged at two dispatches, client 1 at the first, and client 2 has no news:
 

@@ -23,8 +23,8 @@ class Slowness(Schedule):
 
     State: the sum of the durations and their number (N,), from the first dispatch on.
 
-    Source: Chen, Ning, Slawski and Rangwala, "Asynchronous Online Federated Learning for Edge Devices with
-    Non-IID Data", IEEE Big Data 2020, section on the dynamic learning step size.
+    Source: Chen et al., "Asynchronous Online Federated Learning for Edge Devices with Non-IID Data", IEEE Big
+    Data 2020, section on the dynamic learning step size.
 
     After a visit of e^2 seconds of client 0, and of one second of client 1:
 

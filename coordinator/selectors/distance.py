@@ -27,7 +27,7 @@ class Distance(Selector):
     """Fielding's: those candidates of a lane whose reports are nearest its centre, the clients' mean report.
 
     With one global model all clients are one lane. Equal distances, to nine digits of the lane's largest, are
-    in random order, the paper's small random tie-break.
+    in random order.
 
     Source: Fielding, its distance-based selection.
 

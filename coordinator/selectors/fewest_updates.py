@@ -22,8 +22,8 @@ class FewestUpdates(Selector):
 
     State: the number of absorbed visits (N,) of each client, from the first selection on.
 
-    Source: Chen, Chai, Cheng and Rangwala, "Asynchronous Federated Learning for Sensor Data with Concept
-    Drift", IEEE Big Data 2021 (FedConD), algorithm 1.
+    Source: Chen et al., "Asynchronous Federated Learning for Sensor Data with Concept Drift", IEEE Big Data
+    2021 (FedConD), algorithm 1.
 
     Of clients 0 to 2 the first two have contributed once:
 

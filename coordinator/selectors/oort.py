@@ -22,10 +22,9 @@ class Oort(Selector):
     was abandoned, or brought no usable update, counts as tried with the mean utility of its round; of a visit
     that dropped out nothing is learned, as in FedScale. Durations are measured on completed visits.
 
-    One state serves all lanes: what is known of a client outlasts re-clustering, leave and return. The
-    preferred duration is a percentile over all clients that hold data, and the share explored and the pacer
-    are common to all lanes: rounds wait for the slowest client of any. Quota, scale (over tried and untried
-    clients), cut-off and samples are a lane's: its candidates compete for its quota, and losses under the
+    One state serves all lanes, and outlasts re-clustering, leave and return. The preferred duration (a
+    percentile over all clients that hold data), the share explored and the pacer are common to all lanes;
+    quota, scale (over tried and untried clients), cut-off and samples are a lane's, as losses under the
     models of two clusters are not comparable.
 
     Mended: a missing (n + 1)-th best score is the worst one; too few untried clients are replaced by tried
@@ -34,13 +33,13 @@ class Oort(Selector):
     a utility of 0, below the scale, is high if the others are all but equal. Its blacklist, off by default,
     is left out.
 
-    It needs whole rounds: the bonus, the pacer and the mean utility that an abandoned visit gets are all of
-    the round of the last selection, while another pacing hands visits of several selections over together.
+    It needs whole rounds: the bonus, the pacer and the mean utility of an abandoned visit are of the round of
+    the last selection.
 
     State: the number of selections, the share explored, the pacer's percentile and windows, the clients last
     exploited, and by client the utility (NaN: not registered), duration and last round (0: never tried).
 
-    Source: Lai, Zhu, Madhyastha and Chowdhury, "Oort", OSDI 2021, as in FedScale's code.
+    Source: Lai et al., "Oort", OSDI 2021, as in FedScale's code.
 
     Three clients with mean squared losses of 1, 4 and 900 are all tried in the first round. In the next one
     their scores are 0.00003, 0.03 and 1, without a bonus, and one of them is exploited:

@@ -23,8 +23,8 @@ def _number_or_never(value: Any) -> Any:
 ShiftFrom = Annotated[
     Literal["previous", "last_global"],
     Field(
-        description="a shift is measured from where the centre was before this drift, as published, or from "
-        "where the last global clustering left it, so that slow drift adds up"
+        description="from where a shift is measured: where the centre was before this drift, as published, "
+        "or where the last global clustering left it, so that slow drift adds up"
     ),
 ]
 """Where the shift of a centre begins."""
@@ -35,8 +35,8 @@ class CentreShiftSettings(Settings):
 
     threshold: Annotated[Factor | Literal["never"], BeforeValidator(_number_or_never)] = Field(
         1 / 3,
-        description="re-cluster when a centre moved this share of the mean centre distance; 0: at every "
-        'drift; "never": clients only move, one by one; squared for the distance squared_euclidean',
+        description="share of the mean distance between centres; 0: at every drift; "
+        '"never": clients only move, one by one',
         examples=[0.25],
     )
     shift_from: ShiftFrom = "previous"
@@ -45,9 +45,8 @@ class CentreShiftSettings(Settings):
 class CentreShift(ReclusteringTrigger):
     """Fires when a centre moved at least `threshold` x the mean distance between centres.
 
-    It is that of Fielding, algorithm 2. With a single centre there is no such distance: it fires when the
-    reports are not all identical. With the threshold "never", it never fires. Between squared distances the
-    threshold is squared, so that it is the same share of a length.
+    With a single centre there is no such distance: it fires when the reports are not all identical. Between
+    squared distances the threshold is squared, so that it is the same share of a length.
 
     Source: Fielding, algorithm 2; `last_global` is ours.
 

@@ -41,7 +41,7 @@ class Learned(ReclusteringTrigger):
     then the best one for `keep_events`. An event begins at an opening with drift, and ends at the first one
     after two rounds or more. Its reward is the fall of the participants' mean `loss_before` from the first to
     the last: how much training repaired. Rounds whose mean is not finite do not count. It needs whole rounds:
-    the mean over the few visits of a buffer is no measure of what training repaired.
+    the mean over the few visits of a buffer is no such measure.
 
     State: how many drift events there were, the order and the sums of rewards of this exploration, the row of
     the threshold in force, and the mean losses of the first and the last round of the present event.

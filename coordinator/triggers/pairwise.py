@@ -26,18 +26,17 @@ class PairwiseSettings(Settings):
     )
     rule: Literal["mended", "printed", "fixed"] = Field(
         "mended",
-        description="after every drift: double the limit if this drift and the last one re-clustered, else "
-        "subtract delta: mended, and take delta if that is more; printed, and take delta if that is less, as "
-        "in the paper, which ends at 0 or below; fixed: the limit stays",
+        description="after every drift, the limit is doubled if this drift and the last one re-clustered, or "
+        "else lessened by delta; mended: to delta at least; printed: to delta at most, as in the "
+        "paper, which ends at 0 or below; fixed: it stays",
     )
 
 
 class Pairwise(ReclusteringTrigger):
     """Fires when two clients of a cluster are farther apart than a limit that adapts (Fielding, algorithm 4).
 
-    The limit adapts as in the paper's appendix F.2, or as that must have been meant: the printed rule takes
-    the smaller one of `delta` and a difference, where only the larger one keeps the limit above 0. The
-    largest distance is computed in full, in time that grows with the square of a cluster's size, and logged.
+    The limit adapts as in the paper's appendix F.2, or as that must have been meant (`rule`). The largest
+    distance is computed in full, in time that grows with the square of a cluster's size, and logged.
 
     State: the present limit, and whether the last drift re-clustered.
 

@@ -12,18 +12,25 @@ from typing import Any
 import driftscale
 from docs.writing.markdown import code, fence, heading, page, paragraphs, prose, table
 from emulator.errors import EmulatorError
+from experiments.results.frames.columns import frame_columns
+from traces.building import BUILDERS
 
 SECTIONS = ("Args", "Attributes", "Returns", "Raises", "Yields")
 
 INTRODUCTION = """\
 `import driftscale` has the functions and classes below, and nothing else is kept stable for callers.
 Importing it is cheap: torch, pandas and plotly are imported once something needs them. Errors are one line,
-also in a notebook."""
+also in a notebook. The columns of frames are [on a page of their own](frames.md)."""
 
 ERRORS = """\
 Every error that a user can cause is an `EmulatorError`, whose message is one line.
 `driftscale.EmulatorError` catches all of them; the others are in `emulator.errors`. A command ends with the
 exit code of the error."""
+
+OPTIONS = BUILDERS.find("table").Settings.model_fields.keys() - {"features", "label"}
+ELSEWHERE = """\
+The other arguments are the options of that name of [`driftscale traces build
+table`](commands.md#driftscale-traces-build-table), about the rows of `frame`."""
 
 
 def api_page() -> str:
@@ -79,28 +86,18 @@ class _Docstring:
 
 def _function(function: Any, name: str, level: int) -> Iterator[str]:
     docstring = _Docstring(function.__doc__ or "")
-    yield heading(level, code(f"{name}()"))
-    yield fence("text", _signature(function, name))
+    yield heading(level, code(name if name.endswith("]") else f"{name}()"))
+    signature = _signature(function, name)
+    yield fence("text", signature) if "()" not in signature and not name.endswith("]") else ""
     yield from docstring.prose
-    defaults = {
-        item.name: "required" if item.default is item.empty else _default(item.default)
-        for item in inspect.signature(function).parameters.values()
-    }
-    yield table(
-        ("argument", "default", "meaning"),
-        [
-            (code(item), defaults.get(item.lstrip("*"), ""), prose(text))
-            for item, text in docstring.items("Args")
-        ],
-    )
+    elsewhere = OPTIONS if function is driftscale.write_trace else {}
+    rows = [(code(item), prose(text)) for item, text in docstring.items("Args") if item not in elsewhere]
+    yield table(("argument", "meaning"), rows)
+    yield ELSEWHERE if elsewhere else ""
     if returned := docstring.section("Returns"):
         yield f"Returns: {prose(returned)}"
-    if raised := docstring.items("Raises"):
-        yield table(("raises", "when"), [(code(error), prose(text)) for error, text in raised])
-
-
-def _default(value: object) -> str:
-    return code("{}") if value == {} else code(repr(value))
+    for error, text in docstring.items("Raises"):
+        yield f"Raises {code(error)}: {prose(text)}"
 
 
 def _signature(function: Any, name: str) -> str:
@@ -128,20 +125,15 @@ def _class(of: type) -> Iterator[str]:
     yield from docstring.prose
     properties = [
         *((name, text) for name, text in docstring.items("Attributes")),
-        *((name, _summary(item.fget)) for name, item in _own(of) if isinstance(item, property)),
+        *((name, property_text(item)) for name, item in _own(of) if isinstance(item, property)),
     ]
+    if of is driftscale.Results:
+        properties = [(name, text) for name, text in properties if name not in frame_columns()]
     yield table(("attribute", "what it is"), [(code(name), prose(text)) for name, text in properties])
     for name, item in _own(of):
         if inspect.isfunction(item) and (not name.startswith("_") or name == "__getitem__"):
             shown = "results[experiment]" if name == "__getitem__" else f"{of.__name__.lower()}.{name}"
-            yield from _method(item, shown)
-
-
-def _method(method: Any, name: str) -> Iterator[str]:
-    function = list(_function(method, name, 3))
-    if name.endswith("]"):
-        function[:2] = [heading(3, code(name))]
-    yield from function
+            yield from _function(item, shown, 3)
 
 
 def _own(of: type) -> Iterator[tuple[str, Any]]:
@@ -150,12 +142,11 @@ def _own(of: type) -> Iterator[tuple[str, Any]]:
     )
 
 
-def _summary(function: Any) -> str:
-    """The prose of a docstring on one line, with what it raises."""
-    docstring = _Docstring(function.__doc__ or "")
-    text = " ".join(inspect.cleandoc(docstring._split[0]).split())
+def property_text(of: property) -> str:
+    """The docstring of a property on one line, with what it raises."""
+    docstring = _Docstring(of.__doc__ or "")
     raised = [f"Raises `{error}`: {why}" for error, why in docstring.items("Raises")]
-    return " ".join([text, *raised])
+    return " ".join([*docstring._split[0].split(), *raised])
 
 
 def _errors(error: type[EmulatorError], depth: int) -> Iterator[tuple[str, str, str]]:

@@ -9,8 +9,9 @@ from typing import Any
 
 import typer
 
-from docs.writing.markdown import code, fence, heading, page, paragraphs, prose, table
-from docs.writing.parts import settings_table
+from docs.writing.in_common import InCommon, Row
+from docs.writing.markdown import code, heading, page, paragraphs, prose, table
+from docs.writing.parts import HEADINGS, settings_rows
 from emulator.errors import EmulatorError
 from experiments.cli.app import app
 from experiments.part_facts import summary_line
@@ -36,30 +37,28 @@ VARIABLES = (
         "where `--track mlflow` and `export --to mlflow` log to, in place of a folder of the run directory",
     ),
     ("RANK, WORLD_SIZE, MASTER_ADDR", "set by torchrun for one run by several processes; not for you to set"),
-    (
-        "GLOO_SOCKET_IFNAME",
-        "network interface over which the ranks of torchrun exchange their work; read by PyTorch",
-    ),
+    ("GLOO_SOCKET_IFNAME", "network interface between the ranks of torchrun; read by PyTorch"),
 )
+
+OPTIONS = ("option", "value", "default", "what it does")
+"""The columns of a table of options."""
 
 BUILDER_OPTIONS = """\
 Which further options there are depends on the kind of data set, `driftscale traces build KIND --help` has
-them too. A list is separated by commas, a table is written as TOML."""
+them too. A list is separated by commas, a table is written as TOML. Types and bounds are as in [a
+configuration](configuration.md)."""
 
 
 def commands_page() -> str:
     """The page of commands."""
     root = typer.main.get_command(app)
-    commands = [("driftscale", root), *_commands(root, "driftscale")]
-    summaries = [
-        (f"[{code(name)}](#{name.replace(' ', '-')})", prose(_first_paragraph(command)))
-        for name, command in commands
-    ]
+    commands = {"driftscale": root, **dict(_commands(root, "driftscale"))}
+    shared = InCommon("In common", OPTIONS, list(map(_options, commands.values())))
     return page(
         "Commands",
         INTRODUCTION,
-        table(("command", "what it does"), summaries),
-        *(block for name, command in commands for block in _command(name, command)),
+        *shared.section(2),
+        *(block for name, command in commands.items() for block in _command(name, command, shared)),
         heading(2, "Exit codes"),
         "Every code but 0 comes with a line on standard error that gives the reason.",
         table(("code", "meaning", "error"), list(_exit_codes())),
@@ -79,53 +78,49 @@ def _commands(group: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield f"{name} {part}", command
 
 
-def _command(name: str, command: Any) -> Iterator[str]:
+def _command(name: str, command: Any, shared: InCommon) -> Iterator[str]:
     yield heading(2, code(name))
-    yield fence("text", _usage(name, command))
     yield from paragraphs(command.help or "")
-    yield table(
-        ("argument", "what it is"), [_argument(item) for item in command.params if _is(item, "argument")]
-    )
-    options = [item for item in command.params if _is(item, "option")]
-    yield table(("option", "value", "default", "what it does"), list(map(_option, options)))
+    arguments = [item for item in command.params if _is(item, "argument")]
+    yield "\n".join(f"* {code(_usage(item))}: {prose(item.help or '')}" for item in arguments)
+    yield from shared.own(_options(command))
     if name == "driftscale traces build":
         yield BUILDER_OPTIONS
-        for kind in BUILDERS.ours():
-            builder = BUILDERS.find(kind)
-            yield heading(3, code(f"{name} {kind}"))
-            yield f"{prose(summary_line(builder))} Needs {prose(builder.needs)}."
-            facts = setting_facts(builder.Settings)
-            yield settings_table("option", {_option_name(key): fact for key, fact in facts.items()}, "parts/")
+        yield from _builders(name)
 
 
-def _option_name(key: str) -> str:
-    return f"--{key.replace('_', '-')}"
+def _builders(name: str) -> Iterator[str]:
+    """The options of each kind of data set."""
+    builders = {kind: BUILDERS.find(kind) for kind in BUILDERS.ours()}
+    options = {kind: _builder_options(builder.Settings) for kind, builder in builders.items()}
+    shared = InCommon("Of several kinds", ("option", *HEADINGS[1:]), list(options.values()))
+    yield from shared.section(3)
+    for kind, builder in builders.items():
+        yield heading(3, code(f"{name} {kind}"))
+        yield f"{prose(summary_line(builder))} Needs {prose(builder.needs)}."
+        yield from shared.own(options[kind])
+
+
+def _builder_options(settings: Any) -> list[Row]:
+    facts = {f"--{key.replace('_', '-')}": fact for key, fact in setting_facts(settings).items()}
+    return settings_rows(facts, "parts/")
+
+
+def _options(command: Any) -> list[Row]:
+    return [_option(item) for item in command.params if _is(item, "option")]
 
 
 def _is(item: Any, kind: str) -> bool:
     return item.param_type_name == kind and not item.hidden
 
 
-def _usage(name: str, command: Any) -> str:
-    arguments = []
-    for item in command.params:
-        if _is(item, "argument"):
-            shown = _metavar(item) + ("..." if item.nargs != 1 or item.multiple else "")
-            arguments.append(shown if item.required else f"[{shown}]")
-    options = ["[OPTIONS]"] if any(_is(item, "option") for item in command.params) else []
-    group = ["COMMAND"] if getattr(command, "commands", None) else []
-    return " ".join([name, *options, *group, *arguments])
+def _usage(item: Any) -> str:
+    """An argument as a command has it: in brackets if it may be left out, with dots if it may be several."""
+    shown = str(item.metavar or item.name.upper()) + ("..." if item.nargs != 1 or item.multiple else "")
+    return shown if item.required else f"[{shown}]"
 
 
-def _metavar(item: Any) -> str:
-    return str(item.metavar or item.name.upper())
-
-
-def _argument(item: Any) -> tuple[str, str]:
-    return code(_metavar(item)), prose(item.help or "")
-
-
-def _option(item: Any) -> tuple[str, str, str, str]:
+def _option(item: Any) -> Row:
     value = "" if item.is_flag else item.metavar or _kind(item)
     default = item.default
     has_default = default not in (None, False) and not callable(default)
@@ -144,10 +139,6 @@ def _kind(item: Any) -> str:
     if inspect.isclass(annotation) and issubclass(annotation, Enum):
         return "|".join(member.value for member in annotation)
     return {int: "NUMBER"}.get(annotation, "TEXT")
-
-
-def _first_paragraph(command: Any) -> str:
-    return (command.help or "").split("\n\n")[0]
 
 
 def _exit_codes() -> Iterator[tuple[str, str, str]]:

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from docs.writing.markdown import anchor, heading, page, prose, sentence, table
-from docs.writing.parts import settings_table
+from docs.writing.markdown import heading, page, sentence, table
+from docs.writing.parts import DEFAULTS, HEADINGS, settings_rows
 from experiments.config import Experiment, PartsRow
-from experiments.part_kinds import part_kinds
 from experiments.setting_facts import SettingFacts, setting_facts
 
 PARTS = "parts/"
 """The folder of the pages of parts."""
 
-INTRODUCTION = """\
+INTRODUCTION = f"""\
 A configuration is a TOML file. This page has every key of every table, with its type, its bounds and its
 default; [parts](parts/index.md) have pages of their own. An unknown key or a value out of bounds is refused
 in one line that names the file, the key and the rule, before anything is run.
 
-A number is never a text or a truth value. A *share* is a number from 0 to 1. A *part of kind selector* is
-the name of a part of that kind, or a table with the name under `kind` and settings beside it. A key that is
-*not set* may be left out. A dotted key, as in `driftscale run --set round.rounds=100`, names a key of a
-table; a number in it is an entry of a list, from 0 on, and an arm goes by its name:
+{DEFAULTS} A number is never a
+text or a truth value. A *part of kind selector* is the name of a part of that kind, or a table with the name
+under `kind` and settings beside it. A dotted key, as in `driftscale run --set round.rounds=100`, names a key
+of a table; a number in it is an entry of a list, from 0 on, and an arm goes by its name:
 `arm.fielding.clusterer.max_clusters`."""
 
 TRACE = """\
-`source` names the source; all other keys are its settings, and differ from source to source. A folder of
-images in place of a name is the source `idx` of that folder."""
+`source` names the [source](parts/source.md), which says what reaches which client, and when; all other keys
+are its settings. A folder of images in place of a name is the source `idx` of that folder."""
 
 ARMS = """\
 A list of tables, one for each method. An arm has the keys below, and every key of [`[parts]`](#parts) that
@@ -56,9 +56,8 @@ def configuration_page() -> str:
     return page(
         "Configuration",
         INTRODUCTION,
-        table(("table", "what it says"), [(_link(key, tables), prose(tables[key].about)) for key in _ORDER]),
         heading(2, "Top level"),
-        settings_table("key", {key: known for key, known in facts.items() if key not in tables}, PARTS),
+        _keys({key: known for key, known in facts.items() if key not in tables}),
         *(block for key in _ORDER for block in _table(key, tables)),
         heading(2, "`[sweep]`"),
         SWEEP,
@@ -87,38 +86,23 @@ def _title(key: str, tables: Mapping[str, SettingFacts]) -> str:
     return f"`[[{key}]]`" if tables[key].type.startswith("list") else f"`[{key}]`"
 
 
-def _link(key: str, tables: Mapping[str, SettingFacts]) -> str:
-    title = _title(key, tables)
-    return f"[{title}](#{anchor(title)})"
-
-
 def _table(key: str, tables: Mapping[str, SettingFacts]) -> Iterator[str]:
     """The heading and the keys of one table."""
     yield heading(2, _title(key, tables))
     if key == "trace":
         yield TRACE
-        rows = [
-            (f"[`{name}`]({PARTS}source.md#{name})", prose(_first_line(part)))
-            for name, part in part_kinds()["source"].registry
-            if name in part_kinds()["source"].registry.ours()
-        ]
-        yield table(("source", "which data"), rows)
         return
     keys = dict(tables[key].keys or {})
     if key == "arm":
         yield ARMS
         keys = {name: known for name, known in keys.items() if name not in PartsRow.model_fields}
-        keys["training"] = _without_keys(keys["training"])
+        keys["training"] = replace(keys["training"], keys=None)
     else:
         yield sentence(tables[key].about)
-    yield settings_table("key", keys, PARTS)
+    yield _keys(keys)
     if key == "devices":
         yield PROFILES
 
 
-def _without_keys(facts: SettingFacts) -> SettingFacts:
-    return SettingFacts(facts.type, facts.bounds, facts.default, facts.about, facts.kind)
-
-
-def _first_line(part: object) -> str:
-    return (part.__doc__ or "").split("\n\n")[0]
+def _keys(settings: Mapping[str, SettingFacts]) -> str:
+    return table(("key", *HEADINGS[1:]), settings_rows(settings, PARTS))

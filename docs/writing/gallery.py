@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from docs.writing.markdown import anchor, code, heading, page, prose, table
+from docs.writing.markdown import code, heading, page, prose, table
 from experiments.shipped import ShippedConfiguration, shipped_configurations
 
 INTRODUCTION = """\
 driftscale ships these configurations. `driftscale run NAME` plays one, `driftscale check NAME` builds what
-it needs and trains nothing, and `driftscale new FILE --like NAME` writes a copy to change. `driftscale
-configs` lists them. The name of a folder, such as `fielding`, plays all that are in it.
+it needs and trains nothing, and `driftscale new FILE --like NAME` writes a copy to change. The name of a
+folder, such as `fielding`, plays all that are in it. The comment at the head of each file, which `driftscale
+configs NAME` prints, has its details and where it differs from a paper.
 
 *Data* are files and folders that you bring, looked for in the present folder and under `--data`; where
 there is none, the configuration needs nothing. *Runs* are arms x seeds, and cells of its sweep. *Minutes*
@@ -39,7 +40,7 @@ def _folder(name: str, items: Sequence[ShippedConfiguration]) -> Iterator[str]:
     yield heading(2, FOLDERS.get(name, name))
     rows = [
         (
-            f"[{code(item.name)}](#{anchor(item.name)})",
+            f"[{code(item.name)}](../experiments/configs/{item.name}.toml)",
             prose(item.summary),
             ", ".join(map(code, item.data)),
             f"{item.runs:,}",
@@ -48,9 +49,3 @@ def _folder(name: str, items: Sequence[ShippedConfiguration]) -> Iterator[str]:
         for item in items
     ]
     yield table(("name", "what it shows", "data", "runs", "minutes"), rows)
-    for item in items:
-        yield heading(3, code(item.name))
-        yield prose(item.about)
-        cells = f" x {item.cells} cells" if item.cells > 1 else ""
-        file = f"[the file](../experiments/configs/{item.name}.toml)"
-        yield f"{item.arms} arms x {item.seeds} seeds{cells}; {file}."

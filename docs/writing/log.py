@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from docs.writing.frames import columns_table
 from docs.writing.markdown import code, fence, heading, page, prose, table
 from emulator.storage.round_schema import MOST_NUMBER_NAME, MOST_NUMBERS, TRIGGER_HINTS, RoundField
 from emulator.storage.runlog import SCHEMA
 from experiments.build import HEADER
-from experiments.results.frames.columns import TRIGGER
+from experiments.results.frames.columns import frame_columns
 
 INTRODUCTION = """\
 `<arm>/seed-<seed>/log.jsonl` of a run directory has one JSON object on each line: first the header, then a
@@ -17,15 +16,20 @@ line for each round. It has virtual quantities only, so that the same configurat
 bytes. A reader of your own should ignore fields that it does not know."""
 
 READING = """\
-`emulator.storage.runlog.read_log(path)` gives the header and the rounds, checked, with arrays unpacked; the
-frame [`rounds`](frames.md#rounds) has most of it in columns."""
+`emulator.storage.runlog.read_log(path)` gives the header and the rounds, checked, with arrays unpacked."""
 
 ROUNDS = """\
-A line of kind `"round"` has these fields. One that is *left out* is not in a line that would have its
-default. Times are absolute, and `opened_s`, `dispatched_s` and `closed_s` in this order."""
+A line of kind `"round"` has the fields of both tables. One that is *left out* is not in a line that would
+have its default. Times are absolute, and `opened_s`, `dispatched_s` and `closed_s` in this order.
+
+These are the columns of the frame [`rounds`](frames.md#rounds), with their meanings and units; of a list it
+has the length, as `num_participants`. They are null where the column is missing."""
+
+NO_COLUMNS = "These are no columns, or not under these names."
 
 TRIGGERS = f"""\
-`trigger` is an object, with the fields of one of these kinds. A trigger of your own has `numbers`,
+`trigger` is an object, with the fields of one of these kinds, which are the columns `trigger_<field>` of the
+frame. A trigger of your own has `numbers`,
 `clusters` and `fired`: `numbers` maps at most {MOST_NUMBERS} names in a run, each of at most
 {MOST_NUMBER_NAME} lower-case letters, digits and underscores, to a finite number, or to a list with one for
 each of `clusters`."""
@@ -50,6 +54,8 @@ def log_page() -> str:
     header = [
         (code(name), prose(item.about), prose(item.present or "always")) for name, item in HEADER.items()
     ]
+    columns = frame_columns()["rounds"]
+    of_frame = [item for item in SCHEMA.fields if {item.line_name, f"num_{item.line_name}"} & {*columns}]
     return page(
         "The log",
         INTRODUCTION,
@@ -60,13 +66,17 @@ def log_page() -> str:
         table(("field", "meaning", "when it is there"), header),
         heading(2, "A round"),
         ROUNDS,
+        table(("fields", "type", "range", "left out"), list(_alike(map(_column, of_frame)))),
+        NO_COLUMNS,
         table(
-            ("field", "type", "meaning", "unit", "range", "null"),
-            [_field(item) for item in SCHEMA.fields],
+            ("field", "type", "meaning", "range", "null", "left out"),
+            [_field(item) for item in SCHEMA.fields if item not in of_frame],
         ),
         heading(2, "What a trigger compared"),
         TRIGGERS,
-        *_triggers(),
+        "\n".join(
+            f"* {code(of.__name__)}: {', '.join(map(code, kinds))}" for of, kinds in TRIGGER_HINTS.items()
+        ),
         heading(2, "What parts noted"),
         NOTED,
         heading(2, "Arrays"),
@@ -74,23 +84,21 @@ def log_page() -> str:
     )
 
 
-def _field(item: RoundField) -> tuple[str, ...]:
-    logged = item.logged
+def _alike(rows: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """The rows with one for all fields that differ in their names alone."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for name, *others in rows:
+        names.setdefault(tuple(others), []).append(name)
+    return ((", ".join(fields), *others) for others, fields in names.items())
+
+
+def _column(item: RoundField) -> tuple[str, ...]:
     is_object = item.name in ("trigger", "silhouettes", "noted")
-    null = logged.missing + ("; then left out" if item.is_optional and logged.missing else "")
-    if item.is_optional and not logged.missing:
-        null = f"left out if {item.default}"
-    return (
-        code(item.line_name),
-        "object" if is_object else code(item.kind) if "[" in item.kind else item.kind,
-        prose(logged.about),
-        prose(logged.unit),
-        "at least 0" if logged.in_order else item.range,
-        prose(null),
-    )
+    shown = "object" if is_object else code(item.kind) if "[" in item.kind else item.kind
+    left_out = f"if {'null' if item.default is None else item.default}" if item.is_optional else ""
+    return code(item.line_name), shown, "at least 0" if item.logged.in_order else item.range, left_out
 
 
-def _triggers() -> Iterator[str]:
-    for message, hints in TRIGGER_HINTS.items():
-        yield heading(3, code(message.__name__))
-        yield columns_table({name: TRIGGER[name] for name in hints}, "field")
+def _field(item: RoundField) -> tuple[str, ...]:
+    name, kind, *others = _column(item)
+    return name, kind, prose(item.logged.about), others[0], prose(item.logged.missing), *others[1:]

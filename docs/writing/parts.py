@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from docs.writing import profiles
+from docs.writing.in_common import InCommon, Row
 from docs.writing.markdown import code, fence, heading, page, prose, quoted_as_code, table
 from experiments.part_facts import PartFacts, part_facts
 from experiments.part_kinds import PartKind, part_kinds
 from experiments.setting_facts import REQUIRED, UNSET, SettingFacts
 
-HEADINGS = ("type and bounds", "default", "meaning")
-"""The columns of a table of settings, behind their names."""
+HEADINGS = ("setting", "type and bounds", "default", "meaning")
+"""The columns of a table of settings."""
+
+STATE = "State: "
+"""What stands before the end of a paragraph that says what a checkpoint has of a part; no page has it."""
+
+DEFAULTS = """\
+A setting without a default is not set, and may be left out. A *share* is a number from 0 to 1. Without other
+bounds, a *whole number* is from 1 to 1,000,000,000, and a *number* at most 1e38."""
+"""What tables of settings do not say of each."""
+
+UNSAID = re.compile("^1 to 1,000,000,000( each)?$|, at most 1e38")
+UNSAID_OF_SHARES = re.compile("^0 to 1$|^at least 0, |, at most 1$")
+"""The bounds that `DEFAULTS` says."""
 
 
 def kind_pages() -> dict[str, str]:
@@ -24,68 +38,72 @@ def index_page() -> str:
     rows = [
         (
             f"[{name}]({name}.md)",
-            prose(kind.about),
             ", ".join(f"[`{part}`]({name}.md#{part})" for part in kind.registry.ours()),
         )
         for name, kind in part_kinds().items()
     ]
-    rows.append((f"[device profile]({profiles.NAME}.md)", profiles.ABOUT, profiles.names()))
+    rows.append((f"[device profile]({profiles.NAME}.md)", profiles.names()))
     return page(
         "Parts",
         "A method is a row of parts, and so are the trace and the availability of clients. A configuration "
         "names a part by its name, or by a table with its name under `kind` and its settings beside it (a "
         "trace has it under `source`). `driftscale parts` lists them, `driftscale parts KIND NAME` shows "
-        "one.",
-        table(("kind", "what it decides", "parts"), rows),
+        "one, with an example.",
+        table(("kind", "parts"), rows),
         "A [part of your own](../../howto/parts/index.md) is named by its module and its class, as in "
-        '`"my_parts:MyPart"`, or registered by a package. "Ours" as a source means that there is no paper.',
+        '`"my_parts:MyPart"`, or registered by a package. "Ours" as a source means that there is no paper. '
+        f"{DEFAULTS}",
     )
 
 
 def _kind_page(kind: PartKind) -> str:
-    keys = ", ".join(map(code, kind.keys))
+    parts = [part_facts(kind, name) for name in kind.registry.ours()]
+    shared = InCommon("In common", HEADINGS, [settings_rows(part.settings) for part in parts])
     return page(
         f"Parts: {kind.name}",
         prose(kind.about),
-        f"Named by {keys}. A [part of your own](../../howto/parts/{kind.name}.md) of this kind is "
-        f"registered under the entry-point group `{kind.registry.group}`.",
-        *(block for name in kind.registry.ours() for block in _part(part_facts(kind, name))),
+        f"Named by {', '.join(map(code, kind.keys))}. [One of your own](../../howto/parts/{kind.name}.md); "
+        "[types and defaults](index.md).",
+        *shared.section(2),
+        *(block for part in parts for block in _part(part, shared, parts[0])),
     )
 
 
-def _part(facts: PartFacts) -> Iterator[str]:
+def _part(facts: PartFacts, shared: InCommon, first: PartFacts) -> Iterator[str]:
+    """The block of a part; the first has an example, and others if more than their name is needed."""
     yield heading(2, code(facts.name))
     yield prose(facts.about)
     for note in facts.notes:
-        yield fence("text", note.text) if note.is_verbatim else prose(note.text)
+        yield fence("text", note.text) if note.is_verbatim else prose(note.text.partition(STATE)[0])
     if facts.source is not None:
         yield f"Source: {prose(facts.source)}"
-    yield settings_table("setting", facts.settings, "") or "It has no settings."
-    yield fence("toml", facts.example)
+    yield from shared.own(settings_rows(facts.settings))
+    yield "" if facts.settings else "It has no settings."
+    needs_more = any(setting.default == REQUIRED for setting in facts.settings.values())
+    if facts is first or needs_more or facts.example.count("\n") > first.example.count("\n"):
+        yield fence("toml", facts.example)
 
 
-def settings_table(first: str, settings: Mapping[str, SettingFacts], parts: str) -> str:
-    """A table of settings, with the keys of tables that they take; `parts` leads to the pages of parts."""
-    return table((first, *HEADINGS), list(_rows(settings, parts, "")))
-
-
-def _rows(settings: Mapping[str, SettingFacts], parts: str, before: str) -> Iterator[tuple[str, ...]]:
+def settings_rows(settings: Mapping[str, SettingFacts], parts: str = "", before: str = "") -> list[Row]:
+    """A row for each setting, and for each key of a table that it takes; `parts` leads to pages of parts."""
+    rows = []
     for key, facts in settings.items():
-        is_word = facts.default in (REQUIRED, UNSET)
-        default = facts.default if is_word else code(facts.default)
-        about = quoted_as_code(facts.about)
+        default = {REQUIRED: REQUIRED, UNSET: ""}.get(facts.default, code(facts.default))
         kind = ": ".join(filter(None, [_type(facts, parts), _bounds(facts)]))
-        yield code(f"{before}{key}"), kind, default, about
-        yield from _rows(facts.keys or {}, parts, f"{before}{key}.")
+        rows.append((code(f"{before}{key}"), kind, default, quoted_as_code(facts.about)))
+        rows += settings_rows(facts.keys or {}, parts, f"{before}{key}.")
+    return rows
 
 
 def _type(facts: SettingFacts, parts: str) -> str:
-    shown = quoted_as_code(facts.type)
+    shown = quoted_as_code(facts.type.removeprefix("one of "))
     if facts.kind is None:
         return shown
     return shown.replace(f"kind {facts.kind}", f"kind [{facts.kind}]({parts}{facts.kind}.md)")
 
 
 def _bounds(facts: SettingFacts) -> str:
-    before, of_the_form, pattern = facts.bounds.partition("of the form ")
-    return f"{prose(before)} {of_the_form}{code(pattern)}".strip() if of_the_form else prose(facts.bounds)
+    """The bounds, without those that are said once."""
+    unsaid = UNSAID_OF_SHARES if facts.type == "share" else UNSAID
+    before, of_the_form, pattern = unsaid.sub("", facts.bounds).partition("of the form ")
+    return f"{prose(before)} {of_the_form}{code(pattern)}".strip() if of_the_form else prose(before)

@@ -15,8 +15,6 @@ from experiments.setting_facts import toml_value
 NAME = "device-profile"
 """The name of the page among those of parts."""
 
-ABOUT = "Says how fast each client computes, downloads and uploads."
-
 INTRODUCTION = """\
 Named by `devices.profile`: a name of the catalogue, the path of a table (`.csv`, `.parquet`) or of a
 mixture (`.toml`), or [your own](../../howto/parts/device-profile.md) object, `"my_parts:my_profile"`.
@@ -44,7 +42,7 @@ def profiles_page() -> str:
     """The page of device profiles."""
     return page(
         "Parts: device profile",
-        ABOUT,
+        "Says how fast each client computes, downloads and uploads.",
         INTRODUCTION,
         *(block for name in PROFILES.ours() for block in _profile(name)),
         heading(2, "Columns"),

@@ -42,10 +42,10 @@ from emulator.storage.round_schema import (
 )
 from emulator.storage.state_tree import Tree
 
-UNMEASURED = "in rounds that were not evaluated"
-UNCLUSTERED = "in rounds without a global clustering"
-IMPERSONAL = "if the solver makes no personal parameters"
-WHOLE_ROUNDS = "if each round has one dispatch and one server step"
+UNMEASURED = "if not evaluated"
+UNCLUSTERED = "without a global clustering"
+IMPERSONAL = "without personal parameters"
+WHOLE_ROUNDS = "in whole rounds"
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +209,7 @@ class RoundRecord:
         float,
         Logged(
             "models transferred either way, for training and for scoring, without packets sent again, since "
-            "the start of the run; a part of a model counts as that fraction",
+            "the start of the run; parts count as fractions",
             "models",
         ),
     ]
@@ -252,7 +252,7 @@ class RoundRecord:
         AnyTrigger | None,
         Logged(
             "what a trigger compared to decide whether to cluster all clients anew",
-            missing="in rounds in which no trigger compared anything",
+            missing="if no trigger compared anything",
         ),
     ]
     silhouettes: Annotated[
@@ -291,8 +291,8 @@ class RoundRecord:
     adaptation_samples: Annotated[
         float | None,
         Logged(
-            "samples that all clients together have trained on for their adaptation, one adaptation for each "
-            "client and data step, since the start of the run",
+            "samples that all clients have trained on for their adaptation, one for each client and data "
+            "step, since the start of the run",
             "samples",
             "if the arm has no adaptation",
             least=0,
@@ -302,7 +302,7 @@ class RoundRecord:
     adaptation_s: Annotated[
         float | None,
         Logged(
-            "what these adaptations have taken all clients together, since the start of the run",
+            "what these adaptations have taken all clients, since the start of the run",
             "virtual seconds",
             "if the arm has no adaptation",
             least=0,
@@ -336,7 +336,7 @@ class RoundRecord:
     largest_staleness: Annotated[
         int | None,
         Logged(
-            "the largest staleness of these updates",
+            "the largest staleness of the updates absorbed in the round",
             "server steps",
             f"{WHOLE_ROUNDS}, and if no update was absorbed",
             least=0,
@@ -355,9 +355,9 @@ class RoundRecord:
     personal_accuracy: Annotated[
         float | None,
         Logged(
-            "mean over the scored clients of the accuracy of the parameters that each would use itself, made "
-            "by the solver of the model that serves it and of what the client remembers, however old; of a "
-            "client that remembers nothing, of the served model",
+            "mean accuracy, over the scored clients, of the parameters that each would use itself, made by "
+            "the solver of the model that serves it and of what the client remembers, however old; without "
+            "any, of the served model",
             "share, 0 to 1",
             f"{UNMEASURED}, and {IMPERSONAL}",
             least=0,
@@ -375,9 +375,9 @@ class RoundRecord:
     trained_accuracy: Annotated[
         float | None,
         Logged(
-            "mean over the scored clients whose update the last server step of the round absorbed of the "
-            "accuracy of the parameters that each has just trained: its personal ones, if the solver makes "
-            "some, else those that it sent",
+            "mean accuracy, over the scored clients whose update the last server step of the round absorbed, "
+            "of the parameters that each has just trained: its personal ones, if the solver makes some, else "
+            "those that it sent",
             "share, 0 to 1",
             f'{UNMEASURED}, if no such client has test samples, and without "trained" in round.accuracies',
             least=0,

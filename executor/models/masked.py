@@ -16,10 +16,7 @@ class Masked(ModelSpec):
 
     The mask is part of the parameter vector, named `mask`, so that it is sent and copied with its model, but
     training never changes it. It starts as all ones; a clusterer sets it to hide features from a model, as
-    KUE does (Cano and Krawczyk, 2020).
-
-    FedDrift's code trains KUE's models behind their masks and serves clients without them;
-    `feddrift_unmasked_inference` reproduces that for parity.
+    KUE does.
 
     Four features and three labels around `linear`: a mask of 4, 3 x 4 weights and 3 biases, of which the mask
     is not trained. A feature of mask 0 does not reach the inner model.

@@ -19,10 +19,10 @@ class Resnet(ModelSpec):
     and have no bias, and normalisations N over groups of channels of one sample. Takes grey images (height,
     width) and images with channels (channels, height, width).
 
-    The block is the basic one of He et al., and unlike in their networks all have the same width and
-    resolution, so that `depth` changes nothing else. Nor are channels averaged over the whole image before
-    the affine map: a group that has just been normalised has the mean 0, and few channels then say little
-    (on Fashion-MNIST, eight channels had 39 % in place of 71 % after 300 steps).
+    The block is the basic one of He et al. Unlike in their networks, all have the same width and resolution,
+    and channels are not averaged over the whole image before the affine map: a group that has just been
+    normalised has the mean 0 (on Fashion-MNIST, eight channels then had 39 % in place of 71 % after 300
+    steps).
 
     One block of four channels on images of 6 x 6 pixels: the first convolution leaves 3 x 3, the pooling
     2 x 2. The first convolution has 4 x 9 weights and its normalisation 8 numbers, each convolution of the

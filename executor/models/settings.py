@@ -19,8 +19,8 @@ class CnnSettings(Settings):
     )
     padding: Annotated[int, Number(ge=0, le=1)] | None = Field(
         None,
-        description="pixels of zeros around each convolution's input; left out, it is 0 for images large "
-        "enough to go through all blocks without (10 x 10 for two), else 1",
+        description="pixels of zeros around each convolution's input; if omitted, 0 for images that are "
+        "large enough (10 x 10 for two blocks), else 1",
     )
     hidden: tuple[Units, ...] = Field(
         (), description="units of each hidden layer between the blocks and the logits", examples=[(128,)]

@@ -31,9 +31,8 @@ class Adam(LocalRule):
 
     A schedule may set `adam.beta1` and `adam.beta2` of a task.
 
-    `keep` determines how long `m`, `v` and `t` live. By default each (client, model) pair keeps them from one
-    task to its next, until the client's data changes, as in FedDrift's code, although the parameters are
-    replaced in between.
+    By default each (client, model) pair keeps `m`, `v` and `t` from one task to its next, as in FedDrift's
+    code, although the parameters are replaced in between.
 
     The first step has the size of the learning rate, whatever the gradient: `m / (1 - beta1) = g` and
     `sqrt(v / (1 - beta2)) = |g|`.

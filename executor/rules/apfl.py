@@ -18,12 +18,12 @@ OWN, CHANGE = "apfl.own", "apfl.change"
 class Apfl(LocalRule):
     """APFL: each client mixes a model of its own with the one that it receives.
 
-    The received model w is trained as without it. After each of these steps, on the same batch, the client's
-    own model v makes one by the gradient g of the mixture, at `m = alpha v + (1 - alpha) w`:
-    `v <- v - learning_rate alpha g(m)`. v starts from the first model that the client receives, stays with it
-    for the run, whatever its data and its model, and the client itself uses `alpha v + (1 - alpha) w` with
-    the w that serves it. A step takes two gradients. If it is `adaptive`, each client also moves its alpha,
-    before v: `alpha <- alpha - learning_rate <v - w, g(m)>`, within 0 and 1, and keeps it.
+    After each step of the received model w, on the same batch, the client's own model v makes one by the
+    gradient g at the mixture `m = alpha v + (1 - alpha) w`: `v <- v - learning_rate alpha g(m)`. v starts
+    from the first model that the client receives, and stays for the run, whatever its data and its model; the
+    client uses the mixture with the w that serves it. A step takes two gradients. If it is `adaptive`, each
+    client also moves its alpha, before v: `alpha <- alpha - learning_rate <v - w, g(m)>`, within 0 and 1, and
+    keeps it.
 
     Source: Deng, Kamani and Mahdavi, "Adaptive Personalized Federated Learning", 2020, algorithm 1: there g
     is taken at the mixture before the step of w, and an adaptive alpha moves once in each round. The authors'

@@ -21,13 +21,12 @@ class AsoMemory(LocalRule):
 
         z_t = g_t - g_{t-1} + h_{t-1},    h_t = beta h_{t-1} + (1 - beta) g_{t-1},
 
-    and z_t takes the place of g_t. Steps are counted over all tasks of a client, whatever its model and its
-    data: g and h outlast them, and begin at 0. So a client's second step is nearly its gradient's change
-    alone.
+    and z_t takes the place of g_t. g and h begin at 0, and outlast tasks, whatever the client's model and
+    data.
 
-    Source: Chen, Ning, Slawski and Rangwala, "Asynchronous Online Federated Learning for Edge Devices with
-    Non-IID Data", IEEE Big Data 2020, algorithm 1; there the pull is that of `fedprox`, and the steps are
-    those of the schedule `slowness`.
+    Source: Chen et al., "Asynchronous Online Federated Learning for Edge Devices with Non-IID Data", IEEE Big
+    Data 2020, algorithm 1; there the pull is that of `fedprox`, and the steps are those of the schedule
+    `slowness`.
 
     After a step with the gradient 3, whose h is 1, one with the gradient 5: z = 5 - 3 + 1, and h becomes
     0.5 x 1 + 0.5 x 3:

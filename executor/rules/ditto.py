@@ -17,13 +17,13 @@ OWN = "ditto.own"
 class Ditto(LocalRule):
     """Ditto: each client keeps a model of its own, which it pulls towards the model that it receives.
 
-    The received model is trained as without it. After each of these steps, on the same batch, the client's
-    own model v makes one: `v <- v - learning_rate (g(v) + pull (v - w_received))`. v starts from the first
-    model that the client receives, stays with it for the run, whatever its data and its model, and is what it
-    uses itself. A step takes two gradients.
+    After each step of the received model, on the same batch, the client's own model v makes one: `v <- v -
+    learning_rate (g(v) + pull (v - w_received))`. v starts from the first model that the client receives,
+    stays for the run, whatever its data and its model, and is what the client uses. A step takes two
+    gradients.
 
-    Source: Li, Hu, Beirami and Smith, "Ditto: Fair and Robust Federated Learning Through Personalization",
-    ICML 2021, algorithm 1: there lambda is the pull, and v takes its steps after all of the model's.
+    Source: Li et al., "Ditto: Fair and Robust Federated Learning Through Personalization", ICML 2021,
+    algorithm 1: there lambda is the pull, and v takes its steps after all of the model's.
 
     The own model 3, received 1, gradient 2 everywhere: `3 - 0.5 (2 + 0.25 (3 - 1))`:
 

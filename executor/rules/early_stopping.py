@@ -14,18 +14,16 @@ from executor.rules.settings import EarlyStoppingSettings
 class EarlyStopping(LocalRule):
     """FLASH's client: it stops as soon as an epoch gains too little on samples that it holds out.
 
-    With `l_e` the loss of the held-out samples after epoch e, a client stops after it if
-    `l_(e-1) - l_e < gamma / e`, at the latest after `epochs`. What a client gains little from costs it one
-    epoch; after a drift it trains longer. Held-out samples are drawn by a key of each sample, with
-    probability `held_out`, and no step of the arm trains on them (but for a client that would hold out all
-    that it holds: it trains on the one with the largest number); a client that holds none out takes one
-    epoch. Each loss costs predictions, a third of the time of training on as many samples.
+    With `l_e` the loss of the held-out samples after epoch e, a client stops after it if `l_(e-1) - l_e <
+    gamma / e`, at the latest after `epochs`. Held-out samples are drawn by a key of each sample, with
+    probability `held_out`, and no step of the arm trains on them (a client that would hold out all trains on
+    the one with the largest number); a client that holds none out takes one epoch. A loss costs a third of
+    the time of training on as many samples.
 
-    In the paper's listing the comparison comes before the epoch, and losses are summed; `loss` says. A
-    third-party implementation starts from an infinite loss, which `first` has, too.
+    In the paper's listing the comparison comes before the epoch, and losses are summed (`loss`); a
+    third-party implementation starts from an infinite loss (`first`).
 
-    Source: Panchal, Choudhary, Mitra, Mukherjee, Sarkhel, Mitra and Guan, "Flash: Concept Drift Adaptation in
-    Federated Learning", ICML 2023, algorithm 1.
+    Source: Panchal et al., "Flash: Concept Drift Adaptation in Federated Learning", ICML 2023, algorithm 1.
 
     Two clients with ten held-out samples each, whose mean losses fall by 0.04 and 0.02:
 

@@ -24,12 +24,12 @@ class FedDC(LocalRule):
     aggregator's G, which comes with the model; then g is divided by its norm over `clip`, if that is above 1.
     After K steps with learning rate eta, at w: `h_i <- h_i + w - w_received` and `G_i <- G_i - G +
     (w_received - w) / (K eta)`. Both start at 0, outlive new data, and end with the model. It needs the
-    aggregator `feddc`, and `sgd` without momentum as the optimiser, as `scaffold` does. A client sends G_i
-    up, so that two models go either way; h_i follows from the updates.
+    aggregator `feddc`, and `sgd` without momentum as the optimiser. A client sends G_i up, so that two models
+    go either way.
 
-    Source: Gao, Fu, Li, Chen, Xu and Xu, "FedDC: Federated Learning with Non-IID Data via Local Drift
-    Decoupling and Correction", CVPR 2022, algorithm 1. Its code weighs alpha and G by a client's samples over
-    their mean; we do not: clients count alike.
+    Source: Gao et al., "FedDC: Federated Learning with Non-IID Data via Local Drift Decoupling and
+    Correction", CVPR 2022, algorithm 1. Its code weighs alpha and G by a client's samples over their mean; we
+    do not: clients count alike.
 
     One step of rate 0.5, from 1, with h_i = 2 and G_i = 0: the gradient 2 becomes 2 + 0.5 x 2 + 1, the step
     leads to -1, h_i is 0 and G_i is 0 - 1 + 2 / 0.5:

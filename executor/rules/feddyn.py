@@ -17,14 +17,11 @@ class FedDyn(LocalRule):
     """FedDyn: a pull towards the received model, and a linear term that a client remembers.
 
     `g <- g + alpha (w - w_received) - g_i`, and after the last step, at w: `g_i <- g_i - alpha (w -
-    w_received)`. A client that has trained its loss to the end has its own gradient at w as its g_i, so that
-    at a common optimum nobody moves. g_i starts at 0, outlives new data, and ends with the model. It needs
-    the aggregator `feddyn`, with the same `alpha`. One model goes either way: the coordinator can tell g_i
-    from the updates.
+    w_received)`. g_i starts at 0, outlives new data, and ends with the model. It needs the aggregator
+    `feddyn`, with the same `alpha`.
 
-    Source: Acar, Zhao, Matas Navarro, Mattina, Whatmough and Saligrama, "Federated Learning Based on Dynamic
-    Regularization", ICLR 2021, algorithm 1. The authors' code clips gradients at a norm of 10, and divides
-    alpha by a client's samples over their mean.
+    Source: Acar et al., "Federated Learning Based on Dynamic Regularization", ICLR 2021, algorithm 1. The
+    authors' code clips gradients at a norm of 10, and divides alpha by a client's samples over their mean.
 
     One step of rate 0.5, from 1, with g_i = 1: the gradient 2 becomes 1, the step leads to 0.5, and g_i is
     1 - 0.5 x (0.5 - 1):

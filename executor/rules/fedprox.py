@@ -18,9 +18,8 @@ class FedProx(LocalRule):
 
     `g <- g + mu (w - w_received)`: the gradient of `mu / 2 |w - w_received|^2` added to the loss's.
 
-    FedScale's hook has the opposite sign and so pushes the client away from the received model;
-    `fedscale_sign` reproduces that for parity. (In FedScale the hook also acts after the optimiser's step,
-    outside momentum; here it is part of the gradient in either case.)
+    FedScale's hook has the opposite sign (`fedscale_sign`), and acts after the optimiser's step, outside
+    momentum; here the pull is part of the gradient in either case.
 
     A schedule may set `fedprox.mu` of a task.
 

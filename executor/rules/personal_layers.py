@@ -19,18 +19,15 @@ OWN = "personal_layers.own"
 class PersonalLayers(LocalRule):
     """Some tensors of the model stay with the client: they are trained there, and sent neither way.
 
-    `keep` names them: the "head", which is the last layer (FedPer); the "body", all layers before it
-    (LG-FedAvg, with which a client has a representation of its own); or a list of tensors. A layer is the
-    tensors whose names differ only after the last dot, such as its weight and bias. They start from the first
-    model that a client receives, and stay with it for the run, whatever its data and its model; a rule such
-    as FedProx pulls them towards what they were as the visit began. With
-    `alternate`, a visit first trains the head with the body at rest, for the share `head_steps` of its steps,
-    rounded up, then the body with the head at rest (FedRep).
+    `keep` names them. A layer is the tensors whose names differ only after the last dot, such as its weight
+    and bias. Tensors that stay start from the first model that a client receives, and stay with it for the
+    run, whatever its data and its model; a rule such as FedProx pulls them towards what they were as the
+    visit began. With `alternate`, a visit first trains the head with the body at rest, for the share
+    `head_steps` of its steps, rounded up, then the body with the head at rest (FedRep).
 
-    Source: Arivazhagan, Aggarwal, Singh and Choudhary, "Federated Learning with Personalization Layers",
-    2019; Liang et al., "Think Locally, Act Globally: Federated Learning with Local and Global
-    Representations", 2020; Collins, Hassani, Mokhtari and Shakkottai, "Exploiting Shared Representations for
-    Personalized Federated Learning", ICML 2021, algorithm 1.
+    Source: Arivazhagan et al., "Federated Learning with Personalization Layers", 2019; Liang et al., "Think
+    Locally, Act Globally: Federated Learning with Local and Global Representations", 2020; Collins et al.,
+    "Exploiting Shared Representations for Personalized Federated Learning", ICML 2021, algorithm 1.
 
     Of two layers of one number each, the client keeps the last, at 7; it received 3:
 

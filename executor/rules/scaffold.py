@@ -26,8 +26,8 @@ class Scaffold(LocalRule):
     and `sgd` without momentum as the optimiser: (w - y) / (K eta) is a mean gradient under no other. A client
     sends `c_i` up, so that two models go either way.
 
-    Source: Karimireddy, Kale, Mohri, Reddi, Stich and Suresh, "SCAFFOLD: Stochastic Controlled Averaging for
-    Federated Learning", ICML 2020, algorithm 1.
+    Source: Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", ICML 2020,
+    algorithm 1.
 
     One step of rate 0.5, from 1: the gradient 2 becomes 2 - 0 + 1, the step leads to -0.5, and c_i is 2:
 

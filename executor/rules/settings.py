@@ -128,7 +128,7 @@ class PersonalLayersSettings(Settings):
     )
     alternate: bool = Field(
         False,
-        description="train the head first, with the body at rest, then the body (FedRep)",
+        description="train the head first, then the body (FedRep)",
         examples=[True],
     )
     head_steps: Share = Field(0.5, description="share of the steps that trains the head, with `alternate`")

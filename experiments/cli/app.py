@@ -117,7 +117,7 @@ def run(
         typer.Option(
             "--jobs",
             help="Number of runs played at once, each in its own process; auto: as many as cores and memory "
-            "allow. By default they are played one after another in this process.",
+            "allow (default: one after another in this process).",
             metavar="N|auto",
         ),
     ] = None,
@@ -135,8 +135,8 @@ def run(
         list[str] | None,
         typer.Option(
             "--track",
-            help="Plot the runs while they are played: tensorboard or mlflow (repeatable). They write into "
-            "export/ of the run directory, MLflow to MLFLOW_TRACKING_URI if that is set.",
+            help="Plot the runs while they are played: tensorboard or mlflow (repeatable), into export/ of "
+            "the run directory; mlflow to MLFLOW_TRACKING_URI, if that is set.",
             metavar="TRACKER",
         ),
     ] = None,
@@ -150,13 +150,12 @@ def run(
     Ctrl-C stops at once.
 
     If CONFIG is a folder, each of its configurations is run into its own run directory under --out (default:
-    runs/<folder>), and one table is made of all of them. The cells of a sweep, which are all combinations of
-    the values in --sweep options and in the table [sweep] of CONFIG, are run in the same way (default:
-    runs/<name>-sweep). Runs that several experiments of a command share, such as those of an arm that no
-    swept key touches, are played once.
+    runs/<folder>), and one table is made of all of them. So are the cells of a sweep, all combinations of the
+    values in --sweep options and in the table [sweep] of CONFIG (default: runs/<name>-sweep). Runs that
+    several experiments share, such as those of an arm that no swept key touches, are played once.
 
     One table is printed, then what was found in three lines, and the path of the report, which has all tables
-    and figures; --explain prints all tables too.
+    and figures.
 
     A tracker (--track) that fails is noted and dropped for that run; it stops no run, and changes no result.
     """
@@ -236,9 +235,8 @@ def export(
     """Write the results of finished runs for other programs.
 
     As csv or parquet, each frame becomes a file: summary, rounds, clients, visits, triggers, detection,
-    drifts and model_accuracy, with units in the names of their columns. For tensorboard and mlflow, each run
-    is tracked as --track of `driftscale run` does: a point for each round, at its virtual time. Exporting
-    again replaces what was exported.
+    drifts and model_accuracy. For tensorboard and mlflow, each run is tracked as --track of `driftscale run`
+    does: a point for each round, at its virtual time. Exporting again replaces what was exported.
     """
     from experiments.cli.exporting.command import ExportCommand, run_export
 
@@ -373,9 +371,9 @@ def view(
     """Write the report of a run directory, and open it.
 
     Of a folder of run directories, the table. Writes what `driftscale report` writes, and opens the page in a
-    browser: one that was there is never opened, since anybody may have made it. Where DIR cannot be written
-    in, the page is in a temporary folder. Prints the path of the page. If no browser can be started, a line
-    on standard error says so, and the exit code is 0.
+    browser: never one that was there, which anybody may have made. Where DIR cannot be written in, the page
+    is in a temporary folder. Prints the path of the page. If no browser can be started, a line on standard
+    error says so, and the exit code is 0.
     """
     from experiments.cli.view import view as open_page
 

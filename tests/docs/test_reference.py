@@ -10,12 +10,15 @@ import pytest
 
 import driftscale
 from docs.writing import pages
+from docs.writing.in_common import InCommon
 from docs.writing.markdown import CODE, anchor, page, paragraphs, prose, sentence, table
 from docs.writing.pages import DOCS, write_pages, written_pages
 from emulator.storage.runlog import SCHEMA
 from experiments.config import Experiment
+from experiments.part_facts import part_facts
 from experiments.part_kinds import part_kinds
-from experiments.results.frames.columns import frame_columns
+from experiments.results.frames.columns import FIGURES, FINISHED, OF_TARGETS, drift_figures, frame_columns
+from experiments.results.statistics.time_to_accuracy import ACCURACIES
 from experiments.shipped import shipped_configurations
 from tests.ratchets.pinned import pinned
 
@@ -38,25 +41,62 @@ def test_every_page_of_the_reference_is_written_but_for_its_front_page() -> None
     assert found - {"reference/index.md"} == {name for name in written() if name != "gallery.md"}
 
 
-def test_every_part_key_column_field_and_configuration_has_its_place() -> None:
+def test_every_part_and_each_of_its_settings_has_its_place() -> None:
     texts = written()
-    configuration = texts["reference/configuration.md"].replace("[[", "[").replace("]]", "]")
     for name, kind in part_kinds().items():
         for part in kind.registry.ours():
-            assert f"## `{part}`\n" in texts[f"reference/parts/{name}.md"]
+            before, heading, after = texts[f"reference/parts/{name}.md"].partition(f"## `{part}`\n")
+            assert heading
             assert f"[`{part}`]({name}.md#{part})" in texts["reference/parts/index.md"]
+            its_own, shared = after.split("\n## ")[0], before.partition("## In common\n")[2].split("\n## ")[0]
+            for key in part_facts(kind, part).settings:
+                is_shared = f"| `{key}` |" in shared and re.search(
+                    rf"^\[In common\].* `{key}`", its_own, re.M
+                )
+                assert f"| `{key}` |" in its_own or is_shared, f"{name} {part} has no {key}"
+
+
+def test_every_key_figure_column_field_and_configuration_has_its_place() -> None:
+    texts = written()
+    configuration = texts["reference/configuration.md"].replace("[[", "[").replace("]]", "]")
     for key in Experiment.model_fields:
         assert f"| `{key}` |" in configuration or f"## `[{key}]`\n" in configuration
+    of_drift = {
+        key: f"<accuracy>{key.removeprefix(name)}" for name in ACCURACIES for key in drift_figures(name)
+    }
+    for key in (*FIGURES, *OF_TARGETS, *FINISHED):
+        assert f"| `{of_drift.get(key, key)}` |" in texts["reference/frames.md"]
     for frame, columns in frame_columns().items():
         assert f"## `{frame}`\n" in texts["reference/frames.md"]
         for column in columns:
             assert f"| `{column}` |" in texts["reference/frames.md"]
     for field in SCHEMA.fields:
-        assert f"| `{field.line_name}` |" in texts["reference/log.md"]
+        assert re.search(rf"^\| (`\w+`, )*`{field.line_name}`[ ,]", texts["reference/log.md"], re.MULTILINE)
     for name in driftscale.__all__:
         assert f"driftscale.{name}" in texts["reference/api.md"]
     for item in shipped_configurations():
-        assert f"### `{item.name}`\n" in texts["gallery.md"]
+        assert f"| [`{item.name}`](../experiments/configs/{item.name}.toml) |" in texts["gallery.md"]
+
+
+def test_what_is_described_once_is_named_where_it_belongs_with_a_default_that_differs() -> None:
+    tables = [
+        [("`a`", "text", "`1`", "first"), ("`a.b`", "text", "", "key"), ("`c`", "text", "", "own")],
+        [("`a`", "text", "`2`", "first"), ("`a.b`", "text", "", "key"), ("`c`", "text", "", "another")],
+        [("`a`", "text", "`2`", "first"), ("`a.b`", "text", "", "key")],
+    ]
+    shared = InCommon("In common", ("name", "type", "default", "meaning"), tables)
+    assert list(shared.section(2)) == [
+        "## In common",
+        "| name | type | default | meaning |\n|---|---|---|---|\n"
+        "| `a` | text | `2` | first |\n| `a.b` | text |  | key |",
+    ]
+    assert list(shared.own([("`a`", "text", "", "first")]))[1] == "[In common](#in-common): `a` (not set)."
+    assert list(shared.own(tables[0]))[1] == "[In common](#in-common): `a` (`1`)."
+    assert list(shared.own(tables[1])) == [
+        "| name | type | meaning |\n|---|---|---|\n| `c` | text | another |",
+        "[In common](#in-common): `a`.",
+    ]
+    assert list(InCommon("In common", ("name",), tables[:1]).section(2)) == []
 
 
 def test_a_page_renders_as_it_reads() -> None:

@@ -32,7 +32,7 @@ class IntervalsSettings(plugins.Settings):
 
     windows: str = Field(
         description="path of a table with the columns `device_id` (or `device`), `start_s`, `end_s` and, if "
-        "the intervals repeat, `period_s`, which must be the same in all rows of a device",
+        "they repeat, `period_s`, the same in all rows of a device",
         examples=["phones.csv"],
     )
     devices: str | None = Field(
@@ -44,7 +44,7 @@ class IntervalsSettings(plugins.Settings):
     align: Literal["origin", "time_of_day"] = Field(
         "origin",
         description="the instant at virtual time 0: each device's origin, or the midnight before it on the "
-        "tables' clock, so that devices whose traces began at different hours keep their common daily rhythm",
+        "tables' clock, so that devices keep a common daily rhythm",
     )
     drop_never_online: bool = Field(False, description="leave out devices without any interval longer than 0")
 

@@ -20,8 +20,8 @@ from traces.partitions.population import follow
 
 _PARTITION = Field(
     None,
-    description='how images are divided among clients: a name, or a table such as `{ kind = "dirichlet", '
-    "alpha = 0.1 }`; `driftscale parts partition` lists them",
+    description='how images are divided among clients, such as `{ kind = "dirichlet", alpha = 0.1 }`; '
+    "`driftscale parts partition` lists them",
 )
 _CLIENTS = Field(None, description="number of clients of the partition")
 

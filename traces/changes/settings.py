@@ -261,8 +261,8 @@ class Change(Settings):
         "{ rotate = 30 }, { noise = 0.5 } or { replace = [0, 1] }; with a pattern, a list of them",
     )
     on: Literal["arrivals", "held"] = Field(
-        description="arrivals: what arrives from the onset on, and keeps its change; held: this, and all "
-        "that a client holds then, which is sent anew, and at the end once more, without the change"
+        description="arrivals: what arrives from the onset on, and keeps its change; held: also all that a "
+        "client holds then, which is sent anew, and once more at the end, unchanged"
     )
     clients: ChangedClients | None = Field(
         None,
@@ -286,8 +286,8 @@ class Change(Settings):
     )
     every: Count | None = Field(
         None,
-        description="rounds from one event to the next: of own_swap, after which clients swap again; with "
-        "`staggered`, after which more clients change; otherwise, after which the change begins anew",
+        description="rounds after which own_swap clients swap again, with `staggered` more clients change, "
+        "and otherwise the change begins anew",
     )
     staggered: PositiveShare | None = Field(
         None,
@@ -296,8 +296,8 @@ class Change(Settings):
     )
     pattern: str | tuple[str, ...] | None = Field(
         None,
-        description="a FedDrift pattern, or rows of digits, one for each data step and one for the last "
-        "test: 0 is unchanged, d is the d-th of `what`; instead of clients and times",
+        description="instead of clients and times: a FedDrift pattern, or rows of digits, one for each data "
+        "step and one for the last test: 0 is unchanged, d the d-th of `what`",
         examples=[("00", "01", "11")],
     )
     samples: Curve = Field(
@@ -313,8 +313,8 @@ class Change(Settings):
     )
     cumulative: bool = Field(
         False,
-        description="whether each data step of the curves changes samples that are drawn anew, on top of "
-        "what was changed before",
+        description="whether each data step of the curves changes newly drawn samples, on top of earlier "
+        "changes",
     )
 
     @model_validator(mode="after")
@@ -445,6 +445,5 @@ class ChangingSettings(Settings):
 
     changes: Annotated[tuple[Change, ...], BeforeValidator(_list_of_tables)] = Field(
         (),
-        description="changes of what labels or features mean, applied in order: each says whose data change, "
-        "when, and how",
+        description="changes of labels or features, applied in order: whose data change, when, and how",
     )

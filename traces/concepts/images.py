@@ -63,8 +63,7 @@ class LabelSwaps(ConceptSet):
     Every batch takes the next images of one shuffled pool, the training images, so that none is used twice.
     Each pixel is standardised over the pool: (x - mean) / (standard deviation + 0.001).
 
-    Source: Jothimurugesan et al., "Federated Learning under Distributed Concept Drift", AISTATS 2023,
-    MNIST-2, MNIST-4 and MNIST-R.
+    Source: FedDrift (Jothimurugesan et al., AISTATS 2023), MNIST-2, MNIST-4 and MNIST-R.
 
     Labels of three classes in both concepts, by the true label:
 
@@ -123,8 +122,8 @@ class LabelSubsetsSettings(FolderSettings):
     )
     reuse: bool = Field(
         False,
-        description="deal a concept's images again when all have been dealt: that allows FedDrift's 500 "
-        "samples per step, but some test samples have then been trained on before",
+        description="deal a concept's images again when all have been dealt; some test samples have then "
+        "been trained on before",
     )
 
     @field_validator("subsets")
@@ -148,8 +147,7 @@ class LabelSubsets(ConceptSet):
     and MNIST 12,665 images of the two digits, enough for 25. Of the test images, 17.5 % have then been
     trained on before by some client. Without `reuse`, at most 372 samples per step fit.
 
-    Source: Jothimurugesan et al., "Federated Learning under Distributed Concept Drift", AISTATS 2023,
-    MNIST-L-4.
+    Source: FedDrift (Jothimurugesan et al., AISTATS 2023), MNIST-L-4.
 
     >>> LabelSubsets(LabelSubsetsSettings(folder="mnist", subsets=((0, 1), (2,)))).num_concepts
     2

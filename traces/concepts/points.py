@@ -67,7 +67,7 @@ class Points(ConceptSet):
 class Sine(Points):
     """Two concepts over [0, 1)^2: label 1 below a sine curve, and the reverse. No noise.
 
-    Source: Jothimurugesan et al., "Federated Learning under Distributed Concept Drift", AISTATS 2023, SINE-2.
+    Source: FedDrift (Jothimurugesan et al., AISTATS 2023), SINE-2.
 
     >>> points = np.array([[0.5, 0.4], [0.5, 0.5]])  # sin(0.5) = 0.479
     >>> Sine(NoSettings()).positive(points, concept=0).tolist()
@@ -92,8 +92,7 @@ class Circle(Points):
     The classes are unequal: a constant prediction of 1 is right for 92.9 % of the first concept's points and
     for 80.4 % of the second's.
 
-    Source: Jothimurugesan et al., "Federated Learning under Distributed Concept Drift", AISTATS 2023,
-    CIRCLE-2.
+    Source: FedDrift (Jothimurugesan et al., AISTATS 2023), CIRCLE-2.
 
     >>> points = np.array([[0.2, 0.5], [0.6, 0.5]])  # the centres of the two circles
     >>> [Circle(NoSettings()).positive(points, concept).tolist() for concept in (0, 1)]
@@ -136,8 +135,7 @@ class Sea(Points):
     equal. (The files label where x2 + x3 is above the threshold: the same up to the names of features and
     labels.)
 
-    Source: Jothimurugesan et al., "Federated Learning under Distributed Concept Drift", AISTATS 2023, SEA-2
-    and SEA-4.
+    Source: FedDrift (Jothimurugesan et al., AISTATS 2023), SEA-2 and SEA-4.
 
     >>> points = np.array([[4.0, 4.5, 0.0]])  # x1 + x2 = 8.5
     >>> [bool(Sea(SeaSettings()).positive(points, concept)[0]) for concept in range(4)]

@@ -59,10 +59,9 @@ class Buckets(Population):
     With `after = "repeat"` the same samples arrive again, bucket after bucket.
 
     Of each label, test samples are to training samples as `trace.test_samples_per_step` is to
-    `trace.samples_per_step`, rounded up, and they arrive with them: a client's test samples at a step have
-    the label shares of the training samples that it holds, up to rounding. A client's images of a label are
-    consecutive ones, from a random one on, of all images of the label in the split in one random order: no
-    image twice, unless it owns more samples than there are images.
+    `trace.samples_per_step`, rounded up, and they arrive with them. A client's images of a label are
+    consecutive ones, from a random one on, in one random order of the split: no image twice, unless it owns
+    more samples than there are images.
 
     Source: Fielding, its Open Images trace.
 

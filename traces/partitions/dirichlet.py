@@ -59,15 +59,14 @@ class Dirichlet(Partition):
     `per = "client"` follows Hsu et al. 2019 (arXiv:1909.06335): a client's mix is drawn from Dir(alpha p),
     where p are the class shares of all data, and it has as many samples of each class as its mix says,
     rounded at random, no sample twice; once a class is exhausted, mixes are renormalised over the classes
-    that are left. Sizes differ by at most one. We differ in that clients do not draw one after the other, but
-    all at the same time, in a few turns: requests beyond what a class has are granted in a random order of
-    the clients, the same for all classes, and the others are drawn again in the next turn. As when they draw
-    one after the other, the last clients take what is left.
+    that are left. Sizes differ by at most one. Unlike there, all clients draw at the same time, in a few
+    turns: requests beyond what a class has are granted in one random order of the clients, and the others are
+    drawn again in the next turn. As there, the last clients take what is left.
 
-    `per = "class"` follows NIID-Bench (Li et al. 2022, after Yurochkin et al. 2019): the shares
-    of the clients in each class are drawn from Dir(alpha), independently. All shares are drawn again until
-    every client has `min_samples`, as in their code, but at most 100 times. We differ in that a client with
-    more than its equal part of the data may still get more; their code gives it nothing of further classes.
+    `per = "class"` follows NIID-Bench (Li et al. 2022, after Yurochkin et al. 2019): the shares of the
+    clients in each class are drawn from Dir(alpha), independently. All shares are drawn again until every
+    client has `min_samples`, as in their code, but at most 100 times. Unlike in their code, a client with
+    more than its equal part of the data may still get more.
 
     The same alpha means two things: the concentrations of a client's mix sum to alpha, whereas those of a
     class's shares are alpha each.

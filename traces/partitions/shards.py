@@ -60,19 +60,19 @@ class QuartersSettings(Settings):
 
     sizes: tuple[Count, Count, Count, Count] = Field(
         (2000, 2750, 3250, 4000),
-        description="relative sizes of the four parts of each class; FedConD's are (2000, 2750, 3250, 4000) "
-        "for Fashion-MNIST and (1500, 2250, 2750, 3500) for CIFAR-10",
+        description="relative sizes of the four parts of each class, FedConD's for Fashion-MNIST; for "
+        "CIFAR-10 it has [1500, 2250, 2750, 3500]",
     )
 
 
 class Quarters(Partition):
     """Four unequal parts of each class, two parts of different classes for each client (FedConD).
 
-    The number of clients must be twice that of classes: 20 for Fashion-MNIST, as published (Chen et al. 2021,
-    Asynchronous federated learning for sensor data with concept drift). Parts are dealt at random. We differ
-    in two points. The published sizes of Fashion-MNIST sum to 12,000 images of a class, of which there are
-    7,000: they are taken as proportions (1/6, 11/48, 13/48 and 1/3). And where the paper leaves it open, the
-    parts of a client are of different classes: hands are dealt again until they are, about five times.
+    The number of clients must be twice that of classes: 20 for Fashion-MNIST, as published. Parts are dealt
+    at random. We differ in two points. The published sizes of Fashion-MNIST sum to 12,000 images of a class,
+    of which there are 7,000: they are taken as proportions (1/6, 11/48, 13/48 and 1/3). And where the paper
+    leaves it open, the parts of a client are of different classes: hands are dealt again until they are,
+    about five times.
 
     Source: Chen et al. 2021 (FedConD), "Asynchronous federated learning for sensor data with concept drift".
 

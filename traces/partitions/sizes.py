@@ -46,8 +46,7 @@ class Lognormal(Partition):
 
     Sizes are proportional to exp(sigma z), z standard normal, and sum to the number of samples. Clients that
     would have fewer than `min_samples` have `min_samples`, at the expense of all others in proportion. The
-    synthetic data of FedProx has such sizes,
-    with sigma = 2 (Li et al. 2020; in their code exp(N(4, 2)) + 50).
+    synthetic data of FedProx has such sizes, with sigma = 2 (in their code exp(N(4, 2)) + 50).
 
     Source: Li et al. 2020, the sizes of the synthetic data of FedProx.
 

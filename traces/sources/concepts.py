@@ -110,8 +110,7 @@ class Concepts(TraceSource):
     Test, then train (Jothimurugesan et al. 2023): at a step, clients are tested on the samples that they
     receive for training at the next step. So a client that changes concept is first tested on data of a
     concept it has not trained on, and the batch of the pattern's last row is only used for tests. Training
-    samples are kept for ever, test samples for one step. The samples are drawn with `data_seed`; with "run",
-    that is the run's own seed.
+    samples are kept for ever, test samples for one step.
 
     Whether a sample can be in several batches, and so be trained on before it is tested on, depends on the
     concept set: in `sine`, `circle`, `sea` (drawn anew for every batch) and `label_swaps` never, in

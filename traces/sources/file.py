@@ -48,17 +48,16 @@ class FileSettings(ChangingSettings):
     )
     step_width: StepWidth | None = Field(
         None,
-        description="width of a data step: days, or 'month', 'quarter' or 'year', of a column time (without "
-        "it, a day); ranks, of a column order; steps of the file, of a column step (without it, 1)",
+        description="width of a data step: days (1 by default), 'month', 'quarter' or 'year', of a column "
+        "time; ranks, of a column order; steps (1 by default), of a column step",
     )
     since: Bound | None = Field(None, description="earlier rows are left out: a date, a step or a rank")
     until: Bound | None = Field(None, description="rows from that date, step or rank on are left out")
     rounds_per_step: Count = Field(10, description="rounds between two arrivals of data")
     retain_rounds: Count | Literal["all"] = Field(
         50,
-        description="rounds for which a client keeps a sample; 'all': to the end, as where all samples are "
-        "owned from the start. If the file has a column expiry, it says only with how many windows of a "
-        "column time or order clients start",
+        description="rounds for which a client keeps a sample, or 'all': to the end. With a column expiry, "
+        "it says only with how many windows of a column time or order clients start",
     )
     test_share: Share | None = Field(
         None,

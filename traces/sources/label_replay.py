@@ -87,7 +87,8 @@ class LabelReplaySettings(StreamSettings):
     samples: Literal["equal", "observed"] = Field(
         "equal",
         description="equal: every client receives samples_per_step and test_samples_per_step, drawn from its "
-        "group's shares; observed: a sample for each observation of its group, dealt to the group's clients",
+        "group's shares in the window; observed: each observation of a group is a sample of one "
+        "of its clients",
     )
     test_share: Annotated[float, Number(gt=0, lt=1)] | None = Field(
         None,
@@ -96,8 +97,8 @@ class LabelReplaySettings(StreamSettings):
     )
     absent: Literal["replay", "leave"] = Field(
         "replay",
-        description="what a group does in a window without observations: replay the nearest earlier one (at "
-        "the start the nearest later one), or leave: its clients receive nothing",
+        description="what a group does in a window without observations: replay the nearest one, or leave: "
+        "its clients receive nothing",
     )
 
     def find_files(self, locate: Callable[[str], Path]) -> None:
@@ -134,16 +135,15 @@ class LabelReplaySettings(StreamSettings):
 class LabelReplay(TraceSource):
     """The label histograms of a real trace, drawn onto the images of an idx folder.
 
-    Client i belongs to group i // clients_per_group. With samples = "equal" it draws its samples from that
-    group's histogram of each window; with "observed" every observation of the group is a sample of one of its
-    clients (`traces.dealt`). The k-th most frequent label becomes class k of the images.
+    Client i belongs to group i // clients_per_group. The k-th most frequent label becomes class k of the
+    images.
 
     With absent = "replay" a window without observations replays the nearest earlier one (at the start, the
-    nearest later one): a virus that was not sequenced was not absent. With "leave" the group's clients
-    receive nothing in it, so they leave once their last samples are older than `retain_rounds`; the samples
-    of all other windows are those of "replay". After the last window no data arrive, and a run may last as
-    long as its clients still hold data: one step for each window. A window that nobody observed is a step
-    too. With test_on = "next" the last window is for tests only, and a run ends before it arrives.
+    nearest later one): a virus that was not sequenced was not absent. With "leave" the group's clients leave
+    once their last samples are older than `retain_rounds`; the samples of all other windows are those of
+    "replay". After the last window no data arrive, and a run may last as long as its clients still hold data:
+    one step for each window. A window that nobody observed is a step too. With test_on = "next" the last
+    window is for tests only, and a run ends before it arrives.
 
     Source: ours.
 

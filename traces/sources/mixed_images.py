@@ -56,35 +56,34 @@ class MixedImagesSettings(StreamSettings):
     clients: Count = Field(200, description="how many clients there are", examples=[100])
     labels: Annotated[tuple[Label, ...], Field(min_length=2)] | None = Field(
         None,
-        description="the labels whose images are used, two or more; the first becomes label 0, and so on; "
-        "models have as many outputs; all, if omitted",
+        description="the labels whose images are used; the first becomes label 0, and so on; all, if omitted",
     )
     split: tuple[PositiveShare, PositiveShare] | None = Field(
         None,
-        description="the shares of each label's images that are for training and for testing, as [0.6, 0.2], "
-        "drawn with each run's seed; no client has the rest; the split of the source, if omitted",
+        description="the shares of each label's images for training and for testing, as [0.6, 0.2], drawn "
+        "with each run's seed; the rest is unused; the split of the source, if omitted",
     )
     drift: Annotated[Chosen[Population], ChoiceOf(DRIFTS)] = Field(
         "label_mix", validate_default=True, description="how label shares move; see `driftscale parts drift`"
     )
     partition: Annotated[Chosen[Partition], ChoiceOf(PARTITIONS)] | None = Field(
         None,
-        description="divides the images among the clients, who keep them to the end, instead of drawing "
-        "them by a drift; see `driftscale parts partition`",
+        description="divides the images among the clients for good, instead of a drift; see `driftscale "
+        "parts partition`",
     )
     starts_with: tuple[PositiveShare, PositiveShare] | None = Field(
         None,
         description="with a partition: the least and the greatest share of its images that a client holds at "
-        "the start, as [0.1, 0.33]; the rest arrives in equal parts, one at each later data step; all, if "
-        "omitted",
+        "the start, as [0.1, 0.33]; equal parts of the rest arrive at the later data steps; all, "
+        "if omitted",
     )
     static: bool = Field(
         False, description="whether clients keep what they hold at the start: nothing arrives or expires"
     )
     shared: SharedSet = Field(
         "none",
-        description="training samples that all clients hold, the same for all: one or two of each label, or "
-        "one of each of the rarer half of the labels",
+        description="training samples that all clients hold: one or two of each label, or one of each of the "
+        "rarer half",
     )
 
     @model_validator(mode="before")

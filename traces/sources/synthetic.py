@@ -80,11 +80,10 @@ class Synthetic(TraceSource):
     not say whether alpha and beta are variances.
 
     The numbers are those of the published generator with `numpy.random.seed(data_seed)` before it, which as
-    published sets no seed. We differ in three points. Of a client's samples in random order int(0.9 n) are
-    for training and the others for tests, as published, but their order comes from a stream of `data_seed`;
-    the published one from Python's generator, without a seed. Features are rounded to single precision after
-    they are labelled. And a label is the largest of W^T x + b, also where the softmax would overflow, beyond
-    709: with alpha = beta = 1, 30 clients of 200 seeds come to 480.
+    published sets no seed. We differ in three points. Of a client's samples, int(0.9 n) are for training and
+    the others for tests, as published, but in an order from a stream of `data_seed`, not from Python's
+    generator without a seed. Features are rounded to single precision after they are labelled. A label is the
+    largest of W^T x + b, also where the softmax would overflow (beyond 709).
 
     Source: Li et al. 2020 (FedProx), section 5.1, and their generator, data/synthetic_1_1 of its repository.
 

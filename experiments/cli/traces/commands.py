@@ -78,9 +78,9 @@ def inspect(
         typer.Option(
             "--window",
             help="Width of a window: as --step-width, of a trace folder; data steps, of a configuration; or "
-            "auto, the narrowest that shows half of the clients twice, of 1, 2, 7 and 14 days, month, "
-            "quarter and year, or 1, 2, 5, 10, 20 and so on of steps or ranks. The page takes auto if no "
-            "width is given.",
+            "auto, as the page takes it by default: the narrowest that shows half of the clients twice, "
+            "of 1, 2, 7 and 14 days, month, quarter and year, or 1, 2, 5, 10, 20 and so on of steps or "
+            "ranks.",
             metavar="WIDTH",
         ),
     ] = None,
@@ -116,10 +116,10 @@ def inspect(
 ) -> None:
     """Show clients, samples, labels, arrivals, and how labels shift.
 
-    Shows the rows of a trace folder as they are in the file. Of a configuration, draws the trace of one seed,
-    and trains nothing. If its source is label_replay, the figures are of the table's observations, of groups
-    instead of clients, and the images are not needed. Label shift is measured on training samples, by L1
-    distances of label shares, from 0 to 2.
+    Shows the rows of a trace folder as they are in the file, or draws the trace of one seed of a
+    configuration, and trains nothing. If its source is label_replay, the figures are of the table's
+    observations, of groups instead of clients, and the images are not needed. Label shift is measured on
+    training samples, by L1 distances of label shares, from 0 to 2.
     """
     from experiments.cli.traces.inspecting import Request, inspect_trace
 
@@ -200,8 +200,7 @@ def export(
 
     There is a row for each sample that a client holds: its client, the data steps from which on the client
     holds it (step) and no longer (expiry), that of the sample's first arrival, split, label, the true concept
-    where it is known, and the features as models see them. The names of classes are in the schema. A trace
-    folder is played by the source file.
+    where it is known, and the features as models see them. The names of classes are in the schema.
     """
     from experiments.cli.traces.exporting import Request, export_trace
 

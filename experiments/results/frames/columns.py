@@ -30,14 +30,17 @@ NO_DISPATCH = "if all runs are such"
 UNLOGGED = "without round.log_client_accuracy"
 LATE = "if a run has it only after all runs have been evaluated"
 NO_EVENT = "unless every run has a mass event before the horizon"
-NO_DRIFT = f"{NO_EVENT}, of the configuration or the log"
+NO_DRIFT_BEFORE = (
+    f"{NO_EVENT}, of the configuration or the log, and if `<accuracy>` was not evaluated before it"
+)
+NO_BAND = f"if never a scored client is in it, and {IMPERSONAL}"
 NO_PERSONAL = "if no arm has a personal accuracy"
 NO_BASELINE = "without baselines"
 NO_INTERVAL = "with under three seeds, and of arms whose trigger may fire or not, or beside one"
-NOTHING_COMPARED = "in rounds in which no trigger compared anything"
-UNCOMPARED = "in rounds in which no trigger compared centres"
-NOT_PAIRWISE = "in rounds in which no trigger `pairwise` compared clients"
-UNTRIED = "in rounds in which no numbers of clusters were tried"
+NOTHING_COMPARED = "if no trigger compared anything"
+UNCOMPARED = "if no trigger compared centres"
+NOT_PAIRWISE = "if no trigger `pairwise` compared clients"
+UNTRIED = "if no numbers of clusters were tried"
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,10 @@ IN_FOLDERS: Mapping[str, Column] = {
 """The first columns of every frame of a folder of run directories."""
 
 
-def _of_drift(name: str) -> dict[str, Column]:
-    """The figures of one of the accuracies of a round before and after the drift."""
-    missing = f"{NO_DRIFT}, and if `{name}` was not evaluated before it"
+def drift_figures(name: str, missing: str = NO_DRIFT_BEFORE) -> dict[str, Column]:
+    """The figures before and after the drift of an accuracy of a round; `<accuracy>` stands for its name."""
+    missing = missing.replace("<accuracy>", name)
+    gain_missing = f"{IS_REFERENCE}, {missing}" if missing else IS_REFERENCE
     return {
         f"{name}_before_drift": Column(
             f"`{name}`, mean of the last ten evaluations before the drift, which is the first mass event",
@@ -96,9 +100,7 @@ def _of_drift(name: str) -> dict[str, Column]:
             missing,
         ),
         f"{name}_after_drift_gain_pp": Column(
-            f"`{name}_after_drift` minus that of the reference arm",
-            POINTS,
-            f"{IS_REFERENCE}, {missing}",
+            f"`{name}_after_drift` minus that of the reference arm", POINTS, gain_missing
         ),
     }
 
@@ -196,21 +198,20 @@ FIGURES: Mapping[str, Column] = {
     "without_memory": Column(
         "share of the scored clients that remember nothing, averaged over evaluations", SHARE, IMPERSONAL
     ),
-    **{
-        f"personal_accuracy_by_age_{number}": Column(
-            f"personal accuracy of the scored clients whose memory is in the {which} band of ages of the "
-            "log, averaged over evaluations, weighted by these clients",
-            SHARE,
-            f"if never a scored client is in it, and {IMPERSONAL}",
-        )
-        for number, which in enumerate(("youngest", "second", "third"), 1)
-    },
-    **{key: column for name in ACCURACIES for key, column in _of_drift(name).items()},
+    "personal_accuracy_by_age_1": Column(
+        "personal accuracy of the scored clients whose memory is in the youngest band of ages of the log, "
+        "averaged over evaluations, weighted by these clients",
+        SHARE,
+        NO_BAND,
+    ),
+    "personal_accuracy_by_age_2": Column("the same of the second band", SHARE, NO_BAND),
+    "personal_accuracy_by_age_3": Column("the same of the third band", SHARE, NO_BAND),
+    **{key: column for name in ACCURACIES for key, column in drift_figures(name).items()},
     "absorbed_updates": Column("updates that server steps absorbed, those of completed visits", "updates"),
     "server_steps": Column("server steps; one a round, unless the log says how many", "server steps"),
     "mean_staleness": Column(
         "server steps that a lane made between the dispatch of an update and its absorption, averaged over "
-        "updates; 0 if each round has one dispatch and one server step",
+        "updates; 0 in whole rounds",
         "server steps",
         NO_UPDATE,
     ),
@@ -358,8 +359,8 @@ OF_TARGETS: Mapping[str, Column] = {
         "accuracy is the mean of",
     ),
     "held_from_s": Column(
-        "when the smoothed accuracy came to stay at or above the target up to the horizon, counted from the "
-        "first mass event of each run where `held_before_s` was measured: time-to-accuracy",
+        "time-to-accuracy: when the smoothed accuracy came to stay at or above the target up to the horizon, "
+        "from the first mass event of each run where `held_before_s` was measured",
         SECONDS,
     ),
     "speedup": Column("`held_from_s` of the reference arm over the arm's", "factor", IS_REFERENCE),
@@ -428,10 +429,7 @@ _TABLE: Mapping[str, Column] = {
         "if no arm has the figure",
     ),
     "<figure>_high": Column(
-        "upper end of that interval",
-        "that of the figure",
-        NO_INTERVAL,
-        "if no arm has the figure",
+        "upper end of that interval", "that of the figure", "as `<figure>_low`", "if no arm has the figure"
     ),
     "<figure>_over": Column(
         "the arm that a gain is over",
@@ -509,8 +507,8 @@ _VISITS: Mapping[str, Column] = {
     "client": Column("id of the client"),
     "device": Column("row of its device in the profile's table", missing="without a table"),
     "lane": Column(
-        "number of the lane, a cluster with participants of its own, that it was drawn from, or that "
-        "continues that; -1: abandoned, as no model continues its own"
+        "number of the lane that it was drawn from, or that continues that; -1: abandoned, as no model "
+        "continues its own"
     ),
     "models": Column("labels of the clusters whose models it trained, a list"),
     "dispatched_s": Column("when the client was sent its models", SECONDS),
@@ -522,8 +520,7 @@ _VISITS: Mapping[str, Column] = {
     ),
     "upload_s": Column("what the upload takes, as planned at dispatch", SECONDS),
     "end_s": Column(
-        "when the visit ended: completed or abandoned, or its client was gone, which a pacing with a "
-        "time-out notices later",
+        "when the visit ended, or its client was gone, which a pacing with a time-out notices later",
         SECONDS,
     ),
     "outcome": Column(
@@ -558,8 +555,8 @@ _DETECTION: Mapping[str, Column] = {
     "seed": SEED,
     "detector": DETECTOR,
     "watched": Column(
-        "what the detector watches: `representation`, about which it decides as a round opens, or `arrivals` "
-        "or `training`, about which times count to the close of the round"
+        "what the detector watches: `representation`, where it decides as a round opens, or `arrivals` or "
+        "`training`, where times count to the close of the round"
     ),
     "drifts": Column("drifts that begin in scored rounds, of a client in a round", "drifts"),
     "found": Column(
@@ -669,9 +666,7 @@ COMPARISON: Mapping[str, Column] = {
     "<figure>_low": Column(
         "lower end of the 95 % interval", "that of the figure", f"{NO_INTERVAL}, and as the figure"
     ),
-    "<figure>_high": Column(
-        "upper end of the 95 % interval", "that of the figure", f"{NO_INTERVAL}, and as the figure"
-    ),
+    "<figure>_high": Column("upper end of that interval", "that of the figure", "as `<figure>_low`"),
     "total_bytes": Column("bytes sent, both ways, for training and control", BYTES),
 }
 """The columns of `Comparison.frame`."""

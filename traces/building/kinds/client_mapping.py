@@ -91,8 +91,8 @@ class MappingSettings(WholeImageSettings):
     owned_steps: Count = Field(1, description="buckets that clients have from the start")
     test_mapping: bool = Field(
         False,
-        description="take test samples from client_data_mapping/test.csv, whose clients must then be those "
-        "of train.csv; otherwise they are held out of train.csv",
+        description="take test samples from client_data_mapping/test.csv, with the clients of train.csv; "
+        "otherwise they are held out of train.csv",
     )
 
 

@@ -29,8 +29,8 @@ class FolderSettings(DividedImageSettings):
 
     client_from: PatternText | None = Field(
         None,
-        description="where the client is in the path of an image below the root, as */{client}_*.jpg, whose "
-        "class is the name of its folder; images of other paths are left out",
+        description="where the client is in the path of an image, as */{client}_*.jpg, whose class is the "
+        "name of its folder; other paths are left out",
     )
     times: Path | None = Field(
         None, description="a CSV with the columns path (below the root) and time (ISO 8601), one row an image"

@@ -39,8 +39,7 @@ class TableSettings(BuilderSettings):
     client: str | None = Field(None, description="column of the client: texts or whole numbers")
     client_from: PatternText | None = Field(
         None,
-        description="where the client is in the path of a file below the root, as {client}/*.csv; files of "
-        "other paths are left out",
+        description="where the client is in the path of a file, as {client}/*.csv; other paths are left out",
     )
     partition: Annotated[Chosen[Partition], ChoiceOf(PARTITIONS)] | None = Field(
         None, description="how rows are divided among clients, if no column has them"
@@ -55,13 +54,13 @@ class TableSettings(BuilderSettings):
     in_file_order: bool = Field(False, description="the rows of a client arrive in the order of the file")
     expiry: str | None = Field(
         None,
-        description="column of when a client holds the row no longer, written as time, step or order are; "
-        "empty: it holds it to the end",
+        description="column of when a client holds the row no longer, in the unit of time, step or order; "
+        "empty: never",
     )
     features: tuple[str, ...] | None = Field(
         None,
-        description="columns of numbers or of vectors, or one of images; a_* are all that begin with a_; "
-        "without it, all columns that are nothing else",
+        description="columns of numbers or of vectors, or one of images; a_*: all that begin with a_; "
+        "without it, all other columns",
     )
     shape: tuple[Count, ...] | None = Field(
         None, description="height, width, or channels, height, width of the image that the features make"
@@ -71,8 +70,8 @@ class TableSettings(BuilderSettings):
     )
     missing: Missing = Field(
         "refuse",
-        description="missing features: refuse them; or fill them with the mean of the training rows, or with "
-        "zero. A missing one_hot feature then has zero in all its columns",
+        description="missing features: refuse them, or fill them with the mean of the training rows, or with "
+        "zero; a one_hot feature then has zero in all its columns",
     )
     split: str | None = Field(None, description="column with train or test; without it, tests are held out")
     count: str | None = Field(None, description="column with how often a row arrives")
@@ -84,8 +83,8 @@ class TableSettings(BuilderSettings):
     limit: Count | None = Field(None, description="only that many rows, spread evenly over the file")
     retain: Annotated[float, Number(gt=0, le=MOST)] | None = Field(
         None,
-        description="numbers are standardised on training rows of the first so many days, steps or ranks: "
-        "those that clients own at the start; without it, on all training rows",
+        description="days, steps or ranks whose training rows, those that clients own at the start, numbers "
+        "are standardised on; without it, on all",
     )
     test_share: Share = Field(
         TEST_SHARE,
@@ -118,7 +117,7 @@ class TableSettings(BuilderSettings):
     zone: str | None = Field(
         None,
         description="time zone whose days count, for times with an offset and Unix times, such as "
-        "Europe/Berlin; without it, those of UTC",
+        "Europe/Berlin; without it, UTC",
     )
 
     @model_validator(mode="after")
