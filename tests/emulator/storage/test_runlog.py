@@ -425,6 +425,7 @@ def test_named_numbers_stand_beside_clusters_and_fired(tmp_path: Path, value: by
         ("silhouettes", b'{"02":0.5}'),
         ("silhouettes", b'{"":0.5}'),
         ("silhouettes", b'{"-2":0.5}'),
+        ("silhouettes", b'{"1234567890":0.5}'),
         ("silhouettes", b'{"12345678901":0.5}'),
         ("silhouettes", '{"٢":0.5}'.encode()),
         ("silhouettes", b"[0.5]"),
@@ -607,6 +608,7 @@ def test_a_header_of_more_ids_of_onsets_than_are_written_is_damaged(
         ),
         (b'"closed_s":20.0', b'"closed_s":NaN', "closed_s must be of kind float, and finite"),
         (b'"closed_s":20.0', b'"closed_s":-1.0', "closed_s must be at least 0, and in this order"),
+        (b'"opened_s":10.5', b'"opened_s":-1.0', "closed_s must be at least 0, and in this order"),
         (b'"opened_s":', b'"opened_s":1000', "closed_s must be at least 0, and in this order"),
         (b'"accuracy":null', b'"accuracy":1.5', "accuracy = 1.5 must be from 0 to 1"),
         (b'"accuracy":null', b'"accuracy":-0.5', "accuracy = -0.5 must be from 0 to 1"),
@@ -639,6 +641,14 @@ def test_an_impossible_record_is_refused(tmp_path: Path, old: bytes, new: bytes,
     (tmp_path / "log.jsonl").write_bytes(header + record.replace(old, new))
     with pytest.raises(DataFileError, match=f"row 2: .*{problem}"):
         read_log(tmp_path / "log.jsonl")
+
+
+def test_a_mean_of_ones_may_exceed_one_by_rounding(tmp_path: Path) -> None:
+    rounded = replace(RECORD, accuracy=1 + 5e-10)
+    assert read_log(written_to(tmp_path / "log.jsonl", rounded))[1] == [rounded]
+    path = written_to(tmp_path / "more.jsonl", replace(RECORD, accuracy=1 + 5e-9))
+    with pytest.raises(DataFileError, match=r"accuracy = 1\.000000005 must be from 0 to 1"):
+        read_log(path)
 
 
 def test_members_stay_as_many_as_they_were(tmp_path: Path) -> None:
