@@ -1,11 +1,11 @@
-# make demo | test | test-fast | check | check-pythons | docs | docs-test | reference | audit | bench: each sets up
-# .venv by itself, with pip, from constraints.txt.
+# make demo | test | test-fast | check | check-pythons | docs | docs-test | reference | evidence | audit | bench: each
+# sets up .venv by itself, with pip, from constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 DOCS_READY := .venv/.docs-ready
 
-.PHONY: demo test test-fast check check-pythons docs docs-test reference audit bench setup clean
+.PHONY: demo test test-fast check check-pythons docs docs-test reference evidence audit bench setup clean
 .DELETE_ON_ERROR:
 
 setup: $(READY)
@@ -51,6 +51,9 @@ docs-test: $(READY)
 
 reference: $(READY)
 	$(BIN)/python -m docs.writing
+
+evidence: $(READY)
+	$(BIN)/python -m docs.writing.evidence $(PLAYED)
 
 audit: $(READY)
 	$(BIN)/python tests/audit.py
