@@ -2,7 +2,8 @@
 
 To start Python and import torch takes two seconds, most of the time of a test that starts a command. A fork
 has streams, signals, environment, working folder and session of its own, and behaves like a start in all that
-tests check, except imports. What only a real start shows is listed in `real_starts.py`.
+tests check, except imports. What only a real start shows is listed in `real_starts.py`. Of another
+environment's Python, what is imported is what that environment has.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -23,16 +25,19 @@ from typing import Any
 
 from tests.processes.server import MOST_BYTES
 
+SERVER = Path(__file__).with_name("server.py")
 ROOT = Path(__file__).resolve().parents[2]
 PR_SET_CHILD_SUBREAPER = 36
 READ_AT_START = ("PYTHON", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "TORCH", "GOMP_", "LD_")
 """Variables that Python and libraries read as they start: with other values, a fork is of another process."""
 
 NOT_AT_START = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
+_LOCK = threading.Lock()
+"""Held by a thread from its request for a fork to the answer."""
 
 
 class Forked(subprocess.Popen[Any]):
-    """`subprocess.Popen` of `[sys.executable, "-m" or "-c", ...]`, without starting Python.
+    """`subprocess.Popen` of `[PYTHON, "-m" or "-c" or a script, ...]`, without starting Python.
 
     Raises ValueError for arguments that only a real start can have.
     """
@@ -42,21 +47,24 @@ class Forked(subprocess.Popen[Any]):
         given = inspect.signature(subprocess.Popen._execute_child).bind(self, *positional, **named).arguments  # type: ignore[attr-defined]
         command = [os.fspath(argument) for argument in given["args"]]
         sys.audit("tests.forked", command)
-        if command[0] != sys.executable or command[1] not in ("-m", "-c"):
-            raise ValueError(f"{command}: only [sys.executable, '-m' or '-c', ...] can be forked")
-        if given["preexec_fn"] is not None or given["pass_fds"] or given["shell"] or given["executable"]:
-            raise ValueError(f"{command}: preexec_fn, pass_fds, shell and executable take a real start")
+        is_python = Path(command[0]).name.startswith("python")
+        if not is_python or (command[1].startswith("-") and command[1] not in ("-m", "-c")):
+            raise ValueError(f"{command}: only [PYTHON, '-m' or '-c' or a script, ...] can be forked")
+        if given["preexec_fn"] is not None or given["shell"] or given["executable"]:
+            raise ValueError(f"{command}: preexec_fn, shell and executable take a real start")
         environment = {**(os.environ if given["env"] is None else given["env"])}
         pipes = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
+        streams = [number if pipe == -1 else pipe for number, pipe in enumerate(pipes)]
         request = {
             "arguments": command[1:],
             "environment": environment,
             "folder": str(given["cwd"] or Path.cwd()),
             "new_session": bool(given["start_new_session"]),
+            "descriptors": [*range(len(streams)), *given["pass_fds"]],
         }
-        self.pid = _server(_read_at_start(environment)).fork(
-            request, [number if pipe == -1 else pipe for number, pipe in enumerate(pipes)]
-        )
+        with _LOCK:
+            server = _server(command[0], _read_at_start(environment))
+            self.pid = server.fork(request, [*streams, *given["pass_fds"]])
         self._child_created = True
         self._close_pipe_fds(
             *(given[name] for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite"))
@@ -93,15 +101,16 @@ def run(
 class _Server:
     """A process that forks on request; it ends with this one, as its socket is closed."""
 
-    def __init__(self, read_at_start: Mapping[str, str]) -> None:
+    def __init__(self, python: str, read_at_start: Mapping[str, str]) -> None:
         self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         others = {name: value for name, value in os.environ.items() if not name.startswith(READ_AT_START)}
         # In its command line, by which `real_starts.py` counts it as a start of the test that wants them.
         wanted = [name for name, value in read_at_start.items() if os.environ.get(name) != value]
+        ours = {"PYTHONPATH": str(ROOT)} if python == sys.executable else {}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.processes.server", str(theirs.fileno()), *wanted],
+            [python, str(SERVER), str(theirs.fileno()), *wanted],
             cwd=ROOT,
-            env={**others, **read_at_start, "PYTHONPATH": str(ROOT)},
+            env={**others, **read_at_start, **ours},
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
@@ -136,8 +145,8 @@ def _read_at_start(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...
 
 
 @cache
-def _server(read_at_start: tuple[tuple[str, str], ...]) -> _Server:
-    return _Server(dict(read_at_start))
+def _server(python: str, read_at_start: tuple[tuple[str, str], ...]) -> _Server:
+    return _Server(python, dict(read_at_start))
 
 
 @contextmanager

@@ -169,7 +169,7 @@ REAL_STARTS: Mapping[str, Mapping[str, tuple[int, str]]] = {
 Every exit code, signal, kind of stop and option of processes keeps one.
 """
 
-NOT_COUNTED = re.compile(r" -m tests\.processes\.server \d+$| multiprocessing\.resource_tracker ")
+NOT_COUNTED = re.compile(r"tests/processes/server\.py \d+$| multiprocessing\.resource_tracker ")
 """What the first test of a process starts that needs it, whichever that is, as a part of its command line."""
 
 

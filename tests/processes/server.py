@@ -1,12 +1,14 @@
 """The process that tests fork from: it has imported what a run imports, and forks once for each request.
 
-`python -m tests.processes.server FD` reads requests from the socket FD until it is closed (see `forked.py`).
-Nothing here may start a thread, which would not exist in a fork.
+`python tests/processes/server.py FD` reads requests from the socket FD until it is closed (see `forked.py`).
+Nothing here may start a thread, which would not exist in a fork, or import a module of the tests: the Python
+of an environment of the wheel runs it too.
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import importlib
 import json
@@ -20,7 +22,9 @@ import threading
 import time
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib.machinery import SourceFileLoader
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 from uuid import uuid4
@@ -40,12 +44,15 @@ IMPORTED = (
 
 MOST_BYTES = 1 << 17
 MOST_DESCRIPTORS = 1024
+MOST_PASSED = 16
+"""Descriptors of a request: the streams, and others that the fork has under the same numbers."""
 STREAMS = ((0, "r"), (1, "w"), (2, "w"))
 
 
 def main(descriptor: int) -> None:
     """Serve requests until the socket is closed; in a fork, run what was asked for instead."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal of the tests
+    del sys.path[0]  # the folder of this script
     for name in IMPORTED:
         importlib.import_module(name)
     gc.freeze()  # or the first collection in a fork copies every page
@@ -60,35 +67,42 @@ def forked_for(connection: socket.socket) -> dict[str, Any] | None:
     A fork is the child of a process that ends at once: the kernel makes it one of the tests' process.
     """
     while True:
-        message, descriptors, _, _ = socket.recv_fds(connection, MOST_BYTES, len(STREAMS))
+        message, descriptors, _, _ = socket.recv_fds(connection, MOST_BYTES, MOST_PASSED)
         if not message:
             return None
         assert threading.active_count() == 1, threading.enumerate()
+        request: dict[str, Any] = json.loads(message)
         reading, writing = os.pipe()
         between = os.fork()
         if between == 0:
-            pid = os.fork()
-            if pid > 0:
-                os.write(writing, str(pid).encode())
+            if os.fork() > 0:
                 os._exit(0)
-            for (number, _), descriptor in zip(STREAMS, descriptors, strict=True):
-                os.dup2(descriptor, number)
+            if request["new_session"]:
+                os.setsid()  # before anybody knows of this process and could kill its group
+            os.write(writing, str(os.getpid()).encode())
             connection.detach()
-            os.closerange(len(STREAMS), MOST_DESCRIPTORS)
-            request: dict[str, Any] = json.loads(message)
+            _take(descriptors, request["descriptors"])
             return request
         os.waitpid(between, 0)
+        os.close(writing)
         connection.send(os.read(reading, 32))
-        for descriptor in (reading, writing, *descriptors):
+        for descriptor in (reading, *descriptors):
             os.close(descriptor)
+
+
+def _take(descriptors: Sequence[int], numbers: Sequence[int]) -> None:
+    """Give the descriptors these numbers, and close all others."""
+    aside = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, MOST_DESCRIPTORS // 2) for descriptor in descriptors]
+    for descriptor, number in zip(aside, numbers, strict=True):
+        os.dup2(descriptor, number)
+    for last, number in pairwise([*sorted(numbers), MOST_DESCRIPTORS]):
+        os.closerange(last + 1, number)
 
 
 def become(request: dict[str, Any]) -> None:
     """Turn this fork into what Python would be, started with these arguments, and run them."""
-    if request["new_session"]:
-        os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    path_here = sys.path[1 + len(os.environ.get("PYTHONPATH", "").split(os.pathsep)) :]
+    path_here = sys.path[len(_by_variable()) :]
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
@@ -97,17 +111,30 @@ def become(request: dict[str, Any]) -> None:
     importlib.import_module("experiments.running.locking").PROCESS = uuid4().hex  # type: ignore[attr-defined]
     for number, mode in STREAMS:
         _open_stream(number, mode)
-    kind, program, *arguments = request["arguments"]
-    by_variable = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
-    sys.path[:] = [str(Path.cwd()) if kind == "-m" else "", *by_variable, *path_here]
+    kind, *arguments = request["arguments"]
+    here = {"-m": str(Path.cwd()), "-c": ""}.get(kind, str(Path(kind).resolve().parent))
+    sys.path[:] = [here, *_by_variable(), *path_here]
+    sys.orig_argv[:] = [sys.executable, *request["arguments"]]
     importlib.invalidate_caches()
     forget_entry_points()
-    sys.argv[:] = [kind, *arguments]
     if kind == "-m":
-        runpy.run_module(program, run_name="__main__", alter_sys=True)
+        sys.argv[:] = [kind, *arguments[1:]]
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
         return
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    exec(compile(program, "<string>", "exec"), vars(sys.modules["__main__"]))
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    if kind == "-c":
+        sys.argv[:] = [kind, *arguments[1:]]
+        exec(compile(arguments[0], "<string>", "exec"), vars(main))
+        return
+    sys.argv[:] = [kind, *arguments]
+    file = str(Path.cwd() / kind)
+    vars(main).update(__file__=file, __cached__=None, __loader__=SourceFileLoader("__main__", file))
+    exec(compile(Path(file).read_bytes(), file, "exec"), vars(main))
+
+
+def _by_variable() -> list[str]:
+    """The folders of PYTHONPATH."""
+    return [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
 
 
 def forget_entry_points() -> None:
