@@ -5,10 +5,12 @@ BIN := .venv/bin
 READY := .venv/.ready
 DOCS_READY := .venv/.docs-ready
 
-.PHONY: demo test test-fast check check-pythons docs docs-test reference evidence audit bench setup clean
+.PHONY: demo test test-fast check lint check-wheel check-pythons docs docs-test reference evidence audit bench setup setup-docs clean
 .DELETE_ON_ERROR:
 
 setup: $(READY)
+
+setup-docs: $(DOCS_READY)
 
 $(READY): setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("driftscale needs Python 3.11 or newer, this is " + sys.version.split()[0])'
@@ -26,15 +28,19 @@ test-fast: $(READY)
 	$(BIN)/python -m pytest --fast --numprocesses=auto --maxprocesses=4 --dist=loadscope
 
 check: $(READY)
+	$(PYTHON) .ci/steps.py "test | lint check-wheel"
+
+lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(MAKE) test
+
+check-wheel: $(READY)
 	$(BIN)/python tests/check_wheel.py
 
 check-pythons: $(READY)
-	$(BIN)/python tests/check_wheel.py --pythons
+	$(BIN)/python tests/check_pythons.py
 
 # What Sphinx read is kept between builds, but not after a warning: a page that is not read again would not repeat it.
 docs: $(DOCS_READY)

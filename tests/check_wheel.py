@@ -1,24 +1,21 @@
-"""Builds the wheel, installs it into a fresh environment and uses it from another folder (`make check`).
+"""Checks the wheel: what it holds, and what it does in an environment of its own (`make check`).
 
-The environment shares the libraries of the environment that runs this script, but not the source tree. With
---pythons (CI) the same is done with other installed versions of Python, each with libraries of its own.
+The environment shares the libraries of the environment that runs this script, but not the source tree.
+`check_pythons.py` uses the wheel with other versions of Python.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import sys
-import sysconfig
 import tempfile
-import venv
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.wheel import ROOT, call, installed_wheel
+
 PACKAGES = {"coordinator", "device_profiles", "driftscale", "emulator", "executor", "experiments", "traces"}
-NOT_SOURCE = (".*", "__pycache__", "*.egg-info", "build", "dist", "runs")
 DATA = {
     "device_profiles/catalogue/fedscale_bandwidth.csv",
     "device_profiles/catalogue/fedscale_compute.csv",
@@ -46,46 +43,12 @@ SHORT = (
 )
 
 
-OTHER_PYTHONS = ("python3.12", "python3.13", "python3.14")
-
-
 def main() -> None:
+    wheel, commands = installed_wheel()
+    check_content(wheel)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        wheel = build(folder)
-        check_content(wheel)
-        if "--pythons" in sys.argv:
-            for python in OTHER_PYTHONS:
-                check_python(python, wheel, folder / python)
-        else:
-            check_use(install(wheel, folder / "fresh"), folder / "elsewhere")
-            print(f"ok: {wheel.name} is complete, installs and runs")
-
-
-def check_python(python: str, wheel: Path, folder: Path) -> None:
-    """Use the wheel with another version of Python; print a line if that is not installed."""
-    executable = shutil.which(python)
-    if (
-        executable is None
-        or subprocess.run([executable, "--version"], capture_output=True, check=False).returncode
-    ):
-        print(f"{python}: not tested, since it is not installed")
-        return
-    call(executable, "-m", "venv", folder / "fresh")
-    commands = folder / "fresh" / "bin"
-    constraints = ROOT / "constraints.txt"
-    call(commands / "python", "-m", "pip", "install", "--quiet", "--constraint", constraints, wheel)
-    check_use(commands, folder / "elsewhere")
-    print(f"{python}: ok")
-
-
-def build(folder: Path) -> Path:
-    """The wheel, built from a copy of the tree, so that builds leave nothing in it and use no old output."""
-    source = folder / "source"
-    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*NOT_SOURCE))
-    call(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, source)
-    [wheel] = folder.glob("*.whl")
-    return wheel
+        check_use(commands, Path(name) / "elsewhere")
+    print(f"ok: {wheel.name} is complete, installs and runs")
 
 
 def check_content(wheel: Path) -> None:
@@ -100,21 +63,6 @@ def check_content(wheel: Path) -> None:
     assert size <= MOST_BYTES, (
         f"the wheel has {size:,} bytes, more than {MOST_BYTES:,}: what has come into it?"
     )
-
-
-def install(wheel: Path, environment: Path) -> Path:
-    """The folder of the commands of a fresh environment with the wheel in it."""
-    venv.create(environment, with_pip=False)
-    commands = environment / "bin"
-    call(
-        sys.executable, "-m", "pip", "--python", commands / "python", "install", "--no-deps", "--quiet", wheel
-    )
-    # After the installation: pip would take the editable installation for the wheel. Python does not read the
-    # .pth files in a folder that a .pth file adds, so the editable installation stays invisible.
-    libraries = sysconfig.get_path("purelib")
-    [packages] = environment.glob("lib/python*/site-packages")
-    (packages / "libraries.pth").write_text(libraries + "\n")
-    return commands
 
 
 def check_use(commands: Path, elsewhere: Path) -> None:
@@ -164,25 +112,6 @@ def logs(run_directory: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(run_directory)): path.read_bytes() for path in run_directory.rglob("log.jsonl")
     }
-
-
-def call(*command: str | Path, folder: Path | None = None) -> str:
-    """The output of the command; SystemExit with all of its output if it fails."""
-    environment = {
-        key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "DRIFTSCALE"))
-    }
-    done = subprocess.run(
-        [str(part) for part in command],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        line = " ".join(map(str, command))
-        sys.exit(f"{line} ended with {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 if __name__ == "__main__":

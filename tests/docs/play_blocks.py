@@ -3,10 +3,10 @@
     python tests/docs/play_blocks.py
     python tests/docs/play_blocks.py --page docs/tutorial.md --keep
 
-builds the wheel, installs it into a fresh environment, and plays the blocks of each page in their order in an
-empty folder, pages beside one another. Output that a page shows is compared. A block that fails is printed
-with its page, line, command and output, and ends its page; the exit code is then 1. At the end is what was
-run, what was shortened, and what was not run, with the reasons.
+plays, with the commands of the wheel, the blocks of each page in their order in an empty folder, pages
+beside one another. Output that a page shows is compared. A block that fails is printed with its page, line,
+command and output, and ends its page; the exit code is then 1. At the end is what was run, what was
+shortened, where --jobs was left out, and what was not run, with the reasons.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.check_wheel import build, install
 from tests.docs.blocks import Page, documented_files, read_page
 from tests.docs.foreign_options import unknown_options
 from tests.docs.playing import Environment, Played, play
+from tests.wheel import install, installed_wheel
 
+WITH_JOBS = ("README.md", "docs/howto/many-runs.md")
+"""Pages that are played with --jobs: workers take seconds to start, and the suite has what they do."""
 PIP = """#!/bin/sh
 # Installs into this environment, from what is here already.
 command=$1
@@ -63,13 +65,12 @@ def play_all(pages: Sequence[Page], folder: Path) -> bool:
     start = time.perf_counter()
     problems = [problem for page in pages for problem in (*page.problems, *unknown_options(page))]
     print(*problems, sep="\n", end="\n" if problems else "")
-    wheel = build(folder)
-    shared = install(wheel, folder / "fresh")
+    wheel, shared = installed_wheel()
     print(f"{wheel.name} is installed after {time.perf_counter() - start:.0f} s", flush=True)
 
     def environment(page: Page, place: Path) -> Environment:
         if not page.installs:
-            return Environment(shared, place / "home")
+            return Environment(shared, place / "home", forks=True, workers=page.name in WITH_JOBS)
         commands = install(wheel, place / "fresh")
         pip = commands / "pip"
         pip.write_text(PIP.format(python=sys.executable, environment=commands.parent), encoding="utf-8")
@@ -137,6 +138,12 @@ def print_summary(results: Sequence[Played], seconds: float) -> None:
     for row in rows:
         cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         print(row[0].ljust(widths[0]), *cells, sep="  ")
+    without_jobs = [
+        f"{played.page}: {played.num_without_jobs}" for played in results if played.num_without_jobs
+    ]
+    if without_jobs:
+        print("\nCommands played without their --jobs:", *without_jobs, sep="\n")
+        print(f"Each value of it is played once on {' and '.join(WITH_JOBS)}.")
     not_run = [line for played in results for line in played.not_run]
     if not_run:
         print("\nNot run; options, keys and names in them are checked all the same:", *not_run, sep="\n")

@@ -19,11 +19,17 @@ from pathlib import Path
 from typing import IO, ClassVar
 
 from tests.docs.blocks import Block, Command, Page
+from tests.docs.shell import words_without_shell
+from tests.processes.forked import Forked, is_forkable
 
 MOST_S = 300.0
 """Wall seconds for a command, or for a block of Python."""
 ANYTHING = "…"
 """Stands for any text in a line of documented output, and alone for any lines."""
+TAKES_A_START = ("--jobs", "-j", "--cluster", "cluster", "pip")
+"""Words of commands whose processes are not only Python's own, or that change the environment."""
+JOBS = re.compile(r"--jobs[ =](?P<value>\S+) ?")
+RUN_WITH_JOBS = re.compile(rf"\bdriftscale run\b.*{JOBS.pattern}", re.DOTALL)
 KEPT_FROM_HOME = ".config/pip/pip.conf"
 
 
@@ -35,14 +41,15 @@ class FailedBlockError(Exception):
 class Played:
     """What became of a page: the number of its blocks that were run, and of those that were shortened.
 
-    `not_run` has a line for each block that was not, with the reason; `failure` is the text of the block that
-    has failed, or empty.
+    `not_run` has a line for each block that was not, with the reason; `num_without_jobs` is the number of
+    commands whose --jobs was left out; `failure` is the text of the block that has failed, or empty.
     """
 
     page: str
     num_run: int = 0
     num_shortened: int = 0
     not_run: list[str] = field(default_factory=list)
+    num_without_jobs: int = 0
     failure: str = ""
     seconds: float = 0.0
 
@@ -53,15 +60,26 @@ class Played:
 
 
 class Environment:
-    """Starts processes of a page: with the commands of the wheel, and a home that is empty."""
+    """Starts processes of a page: with the commands of the wheel, and a home that is empty.
+
+    If it `forks`, a process that is Python is forked from one that has imported what a run imports
+    (`tests/processes/`), unless that would not be the same: workers, pip, and what needs a shell.
+
+    A run with --jobs is the same run without, by one process. The option is left out where no output is
+    shown, but with `workers` each value of it is played once.
+    """
 
     running: ClassVar[set[int]] = set()
     """The processes at work, each the first of a group of its own."""
     is_stopped: ClassVar[bool] = False
     lock: ClassVar[threading.Lock] = threading.Lock()
 
-    def __init__(self, commands: Path, home: Path) -> None:
+    def __init__(self, commands: Path, home: Path, *, forks: bool = False, workers: bool = True) -> None:
         home.mkdir()
+        self._forks = forks
+        self._plays_workers = workers
+        self._values_of_jobs: set[str] = set()
+        self.num_without_jobs = 0
         ours = Path.home() / KEPT_FROM_HOME
         kept = {
             name: value
@@ -84,10 +102,11 @@ class Environment:
         self, *command: str | Path, folder: Path, output: IO[bytes], pass_fds: Sequence[int] = ()
     ) -> Iterator[subprocess.Popen[bytes]]:
         """A process that writes into `output`; at the end, it and what it has started are killed."""
+        is_forked = self._forks and Path(command[0]) == self.commands / "python"
         with self.lock:
             if self.is_stopped:
                 raise KeyboardInterrupt
-            started = subprocess.Popen(
+            started = (Forked if is_forked else subprocess.Popen)(
                 [str(word) for word in command],
                 cwd=folder,
                 env=self.variables,
@@ -105,6 +124,27 @@ class Environment:
                 _kill_group(started.pid)
                 self.running.discard(started.pid)
             started.wait()
+
+    def command(self, line: str, *, is_shown: bool = False) -> Sequence[str | Path]:
+        """The process for a line of a shell: Python itself where that can be forked, else the shell.
+
+        `is_shown` says whether the page shows the line's output.
+        """
+        jobs = RUN_WITH_JOBS.search(line)
+        if jobs and not is_shown:
+            if self._plays_workers and jobs["value"] not in self._values_of_jobs:
+                self._values_of_jobs.add(jobs["value"])
+            else:
+                line = JOBS.sub("", line)
+                self.num_without_jobs += 1
+        words = words_without_shell(line) if self._forks else None
+        if words is None or any(word.partition("=")[0] in TAKES_A_START for word in words):
+            return ("bash", "-c", line)
+        if words[0] == "driftscale":
+            return (self.commands / "python", self.commands / "driftscale", *words[1:])
+        if words[0] == "python" and is_forkable(words):
+            return (self.commands / "python", *words[1:])
+        return ("bash", "-c", line)
 
     @classmethod
     def stop_all(cls) -> None:
@@ -139,6 +179,7 @@ def play(page: Page, environment: Environment, place: Path) -> Played:
         played.failure = str(error)
     finally:
         stretch.close()
+    played.num_without_jobs = environment.num_without_jobs
     played.seconds = time.perf_counter() - start
     return played
 
@@ -185,7 +226,9 @@ class Stretch:
         where = f"{block.page}:{command.line}: {command.text}"
         with tempfile.TemporaryFile() as output:
             with self._environment.process(
-                "bash", "-c", command.text, folder=self._folder, output=output
+                *self._environment.command(command.text, is_shown=bool(command.output)),
+                folder=self._folder,
+                output=output,
             ) as process:
                 try:
                     code = process.wait(MOST_S)

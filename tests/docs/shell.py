@@ -18,6 +18,8 @@ TOKEN = re.compile(
     r"""|(?P<word>(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\;|&<>])+)""",
     re.VERBOSE | re.DOTALL,
 )
+QUOTED = re.compile(r"""'[^']*'|"[^"$`\\]*\"""")
+EXPANDED = re.compile(r"[$`*?~{!\\]|\[(?!\])")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
@@ -54,6 +56,23 @@ def simple_commands(line: str) -> list[SimpleCommand]:
     Raises UnreadableLineError.
     """
     return list(_commands(line))
+
+
+def words_without_shell(line: str) -> list[str] | None:
+    """The words of a line that is one program without anything that a shell does; None for any other.
+
+    >>> words_without_shell("ls -l 'a *'  # here")
+    ['ls', '-l', 'a *']
+    >>> [words_without_shell(line) for line in ("ls a*", "ls > a", "ls && ls", "A=1 ls", "ls $A")]
+    [None, None, None, None, None]
+    """
+    line = line.replace("\\\n", " ")
+    try:
+        [simple] = simple_commands(line)
+        words = shlex.split(line, comments=True)
+    except ValueError:
+        return None
+    return words if words == list(simple.words) and not EXPANDED.search(QUOTED.sub("", line)) else None
 
 
 def _commands(line: str) -> Iterator[SimpleCommand]:

@@ -47,8 +47,7 @@ class Forked(subprocess.Popen[Any]):
         given = inspect.signature(subprocess.Popen._execute_child).bind(self, *positional, **named).arguments  # type: ignore[attr-defined]
         command = [os.fspath(argument) for argument in given["args"]]
         sys.audit("tests.forked", command)
-        is_python = Path(command[0]).name.startswith("python")
-        if not is_python or (command[1].startswith("-") and command[1] not in ("-m", "-c")):
+        if not is_forkable(command):
             raise ValueError(f"{command}: only [PYTHON, '-m' or '-c' or a script, ...] can be forked")
         if given["preexec_fn"] is not None or given["shell"] or given["executable"]:
             raise ValueError(f"{command}: preexec_fn, shell and executable take a real start")
@@ -69,6 +68,15 @@ class Forked(subprocess.Popen[Any]):
         self._close_pipe_fds(
             *(given[name] for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite"))
         )
+
+
+def is_forkable(command: Sequence[str]) -> bool:
+    """Whether a command is Python with a module, code or a script, and no option of Python's own."""
+    return (
+        Path(command[0]).name.startswith("python")
+        and len(command) > 1
+        and (command[1] in ("-m", "-c") or not command[1].startswith("-"))
+    )
 
 
 if sys.platform != "linux":  # where nothing adopts the children of others

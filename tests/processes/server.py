@@ -30,17 +30,19 @@ from typing import Any, NoReturn
 from uuid import uuid4
 
 IMPORTED = (
-    "torch",
+    *("torch", "torch.utils._device", "numpy.random", "pandas", "psutil", "pyarrow.parquet", "pytest"),
+    *("plotly.graph_objs", "plotly.io", "plotly.offline", "rich.progress", "rich.table"),
     *("executor.executor", "executor.models.linear", "executor.models.mlp", "executor.rules.sgd"),
     *(
-        "experiments.build",
         "experiments.cli.app",
+        "experiments.cli.playing",
+        "experiments.cli.runs",
         "experiments.playing.command",
-        "experiments.results.many_runs.folder_table",
     ),
-    *("experiments.results.pages.report_page", "plotly.io", "pyarrow.parquet"),
+    *("experiments.build", "experiments.playing.play", "experiments.running.folder"),
+    *("experiments.results.many_runs.folder_table", "experiments.results.pages.report_page"),
 )
-"""What a command that plays runs imports; neither dask, which starts threads, nor any test."""
+"""What a command that plays runs imports, or pytest; neither dask, which starts threads, nor any test."""
 
 MOST_BYTES = 1 << 17
 MOST_DESCRIPTORS = 1024
