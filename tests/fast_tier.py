@@ -516,6 +516,7 @@ SLOW: Mapping[str, Collection[str]] = {
     ),
     "tests/golden/test_resumption.py": ("test_a_run_stored_after_any_step_ends_with_the_same_log",),
     "tests/golden/test_second_fielding.py": (),
+    "tests/processes/test_forked.py": (),
     "tests/ratchets/test_calls_of_a_round.py": (),
     "tests/ratchets/test_modules_of_a_typo.py": (),
     "tests/ratchets/test_processes.py": ("test_every_test_that_may_start_python_exists",),
@@ -555,6 +556,7 @@ SLOW: Mapping[str, Collection[str]] = {
     ),
     "tests/test_mutants.py": ("test_a_mutant_is_killed_or_survives_and_the_tree_is_as_it_was",),
     "tests/test_plugin_package.py": (),
+    "tests/test_steps.py": (),
     "tests/test_words.py": (),
     "tests/traces/availability/test_diurnal.py": (
         "test_hours_online_spread_over_devices_as_published",

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "build"
 NOT_SOURCE = (".*", "__pycache__", "*.egg-info", "build", "dist", "runs")
 MADE_FOR = "made-for"
-_HELD: list[IO[str]] = []
+_HELD: dict[Path, IO[str]] = {}
 """Locks of the folders that this process uses; the system releases them at its end."""
 
 
@@ -59,8 +59,9 @@ def kept(folder: Path, key: str, make: Callable[[Path], None]) -> None:
     Until this process ends, no other one makes it anew.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = folder.with_name(f"{folder.name}.lock").open("w", encoding="utf-8")
-    _HELD.append(lock)
+    if folder not in _HELD:
+        _HELD[folder] = folder.with_name(f"{folder.name}.lock").open("w", encoding="utf-8")
+    lock = _HELD[folder]
     stamp = folder / MADE_FOR
 
     def is_made() -> bool:

@@ -78,6 +78,50 @@ def test_a_command_without_an_end_is_stopped_with_what_it_has_started(
     assert not Environment.running
 
 
+DRIFTSCALE = ["/bin/python", "/bin/driftscale"]
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("driftscale run a.toml --set x=[]  # here", [*DRIFTSCALE, "run", "a.toml", "--set", "x=[]"]),
+        ("driftscale view \\\n    'runs/a b'", [*DRIFTSCALE, "view", "runs/a b"]),
+        ("python search.py", ["/bin/python", "search.py"]),
+        ("python -m pytest -q test_mine.py", ["/bin/python", "-m", "pytest", "-q", "test_mine.py"]),
+    ],
+)  # fmt: skip
+def test_python_is_forked_where_no_shell_is_needed(tmp_path: Path, line: str, command: list[str]) -> None:
+    environment = Environment(Path("/bin"), tmp_path / "home", forks=True)
+    assert list(map(str, environment.command(line))) == command
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("driftscale view a | head", "cd a && driftscale view b", "driftscale view a > out", "python -V"),
+        *("A=1 driftscale view a", "driftscale view $A", "driftscale view *", "driftscale view a; exit 1"),
+        *("driftscale run a.toml --jobs 2", "driftscale cluster worker", "python -m pip install .", "ls"),
+        *("timeout --signal=INT 5 driftscale run a.toml || true", "driftscale view 'a"),
+    ],
+)  # fmt: skip
+def test_what_a_shell_does_and_workers_take_a_real_start(tmp_path: Path, line: str) -> None:
+    environment = Environment(Path("/bin"), tmp_path / "home", forks=True)
+    assert list(environment.command(line)) == ["bash", "-c", line]
+
+
+def test_a_run_is_played_without_its_jobs_and_a_page_with_workers_plays_each_value_once(
+    tmp_path: Path,
+) -> None:
+    lines = [f"driftscale run a.toml --jobs {value} --seeds 0" for value in ("2", "2", "auto")]
+    without = "driftscale run a.toml --seeds 0"
+    for workers, played in ((False, [without] * 3), (True, [lines[0], without, lines[2]])):
+        environment = Environment(tmp_path, tmp_path / f"home-{workers}", workers=workers)
+        assert [environment.command(line)[-1] for line in lines] == played
+        assert environment.num_without_jobs == played.count(without)
+        assert environment.command(lines[1], is_shown=True)[-1] == lines[1], "output is compared as shown"
+        assert environment.command("pytest --jobs 2")[-1] == "pytest --jobs 2"
+
+
 def test_documented_output_may_leave_out_what_differs() -> None:
     assert matches(["1 of …", "…", "done"], "1 of 3 \n2 of 3\n\n3 of 3\ndone\n\n")
     assert matches(["…", "done"], "done\n")
