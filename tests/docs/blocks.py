@@ -134,15 +134,15 @@ class Page:
         )
 
     @property
+    def lines_run(self) -> list[str]:
+        """The commands of the console blocks that are run."""
+        consoles = [block for block in self.blocks if block.language == "console" and not block.not_run]
+        return [command.text for block in consoles for command in block.commands]
+
+    @property
     def installs(self) -> bool:
         """Whether a block that is run installs a package with pip."""
-        return any(
-            PIP & set(simple.words[:3])
-            for block in self.blocks
-            if block.language == "console" and not block.not_run
-            for command in block.commands
-            for simple in simple_commands(command.text)
-        )
+        return any(PIP & set(simple.words[:3]) for line in self.lines_run for simple in simple_commands(line))
 
     def add_problem(self, line: int, problem: str) -> None:
         """Note that something is wrong on a line."""

@@ -28,7 +28,7 @@ ANYTHING = "…"
 """Stands for any text in a line of documented output, and alone for any lines."""
 TAKES_A_START = ("--jobs", "-j", "--cluster", "cluster", "pip")
 """Words of commands whose processes are not only Python's own, or that change the environment."""
-JOBS = re.compile(r"--jobs[ =](?P<value>\S+) ?")
+JOBS = re.compile(r"--jobs[ =]\S+ ?")
 RUN_WITH_JOBS = re.compile(rf"\bdriftscale run\b.*{JOBS.pattern}", re.DOTALL)
 KEPT_FROM_HOME = ".config/pip/pip.conf"
 
@@ -65,8 +65,8 @@ class Environment:
     If it `forks`, a process that is Python is forked from one that has imported what a run imports
     (`tests/processes/`), unless that would not be the same: workers, pip, and what needs a shell.
 
-    A run with --jobs is the same run without, by one process. The option is left out where no output is
-    shown, but with `workers` each value of it is played once.
+    A run with --jobs is the same run without, by one process: the option is left out where no output is
+    shown. An environment with `workers` keeps it in the first such line.
     """
 
     running: ClassVar[set[int]] = set()
@@ -74,11 +74,10 @@ class Environment:
     is_stopped: ClassVar[bool] = False
     lock: ClassVar[threading.Lock] = threading.Lock()
 
-    def __init__(self, commands: Path, home: Path, *, forks: bool = False, workers: bool = True) -> None:
+    def __init__(self, commands: Path, home: Path, *, forks: bool = False, workers: bool = False) -> None:
         home.mkdir()
         self._forks = forks
-        self._plays_workers = workers
-        self._values_of_jobs: set[str] = set()
+        self._has_workers = workers
         self.num_without_jobs = 0
         ours = Path.home() / KEPT_FROM_HOME
         kept = {
@@ -130,10 +129,9 @@ class Environment:
 
         `is_shown` says whether the page shows the line's output.
         """
-        jobs = RUN_WITH_JOBS.search(line)
-        if jobs and not is_shown:
-            if self._plays_workers and jobs["value"] not in self._values_of_jobs:
-                self._values_of_jobs.add(jobs["value"])
+        if RUN_WITH_JOBS.search(line) and not is_shown:
+            if self._has_workers:
+                self._has_workers = False
             else:
                 line = JOBS.sub("", line)
                 self.num_without_jobs += 1

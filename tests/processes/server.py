@@ -13,6 +13,7 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
 import runpy
 import signal
 import socket
@@ -29,20 +30,16 @@ from pathlib import Path
 from typing import Any, NoReturn
 from uuid import uuid4
 
-IMPORTED = (
-    *("torch", "torch.utils._device", "numpy.random", "pandas", "psutil", "pyarrow.parquet", "pytest"),
-    *("plotly.graph_objs", "plotly.io", "plotly.offline", "rich.progress", "rich.table"),
-    *("executor.executor", "executor.models.linear", "executor.models.mlp", "executor.rules.sgd"),
-    *(
-        "experiments.cli.app",
-        "experiments.cli.playing",
-        "experiments.cli.runs",
-        "experiments.playing.command",
-    ),
-    *("experiments.build", "experiments.playing.play", "experiments.running.folder"),
-    *("experiments.results.many_runs.folder_table", "experiments.results.pages.report_page"),
+LIBRARIES = (
+    *("_plotly_utils.basevalidators", "plotly.graph_objs", "plotly.io.json", "plotly.offline"),
+    *("numpy.random", "pandas", "psutil", "pyarrow.parquet", "pytest", "rich.progress", "rich.table"),
+    *("safetensors.numpy", "torch", "torch.utils._device"),
 )
-"""What a command that plays runs imports, or pytest; neither dask, which starts threads, nor any test."""
+"""What commands and pytest import of others; not dask, which starts threads."""
+
+PACKAGES = ("coordinator", "device_profiles", "driftscale", "emulator", "executor", "experiments", "traces")
+NOT_IMPORTED = ("experiments.bench", "experiments.cluster")
+"""Our packages, of which all modules are imported that a run may need, and those that it never does."""
 
 MOST_BYTES = 1 << 17
 MOST_DESCRIPTORS = 1024
@@ -55,12 +52,21 @@ def main(descriptor: int) -> None:
     """Serve requests until the socket is closed; in a fork, run what was asked for instead."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal of the tests
     del sys.path[0]  # the folder of this script
-    for name in IMPORTED:
-        importlib.import_module(name)
+    import_all()
     gc.freeze()  # or the first collection in a fork copies every page
     request = forked_for(socket.socket(fileno=descriptor))
     if request is not None:
         end_as_python_does(lambda: become(request))
+
+
+def import_all() -> None:
+    """Import the libraries and our modules."""
+    for name in (*LIBRARIES, *PACKAGES):
+        importlib.import_module(name)
+    for package in PACKAGES:
+        for module in pkgutil.walk_packages(sys.modules[package].__path__, f"{package}."):
+            if not module.name.startswith(NOT_IMPORTED) and not module.name.endswith(".__main__"):
+                importlib.import_module(module.name)
 
 
 def forked_for(connection: socket.socket) -> dict[str, Any] | None:
