@@ -336,7 +336,7 @@ class Coordinator(Stateful):
     def _unexpected(self, event: Event | str, now_s: float) -> RunError:
         return RunError(
             f"round {self._round} at {now_s:.0f} s: {event} does not fit, the round waits for "
-            f"{WAITS_FOR[self._phase]}; {self._visits.counts}"
+            f"{WAITS_FOR[self._phase]}; {self.visits}"
         )
 
 
