@@ -196,9 +196,8 @@ class Federation(Stateful):
                 hearing=labels,
                 meter=meter,
             )
-        of_others = {"client_distance": settings.client_distance, **parts.by_name}
         own = {name.lstrip("_"): held for name, held in vars(self).items() if isinstance(held, Stateful)}
-        self._stored = StoredParts({**own, **of_others})
+        self._stored = StoredParts({**own, **parts.by_name, "client distance": settings.client_distance})
 
         # What is stored besides.
         self._progress = RoundProgress()
