@@ -23,7 +23,7 @@ from emulator.events import CohortDue, DispatchDue, Event, RefillDue, RoundDeadl
 from emulator.in_flight import NO_ENDS, VisitEnds
 from emulator.messages import COMPLETED, VisitRows
 from emulator.ports import Reaction
-from emulator.storage.state_tree import Tree
+from emulator.storage.stateful import Stateful
 
 Phase = Literal["opening", "waiting", "reporting", "selecting", "out", "finished"]
 
@@ -40,7 +40,7 @@ WAITS_FOR: Mapping[Phase, str] = {
 }
 
 
-class Coordinator:
+class Coordinator(Stateful):
     """Runs all rounds of `federation` at the pace of `pacing`.
 
     The phases of a round, the event handled in each, and the next phase:
@@ -59,6 +59,11 @@ class Coordinator:
     makes then are made at once. But a round closes, and slots are filled, only in the phase `out`. The event
     RunEnds, of runs that last for so many virtual seconds, closes the last round in whatever phase it is.
     """
+
+    state_fields = (
+        *("_round", "_opened_s", "_phase", "_dispatches", "_steps", "_begun", "_round_steps", "_absorbed"),
+        *("_refill_s", "_waits_from_s", "_visits", "federation"),
+    )
 
     def __init__(self, federation: Federation, pacing: Pacing) -> None:
         self.federation = federation
@@ -83,35 +88,6 @@ class Coordinator:
     def visits(self) -> VisitCounts:
         """The visits of the whole run up to now, by outcome."""
         return self._visits.counts
-
-    def state(self) -> dict[str, Tree]:
-        """The state of the coordinator and its federation, for a checkpoint.
-
-        Raises RunError, naming the part, if a part cannot be stored.
-        """
-        return {
-            "round": self._round,
-            "opened_s": self._opened_s,
-            "phase": self._phase,
-            "dispatches": self._dispatches,
-            "steps": self._steps,
-            "begun": self._begun,
-            "round_steps": self._round_steps,
-            "absorbed": self._absorbed,
-            "refill_s": self._refill_s,
-            "waits_from_s": self._waits_from_s,
-            "visits": self._visits.state(),
-            "federation": self.federation.state(),
-        }
-
-    def restore(self, state: Mapping[str, Tree]) -> None:
-        """Resume from `state`, in a new coordinator that has handled no event yet."""
-        self._round, self._opened_s, self._phase = state["round"], state["opened_s"], state["phase"]
-        self._dispatches, self._steps, self._begun = state["dispatches"], state["steps"], state["begun"]
-        self._round_steps, self._absorbed = state["round_steps"], state["absorbed"]
-        self._refill_s, self._waits_from_s = state["refill_s"], state["waits_from_s"]
-        self._visits.restore(state["visits"])
-        self.federation.restore(state["federation"])
 
     def start(self) -> Reaction:
         """The reaction that schedules the opening of the first round at virtual time 0, and the run's end."""
@@ -360,7 +336,7 @@ class Coordinator:
     def _unexpected(self, event: Event | str, now_s: float) -> RunError:
         return RunError(
             f"round {self._round} at {now_s:.0f} s: {event} does not fit, the round waits for "
-            f"{WAITS_FOR[self._phase]}; {self._visits.counts}"
+            f"{WAITS_FOR[self._phase]}; {self.visits}"
         )
 
 

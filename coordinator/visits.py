@@ -101,13 +101,9 @@ class Visits(Stateful):
         self._awaits_deadline = False
         self._busy: Bools = np.zeros(num_clients, dtype=bool)
 
-    def state(self) -> dict[str, Tree]:
-        return {**super().state(), "_table": self._table.state()}
-
     def restore(self, state: Mapping[str, Tree]) -> None:
         """Resume from `state`, in a table without visits; counts by lane, and who is busy, follow from it."""
-        self._table.restore(state["_table"])
-        super().restore({**state, "_table": self._table})
+        super().restore(state)
         self._count()
         if self._table.count > 0:
             columns, outcome = self._table.columns, self._table.columns["outcome"]

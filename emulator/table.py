@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from emulator.arrays import Bools, Ints
 from emulator.storage.state_tree import Tree
+from emulator.storage.stateful import Stateful
 
 Column = npt.NDArray[Any]
 
@@ -17,13 +18,15 @@ FEWEST_ROWS = 64
 """Rows that there is room for at first, at least."""
 
 
-class Table:
+class Table(Stateful):
     """Columns of shape (n, ...) by name, in the ascending order of one of them, the key.
 
     Removed rows stay where they are, marked as `removed`, until there is no room for further ones: then only
     the others are copied to larger arrays. So a row costs constant time, and row numbers hold until the next
     `append`.
     """
+
+    state_fields = ("_columns",)
 
     def __init__(self, key: str) -> None:
         self._key = key

@@ -647,11 +647,6 @@ class Experiment(Settings):
             raise ValueError(f"report.headline = {headline!r}: {problem}; choices: {', '.join(others)}")
         return self
 
-    @property
-    def reference_arm(self) -> str:
-        """The name of the first arm, with which the others are compared."""
-        return self.arm[0].name
-
     def find_arm(self, name: str) -> Arm:
         """The arm with that name, which must exist."""
         return next(arm for arm in self.arm if arm.name == name)

@@ -151,17 +151,6 @@ def is_mass_event(counts: Ints, num_clients: int) -> Bools:
     return large
 
 
-def mass_events(onsets: Onsets, num_clients: int) -> Ints:
-    """The data steps, ascending, at which at least half of all clients have an onset.
-
-    >>> onsets = of_steps([(1, np.array([0])), (3, np.array([0, 1])), (4, np.array([0, 2, 3]))])
-    >>> mass_events(onsets, num_clients=4).tolist()
-    [3, 4]
-    """
-    steps, counts = onsets.by_step()
-    return steps[is_mass_event(counts, num_clients)]
-
-
 def newest(onsets: Onsets, num_clients: int, step: int) -> Ints:
     """(num_clients,) the data step of each client's newest onset up to `step`; 0 where there was none.
 

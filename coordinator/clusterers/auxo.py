@@ -6,7 +6,6 @@ Liu et al. 2023, in the form of the example in FedScale's repository, whose cons
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +20,6 @@ from emulator.counts import exact
 from emulator.errors import ConfigurationError
 from emulator.numbers import Count, CountOrZero, PositiveFactor, PositiveShare, Share, TwoOrMore
 from emulator.plugins import Settings
-from emulator.storage.state_tree import Tree
 
 
 class AuxoSettings(Settings):
@@ -85,12 +83,6 @@ class Auxo(Clusterer):
     def __init__(self, settings: AuxoSettings) -> None:
         super().__init__(settings)
         self._affinities = Affinities(0, settings.explore)
-
-    def state(self) -> dict[str, Tree]:
-        return {"_affinities": self._affinities.state()}
-
-    def restore(self, state: Mapping[str, Tree]) -> None:
-        self._affinities.restore(state["_affinities"])
 
     @property
     def watches_data(self) -> bool:

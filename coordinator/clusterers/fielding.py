@@ -29,7 +29,6 @@ from coordinator.view import RunFacts, View
 from emulator.arrays import Floats
 from emulator.messages import TaskMetric
 from emulator.plugins import ChoiceOf, Chosen
-from emulator.storage.state_tree import Tree
 
 
 def _centre_shift_by_default(value: Any) -> Any:
@@ -136,14 +135,6 @@ class Fielding(Clusterer):
         # Updates of visits that began before a cold start would bring back what it forgets.
         is_cold = settings.reclustered_init == "initial"
         self.needs_whole_rounds = self._trigger.needs_whole_rounds or is_cold
-
-    def state(self) -> dict[str, Tree]:
-        return {**super().state(), "_trigger": self._trigger.state()}
-
-    def restore(self, state: Mapping[str, Tree]) -> None:
-        # The trigger itself stays; only its own state is another.
-        super().restore({name: self._trigger if name == "_trigger" else state[name] for name in state})
-        self._trigger.restore(state["_trigger"])
 
     def check_run(self, run: RunFacts) -> None:
         self._trigger.check_run(run)

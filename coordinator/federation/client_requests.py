@@ -10,12 +10,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from coordinator.federation.bank import ModelBank
-from coordinator.federation.faults import Faults
-from coordinator.federation.method import RoundSettings
+from coordinator.federation.run import Run
 from coordinator.view import ScoreResponse
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.counts import largest_remainder, samples_of_steps
-from emulator.latency import LatencyModel
 from emulator.ledger import Ledger
 from emulator.messages import (
     BYTES_PER_PARAMETER,
@@ -27,8 +25,6 @@ from emulator.messages import (
     Updates,
     Work,
 )
-from emulator.ports import Availability, Executor, Meter, unmeasured
-from emulator.seeding import RandomStreams
 from emulator.storage.state_tree import Tree
 from emulator.storage.stateful import Stateful
 
@@ -48,30 +44,10 @@ class ClientRequests(Stateful):
 
     state_fields = ("_num_requests", "_exchanges", "_now_s", "_busy_s", "_holders")
 
-    def __init__(
-        self,
-        num_clients: int,
-        *,
-        bank: ModelBank,
-        executor: Executor,
-        availability: Availability,
-        latency: LatencyModel,
-        ledger: Ledger,
-        streams: RandomStreams,
-        faults: Faults,
-        settings: RoundSettings,
-        meter: Meter = unmeasured,
-    ) -> None:
-        self._num_clients = num_clients
+    def __init__(self, run: Run, bank: ModelBank, ledger: Ledger) -> None:
+        self._run = run
         self._bank = bank
-        self._executor = executor
-        self._availability = availability
-        self._latency = latency
         self._ledger = ledger
-        self._streams = streams
-        self._faults = faults
-        self._settings = settings
-        self._meter = meter
         self._num_requests = 0
         self._exchanges = 0
         self._now_s = 0.0
@@ -114,11 +90,13 @@ class ClientRequests(Stateful):
         then; for a client whose head start is inf it does not wait at all.
         """
         self._exchanges += 1  # the exchange 0 of a round is its visits
-        work = self._faults.sent(work, clients, round_, self._exchanges)
+        work = self._run.faults.sent(work, clients, round_, self._exchanges)
         self._ledger.charge_control(work.download_bytes, work.upload_bytes, num_models)
         if self._busy_s is None:
-            self._busy_s = np.zeros(self._num_clients)
-        self._busy_s[clients] += np.maximum(self._latency.phases(clients, work).total_s - head_start_s, 0.0)
+            self._busy_s = np.zeros(self._run.stream.num_clients)
+        self._busy_s[clients] += np.maximum(
+            self._run.latency.phases(clients, work).total_s - head_start_s, 0.0
+        )
 
     @property
     def slowest_s(self) -> float:
@@ -137,13 +115,13 @@ class ClientRequests(Stateful):
         """See `coordinator.view.ScoreRequest`; `resolve` returns the samples that the request is about."""
         responding, ranges = self._responding(clients, resolve)
         if limit is not None:
-            rng = self._streams.generator("questions", round_, self._num_requests)
+            rng = self._run.streams.generator("questions", round_, self._num_requests)
             ranges = _limited(ranges, limit, rng)
             drawn = np.flatnonzero(ranges.counts() > 0)
             responding, ranges = responding[drawn], ranges.take(drawn)
         self._num_requests += 1
-        with self._meter("score_s"):
-            scores = self._executor.score(self._bank.parameters[models], ranges, metrics)
+        with self._run.meter("score_s"):
+            scores = self._run.executor.score(self._bank.parameters[models], ranges, metrics)
         downloads = np.zeros(len(responding))
         for model in models.tolist():
             holders = self._holders_of(model)
@@ -152,7 +130,7 @@ class ClientRequests(Stateful):
         matrices = scores.confusion if scores.log_probabilities is None else scores.log_probabilities
         num_labels = 0 if matrices is None else matrices.shape[-1]
         numbers = len(models) * _numbers_per_model(metrics, num_labels)
-        model_bytes = float(BYTES_PER_PARAMETER * self._executor.num_parameters)
+        model_bytes = float(BYTES_PER_PARAMETER * self._run.executor.num_parameters)
         work = Work(
             download_bytes=downloads * model_bytes,
             upload_bytes=np.full(len(responding), float(BYTES_PER_REPORTED_NUMBER * numbers)),
@@ -175,9 +153,9 @@ class ClientRequests(Stateful):
         model = np.full(len(responding), FIRST_REQUESTED + self._num_requests)
         self._num_requests += 1
         numbers = {
-            "learning_rate": self._settings.learning_rate,
+            "learning_rate": self._run.settings.learning_rate,
             "local_steps": float(steps),
-            "batch_size": float(self._settings.batch_size),
+            "batch_size": float(self._run.settings.batch_size),
         }
         tasks = TrainTasks(
             client=responding,
@@ -187,16 +165,16 @@ class ClientRequests(Stateful):
             settings={name: np.full(len(responding), number) for name, number in numbers.items()},
             dispatch=np.full(len(responding), round_),
             step=np.full(len(responding), step),
-            tampering=self._faults.tampering(round_, responding, model),
+            tampering=self._run.faults.tampering(round_, responding, model),
         )
-        with self._meter("score_s"):
-            trained = self._executor.train(tasks, start[None], np.zeros(len(responding), dtype=np.int64))
-        model_bytes = float(BYTES_PER_PARAMETER * self._executor.num_parameters)
+        with self._run.meter("score_s"):
+            trained = self._run.executor.train(tasks, start[None], np.zeros(len(responding), dtype=np.int64))
+        model_bytes = float(BYTES_PER_PARAMETER * self._run.executor.num_parameters)
         samples = samples_of_steps(
             tasks.settings["local_steps"],
             ranges.counts(),
-            self._settings.batch_size,
-            self._settings.last,
+            self._run.settings.batch_size,
+            self._run.settings.last,
         )
         work = Work.of(
             len(responding), download_bytes=model_bytes, upload_bytes=model_bytes, trained_samples=samples
@@ -206,7 +184,7 @@ class ClientRequests(Stateful):
 
     def _responding(self, clients: Ints, resolve: Resolve) -> tuple[Ints, SampleRanges]:
         """Those of `clients` that are online and have samples that a request is about, and these samples."""
-        responding = clients[self._availability.online(clients, self._now_s)]
+        responding = clients[self._run.availability.online(clients, self._now_s)]
         ranges = resolve(responding)
         having = np.flatnonzero(ranges.counts() > 0)
         return responding[having], ranges.take(having)
@@ -229,7 +207,7 @@ class ClientRequests(Stateful):
             present = set(zip(self._bank.ids.tolist(), self._bank.versions.tolist(), strict=True))
             for other in self._holders.keys() - present:  # no request will be about these any more
                 del self._holders[other]
-            self._holders[content] = np.zeros(self._num_clients, dtype=bool)
+            self._holders[content] = np.zeros(self._run.stream.num_clients, dtype=bool)
         return self._holders[content]
 
 

@@ -42,6 +42,7 @@ from coordinator.federation.hearing.hearing import Hearing
 from coordinator.federation.membership import Membership
 from coordinator.federation.method import Parts, RoundSettings
 from coordinator.federation.round_progress import RoundProgress
+from coordinator.federation.run import Run
 from coordinator.federation.selectable import Selectable
 from coordinator.federation.solver_state import SolverState
 from coordinator.federation.stored_parts import StoredParts
@@ -72,6 +73,7 @@ from emulator.ports import Availability, Executor, Meter, SampleStream, unmeasur
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree, as_tree, from_tree
+from emulator.storage.stateful import Stateful
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,15 @@ class Followed:
     lane: Ints
 
 
-class Federation:
-    """A method, made of `parts`, that trains models with the clients of `stream`."""
+class Federation(Stateful):
+    """A method, made of `parts`, that trains models with the clients of `stream`.
+
+    State: that of its collaborators and parts, the round's progress, the assignment in force, and instants.
+    """
+
+    state_fields = (
+        *("_stored", "_progress", "_picked", "_trace_round", "_answered_s", "_stepped_s", "_evaluated_s"),
+    )
 
     def __init__(
         self,
@@ -100,88 +109,80 @@ class Federation:
         faults: Faults | None = None,
         meter: Meter = unmeasured,
     ) -> None:
-        self.parts = parts
-        self.settings = settings
-        self.bank = ModelBank(executor.num_parameters)
-        self.ledger = Ledger()
-        self._stream = stream
-        self._availability = availability
-        self._latency = latency
-        self._executor = executor
-        self._meter = meter
-        self._faults = faults or no_faults(stream.num_clients, streams)
-        self.scored_clients = scored_clients(stream.num_clients, settings.evaluate_clients, streams)
-        self._model_bytes = float(BYTES_PER_PARAMETER * executor.num_parameters)
-        self._costs = TaskCosts.of(executor.solver, executor.num_parameters)
-        self._at_dispatch = AtDispatch(executor) if executor.solver.stops else None
-        self._solver_state = SolverState(
-            executor.solver.state, executor.num_parameters, parts.aggregator.averages
-        )
-        # A local rule that reads what the aggregator sends along, or that remembers what it averages.
-        self._has_other_half = bool(parts.aggregator.broadcasts or parts.aggregator.averages)
-        self._requests = ClientRequests(
-            stream.num_clients,
-            bank=self.bank,
-            executor=executor,
+        run = Run(
+            stream=stream,
             availability=availability,
             latency=latency,
-            ledger=self.ledger if parts.adaptation.federates else Ledger(),  # requests are for training
+            executor=executor,
             streams=streams,
-            faults=self._faults,
+            faults=faults or no_faults(stream.num_clients, streams),
             settings=settings,
             meter=meter,
         )
-        data = ClientData(
-            stream=stream,
-            bank=self.bank,
-            executor=executor,
-            reference=reference,
-            streams=streams,
-            meter=meter,
-        )
-        # The same data, through the reference model of `round.client_distance`; its seconds are evaluation's.
-        measured = ClientData(
-            stream=stream,
-            bank=self.bank,
-            executor=executor,
-            reference=measuring,
-            streams=streams,
-            meter=unmeasured,
-        )
-        self._vectors = ClientVectors(settings.client_distance, measured)
+        self.parts = parts
+        self.settings = settings
+        self.scored_clients = scored_clients(stream.num_clients, settings.evaluate_clients, streams)
+        self._stream, self._executor, self._meter = stream, executor, meter
+        self._availability, self._latency, self._faults = availability, latency, run.faults
+        self._measured = parts.needs
+        self._watching = parts.detectors_on("training")
+        for detector in parts.detectors.values():
+            detector.open(stream.num_clients)
+        aggregator, solver, federates = parts.aggregator, executor.solver, parts.adaptation.federates
+        # A local rule that reads what the aggregator sends along, or that remembers what it averages.
+        self._has_other_half = bool(aggregator.broadcasts or aggregator.averages)
+        self._model_bytes = float(BYTES_PER_PARAMETER * executor.num_parameters)
+        self._costs = TaskCosts.of(solver, executor.num_parameters)
 
-        def hearing(heard: Parts, measures: ClientData) -> Hearing:
-            return Hearing(
-                heard,
-                settings.hear,
-                num_clients=stream.num_clients,
-                availability=availability,
-                data=measures,
-                requests=self._requests,
-                faults=self._faults,
+        # The collaborators. Each attribute that is `Stateful` is stored under its name; see `_stored` below.
+        self.bank = ModelBank(executor.num_parameters)
+        self.ledger = Ledger()
+        self._solver_state = SolverState(solver.state, executor.num_parameters, aggregator.averages)
+        self._membership = Membership(self.bank, parts.all, self._solver_state)
+        self._flight = Flight(self._measured)  # dispatched, until aggregated
+        self._at_dispatch = AtDispatch(executor) if solver.stops else None
+        hints = " or fewer faults.corrupt" if run.faults.settings.corrupt > 0 else ""
+        self._divergence = Divergence(settings, hints)
+
+        def measuring_at(model: Reference | None, meter: Meter = meter) -> ClientData:
+            return ClientData(
+                stream=stream,
+                bank=self.bank,
+                executor=executor,
+                reference=model,
+                streams=streams,
+                meter=meter,
             )
 
-        self._hearing = hearing(parts, data)
+        # Requests are for training: without, they are not in the ledger.
+        self._requests = ClientRequests(run, self.bank, self.ledger if federates else Ledger())
+        self._hearing = Hearing(run, parts, measuring_at(reference), self._requests)
         self._views = Views(
+            run,
             bank=self.bank,
             memory=parts.memory,
             reports=self._hearing.reports,
             distance=parts.representation.distance,
-            stream=stream,
-            executor=executor,
-            streams=streams,
-            settings=settings,
-            latency=latency,
             costs=self._costs,
         )
-        corrupts = self._faults.settings.corrupt > 0
-        self._divergence = Divergence(settings, " or fewer faults.corrupt" if corrupts else "")
+        self.selectable = Selectable(run, self._membership, parts.memory, self._views)
+        self._arriving = Arriving(run, parts.detectors_on("arrivals") if federates else {})
+        self._pushing = Pushing(
+            parts.pacing.push if federates else "none",
+            bank=self.bank,
+            availability=availability,
+            ledger=self.ledger,
+            model_bytes=self._costs.model_bytes + self._costs.broadcast_bytes,
+            whole_bytes=self._model_bytes,
+        )
+        # Through the reference model of `round.client_distance`; its seconds are evaluation's.
+        self._vectors = ClientVectors(settings.client_distance, measuring_at(measuring, unmeasured))
         self._personal = Personal(executor, self._solver_state, self.bank, stream)
         self._adapting: Adapting | None = None
         if not isinstance(parts.adaptation, NoAdaptation):
             labels: Hearing | None = None
             if parts.of_label_shares is not None:  # for which no reference model is sent
-                labels = hearing(parts.of_label_shares, data.without_reference())
+                labels = Hearing(run, parts.of_label_shares, measuring_at(None), self._requests)
             self._adapting = Adapting(
                 parts.adaptation,
                 stream=stream,
@@ -195,95 +196,44 @@ class Federation:
                 hearing=labels,
                 meter=meter,
             )
-        self._measured = parts.needs
-        self._watching = parts.detectors_on("training")
-        self._arriving = Arriving(
-            parts.detectors_on("arrivals") if parts.adaptation.federates else {},
-            stream=stream,
-            executor=executor,
-            meter=meter,
-        )
-        for detector in parts.detectors.values():
-            detector.open(stream.num_clients)
-        self._pushing = Pushing(
-            parts.pacing.push if parts.adaptation.federates else "none",
-            bank=self.bank,
-            availability=availability,
-            ledger=self.ledger,
-            model_bytes=self._costs.model_bytes + self._costs.broadcast_bytes,
-            whole_bytes=self._model_bytes,
-        )
-        self._membership = Membership(self.bank, parts.all, self._solver_state)
-        self.selectable = Selectable(
-            self._membership, parts.memory, self._views, settings, stream=stream, availability=availability
-        )
+        own = {name.lstrip("_"): held for name, held in vars(self).items() if isinstance(held, Stateful)}
+        self._stored = StoredParts({**own, **parts.by_name, "client distance": settings.client_distance})
+
+        # What is stored besides.
         self._progress = RoundProgress()
-        self._num_holding = 0  # clients that hold data at the present data step
         self._picked: Picked | None = None  # selected, until the selector's requests are served
-        self._flight = Flight(self._measured)  # dispatched, until aggregated
-        self._followed: Followed | None = None  # since `followed` was called
         self._trace_round = 0  # of the trace's timetable
         self._answered_s = 0.0  # when the last response to the requests of the round's server steps arrives
         self._stepped_s: float | None = None  # of the last server step, unless requests were made since
         self._evaluated_s = 0.0  # when the clients were last evaluated
-        self._stored = StoredParts(
-            {
-                "bank": self.bank,
-                "ledger": self.ledger,
-                "reports": self._hearing.reports,
-                "hearing": self._hearing,
-                "solver_state": self._solver_state,
-                "requests": self._requests,
-                "divergence": self._divergence,
-                "arriving": self._arriving,
-                "pushing": self._pushing,
-                "clusterer": parts.clusterer,
-                "representation": parts.representation,
-                "client distance": settings.client_distance,
-                "selector": parts.selector,
-                "memory": parts.memory,
-                "aggregator": parts.aggregator,
-                "pacing": parts.pacing,
-                **{f"detector {name}": detector for name, detector in parts.detectors.items()},
-                **{f"schedule {number}": schedule for number, schedule in enumerate(parts.schedules)},
-                **({} if self._adapting is None else self._adapting.stored),
-            }
-        )
+        # What follows from it, or is empty whenever the state is stored.
+        self._num_holding = 0  # clients that hold data at the present data step
+        self._followed: Followed | None = None  # since `followed` was called
 
     def state(self) -> dict[str, Tree]:
         """The state of the federation and its parts, for a checkpoint.
 
         Raises RunError, naming the part, if a part cannot be stored.
         """
-        assignment = self._membership.assignment
         return {
-            "progress": as_tree(self._progress),
-            "assignment": None if assignment is None else as_tree(assignment),
-            "picked": None if self._picked is None else as_tree(self._picked),
-            "flight": self._flight.state(),
-            "at_dispatch": None if self._at_dispatch is None else self._at_dispatch.state(),
-            "trace_round": self._trace_round,
-            "answered_s": self._answered_s,
-            "stepped_s": self._stepped_s,
-            "evaluated_s": self._evaluated_s,
-            "parts": self._stored.state(),
+            **super().state(),
+            "_progress": as_tree(self._progress),
+            "_picked": as_tree(self._picked),
+            "assignment": as_tree(self._membership.assignment),
         }
 
     def restore(self, state: Mapping[str, Tree]) -> None:
         """Resume from `state`."""
-        self._progress = from_tree(RoundProgress, state["progress"])
-        self._trace_round, self._answered_s = state["trace_round"], state["answered_s"]
-        self._stepped_s, self._evaluated_s = state["stepped_s"], state["evaluated_s"]
-        if state["assignment"] is not None:
-            self._membership.assignment = from_tree(Assignment, state["assignment"])
+        own = dict(state)
+        assignment, picked = own.pop("assignment"), own["_picked"]
+        own["_progress"] = from_tree(RoundProgress, own["_progress"])
+        own["_picked"] = None if picked is None else from_tree(Picked, picked)
+        super().restore(own)
+        if assignment is not None:
+            self._membership.assignment = from_tree(Assignment, assignment)
             # The state of a stream follows from its round.
             self._stream.advance_to_round(self._trace_round)
             self._num_holding = int(np.count_nonzero(self._stream.holding))
-        self._picked = None if state["picked"] is None else from_tree(Picked, state["picked"])
-        self._flight.restore(state["flight"])
-        if self._at_dispatch is not None:
-            self._at_dispatch.restore(state["at_dispatch"])
-        self._stored.restore(state["parts"])
 
     @property
     def num_clients(self) -> int:

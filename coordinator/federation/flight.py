@@ -26,8 +26,6 @@ VISIT = ("visit", "clients", "dispatch", "start_s", "requests_s", "crash_s", "go
 TASK = ("client", "model", "visit", "dispatch", "step")
 """Columns of `TrainTasks`, besides its mappings and samples."""
 
-TABLES = ("_visits", "_tasks", "_ranges")
-
 FROZEN = ("version", "label", "row", "bound", "stayed")
 """Columns of a cohort's tasks that are not the executor's."""
 
@@ -39,8 +37,8 @@ class Flight(Stateful):
     """
 
     state_fields = (
-        *TABLES,
-        *("_loose", "_models", "_bootstrap"),
+        *("_visits", "_tasks", "_ranges"),
+        *("_loose", "_num_loose", "_models", "_starting", "_one_each", "_bootstrap"),
     )
 
     def __init__(self, measure: frozenset[TaskMetric] = frozenset()) -> None:
@@ -69,29 +67,21 @@ class Flight(Stateful):
         """The visits in flight; nothing is moved, as the state may be stored by one rank alone."""
         return {
             **super().state(),
-            **{name: getattr(self, name).state() for name in TABLES},
             "_loose": [as_tree(cohort) for cohort in self._loose.values()],
-            "_models": [(*pair, self._starting[pair], *content) for pair, content in self._models.items()],
+            "_models": [(*pair, *content) for pair, content in self._models.items()],
+            "_starting": [(*pair, count) for pair, count in self._starting.items()],
         }
 
     def restore(self, state: Mapping[str, Tree]) -> None:
         """Resume from `state`, in a flight without visits."""
-        for name in TABLES:
-            getattr(self, name).restore(state[name])
         loose = [from_tree(Cohort, tree) for tree in state["_loose"]]
         super().restore(
             {
                 **state,
-                **{name: getattr(self, name) for name in TABLES},
                 "_loose": {int(cohort.visit[0]): cohort for cohort in loose},
-                "_models": {(id_, version): tuple(content) for id_, version, _, *content in state["_models"]},
+                "_models": {(id_, version): tuple(content) for id_, version, *content in state["_models"]},
+                "_starting": {(id_, version): count for id_, version, count in state["_starting"]},
             }
-        )
-        self._num_loose = sum(map(len, loose))
-        self._starting = {(id_, version): count for id_, version, count, *_ in state["_models"]}
-        visits, tasks, ranges = (getattr(self, name).columns for name in TABLES)
-        self._one_each = not visits or (
-            np.array_equal(visits["visit"], tasks["visit"]) and np.array_equal(tasks["task"], ranges["task"])
         )
 
     def add(self, cohort: Cohort) -> None:

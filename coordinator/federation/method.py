@@ -53,11 +53,18 @@ class Parts:
     representation: Representation = field(default_factory=lambda: Label(NoSettings()))
     adaptation: Adaptation = field(default_factory=lambda: NoAdaptation(NoSettings()))
 
+    @cached_property
+    def by_name(self) -> dict[str, Part]:
+        """Every part, once, by a name of its own."""
+        named = {name: part for name, part in vars(self).items() if isinstance(part, Part)}
+        detectors = {f"detector {name}": detector for name, detector in self.detectors.items()}
+        schedules = {f"schedule {number}": schedule for number, schedule in enumerate(self.schedules)}
+        return {**named, **detectors, **schedules}
+
     @property
     def all(self) -> tuple[Part, ...]:
         """Every part, once."""
-        own = (self.clusterer, self.selector, self.memory, self.aggregator, self.pacing, self.representation)
-        return (*own, self.adaptation, *self.detectors.values(), *self.schedules)
+        return tuple(self.by_name.values())
 
     def detectors_on(self, watched: Watches) -> dict[str, Detector]:
         """The detectors by name that watch this."""

@@ -11,12 +11,11 @@ import numpy as np
 
 from coordinator.candidates import Candidates
 from coordinator.federation.membership import Lanes, Membership
-from coordinator.federation.method import RoundSettings
+from coordinator.federation.run import Run
 from coordinator.federation.views import Views
 from coordinator.memories import Memory
 from emulator.arrays import NO_IDS, Bools, Ints
 from emulator.errors import RunError
-from emulator.ports import Availability, SampleStream
 
 SECONDS_PER_DAY = 86_400.0
 
@@ -29,22 +28,11 @@ class Selectable:
     online, or all of the lanes if these have fewer.
     """
 
-    def __init__(
-        self,
-        membership: Membership,
-        memory: Memory,
-        views: Views,
-        settings: RoundSettings,
-        *,
-        stream: SampleStream,
-        availability: Availability,
-    ) -> None:
+    def __init__(self, run: Run, membership: Membership, memory: Memory, views: Views) -> None:
+        self._run = run
         self._membership = membership
         self._memory = memory
         self._views = views
-        self._settings = settings
-        self._stream = stream
-        self._availability = availability
 
     def lanes(self, round_: int) -> Lanes:
         """The lanes in force, of the clients that have something to train."""
@@ -70,7 +58,7 @@ class Selectable:
         trainable = self._trainable(round_, wanted)
 
         def available(ids: Ints) -> Bools:
-            online = self._availability.online(ids, now_s)
+            online = self._run.availability.online(ids, now_s)
             return online if busy is None else online & ~busy[ids]
 
         candidates = Candidates(trainable, available)
@@ -86,14 +74,14 @@ class Selectable:
         """
         ids, needed = self._idle(round_, wanted, busy)
         online, next_s = self._next(ids, needed, now_s)
-        longest_days, ends_s = self._settings.max_wait_days, self._settings.ends_s
+        longest_days, ends_s = self._run.settings.max_wait_days, self._run.settings.ends_s
         if ends_s is not None and next_s > ends_s:
             return ends_s
         if since_s is not None and next_s - since_s > longest_days * SECONDS_PER_DAY:
             when = "never again" if math.isinf(next_s) else f"not within {longest_days:g} virtual days"
             raise RunError(
                 f"round {round_}: {online} of {len(ids)} clients are online at {now_s:.0f} s, "
-                f"round.min_online = {self._settings.min_online} requires {needed}; "
+                f"round.min_online = {self._run.settings.min_online} requires {needed}; "
                 f"{when} will that many be online at once"
             )
         return next_s
@@ -101,7 +89,7 @@ class Selectable:
     def is_soon_online(self, round_: int, wanted: Ints, now_s: float, busy: Bools) -> bool:
         """Whether an idle client of the wanted lanes is online, or will be before a run waits too long."""
         _, next_s = self._next(*self._idle(round_, wanted, busy), now_s)
-        return next_s - now_s <= self._settings.max_wait_days * SECONDS_PER_DAY
+        return next_s - now_s <= self._run.settings.max_wait_days * SECONDS_PER_DAY
 
     def refuse_empty_lanes(self, round_: int) -> None:
         """Raise RunError if no lane has a client that has something to train."""
@@ -115,17 +103,18 @@ class Selectable:
         ids_by_lane = zip(self.lanes(round_).ids, wanted.tolist(), strict=True)
         trainable = [ids if count > 0 else NO_IDS for ids, count in ids_by_lane]
         if not any(map(len, trainable)):
+            stream, rounds = self._run.stream, self._run.settings.rounds
             in_lanes = int((self._membership.in_force.lane_of_client >= 0).sum())
             raise RunError(
-                f"round {round_}: nobody can be selected: of {self._stream.num_clients} clients "
+                f"round {round_}: nobody can be selected: of {stream.num_clients} clients "
                 f"{in_lanes} are in a lane, and none of these has samples to train on at data step "
-                f"{self._stream.step}; a trace must last as long as round.rounds = {self._settings.rounds}"
+                f"{stream.step}; a trace must last as long as round.rounds = {rounds}"
             )
         return trainable
 
     def _needed(self, trainable: list[Ints], busy: Bools | None) -> int:
         """The number of clients that must be online."""
-        return min(self._settings.min_online, sum(map(len, trainable))) if busy is None else 1
+        return min(self._run.settings.min_online, sum(map(len, trainable))) if busy is None else 1
 
     def _idle(self, round_: int, wanted: Ints, busy: Bools | None) -> tuple[Ints, int]:
         """Ids (n,) of the clients of the wanted lanes that are idle, and how many of them must be online."""
@@ -135,9 +124,9 @@ class Selectable:
 
     def _next(self, ids: Ints, needed: int, now_s: float) -> tuple[int, float]:
         """How many of `ids` (n,) are online, and when as many as `needed` could be: now, if they are."""
-        online = int(self._availability.online(ids, now_s).sum())
+        online = int(self._run.availability.online(ids, now_s).sum())
         if online >= needed:
             return online, now_s
-        upcoming = np.sort(self._availability.next_online_s(ids, now_s))
+        upcoming = np.sort(self._run.availability.next_online_s(ids, now_s))
         missing = needed - online
         return online, float(upcoming[missing - 1]) if missing <= len(upcoming) else math.inf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Set
+from collections.abc import Collection, Hashable, Iterator, Mapping, Set
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from emulator.storage.stateful import Stateful
 Fingerprint = Hashable
 
 
-class StoredParts:
+class StoredParts(Stateful):
     """Stores and restores the state of `parts`; must be built before the parts are used.
 
     At that time it takes note of all attributes that are not state, to detect later changes, which would be
@@ -23,7 +23,7 @@ class StoredParts:
     def __init__(self, parts: Mapping[str, Stateful]) -> None:
         self._parts = parts
         # Fingerprints of the attributes that are not state: a part built again has the same.
-        self._stored = frozenset(map(id, parts.values()))
+        self._stored = {id(stored) for part in parts.values() for stored in _with_all_within(part)}
         self._facts = {name: self._fingerprints(part) for name, part in parts.items()}
 
     def state(self) -> dict[str, Tree]:
@@ -43,6 +43,9 @@ class StoredParts:
         return {name: part.state() for name, part in self._parts.items()}
 
     def restore(self, state: Mapping[str, Tree]) -> None:
+        """Resume from `state`; ValueError if it is not of parts with exactly these names."""
+        if sorted(state) != sorted(self._parts):
+            raise ValueError(f"state of the parts: {sorted(state)}, not {sorted(self._parts)}")
         for name, part in self._parts.items():
             part.restore(state[name])
 
@@ -77,3 +80,11 @@ class StoredParts:
             case Collection() if not isinstance(value, np.ndarray):
                 return tuple(map(self._fingerprint, value))
         return id(value)
+
+
+def _with_all_within(part: Stateful) -> Iterator[Stateful]:
+    """The part, and all objects whose state is part of its own."""
+    yield part
+    for name in part.state_fields:
+        if isinstance(held := getattr(part, name, None), Stateful):
+            yield from _with_all_within(held)

@@ -11,16 +11,13 @@ from coordinator.assignment import Assignment
 from coordinator.distances import DistanceName
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.hearing.reports import Reports
-from coordinator.federation.method import RoundSettings
+from coordinator.federation.run import Run
 from coordinator.federation.tasks import TaskCosts, expected_s
 from coordinator.memories import Memory
 from coordinator.view import NO_MODELS, ClaimedBy, Part, Samples, ScoreRequest, TrainRequest, View
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.errors import RunError
-from emulator.latency import LatencyModel
 from emulator.messages import AnyTrigger, SampleRanges, Updates
-from emulator.ports import Executor, SampleStream
-from emulator.seeding import RandomStreams
 
 
 class Views:
@@ -28,31 +25,23 @@ class Views:
 
     def __init__(
         self,
+        run: Run,
         *,
         bank: ModelBank,
         memory: Memory,
         reports: Reports,
         distance: DistanceName,
-        stream: SampleStream,
-        executor: Executor,
-        streams: RandomStreams,
-        settings: RoundSettings,
-        latency: LatencyModel,
         costs: TaskCosts,
     ) -> None:
+        self._run = run
         self._bank = bank
         self._memory = memory
         self._reports = reports
         self._distance = distance
-        self._stream = stream
-        self._executor = executor
-        self._streams = streams
-        self._settings = settings
-        self._latency = latency
         self._costs = costs
-        self._everyone = np.arange(stream.num_clients)
-        self._num_labels = stream.num_labels
-        self._layout = executor.layout
+        self._everyone = np.arange(run.stream.num_clients)
+        self._num_labels = run.stream.num_labels
+        self._layout = run.executor.layout
 
     def samples_of(
         self, samples: Samples, clients: Ints, round_: int, assignment: Assignment | None
@@ -61,8 +50,8 @@ class Views:
         if isinstance(samples, ClaimedBy):
             return self._memory.samples(clients, samples.model, self.of_memory(round_, assignment))
         if samples == "held":
-            return self._stream.held(clients, "train")
-        return self._stream.arrived(clients, self._stream.step, self._stream.step)
+            return self._run.stream.held(clients, "train")
+        return self._run.stream.arrived(clients, self._run.stream.step, self._run.stream.step)
 
     def of_memory(self, round_: int, assignment: Assignment | None) -> View:
         """The view of the memory, where it is asked who trains, or on what: it can request nothing."""
@@ -100,17 +89,17 @@ class Views:
         """The view of `part` now; the keyword arguments are the facts that only some calls see."""
         return View(
             round=round_,
-            step=self._stream.step,
+            step=self._run.stream.step,
             num_clients=len(self._everyone),
             num_labels=self._num_labels,
-            streams=self._streams,
+            streams=self._run.streams,
             assignment=assignment,
             models=self._bank.parameters,
             model_ids=self._bank.ids,
             cluster_labels=self._bank.labels,
             layout=self._layout,
             reports=self._reports.latest,
-            holding=self._stream.holding,
+            holding=self._run.stream.holding,
             distance=self._distance,
             drift=drift or {},
             changed=changed,
@@ -118,16 +107,16 @@ class Views:
             updates=updates,
             truth=lambda: self._concepts_for(part),
             onset_truth=lambda: self._newest_onset_for(part),
-            initial=self._executor.initial,
-            held=lambda ids: self._stream.held(ids, "train"),
-            arrived=self._stream.arrived,
+            initial=self._run.executor.initial,
+            held=lambda ids: self._run.stream.held(ids, "train"),
+            arrived=self._run.stream.arrived,
             claimed=lambda: self._claimed(round_, assignment),
             score=score,
             train=train,
             expected_s=lambda ids: self._expected_s(ids, assignment),
-            local_steps=self._settings.local_steps if self._settings.local_epochs is None else None,
-            batch_size=self._settings.batch_size,
-            learning_rate=self._settings.learning_rate,
+            local_steps=self._run.settings.local_steps if self._run.settings.local_epochs is None else None,
+            batch_size=self._run.settings.batch_size,
+            learning_rate=self._run.settings.learning_rate,
             log_trigger=log_trigger,
             rebased=rebased,
             joined=joined,
@@ -144,16 +133,16 @@ class Views:
         models = np.ones(len(ids))
         if assignment is not None and assignment.members.shape[1] > 1:
             models = np.maximum((assignment.members[ids] >= 0).sum(axis=1), 1).astype(np.float64)
-        samples = self._settings.visit_samples(self._stream.held(ids, "train").counts())
-        return expected_s(ids, models, samples, self._costs, self._latency)
+        samples = self._run.settings.visit_samples(self._run.stream.held(ids, "train").counts())
+        return expected_s(ids, models, samples, self._costs, self._run.latency)
 
     def _concepts_for(self, part: Part) -> Ints | None:
         _refuse_unless_oracle(part, "concepts")
-        return self._stream.concepts
+        return self._run.stream.concepts
 
     def _newest_onset_for(self, part: Part) -> Ints | None:
         _refuse_unless_oracle(part, "onsets")
-        return self._stream.newest_onset
+        return self._run.stream.newest_onset
 
 
 def _refuse_unless_oracle(part: Part, truth: str) -> None:

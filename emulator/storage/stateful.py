@@ -14,8 +14,9 @@ class Stateful:
     """Base of objects that keep state between the steps of a run.
 
     `state_fields` names the attributes that make up the state. `__init__` creates all of them, and they hold
-    trees (see `emulator.storage.state_tree`) unless `state` and `restore` are overridden. No other attribute
-    may change after `__init__`: a run in which one does is not stored, but FAILED.
+    trees (see `emulator.storage.state_tree`), or objects of this kind, which are never replaced and whose
+    state is part of this one's, unless `state` and `restore` are overridden. No other attribute may change
+    after `__init__`: a run in which one does is not stored, but FAILED.
     """
 
     state_fields: tuple[str, ...] = ()
@@ -42,7 +43,10 @@ class Stateful:
         for name in self.state_fields:
             if not hasattr(self, name):
                 raise RunError(f"{type(self).__name__} has no attribute {name!r}, one of its state_fields")
-        return {name: getattr(self, name) for name in self.state_fields}
+        values = {name: getattr(self, name) for name in self.state_fields}
+        return {
+            name: value.state() if isinstance(value, Stateful) else value for name, value in values.items()
+        }
 
     def restore(self, state: Mapping[str, Tree]) -> None:
         """Resume from the state of an object of the same class and settings.
@@ -58,4 +62,8 @@ class Stateful:
                 f"state of {type(self).__name__}: {sorted(state)}, not {sorted(self.state_fields)}"
             )
         for name, value in state.items():
-            setattr(self, name, value)
+            held = getattr(self, name, None)
+            if isinstance(held, Stateful):
+                held.restore(value)
+            else:
+                setattr(self, name, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
+from multiprocessing import spawn
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from distributed.comm.core import CommClosedError, connect
 from distributed.utils import LoopRunner
 
 from emulator.errors import ConfigurationError, InputError, ResumableError
-from experiments.cluster import child_main, child_signals
+from experiments.cluster import child_signals
 from experiments.cluster.addresses import scheduler_address
 from experiments.cluster.keys import make_credentials, read_keys
 from experiments.cluster.nodes import QuickNanny, QuietScheduler
@@ -21,6 +22,11 @@ from experiments.cluster.scratch import scratch_folder
 from experiments.cluster.settings import CONNECT_S, configure_dask
 
 LOOPBACK = "127.0.0.1"
+
+WORKER = "Dask Worker process (from Nanny)"
+"""How distributed's nanny names the process of a worker."""
+
+OF_THE_MAIN_MODULE = ("init_main_from_name", "init_main_from_path")
 
 T = TypeVar("T")
 
@@ -54,12 +60,37 @@ def local_cluster(jobs: int) -> Iterator[distributed.Client]:
         for server in servers:
             await server.close()
 
-    with scratch_folder(), child_main.left_out(), event_loop() as loop:
+    with scratch_folder(), without_main_module(), event_loop() as loop:
         try:
             with _client(wait(loop, start()), security, loop) as client:
                 yield client
         finally:
             wait(loop, close())
+
+
+@contextmanager
+def without_main_module() -> Iterator[None]:
+    """Context in which workers of dask are started without the main module; other processes keep theirs.
+
+    A process that is started by spawning imports the main module of its parent. Workers need nothing of it,
+    and a script that calls `driftscale.run` without a main guard would call it again in each worker.
+
+    NOTE: multiprocessing has no setting for this; the test with a script that has no main guard pins it.
+    """
+    prepare = spawn.get_preparation_data
+
+    def without_main(name: str) -> dict[str, Any]:
+        data: dict[str, Any] = prepare(name)
+        if name == WORKER:
+            for key in OF_THE_MAIN_MODULE:
+                data.pop(key, None)
+        return data
+
+    spawn.get_preparation_data = without_main
+    try:
+        yield
+    finally:
+        spawn.get_preparation_data = prepare
 
 
 @contextmanager

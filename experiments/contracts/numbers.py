@@ -59,24 +59,6 @@ def check_numbers(settings: type[BaseModel], example: Mapping[str, Any]) -> None
             assert not _takes(settings, number, value), f"{name} takes {value!r}"
 
 
-def extreme_tables(
-    settings: type[BaseModel], example: Mapping[str, Any]
-) -> Iterator[tuple[str, float, dict[str, Any]]]:
-    """For every number, tables in which it has its lowest or its highest value, if they are valid.
-
-    Args:
-        settings: The class of the settings.
-        example: A table that `settings` accepts.
-
-    Yields:
-        The path of the number, its value, and the whole table with that value.
-    """
-    for number in configured_numbers(settings, example):
-        for value in (number.lowest, number.highest):
-            if _takes(settings, number, value):
-                yield number.path, value, number.table_with(value)
-
-
 def configured_numbers(settings: type[BaseModel], example: Mapping[str, Any]) -> Iterator[ConfiguredNumber]:
     """All numbers of `settings`.
 

@@ -13,13 +13,13 @@ from coordinator.detectors import Detector
 from coordinator.detectors.base import Watches
 from coordinator.schedules import Schedule
 from coordinator.view import View
-from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.arrays import Bools, Floats, Ints
 from emulator.messages import BATCH_METRICS, EndedVisits
 from emulator.own_parts import undefined
 from emulator.plugins import NoSettings, Settings
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.numbers import check_numbers
-from experiments.contracts.ports import NUM_LABELS, NUM_PARAMETERS, LabelStream, initial
+from experiments.contracts.ports import NUM_LABELS, LabelStream, initial
 from experiments.contracts.rounds import Rounds, Scripted
 from experiments.contracts.sameness import left_alone, resumed, same
 from experiments.contracts.watched import Watch
@@ -329,13 +329,3 @@ class _WatchedSchedule(Schedule):
             assert np.shape(values) == client.shape, f"{name}: must have a number for each task"
             assert (np.isfinite(values) & (values > 0)).all(), f"{name} = {values}: must be above zero"
         return settings
-
-
-def _even_stream(num_clients: int) -> LabelStream:
-    """A stream of one data step, in which all labels are equally frequent."""
-    return LabelStream(np.full((1, num_clients, NUM_LABELS), 1 / NUM_LABELS))
-
-
-def _starts(num_models: int) -> Floats32:
-    """(num_models, P) initial models, all different."""
-    return np.random.default_rng(4).normal(size=(num_models, NUM_PARAMETERS)).astype(np.float32)

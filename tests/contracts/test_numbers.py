@@ -25,7 +25,7 @@ from emulator.numbers import MOST, Count, Number, PositiveShare, Share
 from emulator.plugins import Settings
 from experiments.config import Experiment, parse_experiment
 from experiments.contracts import check_numbers
-from experiments.contracts.numbers import configured_numbers, extreme_tables
+from experiments.contracts.numbers import configured_numbers
 from experiments.locating import locator
 from experiments.results.pages import write_results
 from experiments.results.reading.run_directory import RunDirectory
@@ -186,6 +186,17 @@ PARTS = [
     for name in registry.names()
     if (kind, name) != ("partitions", "column")  # has no numbers, and digits have no columns
 ]
+
+
+def extreme_tables(
+    settings: type[BaseModel], example: Mapping[str, Any]
+) -> Iterator[tuple[str, float, dict[str, Any]]]:
+    """For every number, its path and a valid table in which it has its lowest, or its highest, value."""
+    for number in configured_numbers(settings, example):
+        for value in (number.lowest, number.highest):
+            with suppress(ValidationError):
+                settings.model_validate(table := number.table_with(value))
+                yield number.path, value, table
 
 
 def extremes() -> Iterator[Any]:

@@ -42,7 +42,6 @@ def refusal(table: dict[str, Any]) -> str:
 def test_omitted_settings_have_the_documented_defaults() -> None:
     experiment = parse_experiment(MINIMAL, "x.toml")
     assert experiment.seeds == (0, 1, 2, 3, 4)
-    assert experiment.reference_arm == "a"
     resolved = experiment.resolved()
     assert resolved["devices"] == {
         "profile": "smartphones",

@@ -13,7 +13,7 @@ from experiments import build
 from experiments.config import parse_experiment
 from experiments.locating import locator
 from experiments.reading import read_table
-from traces.onsets import mass_events
+from traces.onsets import is_mass_event
 from traces.trace import Trace
 
 DATA = Path(os.environ.get("DRIFTSCALE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
@@ -55,7 +55,7 @@ def test_the_drift_of_digits_is_half_way() -> None:
     trace = trace_of("digits")
     assert trace.onsets is not None
     steps, counts = trace.onsets.by_step()
-    mass = mass_events(trace.onsets, trace.num_clients)
+    mass = steps[is_mass_event(counts, trace.num_clients)]
     assert mass.tolist() == [100 // trace.rounds_per_step]
     assert counts[steps == mass[0]][0] >= 90
 

@@ -10,7 +10,7 @@ from traces.onsets import (
     NO_ONSETS,
     Onsets,
     SharesWatch,
-    mass_events,
+    is_mass_event,
     merged,
     newest,
     of_changes,
@@ -72,7 +72,8 @@ def test_merging_keeps_one_of_two_equal_onsets() -> None:
 @pytest.mark.parametrize(("clients", "events"), [(4, [2, 5]), (5, [5]), (7, [])])
 def test_a_mass_event_is_an_onset_of_at_least_half_of_the_clients(clients: int, events: list[int]) -> None:
     onsets = of_steps([(1, ints(0)), (2, ints(0, 3)), (5, ints(1, 2, 3))])
-    assert mass_events(onsets, clients).tolist() == events
+    steps, counts = onsets.by_step()
+    assert steps[is_mass_event(counts, clients)].tolist() == events
 
 
 def test_the_newest_onset_is_the_last_up_to_a_step() -> None:

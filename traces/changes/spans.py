@@ -159,9 +159,9 @@ def drawn_clients(clients: ChangedClients | None, key: str, run: Run, event: int
     return np.sort(order[first:last])
 
 
-def _same_for_all(clients: Ints, onset: int, end: int, value: int = 0) -> Spans:
+def _same_for_all(clients: Ints, onset: int, end: int) -> Spans:
     """One span for each of `clients`, ascending."""
-    full = (np.full(len(clients), number) for number in (onset, end, value))
+    full = (np.full(len(clients), number) for number in (onset, end, 0))
     return spans_of(clients, *full)
 
 

@@ -16,6 +16,7 @@ and 9 % if only the client's own do.
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
@@ -26,11 +27,13 @@ from emulator.plugins import Settings
 from emulator.seeding import RandomStreams
 from emulator.storage.tables import TableFile, read_table
 from traces.concepts.base import ConceptSamples, ConceptSet, Locate
-from traces.concepts.table_labels import class_labels
 from traces.images import ImageSet
 
 MAX_CELLS = 2**29
 """Most features (rows x columns) of all tables together: two gibibytes in single precision."""
+
+MAX_LABELS = 2**15
+"""Most classes of a trace, which stores a label in 16 bits."""
 
 
 class TablesSettings(Settings):
@@ -184,3 +187,43 @@ def _single(table: TableFile, name: str) -> Floats32:
             table.path, f"{name} = {values[row]:g} must lie between -{largest:g} and {largest:g}", row=row + 1
         )
     return values.astype(np.float32)
+
+
+def class_labels(tables: list[TableFile], name: str) -> tuple[Ints, list[Any]]:
+    """(rows of all tables,) each label's rank among the distinct labels of all tables, and these in order.
+
+    Numbers rank as numbers, texts as texts. DataFileError for a column of another kind than the first
+    table's, or more than MAX_LABELS distinct values.
+
+    >>> from pathlib import Path
+    >>> import pyarrow as pa
+    >>> tables = [TableFile(Path("a.csv"), pa.table({"y": labels})) for labels in (["no", "yes"], ["maybe"])]
+    >>> class_labels(tables, "y")
+    (array([1, 2, 0]), ['maybe', 'no', 'yes'])
+    """
+    columns = [table.values(name) for table in tables]
+    kind = _kind(columns[0][0])
+    for table, values in zip(tables, columns, strict=True):
+        if _kind(values[0]) != kind:
+            raise DataFileError(
+                table.path,
+                f"labels in column {name!r} are of kind {_kind(values[0])}, and in {tables[0].path} of kind "
+                f"{kind}; the tables of all concepts have labels of one kind",
+            )
+    distinct = sorted(set().union(*columns))
+    if len(distinct) > MAX_LABELS:
+        raise DataFileError(
+            tables[0].path,
+            f"column {name!r} has {len(distinct)} distinct values in all tables together, and there can be "
+            f"at most {MAX_LABELS} labels; trace.concepts.label names the column",
+        )
+    rank = {value: index for index, value in enumerate(distinct)}
+    ranks = [rank[value] for values in columns for value in values]
+    return np.array(ranks, dtype=np.int64), distinct
+
+
+def _kind(value: Any) -> str:
+    """'number' for whole and other numbers, which compare with each other; otherwise the type's name."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return "number"
+    return "text" if isinstance(value, str) else type(value).__name__

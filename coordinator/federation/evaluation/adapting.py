@@ -65,10 +65,11 @@ class Adapting(Stateful):
     """Applies the adaptation of one run; only runs that have an adaptation have one.
 
     State: the samples that all clients together have trained on for it so far, the virtual seconds that they
-    computed, the data step up to which that is counted, and the copies of this round that were not finite.
+    computed, the data step up to which that is counted, the copies of this round that were not finite, and
+    what was heard of shares of labels.
     """
 
-    state_fields = ("_samples", "_computing_s", "_counted_step", "_nonfinite")
+    state_fields = ("_samples", "_computing_s", "_counted_step", "_nonfinite", "_hearing")
 
     def __init__(
         self,
@@ -104,14 +105,6 @@ class Adapting(Stateful):
         self._reports = reports if hearing is None else hearing.reports
         self._meter = meter
         self._participation = participants / stream.num_clients
-
-    @property
-    def stored(self) -> dict[str, Stateful]:
-        """What is stored of it, by name."""
-        stored: dict[str, Stateful] = {"adaptation": self.adaptation, "adapting": self}
-        if self._hearing is not None:
-            stored |= {"reports of labels": self._hearing.reports, "hearing of labels": self._hearing}
-        return stored
 
     def before_opening(self, round_: int, now_s: float) -> Before:
         """Take note of what clients hold as `round_` is about to be opened, before the trace advances."""

@@ -55,17 +55,6 @@ class ClientData:
         self.reference = reference
         self._meter = meter
 
-    def without_reference(self) -> ClientData:
-        """The same without a reference model."""
-        return ClientData(
-            stream=self._stream,
-            bank=self._bank,
-            executor=self._executor,
-            reference=None,
-            streams=self.streams,
-            meter=self._meter,
-        )
-
     @property
     def embedding_size(self) -> int:
         return self._frozen.executor.embedding_size

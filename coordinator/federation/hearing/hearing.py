@@ -8,15 +8,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from coordinator.federation.client_requests import ClientRequests
-from coordinator.federation.faults import Faults
 from coordinator.federation.hearing.client_data import ClientData
 from coordinator.federation.hearing.reports import Reports
 from coordinator.federation.method import Parts
+from coordinator.federation.run import Run
 from coordinator.population import Hear
 from emulator.arrays import NO_IDS, Bools, Floats, Ints
 from emulator.errors import RunError
 from emulator.messages import BYTES_PER_PARAMETER, BYTES_PER_REPORTED_NUMBER
-from emulator.ports import Availability
 from emulator.storage.stateful import Stateful
 
 
@@ -69,34 +68,22 @@ NOTHING_HEARD = Heard(NO_IDS, {})
 class Hearing(Stateful):
     """Hears the clients of one run, and charges what they measure and send.
 
-    State: the clients whose updates arrived in the last round, and those whose report of new data was not
-    finite, both ascending; of the latter at present models only, where they report again.
+    State: the reports, the clients whose updates arrived in the last round, and those whose report of new
+    data was not finite, both ascending; of the latter at present models only, where they report again.
     """
 
-    state_fields = ("_last_cohort", "_unheard")
+    state_fields = ("reports", "_last_cohort", "_unheard")
 
-    def __init__(
-        self,
-        parts: Parts,
-        hear: Hear,
-        *,
-        num_clients: int,
-        availability: Availability,
-        data: ClientData,
-        requests: ClientRequests,
-        faults: Faults,
-    ) -> None:
+    def __init__(self, run: Run, parts: Parts, data: ClientData, requests: ClientRequests) -> None:
+        self._run = run
         self._parts = parts
-        self._hear = hear
-        self._availability = availability
         self._data = data
         self._requests = requests
-        self._faults = faults
         self._takes_reports = parts.needs_reports
         self._detectors = parts.detectors_on("representation")
         size = parts.representation.size(data) if parts.needs_reports else 0
-        self.reports = Reports(num_clients, size)
-        self._everyone = np.arange(num_clients)
+        self.reports = Reports(run.stream.num_clients, size)
+        self._everyone = np.arange(run.stream.num_clients)
         self._last_cohort = NO_IDS
         self._unheard = NO_IDS
 
@@ -170,14 +157,14 @@ class Hearing(Stateful):
         if everyone:
             news = self.reports.all_with_news(followed)
         else:
-            news = self.reports.online_with_news(self._availability, now_s, followed)
+            news = self.reports.online_with_news(self._run.availability, now_s, followed)
         clients = news
         if all_check or (self._anew and len(news) + len(joined) > 0):
             # Reports at present models are not comparable with earlier ones: all that can be heard report.
             clients = np.flatnonzero(holding) if followed is None else followed
             clients = np.setdiff1d(clients, joined)
             if not everyone:
-                clients = clients[self._availability.online(clients, now_s)]
+                clients = clients[self._run.availability.online(clients, now_s)]
             clients = np.union1d(news, clients)
         if all_check:
             news = clients
@@ -197,7 +184,7 @@ class Hearing(Stateful):
         """
         clusterer = self._parts.clusterer
         requests = clusterer.watches_data and not clusterer.needs_reports
-        return "online" if requests or not self._parts.needs_reports else self._hear
+        return "online" if requests or not self._parts.needs_reports else self._run.settings.hear
 
     @property
     def _anew(self) -> bool:
@@ -211,7 +198,7 @@ class Hearing(Stateful):
         """
         if self._hears != "everyone":
             return np.zeros(len(clients))
-        return np.where(self._availability.online(clients, now_s), 0.0, np.inf)
+        return np.where(self._run.availability.online(clients, now_s), 0.0, np.inf)
 
     def _heard(
         self, round_: int, news: Ints, clients: Ints, head_start_s: Floats, registering: bool = False
@@ -225,7 +212,7 @@ class Hearing(Stateful):
             return Heard(news, {})
         if len(clients) == 0:
             return Heard(news, dict.fromkeys(detectors, np.zeros(len(self._everyone), dtype=bool)))
-        signal = self._faults.reported(clients, representation.measure(clients, self._data))
+        signal = self._run.faults.reported(clients, representation.measure(clients, self._data))
         finite = np.isfinite(signal).all(axis=1)
         usable, count = clients[finite], int(np.count_nonzero(~finite))
         if registering and count > 0:

@@ -34,12 +34,10 @@ class Reports(Stateful):
 
     def state(self) -> dict[str, Tree]:
         """The state, in which `latest` is None before the first report."""
-        return {"latest": self.latest if self.latest.flags.writeable else None, "due_s": self._due_s}
+        return {**super().state(), "latest": self.latest if self.latest.flags.writeable else None}
 
     def restore(self, state: Mapping[str, Tree]) -> None:
-        if state["latest"] is not None:
-            self.latest = state["latest"]
-        self._due_s = state["due_s"]
+        super().restore({**state, "latest": self.latest if state["latest"] is None else state["latest"]})
 
     def data_changed(self, ids: Ints) -> None:
         """Mark the data of these clients as changed: they have news until they are checked."""

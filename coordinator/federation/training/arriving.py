@@ -9,9 +9,9 @@ import numpy as np
 
 from coordinator.detectors import Detector
 from coordinator.detectors.base import refuse_wrong_flags
+from coordinator.federation.run import Run
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.messages import SampleRanges
-from emulator.ports import Executor, Meter, SampleStream
 from emulator.storage.stateful import Stateful
 
 
@@ -38,16 +38,12 @@ class Arriving(Stateful):
 
     state_fields = ("_step",)
 
-    def __init__(
-        self, detectors: Mapping[str, Detector], *, stream: SampleStream, executor: Executor, meter: Meter
-    ) -> None:
+    def __init__(self, run: Run, detectors: Mapping[str, Detector]) -> None:
         """With `detectors` that watch arrivals, by name."""
+        self._run = run
         self.is_watched = bool(detectors)  # if not, nobody scores anything
         self._detectors = detectors
-        self._stream = stream
-        self._executor = executor
-        self._meter = meter
-        self._step: Ints = np.full(stream.num_clients if detectors else 0, -1)
+        self._step: Ints = np.full(run.stream.num_clients if detectors else 0, -1)
 
     def forget(self, clients: Ints) -> None:
         """Forget the visits of clients (n,) that hold no data any more."""
@@ -61,19 +57,19 @@ class Arriving(Stateful):
         some = np.flatnonzero(counts > 0)
         clients, row, samples, counts = clients[some], row[some], samples.take(some), counts[some]
         correct = np.zeros(len(clients))
-        with self._meter("score_s"):
+        with self._run.meter("score_s"):
             for model in np.unique(row).tolist():
                 own = np.flatnonzero(row == model)
-                scores = self._executor.score(
+                scores = self._run.executor.score(
                     models[model : model + 1], samples.take(own), frozenset({"correct"})
                 )
                 assert scores.correct is not None
                 correct[own] = scores.correct[:, 0]
         signal: Floats = np.stack([correct, counts], axis=1)
         drift = {}
-        with self._meter("cluster_s"):
+        with self._run.meter("cluster_s"):
             for name, detector in self._detectors.items():
-                drift[name] = np.zeros(self._stream.num_clients, dtype=bool)
+                drift[name] = np.zeros(self._run.stream.num_clients, dtype=bool)
                 if len(clients) > 0:
                     found = detector.detect(clients, signal, None)
                     refuse_wrong_flags(f"detectors.{name}: detect", found, len(clients))
@@ -82,11 +78,11 @@ class Arriving(Stateful):
 
     def _arrived(self, clients: Ints) -> SampleRanges:
         """The samples that have arrived for each of `clients` (n,) since its last visit, which is now."""
-        since, step = self._step[clients] + 1, self._stream.step
+        since, step = self._step[clients] + 1, self._run.stream.step
         self._step[clients] = step
         first, last = np.zeros_like(clients), np.zeros_like(clients)
         for begin in np.unique(since).tolist():
             rows = np.flatnonzero(since == begin)
-            arrived = self._stream.arrived(clients[rows], begin, step)
+            arrived = self._run.stream.arrived(clients[rows], begin, step)
             first[rows], last[rows] = arrived.first, arrived.last
         return SampleRanges.one_each(first, last)

@@ -7,8 +7,8 @@ and none of the updates.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from emulator.arrays import Floats32, Ints
 from emulator.messages import TrainTasks, Updates
 from emulator.ports import Executor
 from emulator.storage.state_tree import Tree, as_tree, from_tree
+from emulator.storage.stateful import Stateful
 
 
 @dataclass
@@ -30,26 +31,29 @@ class _Dispatch:
     updates: Updates | None
 
 
-class AtDispatch:
+class AtDispatch(Stateful):
     """The updates of visits that are in flight, by the number of their dispatch."""
+
+    state_fields = ("_dispatches",)
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         self._dispatches: dict[int, _Dispatch] = {}
 
-    def state(self) -> Tree:
-        """The dispatches with visits in flight."""
-        return [
-            (number, as_tree(of.tasks), of.models, of.start, of.visits)
-            for number, of in self._dispatches.items()
-        ]
-
-    def restore(self, state: Any) -> None:
-        """Resume from `state`; what was trained is trained again when it is needed."""
-        self._dispatches = {
-            int(number): _Dispatch(from_tree(TrainTasks, tasks), models, start, visits, None)
-            for number, tasks, models, start, visits in state
+    def state(self) -> dict[str, Tree]:
+        """The dispatches with visits in flight, without what was trained."""
+        return {
+            "_dispatches": {
+                number: as_tree(replace(of, updates=None)) for number, of in self._dispatches.items()
+            }
         }
+
+    def restore(self, state: Mapping[str, Tree]) -> None:
+        """Resume from `state`; what was trained is trained again when it is needed."""
+        of_dispatches = state["_dispatches"].items()
+        super().restore(
+            {"_dispatches": {number: from_tree(_Dispatch, tree) for number, tree in of_dispatches}}
+        )
 
     def train(self, dispatch: int, visits: int, tasks: TrainTasks, models: Floats32, start: Ints) -> Updates:
         """The updates of all `tasks` (n,) of a dispatch, trained from rows `start` (n,) of `models`.

@@ -24,8 +24,7 @@ from experiments.results.frames.detection_frames import (
     drifts_frame,
     scored_detectors,
 )
-from experiments.results.frames.model_frames import model_accuracy_frame
-from experiments.results.frames.round_frames import rounds_frame, triggers_frame
+from experiments.results.frames.round_frames import model_accuracy_frame, rounds_frame, triggers_frame
 from experiments.results.frames.summary_frames import summary_frame, table_frame
 from experiments.results.frames.typed_columns import below_each_other, kind_of, with_keys, with_run
 from experiments.results.many_runs.folder_table import (

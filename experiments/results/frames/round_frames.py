@@ -1,4 +1,4 @@
-"""Frames with a row per round: all rounds, and those in which a trigger compared or centres were chosen."""
+"""Frames with a row per round, or per model in it: all rounds, and those in which a trigger compared."""
 
 from __future__ import annotations
 
@@ -17,6 +17,14 @@ from experiments.results.reading.run_directory import FinishedRun
 
 LIMITED = ("arm", "seed", "round", "closed_s", "reclustered", "silhouettes")
 """The columns of the rounds that triggers have too."""
+
+OF_MODELS = {
+    **dict.fromkeys(("seed", "round"), "int64"),
+    "closed_s": "float64",
+    **dict.fromkeys(("cluster", "concept"), "int64"),
+    "accuracy": "float64",
+}
+"""The types of the columns of the frame of models, beside `arm`."""
 
 
 def rounds_frame(runs: Sequence[FinishedRun], arms: Sequence[str]) -> pd.DataFrame:
@@ -83,3 +91,19 @@ def _numbers(values: Sequence[float | list[float] | None]) -> Floats:
     return np.array(
         [value if isinstance(value, int | float) else math.nan for value in values], dtype=np.float64
     )
+
+
+def model_accuracy_frame(runs: Sequence[FinishedRun], arms: Sequence[str]) -> pd.DataFrame:
+    """A row per arm, seed, evaluated round, model and concept of tests, also after the horizon.
+
+    Columns: arm, seed, `round`, `closed_s`; `cluster`, the label of the model; `concept`; `accuracy`.
+    """
+    rows = [
+        (run.arm, run.seed, record.round, record.closed_s, cluster, concept, shares[index])
+        for run in runs
+        for record in run.records
+        if record.accuracy_by_concept is not None
+        for index, cluster in enumerate(record.clusters)
+        for concept, shares in record.accuracy_by_concept.items()
+    ]
+    return as_arms(pd.DataFrame(rows, columns=["arm", *OF_MODELS]).astype(OF_MODELS), arms)

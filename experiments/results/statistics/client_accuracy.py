@@ -31,7 +31,6 @@ class ClientAccuracy:
         labels: The label of which each held most training samples, -1 if it held none; None if the
             log does not give it.
         left_out: How many of the clients to be scored had no test samples or no model.
-        closed_s: Virtual time of the evaluation.
     """
 
     clients: Ints
@@ -39,7 +38,6 @@ class ClientAccuracy:
     clusters: Ints | None
     labels: Ints | None
     left_out: int
-    closed_s: float
 
     def quantiles(self, shares: Floats) -> Floats:
         """The quantiles of the accuracies at `shares`, as `numpy.quantile` has them (linear)."""
@@ -146,7 +144,6 @@ def _last_evaluations(run: FinishedRun, horizon_s: float, most: int) -> list[Cli
                 else members[clients[scored]].astype(np.int64),
                 None if labels is None else np.asarray(labels)[scored].astype(np.int64),
                 int(np.count_nonzero(~scored)),
-                record.closed_s,
             )
         )
     return found

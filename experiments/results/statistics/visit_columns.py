@@ -12,8 +12,6 @@ from emulator.arrays import Bools, Floats, Ints
 PHASES = ("requests", "download", "compute", "upload")
 """The phases of a visit, in order."""
 
-OUTCOMES = ("completed", "abandoned", "dropped")
-
 NO_DEVICE = -1
 """Stands for the device row of a client whose profile is no table."""
 

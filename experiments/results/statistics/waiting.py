@@ -48,15 +48,9 @@ class Waiting:
     """
 
     round: Ints
-    length_s: Floats
     seconds: Floats
     between_s: Floats
     closing: Ints
-
-    def of(self, component: str) -> Floats:
-        """(rounds,) the seconds of one of `COMPONENTS`."""
-        seconds: Floats = self.seconds[:, COMPONENTS.index(component)]
-        return seconds
 
     @property
     def totals_s(self) -> dict[str, float]:
@@ -107,7 +101,7 @@ def waiting(
         seconds[returned, first : first + len(PHASES)] = phases_s
     between_s = np.zeros(len(records))
     between_s[:-1] = opened_s[1:] - closed_s[:-1]
-    return Waiting(number, closed_s - opened_s, seconds, between_s, closing)
+    return Waiting(number, seconds, between_s, closing)
 
 
 def _last_to_end(rounds: Ints, visits: VisitColumns) -> Ints:

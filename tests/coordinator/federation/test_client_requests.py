@@ -10,6 +10,7 @@ from coordinator.federation.bank import ModelBank
 from coordinator.federation.client_requests import ClientRequests
 from coordinator.federation.faults import no_faults
 from coordinator.federation.method import RoundSettings
+from coordinator.federation.run import Run
 from coordinator.view import ScoreResponse
 from emulator.arrays import Ints
 from emulator.counts import LastBatch
@@ -17,7 +18,7 @@ from emulator.latency import DriftscaleLatency
 from emulator.ledger import Ledger
 from emulator.messages import SampleRanges, Work
 from emulator.seeding import RandomStreams
-from tests.fakes import FakeAvailability, FakeExecutor, a_fleet, ints
+from tests.fakes import FakeAvailability, FakeExecutor, FakeStream, a_fleet, ints
 
 
 class Requesting:
@@ -32,17 +33,16 @@ class Requesting:
         models = np.array([[0.0], [1.0]], dtype=np.float32)
         self.bank.apply(Assignment.fresh(ints(0, 0, 0), 2, models))
         self.executor = FakeExecutor([0.0, 0.0, 1.0])
-        self.requests = ClientRequests(
-            3,
-            bank=self.bank,
-            executor=self.executor,
+        run = Run(
+            stream=FakeStream(np.ones((1, 3, 1))),
             availability=FakeAvailability({client: [] for client in offline}),
             latency=DriftscaleLatency(a_fleet(3, seconds_per_sample=3.0)),
-            ledger=self.ledger,
+            executor=self.executor,
             streams=RandomStreams(0),
             faults=no_faults(3, RandomStreams(0)),
             settings=RoundSettings(rounds=1, local_steps=5, batch_size=2, learning_rate=0.1, last=last),
         )
+        self.requests = ClientRequests(run, self.bank, self.ledger)
         self.requests.open_moment(0.0)
 
     def arrived(self, clients: Ints) -> SampleRanges:

@@ -140,8 +140,8 @@ def visits_of(cohort: Cohort) -> list[Visit]:
 def kept_models(flight: Flight) -> list[tuple[int, int, int]]:
     """(id, version, tasks that start from it) of each model that is kept."""
     state: Any = flight.state()
-    starting = Counter({(id_, version): count for id_, version, count, *_ in state["_models"]})
-    for id_, version, _, model, along in state["_models"]:
+    starting = Counter({(id_, version): count for id_, version, count in state["_starting"]})
+    for id_, version, model, along in state["_models"]:
         assert along == {}
         assert model.tolist() == [id_, version]
         assert model.base is None, "a view would keep all models of its time"

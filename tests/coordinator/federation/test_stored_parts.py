@@ -82,3 +82,29 @@ def test_an_attribute_that_would_be_lost_is_named(change, problem):
     with pytest.raises(RunError) as raised:
         stored.state()
     assert problem in str(raised.value)
+
+
+class Keeper(Stateful):
+    """A part whose state is that of a counter within."""
+
+    state_fields = ("counter",)
+
+    def __init__(self):
+        self.counter = Counter()
+
+
+def test_a_part_within_is_stored_with_its_holder_and_stays():
+    stored, again = Keeper(), Keeper()
+    stored.counter._seen = 3
+    within = again.counter
+    parts = StoredParts({"selector": again, "memory": Holder(within)})
+    parts.restore({"selector": stored.state(), "memory": {}})
+    assert again.counter is within
+    assert parts.state()["selector"] == {"counter": {"_seen": 3}}
+
+
+@pytest.mark.parametrize("names", [["selector"], ["memory", "pacing", "selector"]])
+def test_a_state_of_other_parts_is_refused(names):
+    stored = StoredParts({"selector": Counter(), "memory": Counter()})
+    with pytest.raises(ValueError, match=r"state of the parts: \['.*'\], not \['memory', 'selector'\]"):
+        stored.restore({name: {"_seen": 3} for name in names})

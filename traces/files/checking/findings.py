@@ -80,18 +80,11 @@ class Findings:
             return False
         return True
 
-    def add_rows(
-        self,
-        path: Path,
-        rows: Sequence[int] | Ints,
-        problem: Callable[[int], str],
-        *,
-        is_remark: bool = False,
-    ) -> None:
+    def add_rows(self, path: Path, rows: Sequence[int] | Ints, problem: Callable[[int], str]) -> None:
         """Add a line for each of the first rows, counted from 0, and one line for the number of the others.
 
         `problem` is called with the place of a row among `rows`.
         """
         found = RowFindings(path)
         found.add(np.asarray(rows), problem, np.arange(len(rows)))
-        (self.remarks if is_remark else self.violations).extend(found.lines())
+        self.violations.extend(found.lines())

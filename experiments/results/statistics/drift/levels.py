@@ -39,14 +39,12 @@ class Recovery:
     """How far a run had come, counted from its drift, when it had recovered.
 
     Attributes:
-        closed_s: Virtual time of the last of the evaluations by which it had, an instant.
-        delay_s: The same from the drift on.
+        delay_s: Virtual seconds from the drift to the last of the evaluations by which it had.
         first_round: Index of the round that the drift opened.
         end_round: Index of the round after that evaluation.
         num_bytes: Bytes of downloads, uploads and control in these rounds.
     """
 
-    closed_s: float
     delay_s: float
     first_round: int
     end_round: int
@@ -148,7 +146,7 @@ def _recovery(run: MeasuredRun, curve: AccuracyCurve, before: float, drift_s: fl
     records = run.records
     first, end = _first_round(records, drift_s), sum(record.closed_s <= closed_s for record in records)
     before_bytes = _bytes(records[first - 1]) if first else 0.0
-    return Recovery(closed_s, closed_s - drift_s, first, end, _bytes(records[end - 1]) - before_bytes)
+    return Recovery(closed_s - drift_s, first, end, _bytes(records[end - 1]) - before_bytes)
 
 
 def _rounds_after_s(run: MeasuredRun, drift_s: float) -> float:

@@ -96,7 +96,7 @@ def test_a_dispatch_is_dropped_once_all_its_visits_are_over() -> None:
     at_dispatch.train(1, 1, second, MODELS, np.array([0]))
 
     def kept() -> list[tuple[int, int]]:
-        return [(number, visits) for number, _, _, _, visits in at_dispatch.state()]  # type: ignore[union-attr, misc]
+        return [(number, of["visits"]) for number, of in at_dispatch.state()["_dispatches"].items()]
 
     assert kept() == [(0, 3), (1, 1)]
     at_dispatch.over(np.array([0, 1, 0]))
@@ -116,4 +116,4 @@ def test_visits_without_a_task_are_counted_like_others() -> None:
     at_dispatch.over(np.array([0, 0]))
     assert deltas(at_dispatch.take(tasks.take(np.array([1])))) == [1.0]
     at_dispatch.over(np.array([0]))
-    assert at_dispatch.state() == []
+    assert at_dispatch.state() == {"_dispatches": {}}

@@ -89,7 +89,7 @@ def test_a_client_that_drops_out_at_the_deadline_does_not_close_the_round():
 def test_no_visit_closes_a_round_of_fixed_duration():
     visits = visits_of(a_visit(0, 0, end_s=7.0))
     waited = waiting([a_round(0, 1, closed_s=7.0)], visits, is_fixed=True)
-    assert (waited.of("deadline")[0], waited.of("upload")[0], waited.closing[0]) == (6, 0, NOBODY)
+    assert (waited.totals_s["deadline"], waited.totals_s["upload"], waited.closing[0]) == (6, 0, NOBODY)
 
 
 def test_a_round_of_which_every_visit_is_abandoned_waited_for_its_deadline():
@@ -99,7 +99,7 @@ def test_a_round_of_which_every_visit_is_abandoned_waited_for_its_deadline():
 
 def test_without_visits_only_the_dispatch_splits_a_round():
     waited = waiting([a_round(0, 2, closed_s=7.0)], None)
-    assert {name: float(waited.of(name)[0]) for name in ("before dispatch", "visits", "upload")} == {
+    assert {name: waited.totals_s[name] for name in ("before dispatch", "visits", "upload")} == {
         "before dispatch": 1,
         "visits": 6,
         "upload": 0,
@@ -119,7 +119,7 @@ def test_lengths_and_the_time_between_rounds_add_up_to_the_time_of_the_run():
     ]
     waited = waiting(records, visits_of(*rows))
     assert waited.between_s.tolist() == [2.5, 0.0, 0.0]
-    assert waited.length_s.tolist() == waited.seconds.sum(axis=1).tolist() == [7.0, 6.5, 2.5]
+    assert waited.seconds.sum(axis=1).tolist() == [7.0, 6.5, 2.5]
     assert sum(waited.totals_s.values()) == 18.5
     assert waited.totals_s[BETWEEN] == 2.5
 
@@ -130,7 +130,7 @@ def test_rounding_of_the_ends_of_visits_is_left_to_the_upload():
     record = a_round(0, 1, dispatched_s=0.1, closed_s=end_s)
     waited = waiting([record], visits_of(a_visit(0, 0, dispatched_s=0.1, end_s=end_s, phases=phases)))
     assert waited.seconds.sum() == pytest.approx(end_s, rel=1e-15)
-    assert waited.of("upload")[0] == pytest.approx(0.7, rel=1e-14)
+    assert waited.totals_s["upload"] == pytest.approx(0.7, rel=1e-14)
 
 
 def test_a_round_whose_visits_are_missing_is_refused():

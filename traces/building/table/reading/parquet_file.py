@@ -33,12 +33,6 @@ def parquet_schema(path: Path) -> pa.Schema:
     return schema
 
 
-def parquet_metadata(path: Path) -> Mapping[bytes, bytes]:
-    """The metadata of the schema, which other programs write."""
-    with damage_in_one_line(path):
-        return pq.ParquetFile(path).schema_arrow.metadata or {}
-
-
 def parquet_batches(
     path: Path, types: Mapping[str, pa.DataType], most_rows: int, skip: int, tally: Tally
 ) -> Iterator[tuple[int, Mapping[str, pa.Array[Any]]]]:

@@ -1,0 +1,25 @@
+"""What a run gives to its federation, and the collaborators of that share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coordinator.federation.faults import Faults
+from coordinator.federation.method import RoundSettings
+from emulator.latency import LatencyModel
+from emulator.ports import Availability, Executor, Meter, SampleStream, unmeasured
+from emulator.seeding import RandomStreams
+
+
+@dataclass(frozen=True)
+class Run:
+    """The ports of one run, its time model, random streams, faults and settings; none of them is replaced."""
+
+    stream: SampleStream
+    availability: Availability
+    latency: LatencyModel
+    executor: Executor
+    streams: RandomStreams
+    faults: Faults
+    settings: RoundSettings
+    meter: Meter = unmeasured
