@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -183,29 +183,23 @@ def build_emulation(
 
 def round_settings(experiment: Experiment, arm: Arm, solver: SolverFacts) -> RoundSettings:
     """The settings of the rounds and the local training of one arm, whose solver this is."""
-    return RoundSettings(
-        rounds=experiment.round.rounds,
-        local_steps=arm.training.local_steps,
-        local_epochs=solver.epochs or arm.training.local_epochs,
-        stops=solver.stops,
-        last=arm.training.last,
-        batch_size=arm.training.batch_size,
-        learning_rate=arm.training.learning_rate,
-        seconds_per_round=experiment.round.seconds_per_round,
-        evaluate_every=experiment.round.evaluate_every,
-        evaluate_every_s=experiment.round.evaluate_every_s,
-        min_online=experiment.round.min_online,
-        max_wait_days=experiment.round.max_wait_days,
-        evaluate_clients=experiment.round.evaluate_clients,
-        accuracies=frozenset(experiment.round.accuracies),
-        log_client_accuracy=experiment.round.log_client_accuracy,
-        log_model_accuracy=experiment.round.log_model_accuracy,
-        log_visits=experiment.round.log_visits,
-        log_detection=experiment.detection is not None,
-        nonfinite_updates=experiment.round.nonfinite_updates,
-        hear=experiment.round.hear,
-        client_distance=experiment.round.client_distance.build(),
-    )
+    configured = experiment.round
+    # By name: a new key of [round] needs a field of `RoundSettings` alone.
+    shared: dict[str, Any] = {
+        item.name: getattr(configured, item.name, None) for item in fields(RoundSettings)
+    }
+    of_arm: dict[str, Any] = {
+        "accuracies": frozenset(configured.accuracies),
+        "client_distance": configured.client_distance.build(),
+        "local_steps": arm.training.local_steps,
+        "local_epochs": solver.epochs or arm.training.local_epochs,
+        "stops": solver.stops,
+        "last": arm.training.last,
+        "batch_size": arm.training.batch_size,
+        "learning_rate": arm.training.learning_rate,
+        "log_detection": experiment.detection is not None,
+    }
+    return RoundSettings(**{**shared, **of_arm})
 
 
 def build_latency(experiment: Experiment, arm: Arm, world: World) -> LatencyModel:

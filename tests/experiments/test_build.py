@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from coordinator.federation.evaluation.measurement import scored_clients
 from coordinator.federation.hearing.client_data import Reference
+from coordinator.federation.method import RoundSettings
 from emulator.errors import ConfigurationError, DataFileError, EmulatorError
 from emulator.latency import DriftscaleLatency
 from emulator.messages import Work
@@ -26,7 +28,7 @@ from experiments.build import (
     resolve_model_factor,
     run_header,
 )
-from experiments.config import Experiment, parse_experiment
+from experiments.config import Experiment, Round, parse_experiment
 from experiments.locating import locator
 from experiments.stopwatch import Stopwatch
 from tests.executor.fakes import wave
@@ -591,3 +593,11 @@ def test_the_settings_of_time_reach_the_rounds() -> None:
     emulation = build_emulation(timed, arm, shared, executor, NoLog(), (), Stopwatch())
     settings = emulation.coordinator.federation.settings
     assert (settings.seconds_per_round, settings.evaluate_every_s) == (60, 120)
+
+
+def test_every_key_of_round_is_a_setting_of_rounds_but_those_of_the_cohort() -> None:
+    """`round_settings` takes them by name: one without a field there would do nothing."""
+    assert set(Round.model_fields) - {field.name for field in fields(RoundSettings)} == {
+        "over_commit",
+        "participants",
+    }

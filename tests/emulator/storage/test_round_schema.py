@@ -69,25 +69,25 @@ def test_fields_with_a_default_are_left_out_of_a_line_that_would_have_it() -> No
 
 @dataclass(frozen=True, eq=False)
 class Longer(RoundRecord):
-    waited_s: Annotated[float, Logged(least=2, after="accuracy")] = 2.0
+    made_up_s: Annotated[float, Logged(least=2, after="accuracy")] = 2.0
     retried: Annotated[list[int], Logged(in_a_line="again")] = field(default_factory=list)
 
 
 def test_a_new_quantity_is_one_line_of_the_table(tmp_path: Path) -> None:
     longer = RoundSchema.of(Longer)
-    assert longer.names == (*SCHEMA.names, "waited_s", "again")
+    assert longer.names == (*SCHEMA.names, "made_up_s", "again")
     assert [item.kind for item in longer.fields[-2:]] == ["float", "list[int]"]
-    assert longer.optional == (*SCHEMA.optional, ("waited_s", 2.0), ("again", []))
+    assert longer.optional == (*SCHEMA.optional, ("made_up_s", 2.0), ("again", []))
     floats = [item.name for item in longer.columns("float")]
-    assert floats[floats.index("accuracy") + 1] == "waited_s"
+    assert floats[floats.index("accuracy") + 1] == "made_up_s"
     assert longer.columns("list[int]")[-1].name == "retried"
     with RunLog(tmp_path / "log.jsonl", {}) as log:
         log.append(a_record(0))
     _, line = (tmp_path / "log.jsonl").read_bytes().splitlines()
     assert longer.parse(line) == SCHEMA.parse(line)
-    assert longer.parse(line[:-1] + b',"waited_s":2,"again":[1]}')["again"] == [1]
-    with pytest.raises(ValueError, match=r"waited_s = 1.5 must be at least 2"):
-        longer.parse(line[:-1] + b',"waited_s":1.5}')
+    assert longer.parse(line[:-1] + b',"made_up_s":2,"again":[1]}')["again"] == [1]
+    with pytest.raises(ValueError, match=r"made_up_s = 1.5 must be at least 2"):
+        longer.parse(line[:-1] + b',"made_up_s":1.5}')
 
 
 @dataclass

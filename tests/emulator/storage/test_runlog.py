@@ -460,10 +460,10 @@ def test_a_line_needs_every_field_without_a_default_and_no_other_can_be_in_it(tm
         DataFileError, match="row 2: damaged, or of an earlier version of driftscale: lacks silhouettes"
     ):
         read_log(path)
-    path.write_bytes(LINES.replace(b',"silhouettes":null', b',"silhouettes":null,"waited_s":1.5'))
+    path.write_bytes(LINES.replace(b',"silhouettes":null', b',"silhouettes":null,"made_up_s":1.5'))
     with pytest.raises(
         DataFileError,
-        match="row 2: damaged, or of a later version of driftscale: has the unknown field 'waited_s'",
+        match="row 2: damaged, or of a later version of driftscale: has the unknown field 'made_up_s'",
     ):
         read_log(path)
 
