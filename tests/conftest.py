@@ -19,8 +19,8 @@ from emulator import own_parts
 from tests.fast_tier import FastTier
 from tests.processes.real_starts import Starts
 
-settings.register_profile("driftscale", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("driftscale")
+settings.register_profile("few", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
+settings.register_profile("sweep", settings.get_profile("few"), max_examples=100)
 
 # nohup and background shells ignore these signals, and all processes that tests start would inherit that.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -34,6 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("few" if config.option.markexpr == "not sweep" else "sweep")
     if config.getoption("--fast"):
         config.pluginmanager.register(FastTier(Path(__file__).parents[1]))
 

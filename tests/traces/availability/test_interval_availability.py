@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.errors import DataFileError
@@ -89,7 +89,6 @@ def tables(draw):
 
 
 @given(tables(), st.randoms(use_true_random=False))
-@settings(max_examples=80)
 def test_queries_equal_a_scan_over_three_periods(table, random):
     rows = [(d, a * TICK_S, b * TICK_S) for d, (intervals, _) in enumerate(table) for a, b in intervals]
     random.shuffle(rows)
