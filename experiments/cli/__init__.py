@@ -69,10 +69,10 @@ def _run_app() -> int:
     Raises InterruptionError if a signal interrupted the command, as Ctrl-C does.
     """
     from emulator.errors import InterruptionError
-    from experiments.cli.app import app
+    from experiments.cli.app import command
 
     try:
-        app(prog_name="driftscale")
+        command()(prog_name="driftscale")
     except SystemExit as ended:
         if ended.code == EXIT_CODE:  # how typer ends at a KeyboardInterrupt
             raise InterruptionError(INTERRUPTED) from ended

@@ -48,6 +48,7 @@ def main(descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal of the tests
     for name in IMPORTED:
         importlib.import_module(name)
+    importlib.import_module("experiments.cli.app").command()
     gc.freeze()  # or the first collection in a fork copies every page
     request = forked_for(socket.socket(fileno=descriptor))
     if request is not None:
