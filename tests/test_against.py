@@ -27,6 +27,7 @@ def test_a_row_that_one_tree_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -
         refuse_missing(["e1", "now"], trees)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this tree is no checkout")
 def test_what_git_does_not_know_is_refused_in_one_line() -> None:
     with pytest.raises(RefusedError, match="Needed a single revision"):

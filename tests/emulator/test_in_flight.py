@@ -92,6 +92,7 @@ def test_a_visit_that_never_ends_is_refused(time_s: float) -> None:
         InFlight().push(ends([(1.0, False, 0, 0), (time_s, False, 1, 1)]))
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_visits_come_as_from_a_heap_whatever_is_pushed_and_popped_in_between(data: st.DataObject) -> None:
     sorted_at_once = in_flight.SORTED_AT_ONCE

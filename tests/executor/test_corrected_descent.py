@@ -138,6 +138,7 @@ def test_fednova_undoes_unequal_numbers_of_steps_to_first_order_in_the_rate() ->
     assert abs(missed(fednova, rate / 2)) < 0.1 * abs(missed(fedavg, rate / 2))
 
 
+@pytest.mark.slow
 def test_fednova_ends_where_the_way_per_step_of_all_clients_is_0() -> None:
     steps = (3, STEPS)
     of_first, of_second = (share / count for share, count in zip(shares(steps), steps, strict=True))

@@ -84,6 +84,7 @@ def test_an_unfinished_run_with_a_checkpoint_of_an_earlier_format_is_refused_and
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.slow
 def test_a_recorded_run_that_begins_anew_writes_the_log_of_today_beside_one_that_is_kept(
     recorded: Path, tmp_path: Path
 ) -> None:

@@ -263,6 +263,7 @@ def test_drawn_in_chunks_and_in_place_a_trace_has_the_bits_it_would_have_at_once
     assert trace.digest() == state.hexdigest()
 
 
+@pytest.mark.slow
 def test_the_memory_of_a_mapped_trace_does_not_grow_with_its_length(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

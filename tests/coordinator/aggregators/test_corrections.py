@@ -68,6 +68,7 @@ def feddc() -> tuple[Quadratics, Aggregator]:
 METHOD = pytest.mark.parametrize("method", [feddyn, feddc])
 
 
+@pytest.mark.slow
 @METHOD
 @pytest.mark.parametrize(
     ("stream", "script", "ends"),
@@ -99,6 +100,7 @@ def test_the_models_end_at_the_optimum_of_the_clients_that_they_have_then(
     assert population.play().models == pytest.approx(expected, abs=2e-5)
 
 
+@pytest.mark.slow
 @METHOD
 def test_of_a_sample_of_the_clients_in_each_round_the_model_ends_there_too(
     method: Callable[[], tuple[Quadratics, Aggregator]],

@@ -126,6 +126,7 @@ def test_an_unknown_name_lists_the_choices(driftscale: Driftscale) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_plot_is_written_beside_the_table(driftscale: Driftscale) -> None:
     ended = driftscale("bench", "--plot", "sizes.svg", "--repeats", "3")
     assert ended.err.splitlines()[-1] == "plot: sizes.svg"

@@ -88,6 +88,7 @@ def tables(draw):
     return [device() for _ in range(draw(st.integers(1, 5)))]
 
 
+@pytest.mark.slow
 @given(tables(), st.randoms(use_true_random=False))
 def test_queries_equal_a_scan_over_three_periods(table, random):
     rows = [(d, a * TICK_S, b * TICK_S) for d, (intervals, _) in enumerate(table) for a, b in intervals]
@@ -100,6 +101,7 @@ def test_queries_equal_a_scan_over_three_periods(table, random):
         assert queried(availability, time_s) == scanned(scans, time_s)
 
 
+@pytest.mark.slow
 def test_queries_equal_a_scan_of_the_ten_real_entries_over_three_periods(device_data):
     table = pq.read_table(device_data / "fedscale_availability_real_first10_intervals.parquet").to_pylist()
     devices = pq.read_table(device_data / "fedscale_availability_real_first10_devices.parquet").to_pylist()
