@@ -67,7 +67,6 @@ NOT_COLLECTED = (
     "tests/ratchets/test_calls_of_a_round.py",
     "tests/ratchets/test_modules_of_a_typo.py",
     "tests/ratchets/test_report_bytes.py",
-    "tests/test_imports.py",
     "tests/test_plugin_package.py",
     "tests/test_words.py",
     "tests/traces/building/table/test_build.py",
