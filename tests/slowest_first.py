@@ -1,4 +1,4 @@
-"""Modules begin with the slowest: `--dist=loadscope` hands them out in order, and the last ones end together."""
+"""Modules begin with the slowest: `--dist=loadscope` hands them out in order, and then none ends alone."""
 
 from __future__ import annotations
 
