@@ -117,8 +117,8 @@ def test_fedavg_ends_at_its_biased_fixed_point_and_feddyn_and_feddc_at_the_optim
     fedavg = federated([rule("sgd")], FedAvg(FedAvgSettings()), 100, steps)
     assert fedavg == pytest.approx(biased(steps), abs=1e-6)
     assert abs(fedavg - OPTIMUM) > 0.04
-    assert federated(*FEDDYN, 300, steps) == pytest.approx(OPTIMUM, abs=1e-6)
-    assert federated(*FEDDC, 300, steps) == pytest.approx(OPTIMUM, abs=1e-6)
+    assert federated(*FEDDYN, 150, steps) == pytest.approx(OPTIMUM, abs=1e-6)
+    assert federated(*FEDDC, 150, steps) == pytest.approx(OPTIMUM, abs=1e-6)
 
 
 def test_fednova_undoes_unequal_numbers_of_steps_to_first_order_in_the_rate() -> None:
