@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DURATIONS = Path(__file__).with_name("durations.json")
-LEAST_S = 2.0
+LEAST_S = 5.0
 
 
 def begin_with_the_slowest(items: list[pytest.Item]) -> None:
