@@ -148,16 +148,27 @@ class FlatModel:
         return np.concatenate([values[name].ravel() for name in self.layout]).astype(np.float32)
 
 
+Places = list[tuple[dict[str, Any], str, str]]
+
+
 class _Modules(threading.local):
-    """One copy of the modules per thread, with their places: `bound` swaps a module's tensors."""
+    """One copy of the modules per thread that binds them, with their places: `bound` swaps their tensors."""
 
     def __init__(self, skeleton: nn.Module) -> None:
-        training, serving = copy.deepcopy(skeleton), copy.deepcopy(skeleton).eval()
-        self.training = training, _places(training)
-        self.serving = serving, _places(serving)
+        self._skeleton = skeleton
+
+    @cached_property
+    def training(self) -> tuple[nn.Module, Places]:
+        module = copy.deepcopy(self._skeleton)
+        return module, _places(module)
+
+    @cached_property
+    def serving(self) -> tuple[nn.Module, Places]:
+        module = copy.deepcopy(self._skeleton).eval()
+        return module, _places(module)
 
 
-def _places(module: nn.Module) -> list[tuple[dict[str, Any], str, str]]:
+def _places(module: nn.Module) -> Places:
     """Each place of a parameter or buffer: the dict it is in, its name there, and its key in `named`.
 
     A tensor that several layers share has several places and one key, the first name of the tensor.

@@ -18,9 +18,10 @@ from hypothesis import HealthCheck, settings
 from emulator import own_parts
 from tests.fast_tier import FastTier
 from tests.processes.real_starts import Starts
+from tests.slowest_first import Stopwatch, begin_with_the_slowest
 
-settings.register_profile("driftscale", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("driftscale")
+settings.register_profile("few", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
+settings.register_profile("sweep", settings.get_profile("few"), max_examples=100)
 
 # nohup and background shells ignore these signals, and all processes that tests start would inherit that.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -31,11 +32,19 @@ STARTS = pytest.StashKey[Starts]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only the fast tier (tests/fast_tier.py)")
+    parser.addoption("--write-durations", action="store_true", help="write tests/durations.json")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("few" if config.option.markexpr == "not sweep" else "sweep")
     if config.getoption("--fast"):
         config.pluginmanager.register(FastTier(Path(__file__).parents[1]))
+    if config.getoption("--write-durations") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Stopwatch())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    begin_with_the_slowest(items)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -48,6 +48,7 @@ def test_the_bench_of_a_tree_is_found_where_it_was_at_its_commit(
     assert "from benchmarks.rounds" in started[4][1]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this tree is no checkout")
 def test_what_git_does_not_know_is_refused_in_one_line() -> None:
     with pytest.raises(RefusedError, match="Needed a single revision"):

@@ -38,6 +38,7 @@ def run(code: str, *first_on_path: Path) -> subprocess.CompletedProcess[str]:
 # -- imports of a command -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_command_that_does_not_train_imports_no_heavy_library() -> None:
     """One command after another in one process: what one has imported is found after all of them."""
     commands = ["--help", "profiles list", "run --help", "parts --help", "traces inspect --help"]
@@ -60,6 +61,7 @@ def test_a_command_that_does_not_train_imports_no_heavy_library() -> None:
     assert "smartphones" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_mistake_in_a_configuration_is_reported_before_the_engine_is_imported(tmp_path: Path) -> None:
     config = write_small(tmp_path)
     (tmp_path / "both").mkdir()
@@ -124,6 +126,7 @@ def test_a_mistake_in_a_configuration_is_reported_before_the_engine_is_imported(
         assert problem in line
 
 
+@pytest.mark.slow
 def test_a_trace_is_inspected_without_torch(tmp_path: Path) -> None:
     config = write_small(tmp_path)
     done = run(
@@ -138,6 +141,7 @@ def test_a_trace_is_inspected_without_torch(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "loaded []", done.stderr
 
 
+@pytest.mark.slow
 def test_a_configuration_is_read_without_the_analysis_libraries() -> None:
     done = run(
         "import sys, experiments.results.reading.run_directory, device_profiles, emulator.storage.tables\n"
@@ -146,6 +150,7 @@ def test_a_configuration_is_read_without_the_analysis_libraries() -> None:
     assert done.stdout.strip() == "[]", done.stderr
 
 
+@pytest.mark.slow
 def test_a_run_on_the_digits_does_not_import_scikit_learn(tmp_path: Path) -> None:
     """The import takes a second, and all that is used of it is a file.
 
@@ -178,6 +183,7 @@ def test_all_our_packages_come_from_one_root() -> None:
     assert {path.name for path in ROOT.iterdir() if (path / "__init__.py").is_file()} == set(AT_ROOT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["traces", "emulator", "executor"])
 def test_a_package_of_the_same_name_that_comes_first_ends_in_one_clear_line(
     tmp_path: Path, name: str

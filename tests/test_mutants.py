@@ -77,6 +77,7 @@ def test_the_cheapest_tests_of_a_line_are_taken_first() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_mutant_is_killed_or_survives_and_the_tree_is_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

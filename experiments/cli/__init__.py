@@ -21,9 +21,9 @@ RUN_FAILED = 3
 
 def _app() -> None:
     """Parse `sys.argv` and run its command; ends with SystemExit, as typer does."""
-    from experiments.cli.app import app
+    from experiments.cli.app import command
 
-    app(prog_name="driftscale")
+    command()(prog_name="driftscale")
 
 
 def main(program: Callable[[], None] = _app) -> NoReturn:

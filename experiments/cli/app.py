@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,6 +28,12 @@ app = typer.Typer(
 app.add_typer(profiles.app, name="profiles")
 app.add_typer(trace_commands.app, name="traces")
 app.add_typer(cluster_commands.app, name="cluster")
+
+
+@cache
+def command() -> Callable[..., Any]:
+    """All commands as typer runs them, read from the signatures of their functions."""
+    return typer.main.get_command(app)
 
 
 def _print_version(is_given: bool) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from functools import cache
+from operator import is_
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -16,10 +19,23 @@ from emulator.storage.stateful import Stateful
 
 @contextmanager
 def left_alone(*arguments: Any) -> Iterator[None]:
-    """Within it, `arguments` must not change; AssertionError if an array or plain value in them did."""
-    before = [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in _leaves(arguments)]
+    """Within it, `arguments` must not change; AssertionError if an array or plain value in them did.
+
+    Arrays are compared, and not made read-only meanwhile: torch warns of a read-only array that it would only
+    read, and what is written through another view of the same memory is noticed too.
+    """
+    leaves, containers = _walked(arguments)
+    arrays = [leaf for leaf in leaves if isinstance(leaf, np.ndarray)]
+    before = [_bits(array) for array in arrays]
     yield
-    assert _same_leaves(before, _leaves(arguments)), "it writes to its arguments"
+    # NOTE: containers that hold the objects that they held are not walked again, for performance reasons:
+    # every call of a part is checked.
+    now = [read(container) for container, read, _ in containers]
+    is_as_before = before == [_bits(array) for array in arrays] and all(
+        (len(items) == len(held) and all(map(is_, items, held))) or same(items, held)
+        for items, (_, _, held) in zip(now, containers, strict=True)
+    )
+    assert is_as_before, "it writes to its arguments"
 
 
 def same(left: Any, right: Any) -> bool:
@@ -27,63 +43,63 @@ def same(left: Any, right: Any) -> bool:
 
     The keys of mappings are not compared, nor values of other types.
     """
-    return _same_leaves(_leaves(left), _leaves(right))
+    ours, theirs = _walked(left)[0], _walked(right)[0]
+    return len(ours) == len(theirs) and all(map(_same_leaf, ours, theirs))
 
 
-PLAIN = {type(None), bool, int, float, str}
+PLAIN = (type(None), bool, int, float, str)
 
-Leaf = npt.NDArray[Any] | str
-"""An array, or the repr of a plain value."""
+Read = Callable[[Any], Sequence[Any]]
+"""Lists what an instance of some type holds."""
 
-
-def _same_leaves(left: Sequence[Leaf], right: Sequence[Leaf]) -> bool:
-    return len(left) == len(right) and all(map(_same_leaf, left, right))
-
-
-def _same_leaf(left: Leaf, right: Leaf) -> bool:
-    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
-        return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
-    return isinstance(left, str) and isinstance(right, str) and left == right
+Container = tuple[Any, Read, Sequence[Any]]
+"""A dataclass, mapping or sequence, with what reads it, and what it held when it was walked."""
 
 
-def _leaves(value: Any) -> list[Leaf]:
-    """Every array and plain value in `value`, through dataclasses, mappings and sequences."""
-    leaves: list[Leaf] = []
-    _collect(value, leaves)
-    return leaves
+def _bits(array: npt.NDArray[Any]) -> tuple[Any, ...]:
+    return array.dtype, array.shape, array.tobytes()
 
 
-def _collect(value: Any, leaves: list[Leaf]) -> None:
-    # NOTE: compares the exact type first: views are collected before and after every call of a part, which
-    # takes a quarter of a check.
-    kind = type(value)
-    if kind is np.ndarray:
-        leaves.append(value)
-    elif kind in PLAIN:
-        leaves.append(repr(value))
-    elif kind in (list, tuple):
-        for item in value:
-            _collect(item, leaves)
-    elif kind is dict:
-        for key in sorted(value):
-            _collect(value[key], leaves)
-    elif fields := getattr(kind, "__dataclass_fields__", None):
-        for name in fields:
-            _collect(getattr(value, name), leaves)
-    else:
-        _collect_derived(value, leaves)
+def _same_leaf(left: Any, right: Any) -> bool:
+    are_arrays = isinstance(left, np.ndarray), isinstance(right, np.ndarray)
+    if all(are_arrays):
+        return _bits(left) == _bits(right)
+    return not any(are_arrays) and repr(left) == repr(right)
 
 
-def _collect_derived(value: Any, leaves: list[Leaf]) -> None:
-    """Do as `_collect`, for instances of subclasses of arrays, plain values and containers."""
-    if isinstance(value, np.ndarray):
-        leaves.append(value)
-    elif isinstance(value, tuple(PLAIN)):
-        leaves.append(repr(value))
-    elif isinstance(value, list | tuple):
-        _collect(list(value), leaves)
-    elif isinstance(value, Mapping):
-        _collect(dict(value), leaves)
+def _walked(value: Any) -> tuple[list[Any], list[Container]]:
+    """Every array and plain value in `value`, and the dataclasses, mappings and sequences that hold them."""
+    leaves: list[Any] = []
+    containers: list[Container] = [(value, _only, (value,))]
+    for _, _, items in containers:  # to which the loop appends
+        for item in items:
+            read = _reader(type(item))
+            if read is _only:
+                leaves.append(item)
+            elif read is not None:
+                containers.append((item, read, read(item)))
+    return leaves, containers
+
+
+def _only(value: Any) -> Sequence[Any]:
+    return (value,)
+
+
+def _reader_of(kind: type) -> Read | None:
+    """What lists the content of an instance of `kind`: `_only` for a leaf, None if it is of another type."""
+    if issubclass(kind, (np.ndarray, *PLAIN)):
+        return _only
+    if issubclass(kind, list | tuple):
+        return tuple
+    if issubclass(kind, Mapping):
+        return lambda mapping: [mapping[key] for key in sorted(mapping)]
+    if is_dataclass(kind):
+        names = [field.name for field in fields(kind)]
+        return lambda value: [getattr(value, name) for name in names]
+    return None
+
+
+_reader: Callable[[type], Read | None] = cache(_reader_of)
 
 
 Part = TypeVar("Part", bound=Stateful)

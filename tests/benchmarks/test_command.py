@@ -135,6 +135,7 @@ def test_an_unknown_name_lists_the_choices(bench: Driftscale) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_plot_is_written_beside_the_table(bench: Driftscale) -> None:
     ended = bench("--plot", "sizes.svg", "--repeats", "3")
     assert ended.err.splitlines()[-1] == "plot: sizes.svg"

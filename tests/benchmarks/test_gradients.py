@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from benchmarks.gradients import LARGE, gradient_figures, num_clusters
 from benchmarks.rivals.plain_loop import PlainLoop
@@ -14,6 +15,7 @@ def ignore(text: str) -> None:
     pass
 
 
+@pytest.mark.slow
 def test_a_gradient_is_the_step_of_the_plain_loop_on_the_same_samples() -> None:
     contest = Contest(TINY, 3, ONE_STEP)
     tasks = wave(3, ONE_STEP, 0)

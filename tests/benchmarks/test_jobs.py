@@ -92,6 +92,7 @@ def test_a_turn_is_a_whole_command_with_the_costs_of_its_runs() -> None:
     assert turn.peak_bytes > 50e6
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_ends_the_bench_with_its_last_line() -> None:
     with pytest.raises(RunError, match=r"bench: the command with --jobs 1 failed: error: .*nobody"):
         play(1, ("--arms", "nobody"))

@@ -39,6 +39,7 @@ def test_work_is_called_once_or_the_given_number_of_times() -> None:
     assert len(calls) == 6
 
 
+@pytest.mark.slow
 def test_the_collector_does_not_traverse_earlier_objects() -> None:
     before = gc.get_freeze_count()
     with collector_frozen():

@@ -16,6 +16,7 @@ def test_a_process_of_its_own_prints_the_bytes_it_added() -> None:
     assert added["objects"] > 20_000 * 100
 
 
+@pytest.mark.slow
 def test_a_process_that_fails_ends_the_bench_with_its_last_line() -> None:
     with pytest.raises(RunError, match="the process that measures 'start x' failed: ValueError"):
         in_a_process("start", "x")

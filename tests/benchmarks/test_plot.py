@@ -19,6 +19,7 @@ def the_figures() -> list[Figure]:
     ]
 
 
+@pytest.mark.slow
 def test_the_same_figures_are_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one.svg", "two.svg"):
         draw(the_figures(), tmp_path / name)
@@ -28,6 +29,7 @@ def test_the_same_figures_are_the_same_bytes(tmp_path: Path) -> None:
         assert text in one
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"--plot .*nowhere/a\.svg: cannot be written \(No such file"):
         draw(the_figures(), tmp_path / "nowhere" / "a.svg")

@@ -90,6 +90,7 @@ def test_the_population_is_that_of_a_run() -> None:
     assert (phones.availability.next_online_s(everyone, 5e4) == run.next_online_s(everyone, 5e4)).all()
 
 
+@pytest.mark.slow
 def test_a_round_has_a_figure_against_each_reference() -> None:
     against_simpy, against_objects = round_figures(CLIENTS, 2, ignore, SIZES)
     assert (against_simpy.name, against_objects.name) == ("e1-round", "e1-round-against-objects")

@@ -111,6 +111,7 @@ def test_cohort_sizes_lie_on_one_curve() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_ranks_have_a_figure_beside_that_of_one_process() -> None:
     schedule = Schedule(samples=12, steps=3, batch_size=5)
     ranks, alone = rank_figures("w0", TINY, 1, ignore, None, clients=3, schedule=schedule)

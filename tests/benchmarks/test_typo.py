@@ -9,6 +9,7 @@ from benchmarks.typo import KEY, libraries_imported, reported
 from emulator.errors import RunError
 
 
+@pytest.mark.slow
 def test_reporting_a_misspelt_key_takes_some_cpu_time() -> None:
     assert 0 < reported(KEY, {})() < 60
 

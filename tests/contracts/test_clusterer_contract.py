@@ -422,6 +422,7 @@ def test_clusterers_that_place_a_joined_client_in_a_model_that_is_not_there_are_
         contracts.check_clusterer(lambda: Strange(NOTHING))
 
 
+@pytest.mark.slow
 def test_what_a_clusterer_says_of_clients_that_hold_no_data_does_not_count():
     class Careless(Single):
         def on_participants(self, view):
@@ -465,6 +466,7 @@ def test_clusterers_that_cannot_be_stored_are_refused():
         contracts.check_clusterer(lambda: Closed(NOTHING))
 
 
+@pytest.mark.slow
 def test_clients_without_a_model_need_not_be_served():
     class Some(Single):
         def on_data(self, view):

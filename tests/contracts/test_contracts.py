@@ -323,6 +323,7 @@ PEEKING = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("check", "part", "settings"), PEEKING)
 def test_parts_that_read_the_truth_must_declare_it(check, part, settings):
     class Oracle(part):
@@ -358,6 +359,7 @@ def drawing(part, method):
     return Drawing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("check", "part", "method", "settings"),
     [
@@ -379,6 +381,7 @@ def test_parts_that_draw_from_a_global_generator_are_refused(check, part, method
         check(lambda: drawn(settings))
 
 
+@pytest.mark.slow
 def test_surroundings_that_draw_from_a_global_generator_are_refused():
     with pytest.raises(AssertionError, match="global generator of numpy"):
         contracts.check_pacing(lambda cohort: drawing(Sync, "quota")(SyncSettings(), cohort))
@@ -638,6 +641,7 @@ def test_partitions_that_depend_on_earlier_ones_are_refused():
         contracts.check_partition(lambda: Moody(NOTHING))
 
 
+@pytest.mark.slow
 def test_the_cohort_a_pacing_is_made_for_is_handed_to_it():
     seen = []
 

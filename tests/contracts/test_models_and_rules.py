@@ -49,6 +49,7 @@ def named(part: tuple[str, dict[str, object]]) -> str:
     return "-".join([part[0], *map(str, part[1].values())])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [*((name, {}) for name in MODELS.names()), *MORE_MODELS], ids=named)
 def test_models(part: tuple[str, dict[str, object]]) -> None:
     kind = MODELS.find(part[0])
@@ -56,6 +57,7 @@ def test_models(part: tuple[str, dict[str, object]]) -> None:
     contracts.check_model(lambda: kind(settings))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample_shape", [(28, 28), (3, 32, 32)])
 @pytest.mark.parametrize("name", MODELS.names())
 def test_models_of_larger_images(name: str, sample_shape: tuple[int, ...]) -> None:
@@ -63,6 +65,7 @@ def test_models_of_larger_images(name: str, sample_shape: tuple[int, ...]) -> No
     contracts.check_model(lambda: kind(kind.Settings()), sample_shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [*((name, {}) for name in RULES.names()), *MORE_RULES], ids=named)
 def test_rules(part: tuple[str, dict[str, object]]) -> None:
     kind = RULES.find(part[0])
@@ -80,6 +83,7 @@ def test_at_least_one_rule_is_an_optimiser() -> None:
     assert any(part.is_optimiser for _, part in RULES)
 
 
+@pytest.mark.slow
 def test_contracts_without_models_and_rules_need_no_torch() -> None:
     done = subprocess.run(
         [

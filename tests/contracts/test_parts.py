@@ -157,6 +157,7 @@ def test_no_two_kinds_share_an_entry_point_group():
     assert len(set(groups)) == len(groups)
 
 
+@pytest.mark.slow
 @parts("clusterers")
 def test_clusterers(make):
     contracts.check_clusterer(make)
@@ -177,16 +178,19 @@ def test_representations(make):
     contracts.check_representation(make)
 
 
+@pytest.mark.slow
 @parts("selectors")
 def test_selectors(make):
     contracts.check_selector(make)
 
 
+@pytest.mark.slow
 @parts("memories")
 def test_memories(make):
     contracts.check_memory(make)
 
 
+@pytest.mark.slow
 @parts("aggregators")
 def test_aggregators(make):
     contracts.check_aggregator(make)
@@ -203,6 +207,7 @@ def test_a_mean_is_not_a_robust_aggregator():
         contracts.check_robust_aggregator(lambda: FedAvg(FedAvgSettings()))
 
 
+@pytest.mark.slow
 @parts("pacings")
 def test_pacings(make):
     contracts.check_pacing(make)

@@ -112,6 +112,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "settings"), SMALL_SOURCES)
 def test_trace_sources(files: Path, name: str, settings: dict[str, object]) -> None:
     part = SOURCES.find(name)
@@ -336,6 +337,7 @@ def bad_sources():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "complaint"), bad_sources())
 def test_sources_that_break_a_rule_are_refused(make, complaint: str) -> None:
     with pytest.raises(AssertionError, match=complaint):

@@ -94,6 +94,7 @@ def reclusterings(draw):
     return old, np.unique(new, return_inverse=True)[1], num_old
 
 
+@pytest.mark.slow
 @given(reclusterings())
 def test_a_warm_start_is_the_mean_over_members_of_the_model_each_one_had(case):
     old, new, num_old = case

@@ -49,6 +49,7 @@ def test_where_fewer_are_there_than_wanted_all_are_drawn() -> None:
     assert Candidates([members[:0]], online).draw(0, 10, rng(0)).tolist() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "online"), [(6, [0, 2, 3, 5]), (5000, [5, 900, 901, 4998])])
 def test_every_pair_of_those_that_are_there_is_equally_likely(size: int, online: list[int]) -> None:
     # 6 pairs of 4 clients, each expected 300 times; of the large lane some are tried and rejected first.

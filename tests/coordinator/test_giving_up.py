@@ -101,6 +101,7 @@ def test_a_run_that_ends_before_that_is_played_to_its_end(pacing):
     assert not any(record.completed for record in played.records)
 
 
+@pytest.mark.slow
 @any_pacing
 @pytest.mark.parametrize("is_given_up", [True, False])
 def test_a_run_that_was_stopped_and_resumed_is_given_up_at_the_same_visit_or_not_at_all(pacing, is_given_up):
@@ -122,7 +123,7 @@ def test_a_run_that_was_stopped_and_resumed_is_given_up_at_the_same_visit_or_not
     states: list[tuple[int, bytes]] = []
 
     def keep_some() -> None:
-        if next(steps) % 70 == 0:
+        if next(steps) % 211 == 0:
             states.append((len(whole.records), to_bytes(first.state())))
 
     end = end_of(first, keep_some)

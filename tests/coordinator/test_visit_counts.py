@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.coordinator import Coordinator
@@ -22,7 +22,6 @@ PACINGS = {
 }
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_visits_opened_are_completed_dropped_abandoned_or_out_after_each_step(data: st.DataObject) -> None:
     clients = data.draw(st.integers(1, 8))

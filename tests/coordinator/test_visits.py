@@ -296,6 +296,7 @@ PACINGS = {
 }
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_ends_in_bulk_come_to_the_same_as_one_by_one(data: st.DataObject) -> None:
     lanes = np.array(data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=12)))
@@ -329,6 +330,7 @@ def test_ends_are_counted_once_however_many_parts_they_are_evaluated_in(others: 
     assert visits.counts.out == 0
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_visits_opened_are_completed_dropped_abandoned_or_out(data: st.DataObject) -> None:
     visits = visits_of(ints(), ints(), sync())

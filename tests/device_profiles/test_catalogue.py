@@ -62,6 +62,7 @@ def test_all_devices_of_uniform_are_alike(generator: Generators) -> None:
         assert len(set(values)) == 1
 
 
+@pytest.mark.slow
 def test_uniform_is_the_median_smartphone(generator: Generators) -> None:
     medians = load_profile("smartphones").draw(200_000, generator()).quantiles([0.5])
     uniform = load_profile("uniform").draw(1, generator()).columns()
@@ -70,6 +71,7 @@ def test_uniform_is_the_median_smartphone(generator: Generators) -> None:
     )
 
 
+@pytest.mark.slow
 def test_smartphones_have_the_published_means_and_quantiles(generator: Generators) -> None:
     fleet = load_profile("smartphones").draw(500_000, generator())
     ms, kibit = fleet.seconds_per_sample * 1000 / 3, fleet.download_bytes_per_s / 128
@@ -83,6 +85,7 @@ def test_smartphones_have_the_published_means_and_quantiles(generator: Generator
     assert abs(np.corrcoef(ms, kibit)[0, 1]) < 0.01
 
 
+@pytest.mark.slow
 def test_the_smartphone_tables_are_the_recovered_ones(devices_data: Path, generator: Generators) -> None:
     import pyarrow.parquet as pq
 
@@ -194,6 +197,7 @@ def test_a_plug_in_cannot_take_the_name_of_one_of_ours(monkeypatch: pytest.Monke
         PROFILES.names()
 
 
+@pytest.mark.slow
 def test_the_package_imports_nothing_heavy() -> None:
     code = (
         "import sys, device_profiles; "

@@ -195,6 +195,7 @@ def test_a_missing_or_enormous_file_is_refused_unread(
     assert "bytes; FedScale's files have at most 100" in refused(published(CAPACITY))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [CAPACITY, BEHAVIOUR], ids=["capacity", "behaviour"])
 def test_every_truncation_is_refused(refused: Refused, content: object) -> None:
     data = published(content)
@@ -202,6 +203,7 @@ def test_every_truncation_is_refused(refused: Refused, content: object) -> None:
         refused(data[:length])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [CAPACITY, BEHAVIOUR], ids=["capacity", "behaviour"])
 def test_a_damaged_file_is_read_or_refused_and_never_crashes(tmp_path: Path, content: object) -> None:
     data, chance = published(content), random.Random(3)
@@ -226,6 +228,7 @@ class Hostile:
         return os.system, (self.command,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", range(6))
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_command_in_a_pickle_is_named_and_not_run(

@@ -155,6 +155,7 @@ def last(kernel: list[dict[str, Any]]) -> str:
     return text
 
 
+@pytest.mark.slow
 def test_a_run_is_one_output_and_prints_nothing(
     kernel: list[dict[str, Any]], capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -171,6 +172,7 @@ def test_a_run_is_one_output_and_prints_nothing(
     assert len(kernel) == before  # rich makes outputs of what it prints
 
 
+@pytest.mark.slow
 def test_a_sweep_is_one_output_too(kernel: list[dict[str, Any]], capfd: pytest.CaptureFixture[str]) -> None:
     results = driftscale.run(SMALL, {"round.rounds": 2}, sweep={"round.participants": [2, 3]}, arms="global")
     assert capfd.readouterr() == ("", "")
@@ -179,6 +181,7 @@ def test_a_sweep_is_one_output_too(kernel: list[dict[str, Any]], capfd: pytest.C
     assert results._repr_html_().count("<table>") == 1
 
 
+@pytest.mark.slow
 def test_failures_are_in_the_output_and_the_error_is_raised(
     kernel: list[dict[str, Any]], capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -191,6 +194,7 @@ def test_failures_are_in_the_output_and_the_error_is_raised(
     assert failure.startswith("global, seed 0 failed: round 0: the update of client ")
 
 
+@pytest.mark.slow
 def test_without_progress_there_is_no_output_but_for_notes(kernel: list[dict[str, Any]]) -> None:
     driftscale.run(SMALL, {"round.rounds": 2}, arms="global", progress=False)
     assert kernel == []

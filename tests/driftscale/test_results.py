@@ -83,6 +83,7 @@ def test_figures_of_what_was_not_recorded_name_the_option(results):
         results.plot_clients_by("colour")
 
 
+@pytest.mark.slow
 def test_a_run_that_recorded_all_has_every_figure(tmp_path):
     arms = [{"name": "global"}, {"name": "fielding", "clusterer": {"kind": "fielding", "max_clusters": 3}}]
     recorded = {"log_visits": True, "log_client_accuracy": True, "rounds": 6}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -39,6 +40,7 @@ def test_no_rows_sum_to_nothing() -> None:
     assert weighted_sums(np.zeros((2, 0)), np.zeros((0, 3), np.float32)).tolist() == [[0.0] * 3] * 2
 
 
+@pytest.mark.slow
 @given(st.integers(1, 4), st.integers(1, 5), st.integers(0, 2**32 - 1))
 def test_sums_equal_the_naive_double_loop_to_the_bit(k: int, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -51,6 +53,7 @@ def test_sums_equal_the_naive_double_loop_to_the_bit(k: int, n: int, seed: int) 
     assert weighted_sums(weights, rows).tolist() == expected.tolist()
 
 
+@pytest.mark.slow
 @given(
     weights=hnp.arrays(np.float64, (2, 5), elements=st.sampled_from([0.0, -0.0, 0.5, -2.0, 1e300])),
     rows=hnp.arrays(

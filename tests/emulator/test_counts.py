@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ def test_nothing_is_shared_over_no_lanes():
     assert largest_remainder(5, ints()).tolist() == []
 
 
+@pytest.mark.slow
 @given(st.integers(0, 200), st.lists(st.integers(0, 500), min_size=1, max_size=12))
 def test_quotas_sum_to_the_total_and_are_within_one_of_proportion(total, sizes):
     columns = np.array(sizes)

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator import in_flight
@@ -92,7 +92,7 @@ def test_a_visit_that_never_ends_is_refused(time_s: float) -> None:
         InFlight().push(ends([(1.0, False, 0, 0), (time_s, False, 1, 1)]))
 
 
-@settings(max_examples=100)
+@pytest.mark.slow
 @given(st.data())
 def test_visits_come_as_from_a_heap_whatever_is_pushed_and_popped_in_between(data: st.DataObject) -> None:
     sorted_at_once = in_flight.SORTED_AT_ONCE

@@ -39,6 +39,7 @@ def test_columns_of_work_that_are_not_given_are_zero() -> None:
     assert [column.tolist() for column in columns] == [[0, 0], [4, 4], [0, 0], [0, 0]]
 
 
+@pytest.mark.slow
 @given(REQUESTS)
 def test_rows_and_counts_of_ranges_equal_a_naive_listing(request: Request) -> None:
     ranges = ranges_of(request)
@@ -49,6 +50,7 @@ def test_rows_and_counts_of_ranges_equal_a_naive_listing(request: Request) -> No
     assert ranges.counts().tolist() == [len(naive_rows(row)) for row in request]
 
 
+@pytest.mark.slow
 @given(REQUESTS, st.lists(st.integers(0, 5), max_size=8))
 def test_taking_rows_repeats_and_reorders_their_ranges(request: Request, picked: list[int]) -> None:
     picked = [index for index in picked if index < len(request)]

@@ -111,6 +111,7 @@ def test_a_wrong_setting_of_it_is_refused_under_its_key() -> None:
         Bench.model_validate({"tool": {"kind": "own_tools:Hammer", "wieght": 3}})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "problem"),
     [

@@ -32,6 +32,7 @@ def test_events_that_are_equal_in_all_else_keep_their_insertion_order() -> None:
     assert drained(pushed) == pushed
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_the_order_of_insertion_decides_nothing_between_events_of_distinct_kinds(data: st.DataObject) -> None:
     times = st.sampled_from([0.0, 1.0, 1.0 + 1e-9, 2.0])

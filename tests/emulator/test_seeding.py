@@ -34,6 +34,7 @@ def test_seed_purpose_and_every_part_of_the_key_each_make_another_stream() -> No
     assert len({tuple(stream) for stream in streams}) == len(streams)
 
 
+@pytest.mark.slow
 @given(st.permutations(list(range(6))))
 def test_the_order_in_which_streams_are_read_changes_none_of_them(order: list[int]) -> None:
     streams = RandomStreams(3)
@@ -61,6 +62,7 @@ def test_no_global_generator_is_read_or_seeded() -> None:
 KEY = st.integers(0, 2**32 - 1)
 
 
+@pytest.mark.slow
 @given(
     seed=st.one_of(st.integers(0, 5), st.integers(0, 2**200)),
     fixed=st.lists(KEY, max_size=2),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.storage.state_tree import from_bytes, to_bytes
@@ -79,7 +79,6 @@ ACTIONS = st.one_of(
 )
 
 
-@settings(max_examples=60)
 @given(actions=st.lists(ACTIONS, max_size=10))
 def test_a_table_is_a_list_of_rows(actions: list[tuple[Any, ...]]) -> None:
     both = Both()

@@ -197,6 +197,7 @@ def test_inputs_are_not_written_to() -> None:
     assert np.array_equal(starts, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "rules", "strategy"),
     [
@@ -314,6 +315,7 @@ def test_a_chain_without_optimiser_is_refused_when_the_executor_is_made() -> Non
         executor(FakeReader(), rules=[rule("fedprox")])
 
 
+@pytest.mark.slow
 def test_importing_the_package_loads_no_torch() -> None:
     code = "import sys, executor; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -43,6 +43,7 @@ class Attending(nn.Module):
         return self.last(mixed.mean(dim=-2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "shape"),
     [
@@ -62,6 +63,7 @@ def test_the_count_equals_torchs_on_the_meta_device(spec: ModelSpec, shape: tupl
     assert forward_flops(spec, shape, 10) == counter.get_total_flops() > 0
 
 
+@pytest.mark.slow
 def test_counting_does_not_import_torchs_compiler() -> None:
     code = (
         "import sys\n"

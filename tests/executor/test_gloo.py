@@ -83,6 +83,7 @@ print("done", flush=True)
 """
 
 
+@pytest.mark.slow
 def test_processes_exchange_by_gloo(tmp_path: Path) -> None:
     commands = [
         [sys.executable, "-c", EXCHANGING, str(rank), "2", str(tmp_path / "store")] for rank in range(2)

@@ -98,6 +98,7 @@ def test_it_implements_the_port() -> None:
     no_error(by_ranks(2, "mlp-sgd", play))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize("case", CASES)
 def test_training_is_the_same_by_any_number_of_ranks(case: str, size: int) -> None:
@@ -147,6 +148,7 @@ def same_columns(ours: ReplicatedUpdates, theirs: Any) -> None:
         assert ours.state[name].tobytes() == rows.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("case", CASES)
 def test_expected_sums_come_with_the_training_and_are_the_same(case: str, size: int) -> None:
@@ -169,6 +171,7 @@ def test_expected_sums_come_with_the_training_and_are_the_same(case: str, size: 
     no_error(by_ranks(size, case, play))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize("case", CASES)
 def test_evaluation_scores_and_reports_are_the_same_by_any_number_of_ranks(case: str, size: int) -> None:

@@ -116,6 +116,7 @@ def test_only_byzantine_clients_that_flip_labels_hold_flipped_training_samples()
     assert honest.fingerprint()["fleet"] == world.fingerprint()["fleet"]
 
 
+@pytest.mark.slow
 def test_a_faulty_run_is_repeatable_and_records_its_faults() -> None:
     experiment = small(faults=FAULTY, round={"rounds": 12, "participants": 6})
     first = play(experiment, build_world(experiment, 0, NOWHERE), arm=1)

@@ -27,6 +27,7 @@ def trace_of(preset: str) -> Trace:
     return build.build_world(parse_experiment(read_table(path), preset), 0, locator(folders, path)).trace
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("preset", "groups"), [("fashion", [7, 7, 6]), ("fashion-phones", [34, 33, 33])])
 def test_three_groups_of_clients_each_swap_a_pair_of_labels_in_round_100(
     preset: str, groups: list[int]

@@ -171,6 +171,7 @@ def stored(emulation: Emulation, log: RunLog) -> bytes:
     return to_bytes({"emulation": emulation.state(), "log": log.state()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [fielding, lambda: Static(StaticSettings())], ids=["fielding", "static"])
 def test_a_run_resumed_after_any_step_has_the_same_log(make: Callable[[], Clusterer], tmp_path: Path) -> None:
     whole, again = tmp_path / "whole.jsonl", tmp_path / "again.jsonl"
@@ -217,6 +218,7 @@ def real(name: str) -> tuple[Experiment, World]:
     return experiment, replace(world, trace=the_trace())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_a_real_run_has_the_same_log_by_two_ranks_and_after_stops(name: str, tmp_path: Path) -> None:
     experiment, world = real(name)

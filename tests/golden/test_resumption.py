@@ -70,6 +70,7 @@ def stored(emulation, log):
     return to_bytes({"emulation": emulation.state(), "log": log.state()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", POPULATIONS.values(), ids=POPULATIONS)
 def test_a_run_stored_after_any_step_ends_with_the_same_log(make, tmp_path: Path):
     whole = tmp_path / "whole.jsonl"

@@ -53,6 +53,7 @@ def main(descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal of the tests
     del sys.path[0]  # the folder of this script
     import_all()
+    importlib.import_module("experiments.cli.app").command()
     gc.freeze()  # or the first collection in a fork copies every page
     request = forked_for(socket.socket(fileno=descriptor))
     if request is not None:

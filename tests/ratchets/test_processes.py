@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 from tests.processes.real_starts import REAL_STARTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,6 +24,7 @@ def test_the_suite_really_starts_python_at_most_so_often() -> None:
     assert starts <= MOST_STARTS, f"{starts}: {HOW_TO_FIND_WHAT_GREW}"
 
 
+@pytest.mark.slow
 def test_every_test_that_may_start_python_exists() -> None:
     for file, tests in REAL_STARTS.items():
         found = {

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from device_profiles import read_profile
@@ -30,8 +30,6 @@ from tests.reliability.readers import READERS, TABLES
 from traces.availability import IntervalAvailability
 from traces.availability.intervals import read_intervals
 from traces.idx import read_idx
-
-FEW = settings(max_examples=60)
 
 WHOLE = st.integers(-(2**63), 2**63 - 1)
 SCALARS = st.none() | st.booleans() | WHOLE | st.floats() | st.text(max_size=20)
@@ -67,7 +65,6 @@ def configurations(draw: st.DrawFn) -> dict[str, Any]:
     return document
 
 
-@FEW
 @given(configurations())
 def test_a_configuration_is_an_error_of_ours_or_written_out_reads_as_itself(document: dict[str, Any]) -> None:
     try:
@@ -80,7 +77,6 @@ def test_a_configuration_is_an_error_of_ours_or_written_out_reads_as_itself(docu
     )
 
 
-@FEW
 @given(
     st.lists(st.tuples(st.text(max_size=3), *[NUMBERS] * 4), max_size=6),
     st.sampled_from([pa.float64(), pa.float32(), pa.string()]),
@@ -107,7 +103,6 @@ def test_a_fleet_that_is_read_is_finite_and_as_fast_as_a_fleet_must_be(
         assert (values >= 0).all() if name == "latency_s" else (values > 0).all()
 
 
-@FEW
 @given(st.lists(st.tuples(st.integers(0, 2), NUMBERS, NUMBERS), max_size=6), NUMBERS, st.booleans())
 def test_availability_that_is_read_returns_later_instants(
     rows: list[tuple[int, float, float]], period_s: float, has_periods: bool
@@ -132,7 +127,6 @@ def test_availability_that_is_read_returns_later_instants(
         assert (availability.next_offline_s(ids, time_s) > time_s).all()
 
 
-@FEW
 @given(st.tuples(*[st.integers(0, 5) | st.integers(0, 2**32 - 1)] * 3), st.binary(max_size=130))
 def test_an_idx_file_is_read_if_its_size_is_that_of_its_header(
     shape: tuple[int, ...], content: bytes
@@ -147,7 +141,6 @@ def test_an_idx_file_is_read_if_its_size_is_that_of_its_header(
                 read_idx(path, 3)
 
 
-@FEW
 @given(VALUES | st.fixed_dictionaries({"dtype": VALUES, "zlib": VALUES, "difference": VALUES}))
 def test_what_is_unpacked_is_an_array_of_few_entries_or_nothing(value: Any) -> None:
     for kind in (np.int64, np.float32):
@@ -159,7 +152,6 @@ def test_what_is_unpacked_is_an_array_of_few_entries_or_nothing(value: Any) -> N
         assert len(array) <= 5
 
 
-@FEW
 @given(st.data())
 def test_a_record_that_is_read_is_of_the_kinds_of_a_record(data: st.DataObject) -> None:
     lines = [json.loads(line) for line in READERS["log"].seeds[0].splitlines()]
@@ -179,7 +171,6 @@ def test_a_record_that_is_read_is_of_the_kinds_of_a_record(data: st.DataObject) 
         assert record.abandoned is not None
 
 
-@FEW
 @given(st.text(max_size=200) | st.text("ab.=[]{}\"'#\n\\ 1", max_size=60))
 def test_toml_is_read_as_its_own_parser_reads_it_or_refused(text: str) -> None:
     try:
@@ -189,7 +180,6 @@ def test_toml_is_read_as_its_own_parser_reads_it_or_refused(text: str) -> None:
     assert document == tomllib.loads(text)
 
 
-@FEW
 @given(VALUES)
 def test_json_without_nan_and_infinity_is_read_as_it_was_written(value: Any) -> None:
     text = json.dumps(value)
@@ -203,7 +193,6 @@ def test_json_without_nan_and_infinity_is_read_as_it_was_written(value: Any) -> 
     assert json.dumps(document) == text
 
 
-@FEW
 @given(st.binary(max_size=200), st.integers(0, 400), st.integers(0, 255))
 def test_bytes_that_are_no_state_are_refused(content: bytes, position: int, value: int) -> None:
     whole = bytearray(to_bytes({"a": np.arange(4), "b": [1.5, None]}))

@@ -95,6 +95,7 @@ def test_a_header_that_claims_too_much_is_refused_before_anything_of_that_size_i
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_a_file_that_unpacks_to_more_than_its_header_states_is_not_unpacked(tmp_path: Path) -> None:
     path = write(tmp_path / "images.gz", header(2, 2, 2) + bytes(64 * 2**20))
     tracemalloc.start()
@@ -145,6 +146,7 @@ def test_train_and_test_images_have_one_shape(tmp_path: Path) -> None:
     assert "train images are (2, 2), test images (3, 2)" in refusal(lambda: read_idx_folder(folder))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])
 def test_the_published_files_are_read(published: Path, name: str) -> None:
     images = read_idx_folder(published / name)
@@ -162,6 +164,7 @@ def allocated(call: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_a_wrong_number_of_labels_is_refused_before_any_pixel_is_read(tmp_path: Path, suffix: str) -> None:
     folder = write_idx_folder(tmp_path / "set", suffix=suffix)
@@ -170,6 +173,7 @@ def test_a_wrong_number_of_labels_is_refused_before_any_pixel_is_read(tmp_path: 
     assert "labels for 16384 images" in refusal(lambda: read_idx_folder(folder))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_the_pixels_of_a_folder_are_held_once(tmp_path: Path, suffix: str) -> None:
     folder = write_idx_folder(tmp_path / "set", suffix=suffix)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,6 +9,7 @@ from tests.traces.tiny import some_images
 from traces.images import ImageSet, stratified_parts, stratified_split, two_digit_numbers
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.integers(0, 4), min_size=1, max_size=60), st.sampled_from([0.1, 0.3, 0.5]), st.integers(0, 99)
 )

@@ -44,6 +44,7 @@ def scan(rows: list[Row], client: int, split: int, step: int, retain: int) -> li
     )
 
 
+@pytest.mark.slow
 @given(small_traces())
 def test_what_is_held_equals_a_scan_of_every_row_at_every_step(drawn: tuple[Trace, list[Row]]) -> None:
     trace, rows = drawn
@@ -67,6 +68,7 @@ def test_held_ranges_follow_the_given_ids() -> None:
     assert [held.rows(row).tolist() for row in range(3)] == [[7, 8], [1, 2], [7, 8]]
 
 
+@pytest.mark.slow
 @given(small_traces(), st.lists(st.integers(1, 7), min_size=1, max_size=6), st.integers(0, 3))
 def test_label_counts_kept_by_arrivals_and_expiries_equal_recounting_however_far_a_step_goes(
     drawn: tuple[Trace, list[Row]], jumps: list[int], start: int
@@ -334,6 +336,13 @@ def test_without_noise_a_sample_is_its_image() -> None:
     assert trace.features(rows).shape == (2, *trace.sample_shape)
 
 
+def test_without_noise_none_is_drawn() -> None:
+    table, generator = trace_of(REFERENCE).table, np.random.default_rng(3)
+    trace = Trace(some_images(4), table, retain_steps=2, rounds_per_step=1, noise=0.0, generator=generator)
+    trace.features(np.arange(len(table)))
+    assert generator.bit_generator.state == np.random.default_rng(3).bit_generator.state
+
+
 def test_a_samples_noise_is_its_own_and_the_same_whenever_and_with_whomever_it_is_read() -> None:
     trace = many_rows(0.5)
     once = trace.features(np.arange(4000))
@@ -358,6 +367,7 @@ def test_images_larger_than_the_table_of_noise_are_one_clear_line() -> None:
         trace_of([(0, 0, 0, 0), (0, 1, 0, 0)], images=images)
 
 
+@pytest.mark.slow
 def test_the_digest_knows_every_column_and_no_order_of_the_clients_rows() -> None:
     rows = [(0, 0, 0, 0), (0, 1, 0, 0), (1, 0, -1, 1), (1, 1, 0, 1)]
     digest = trace_of(rows).digest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
+from emulator.arrays import Floats32, Ints
 from emulator.errors import ConfigurationError
 from emulator.numbers import Count, Number, PositiveShare
 from emulator.plugins import ChoiceOf, Chosen
@@ -348,8 +350,7 @@ class Digits(MixedImages):
     settings: DigitsSettings
 
     def images(self, context: TraceContext) -> ImageSet:
-        rows = np.loadtxt(_digits_path(), delimiter=",", dtype=np.float32)  # 64 pixels and the label
-        pixels, labels = rows[:, :-1].reshape(-1, 8, 8), rows[:, -1].astype(np.int64)
+        pixels, labels = _digits()
         train, test = stratified_split(labels, DIGITS_TEST_SHARE, context.streams.generator("split"))
         digits = ImageSet(pixels, scale=1 / 16, labels=labels, num_labels=10, train=train, test=test)
         used = self.settings.labels if self.settings.digits_per_image == 1 else None
@@ -359,11 +360,20 @@ class Digits(MixedImages):
         return two_digit_numbers(digits, context.streams.generator("numbers"))
 
 
-def _digits_path() -> Path:
-    """The file of scikit-learn's `load_digits`; to import scikit-learn for it would take a second."""
+@cache
+def _digits() -> tuple[Floats32, Ints]:
+    """Pixels (images, 8, 8) and labels of scikit-learn's `load_digits`, read-only: all traces share them.
+
+    From its file: to import scikit-learn for it would take a second.
+    """
     package = find_spec("sklearn")
     assert package is not None, "scikit-learn is a dependency"
-    return Path(str(package.origin)).with_name("datasets") / "data" / "digits.csv.gz"
+    path = Path(str(package.origin)).with_name("datasets") / "data" / "digits.csv.gz"
+    rows = np.loadtxt(path, delimiter=",", dtype=np.float32)  # 64 pixels and the label
+    pixels, labels = rows[:, :-1].reshape(-1, 8, 8), rows[:, -1].astype(np.int64)
+    for array in (pixels, labels):
+        array.setflags(write=False)
+    return pixels, labels
 
 
 class IdxFolder(MixedImages):

@@ -214,6 +214,10 @@ class RunDirectory:
             InputError: There is no such directory, or it has no `experiment.toml`.
             DataFileError: `experiment.toml` cannot be read, or breaks a rule.
         """
+        return copy.deepcopy(self._experiment())
+
+    def _experiment(self) -> dict[str, Any]:
+        """As `experiment`, and not to be changed: it is shared by all who read the same text."""
         if not self.path.is_dir():
             raise InputError(f"{self.path}: no such run directory")
         if not self.experiment_path.is_file():
@@ -223,7 +227,7 @@ class RunDirectory:
         except (OSError, ValueError) as error:
             raise DataFileError(self.experiment_path, f"cannot be read as TOML ({error})") from error
         try:
-            return copy.deepcopy(_experiment(text))
+            return _experiment(text)
         except ValueError as error:
             raise DataFileError(self.experiment_path, str(error)) from error
 
@@ -233,11 +237,11 @@ class RunDirectory:
 
     def arms(self) -> list[str]:
         """The names of the arms in the configured order; the first is the reference arm."""
-        return [str(arm["name"]) for arm in self.experiment()["arm"]]
+        return [str(arm["name"]) for arm in self._experiment()["arm"]]
 
     def seeds(self) -> list[int]:
         """The seeds in the configured order."""
-        return [int(seed) for seed in self.experiment()["seeds"]]
+        return [int(seed) for seed in self._experiment()["seeds"]]
 
     def is_done(self, arm: str, seed: int) -> bool:
         """Whether the run is finished."""
@@ -415,7 +419,7 @@ class RunDirectory:
     # -- names ---------------------------------------------------------------------------------------
 
     def _configured_pairs(self) -> list[tuple[str, int]]:
-        experiment = self.experiment()  # NOTE: read once, since parsing TOML takes milliseconds
+        experiment = self._experiment()
         return [(str(arm["name"]), int(seed)) for arm in experiment["arm"] for seed in experiment["seeds"]]
 
     def _delete_resumable(self, arm: str, seed: int) -> None:

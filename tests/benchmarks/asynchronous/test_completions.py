@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.asynchronous.completions import (
@@ -21,7 +21,6 @@ def test_all_three_ways_complete_the_same_visits_in_the_same_order() -> None:
     assert len(np.unique(ours)) == 2_900
 
 
-@settings(max_examples=50)
 @given(
     lengths=st.lists(st.integers(1, 4), min_size=12, max_size=60),
     in_flight=st.integers(1, 10),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.building.table import SETTINGS, TableSizes, table_figures, write_plainly, write_table
 from traces.building import Request
 from traces.building.table.build import Table
@@ -20,6 +22,7 @@ def test_as_many_bytes_are_written_plainly(tmp_path: Path) -> None:
     assert (tmp_path / "plain").stat().st_size == 5_000_001
 
 
+@pytest.mark.slow
 def test_builds_are_measured_against_writing_and_reading() -> None:
     sizes = TableSizes(parquet_rows=2000, csv_rows=300, floats=2, clients=5)
     figures = table_figures(sizes, 1, lambda text: None)

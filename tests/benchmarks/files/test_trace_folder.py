@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.files.trace_folder import FolderSizes, trace_folder_figures, write_folder
 from traces.arrivals import Arrivals
 from traces.files import open_folder
@@ -19,6 +21,7 @@ def test_the_written_folder_has_the_sizes_and_the_order_of_a_table(tmp_path: Pat
     assert is_in_order(Arrivals(rows.client, rows.split, rows.at, rows.label, rows.sample, rows.sample))
 
 
+@pytest.mark.slow
 def test_opening_is_measured_against_sorting() -> None:
     figures = trace_folder_figures(FolderSizes(samples=2000, floats=2, clients=5), 1, lambda text: None)
     assert [figure.name for figure in figures] == [

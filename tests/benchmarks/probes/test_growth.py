@@ -24,6 +24,7 @@ def test_memory_is_read_without_garbage_equally_often_in_runs_of_any_length(
     assert all(resident > 1e6 for _, resident in watching.resident)
 
 
+@pytest.mark.slow
 def test_a_short_run_tells_its_memory_after_every_round(capsys: pytest.CaptureFixture[str]) -> None:
     growth.main(4)
     assert [number for number, _ in json.loads(capsys.readouterr().out)] == [1, 2, 3, 4]

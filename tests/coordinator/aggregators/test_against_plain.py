@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.aggregators.krum import Krum, KrumSettings
@@ -31,7 +31,6 @@ def moved(part, delta) -> list[float]:
     return part.aggregate(arrived(delta), zero_models(1, 4))[0].tolist()
 
 
-@settings(max_examples=60)
 @given(count=COUNTS, seed=SEEDS)
 def test_the_median(count, seed):
     delta = a_delta(count, seed)
@@ -39,7 +38,6 @@ def test_the_median(count, seed):
     assert moved(Median(NOTHING), delta) == plain.astype(np.float32).tolist()
 
 
-@settings(max_examples=60)
 @given(count=COUNTS, seed=SEEDS, hundredths=st.integers(0, 49))
 def test_the_trimmed_mean(count, seed, hundredths):
     delta, cut = a_delta(count, seed), hundredths * count // 100
@@ -48,7 +46,6 @@ def test_the_trimmed_mean(count, seed, hundredths):
     assert moved(part, delta) == pytest.approx(plain, rel=1e-6, abs=1e-6)
 
 
-@settings(max_examples=60)
 @given(count=COUNTS, seed=SEEDS, tenths=st.integers(0, 4), keep=st.integers(1, 6))
 def test_krum(count, seed, tenths, keep):
     delta = a_delta(count, seed)
@@ -68,7 +65,6 @@ def test_krum(count, seed, tenths, keep):
     )
 
 
-@settings(max_examples=60)
 @given(count=COUNTS, seed=SEEDS, max_norm=st.one_of(st.none(), st.floats(0.01, 100)))
 def test_norm_clip(count, seed, max_norm):
     delta = a_delta(count, seed)

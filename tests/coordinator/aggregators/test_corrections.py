@@ -68,6 +68,7 @@ def feddc() -> tuple[Quadratics, Aggregator]:
 METHOD = pytest.mark.parametrize("method", [feddyn, feddc])
 
 
+@pytest.mark.slow
 @METHOD
 @pytest.mark.parametrize(
     ("stream", "script", "ends"),
@@ -92,20 +93,21 @@ def test_the_models_end_at_the_optimum_of_the_clients_that_they_have_then(
         stream=stream,
         aggregator=aggregator,
         clusterer=FakeClusterer(script),
-        rounds=400,
-        evaluate_every=400,
+        rounds=200,
+        evaluate_every=200,
     )
     expected = np.array([[optimum(MINIMUM, clients)] for clients in ends])
-    assert population.play().models == pytest.approx(expected, abs=2e-5)
+    assert population.play().models == pytest.approx(expected, abs=2e-6)
 
 
+@pytest.mark.slow
 @METHOD
 def test_of_a_sample_of_the_clients_in_each_round_the_model_ends_there_too(
     method: Callable[[], tuple[Quadratics, Aggregator]],
 ) -> None:
     executor, aggregator = method()
-    population = Population(executor, aggregator=aggregator, participants=2, rounds=900, evaluate_every=900)
-    assert population.play().models == pytest.approx(np.array([[optimum(MINIMUM, range(4))]]), abs=1e-3)
+    population = Population(executor, aggregator=aggregator, participants=2, rounds=200, evaluate_every=200)
+    assert population.play().models == pytest.approx(np.array([[optimum(MINIMUM, range(4))]]), abs=2e-6)
 
 
 @METHOD

@@ -124,8 +124,8 @@ def test_the_models_end_at_the_optimum_of_the_clients_that_they_have_then(
         stream=stream,
         aggregator=scaffold(),
         clusterer=FakeClusterer(script),
-        rounds=300,
-        evaluate_every=300,
+        rounds=200,
+        evaluate_every=200,
     )
     models = population.play().models
     assert models == pytest.approx(np.array([[optimum(MINIMUM, clients)] for clients in ends]), abs=1e-5)
@@ -163,6 +163,6 @@ def test_what_a_client_remembers_of_a_model_counts_as_long_as_it_trains_it_on_ol
 def test_of_a_sample_of_the_clients_in_each_round_the_model_ends_there_too() -> None:
     """FedAvg would wander about: only with each client's own correction do all its steps end up at rest."""
     population = Population(
-        Quadratics(), aggregator=scaffold(), participants=2, rounds=600, evaluate_every=600
+        Quadratics(), aggregator=scaffold(), participants=2, rounds=200, evaluate_every=200
     )
     assert population.play().models == pytest.approx(np.array([[optimum(MINIMUM, range(4))]]), abs=1e-4)

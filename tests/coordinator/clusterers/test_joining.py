@@ -46,6 +46,7 @@ def rows(assignment: Assignment | None) -> list[int]:
     return assignment.members[:, 0].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turnover", _turnovers(), ids=["mixed", "replaced", "deserted"])
 @pytest.mark.parametrize("name", CLUSTERERS.names())
 def test_all_clients_that_hold_data_have_a_model_and_no_others(name: str, turnover: Bools) -> None:

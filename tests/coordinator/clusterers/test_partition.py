@@ -387,6 +387,7 @@ def test_an_unknown_method_or_distance_lists_the_choices(setting):
         PartitionSettings(**setting)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distance", sorted(set(DISTANCES) - {"js"}))
 def test_a_clustering_of_long_reports_holds_few_copies_of_them(distance):
     """At most six beside the reports, as `experiments.checks.arms` reckons."""

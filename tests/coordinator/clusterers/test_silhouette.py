@@ -32,7 +32,6 @@ def populations(draw):
 
 
 @given(populations())
-@settings(max_examples=60)
 def test_they_are_those_of_scikit_learn(case):
     reports, partitions = case
     for score, members in zip(silhouettes(reports, partitions), partitions, strict=True):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ def test_without_lanes_no_client_is_in_one() -> None:
     assert Lanes(ints(-1, -1), num_lanes=0).ids == []
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(-1, 5), max_size=30), st.sampled_from([6, 40_000]))
 def test_lanes_equal_those_of_a_scan_for_each_lane(lane_of_client: list[int], num_lanes: int) -> None:
     lanes = Lanes(np.array(lane_of_client, dtype=np.int64), num_lanes)

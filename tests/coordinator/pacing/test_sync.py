@@ -62,6 +62,7 @@ def test_a_round_of_equal_shares_ends_with_fewer_participants_if_a_lane_is_too_s
     assert equal.absorbs(quota, 0 * sizes, ints(4, 2, 3), np.array([9.0])).tolist() == [True]
 
 
+@pytest.mark.slow
 def test_pacings_of_equal_shares_keep_the_contract():
     check_pacing(lambda cohort: Sync(SyncSettings(share="equal"), cohort))
 

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from scipy.stats import chisquare
 
 from coordinator.candidates import Candidates
@@ -32,6 +33,7 @@ def test_an_empty_lane_and_a_lane_without_wanted_participants_give_no_client():
     assert selected([ints(), ints(3, 4)], [2, 0]) == []
 
 
+@pytest.mark.slow
 def test_every_candidate_is_equally_likely_and_so_is_every_pair():
     # 4000 rounds of 2 out of 5: each of the 10 pairs is expected 400 times.
     pairs = [tuple(selected([ints(1, 3, 4, 6, 8)], [2], round_)) for round_ in range(4000)]

@@ -26,6 +26,7 @@ def test_a_file_is_read_up_to_its_bound_and_not_beyond(tmp_path: Path) -> None:
         read_bytes(file, 99)
 
 
+@pytest.mark.slow
 def test_a_sparse_file_of_terabytes_is_refused_at_once(tmp_path: Path) -> None:
     for name, read in (("x.toml", read_toml), ("x.json", read_json)):
         with (tmp_path / name).open("wb") as file:
@@ -45,6 +46,7 @@ def test_a_path_that_is_not_a_regular_file_is_refused_without_waiting(tmp_path: 
         read_bytes(path, 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deep", [100, 10_000, 200_000])
 def test_a_document_nested_too_deeply_is_refused(deep: int) -> None:
     for text in ("[" * deep + "]" * deep, '{"a":' * deep + "1" + "}" * deep, "[" * deep):
@@ -84,6 +86,7 @@ def test_dots_in_strings_comments_and_numbers_do_not_count_as_parts_of_a_key(tex
     assert "a" in toml_document(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["a." * (MOST_TOML_BYTES // 2) + "a=1", "'''" * (MOST_TOML_BYTES // 3), '"\\' * (MOST_TOML_BYTES // 2)],

@@ -57,6 +57,7 @@ def test_a_number_too_large_for_single_precision_is_refused() -> None:
         unpacked([0.5, 1e300], np.float32)
 
 
+@pytest.mark.slow
 @given(NUMBERS, NUMBERS, st.booleans())
 def test_whole_numbers_are_kept_to_the_last_digit(
     numbers: list[int], last_numbers: list[int], long: bool
@@ -68,6 +69,7 @@ def test_whole_numbers_are_kept_to_the_last_digit(
         assert unpacked(through_json, np.int64, before).tolist() == values.tolist()
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(width=32), max_size=5), st.booleans())
 def test_shares_are_kept_to_the_last_bit(numbers: list[float], long: bool) -> None:
     values = np.resize(np.array(numbers or [0.0], dtype=np.float32), PLAIN + 1 if long else 3)

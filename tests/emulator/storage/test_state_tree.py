@@ -54,6 +54,7 @@ def bits(tree):
     return type(tree), tree
 
 
+@pytest.mark.slow
 @given(TREES)
 def test_what_is_read_is_what_was_written_to_the_bit(tree):
     assert bits(from_bytes(to_bytes(tree))) == bits(tree)

@@ -90,6 +90,7 @@ def by_hand(tasks: TrainTasks, trainer: LocalExecutor, spec: ModelSpec) -> dict[
     return columns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", [SGD, NO_PULL], ids=["descent", "rules"])
 @pytest.mark.parametrize(
     ("kind", "strategy"),

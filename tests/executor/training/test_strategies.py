@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from emulator.arrays import Floats
+from emulator.arrays import Floats, Floats32
 from emulator.counts import LastBatch
 from emulator.messages import StateSpec, TrainTasks
 from emulator.plugins import NoSettings
@@ -38,6 +38,7 @@ from executor.training.stacked import StackedStrategy
 from tests.executor.fakes import FakeReader, Ready, model, rule, wave
 
 STREAMS = RandomStreams(9)
+READER = FakeReader(sample_shape=(8, 8))
 DENSE = [
     model("linear"),
     model("mlp"),
@@ -74,6 +75,13 @@ UNEQUAL = wave(counts=[9, 3, 0, 12, 7, 1], steps=[4, 1, 5, 6, 4, 0], batch_size=
 Kind = type[ReferenceLoop] | type[StackedStrategy] | type[DenseStrategy]
 
 
+@cache
+def flat(spec: ModelSpec) -> tuple[FlatModel, Floats32]:
+    """The model, and as many initialisations of it as a wave has tasks at most."""
+    flat_model = FlatModel(spec, READER.sample_shape, READER.num_labels)
+    return flat_model, np.stack([flat_model.initial(STREAMS, number) for number in range(6)])
+
+
 def train(
     kind: Kind,
     tasks: TrainTasks,
@@ -89,11 +97,10 @@ def train(
     The tasks start from different initialisations; a mask, the first 64 parameters, hides a third of the
     features.
     """
-    reader = FakeReader(sample_shape=(8, 8))
-    flat_model = FlatModel(spec, reader.sample_shape, reader.num_labels)
+    flat_model, initial = flat(spec)
     chain = build_chain(rules, flat_model.layout)
     strategy: Strategy = kind(flat_model, chain)
-    starts = np.stack([flat_model.initial(STREAMS, number) for number in range(len(tasks))])
+    starts = initial[: len(tasks)].copy()
     if "mask" in flat_model.layout:
         starts[:, 0:64:3] = 0
     delta, loss = np.zeros(starts.shape), np.zeros(len(tasks))
@@ -103,11 +110,11 @@ def train(
     how = dtype, batches, chain.facts.receives, last
     held_out = None
     if chain.stopping is not None:
-        held_out = HeldOut(chain.stopping.held_out, reader, STREAMS)
+        held_out = HeldOut(chain.stopping.held_out, READER, STREAMS)
         epochs = {"local_epochs": tasks.settings["local_steps"]}
         tasks = replace(tasks, settings={**tasks.settings, **epochs})
-    whole = Wave(tasks, starts, everyone, reader, STREAMS, *how, held_out)
-    losses = HeldOutLosses(Predictor(reader, flat_model, kind is DenseStrategy))
+    whole = Wave(tasks, starts, everyone, READER, STREAMS, *how, held_out)
+    losses = HeldOutLosses(Predictor(READER, flat_model, kind is DenseStrategy))
     for members in whole.cut(chunk):
         if held_out is None:
             group = whole.group(members)
@@ -121,6 +128,14 @@ def train(
             column = state.setdefault(name, np.zeros((len(tasks), rows.shape[1])))
             column[members] = rows.numpy()
     return [delta, loss, *state.values()]
+
+
+@cache
+def by_loop(
+    spec: ModelSpec, rules: tuple[LocalRule, ...], dtype: torch.dtype = torch.float64
+) -> list[Floats]:
+    """What the reference loop trains of the unequal tasks, one by one."""
+    return train(ReferenceLoop, UNEQUAL, spec, rules, 1, dtype)
 
 
 def assert_same(ours: list[Floats], theirs: list[Floats], rel: float) -> None:
@@ -149,9 +164,9 @@ def named(value: object) -> str:
 def test_a_batched_strategy_equals_the_reference_loop(
     kind: Kind, spec: ModelSpec, rules: list[LocalRule]
 ) -> None:
-    exact = train(ReferenceLoop, UNEQUAL, spec, rules, chunk=1)
+    exact = by_loop(spec, tuple(rules))
     assert_same(train(kind, UNEQUAL, spec, rules, chunk=4), exact, rel=1e-11)
-    single = train(ReferenceLoop, UNEQUAL, spec, rules, 1, torch.float32)
+    single = by_loop(spec, tuple(rules), torch.float32)
     # Where a gradient is nearly 0, Adam divides one rounding error by another.
     loose = 1e-2 if rules[-1].state else 2e-5
     assert_same(train(kind, UNEQUAL, spec, rules, 4, torch.float32), single, rel=loose)
@@ -283,7 +298,7 @@ def test_a_subclass_of_sgd_is_not_taken_for_plain_descent() -> None:
 @pytest.mark.parametrize("spec", DENSE, ids=lambda spec: type(spec).__name__)
 def test_plain_descent_equals_the_way_through_the_rules(kind: Kind, spec: ModelSpec) -> None:
     assert build_chain(CHAINS[0]).is_plain_descent
-    layout = FlatModel(MODELS[1], (8, 8), 4).layout
+    layout = flat(MODELS[1])[0].layout
     assert not any(
         build_chain(rules, layout).is_plain_descent for rules in (*CHAINS[1:], NO_PULL) if rules != STOPPING
     )
@@ -336,8 +351,7 @@ def by_torch(
 
     The parameters are reset to `start` before each task; the optimiser keeps its state.
     """
-    reader = FakeReader(sample_shape=(8, 8))
-    module = MODELS[1].build(reader.sample_shape, reader.num_labels).double()
+    module = MODELS[1].build(READER.sample_shape, READER.num_labels).double()
     optimiser = make(module.parameters())
     updates, means = [], []
     for wave_ in tasks:
@@ -346,7 +360,7 @@ def by_torch(
         losses = []
         for rows in task_batches(wave_, np.array([0]), step_counts(wave_), STREAMS)[:, 0]:
             optimiser.zero_grad()
-            x, y = torch.tensor(reader.features(rows)).double(), torch.tensor(reader.labels(rows))
+            x, y = torch.tensor(READER.features(rows)).double(), torch.tensor(READER.labels(rows))
             value = nn.functional.cross_entropy(module(x), y)
             value.backward()
             optimiser.step()
@@ -357,8 +371,7 @@ def by_torch(
 
 
 def start_of(task: int) -> torch.Tensor:
-    flat_model = FlatModel(MODELS[1], (8, 8), 4)
-    return torch.tensor(flat_model.initial(STREAMS, task)).double()
+    return torch.tensor(flat(MODELS[1])[1][task]).double()
 
 
 @pytest.mark.parametrize(("momentum", "weight_decay"), [(0.0, 0.0), (0.9, 0.0), (0.0, 0.1), (0.9, 0.01)])

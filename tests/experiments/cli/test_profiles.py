@@ -121,6 +121,7 @@ def test_an_import_prints_how_many_empty_intervals_it_dropped(tmp_path: Path) ->
     }
 
 
+@pytest.mark.slow
 def test_the_commands_import_nothing_heavy_before_they_run() -> None:
     code = (
         "import sys, experiments.cli.profiles; "

@@ -94,6 +94,7 @@ def test_a_run_that_was_lost_and_begins_again_is_counted_once() -> None:
         assert "50% of all" in overall
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("height", "bars"), [(22, 20), (21, 20), (20, 18), (10, 8), (2, 0)])
 def test_there_are_as_many_bars_as_the_terminal_has_room_for(height: int, bars: int) -> None:
     runs = [PlannedRun("x", "global", seed, 4) for seed in range(20)]

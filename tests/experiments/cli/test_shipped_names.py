@@ -22,6 +22,7 @@ def configs(
     return ship(tmp_path_factory.mktemp("site-packages"), monkeypatch)
 
 
+@pytest.mark.slow
 def test_a_name_is_run_into_the_present_folder_and_resumes_what_its_path_has_begun(
     driftscale: Driftscale, configs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -40,6 +41,7 @@ def test_a_name_is_run_into_the_present_folder_and_resumes_what_its_path_has_beg
     assert "git_commit" in json.loads(Path("runs/few-alpha/manifest.json").read_text())["commands"][-1]
 
 
+@pytest.mark.slow
 def test_a_folder_of_shipped_ones_is_checked_and_run_whole(driftscale: Driftscale, configs: Path) -> None:
     facts = driftscale("check", "few", "--format", "json")
     assert [fact["name"] for fact in json.loads(facts.out)] == ["few-alpha", "few-beta"]

@@ -85,6 +85,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "name"),
     [("emulator.errors", "SIGTERM"), ("typer", "SIGINT"), ("typer", "SIGHUP"), ("numpy", "SIGTERM")],

@@ -76,6 +76,7 @@ def client() -> Iterator[Client]:
         yield client
 
 
+@pytest.mark.slow
 def test_a_job_for_a_worker_that_has_just_left_has_ended(client: Client, tmp_path: Path) -> None:
     plan = a_plan(tmp_path, "ab", [0])
     job = Job(plan.runs()[0], is_draw=True, files={})
@@ -105,6 +106,7 @@ def test_workers_are_not_silent_for_as_long_as_the_command_was_suspended(
     assert silences_s == [0.0, 4.0, 8.0, 0.0, 4.0]
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_silent_is_not_waited_for(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ def test_a_folder_is_there_within_and_gone_afterwards(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_the_folder_of_a_killed_command_is_deleted_and_that_of_one_at_work_is_not(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     subprocess.run([sys.executable, "-c", KILLED, tmp_path], env=environment, check=False)

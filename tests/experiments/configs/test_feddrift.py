@@ -60,6 +60,7 @@ def test_each_has_all_methods_in_the_order_of_the_table(experiment: Experiment) 
     assert experiment.seeds == tuple(range(3 if experiment.name in SHORT else 10))
 
 
+@pytest.mark.slow
 def test_the_slowest_method_is_evaluated_before_the_horizon(tmp_path: Path) -> None:
     """KUE trains and scores ten models: without an evaluation by then, it could not be compared."""
     experiment = parse_experiment(
@@ -101,6 +102,7 @@ def test_the_constant_answer_scores_85_5_on_circle_2_and_86_1_omitting_drift() -
     assert outside[~drift_cells(named_pattern("Y"))].mean() == pytest.approx(omitting, abs=0.005)
 
 
+@pytest.mark.slow
 def test_adaptive_fedavg_is_the_constant_answer_on_circle_2_and_window_is_not(tmp_path: Path) -> None:
     """Shortened to 5 rounds per step; Adaptive-FedAvg answers 1 in all evaluations at full length too."""
     shorter = ("trace.rounds_per_step=5", "round.rounds=50", "round.evaluate_every=5")

@@ -572,6 +572,7 @@ ENDS: dict[str, Callable[[], Step]] = {
 """What may happen to a run without ending others; three lost workers would (`silent`, `dies`)."""
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=30)
 def test_whatever_happens_in_whatever_order_every_run_ends_once(

@@ -88,6 +88,7 @@ def logs(plan: Plan) -> list[bytes]:
 # -- worlds and runs ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_runs_come_to_the_bytes_that_they_come_to_one_after_another(tmp_path: Path, desk: Desk) -> None:
     for seed in (0, 1):
         for arm in "ab":

@@ -200,6 +200,7 @@ def test_a_long_name_ends_in_a_digest() -> None:
     assert len(names) == 100
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.text(min_size=1).filter(lambda key: "." not in key),

@@ -30,6 +30,7 @@ def devices() -> DeviceIntervals:
     return generate(NUM_DEVICES, np.random.default_rng(1))
 
 
+@pytest.mark.slow
 def test_the_mean_share_online_is_the_published_one(hourly):
     assert hourly.mean() == pytest.approx(0.203, abs=0.005)
 
@@ -52,6 +53,7 @@ def test_starts_are_deconvolved_so_that_no_hour_of_the_day_lags(hourly):
     assert abs(int(ours.argmax()) - int(published.argmax())) <= 1
 
 
+@pytest.mark.slow
 def test_hours_online_spread_over_devices_as_published(devices):
     online_s = np.bincount(
         np.repeat(np.arange(NUM_DEVICES), devices.num_intervals), devices.end_s - devices.start_s

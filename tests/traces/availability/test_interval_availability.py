@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.errors import DataFileError
@@ -88,8 +88,8 @@ def tables(draw):
     return [device() for _ in range(draw(st.integers(1, 5)))]
 
 
+@pytest.mark.slow
 @given(tables(), st.randoms(use_true_random=False))
-@settings(max_examples=80)
 def test_queries_equal_a_scan_over_three_periods(table, random):
     rows = [(d, a * TICK_S, b * TICK_S) for d, (intervals, _) in enumerate(table) for a, b in intervals]
     random.shuffle(rows)
@@ -101,6 +101,7 @@ def test_queries_equal_a_scan_over_three_periods(table, random):
         assert queried(availability, time_s) == scanned(scans, time_s)
 
 
+@pytest.mark.slow
 def test_queries_equal_a_scan_of_the_ten_real_entries_over_three_periods(device_data):
     table = pq.read_table(device_data / "fedscale_availability_real_first10_intervals.parquet").to_pylist()
     devices = pq.read_table(device_data / "fedscale_availability_real_first10_devices.parquet").to_pylist()

@@ -197,6 +197,7 @@ def test_flash_is_read_as_published(device_data):
     assert (availability.num_devices, availability.num_never_online) == (1000, 296)
 
 
+@pytest.mark.slow
 def test_flash_keeps_its_rhythm_of_the_day_if_aligned_by_the_clock(device_data):
     def swing(align: str) -> float:
         availability = source_built(device_data, 704, **FLASH, align=align, drop_never_online=True)
@@ -207,6 +208,7 @@ def test_flash_keeps_its_rhythm_of_the_day_if_aligned_by_the_clock(device_data):
     assert swing("origin") < 1.7
 
 
+@pytest.mark.slow
 def test_fedscales_ten_entries_are_read_with_their_periods(device_data):
     availability = source_built(
         device_data,

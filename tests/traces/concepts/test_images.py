@@ -182,6 +182,7 @@ def test_pixels_are_standardised_over_the_training_images(tmp_path: Path) -> Non
     assert pool.pixels.dtype == np.float32
 
 
+@pytest.mark.slow
 def test_mnist_is_enough_for_the_published_patterns(published: Path) -> None:
     pool = standardised(read_idx_folder(published / "mnist"))
     assert len(pool.labels) == PUBLISHED_TRAINING_IMAGES >= 11 * 10 * 500

@@ -92,6 +92,7 @@ def recurrence(rows: int, samples: int, batches: Ints) -> Floats:
     return 1 - (1 - samples / rows) ** batches
 
 
+@pytest.mark.slow
 def test_a_test_sample_recurs_in_earlier_batches_as_often_as_the_closed_form_says(tmp_path: Path) -> None:
     # Each of 1,000 clients is a trial: two of five rows in each of three batches, and in the last, for tests.
     image = draw(tmp_path, [ONE], [[0] * 1000] * 4, samples=2).image
@@ -111,6 +112,7 @@ def test_half_of_the_test_samples_of_the_authors_files_have_been_trained_on_in_p
     assert recurrence(15_000, 500, np.array(by_itself)).mean() == pytest.approx(0.09, abs=0.005)
 
 
+@pytest.mark.slow
 def test_every_row_is_as_likely(tmp_path: Path) -> None:
     image = draw(tmp_path, [ONE], [[0] * 50] * 40, samples=2).image
     # 2,000 batches of 2 of 5 rows: 800 of each, with a standard deviation of sqrt(2000 * 0.4 * 0.6) = 22.
@@ -221,6 +223,7 @@ def test_a_concept_that_nobody_is_in_may_have_few_rows(tmp_path: Path) -> None:
     assert "has 1 rows" in refusal(tmp_path, [ONE, few], [[0], [1]])
 
 
+@pytest.mark.slow
 def test_a_continuous_column_is_no_label(tmp_path: Path) -> None:
     rows = [f"0,{value / 10}" for value in range(2**15 + 1)]
     most = "\n".join(["x,label", *rows[:-1]])
@@ -281,6 +284,7 @@ def test_a_trace_of_tables_is_read_from_the_paths_in_its_settings(tmp_path: Path
     assert (table.image[drifted] >= 5).all()
 
 
+@pytest.mark.slow
 def test_the_authors_files_of_sea_label_by_the_last_two_features(published: Path) -> None:
     files = tuple(f"tabular/feddrift_sea_concept{concept}.csv.gz" for concept in (1, 2, 3, 4))
     drawn = Tables(TablesSettings(files=files)).draw(

@@ -227,6 +227,7 @@ def test_of_many_rows_the_first_are_listed_and_the_others_counted(tmp_path: Path
     assert lines[-1] == f"{ARRIVALS}: and 7 more rows like row 1"
 
 
+@pytest.mark.slow
 def test_a_flipped_byte_never_ends_in_a_traceback(tmp_path: Path) -> None:
     folder = write_trace(tmp_path / "t", ROWS)
     for name in (ARRIVALS, FEATURES, FACTS):

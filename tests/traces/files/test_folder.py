@@ -149,6 +149,7 @@ def test_damaged_arrivals_are_one_line(tmp_path: Path) -> None:
         assert refusal(folder).startswith(f"{ARRIVALS}: cannot be read as parquet (")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [ARRIVALS, FEATURES, FACTS])
 def test_a_flipped_byte_is_one_line_or_another_value(tmp_path: Path, name: str) -> None:
     folder = write_trace(tmp_path / "t")

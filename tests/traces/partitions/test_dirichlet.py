@@ -53,6 +53,7 @@ def test_the_prior_of_a_mix_is_the_data() -> None:
     assert abs(counts - [100, 900]).max() <= 1
 
 
+@pytest.mark.slow
 def test_shares_of_a_class_have_the_mean_and_variance_of_the_dirichlet_distribution() -> None:
     # 500 classes of 1,000 samples are 500 independent draws of 10 shares of mean 1/10 and variance
     # (1/10) (9/10) / (10 alpha + 1).

@@ -121,6 +121,7 @@ def test_where_the_streams_two_concepts_differ_is_a_drift_cell() -> None:
     assert np.array_equal(np.array(drifts), drift_cells(named_pattern("F")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concepts", ["sine", {"kind": "label_subsets", "folder": "set"}])
 def test_runs_of_all_seeds_see_the_same_data_unless_they_are_to_draw_their_own(
     tmp_path: Path, concepts: Any

@@ -86,6 +86,7 @@ def test_several_steps_of_the_file_may_be_one_data_step(tmp_path: Path) -> None:
     assert steps_of(build(folder, step_width=2, retain_rounds=1, since=1, until=4)) == {3: 0, 4: 1, 5: 1}
 
 
+@pytest.mark.slow
 def test_a_day_is_a_window_and_clients_start_with_those_they_retain(tmp_path: Path) -> None:
     hours = [datetime(2015, 1, 1, 6), datetime(2015, 1, 1, 23), datetime(2015, 1, 2, 5, 59)]
     times = [*hours, datetime(2015, 1, 2, 6), datetime(2015, 1, 4, 7)]
@@ -287,6 +288,7 @@ def held_out_of(trace: Trace) -> list[int]:
     return [image for _, split, _, image in rows_of(trace) if split == "test"]
 
 
+@pytest.mark.slow
 def test_a_drawn_split_has_its_share_of_each_client_and_label_and_is_seeded(tmp_path: Path) -> None:
     folder = drawn(tmp_path / "t")
     trace = build(folder, rounds=50)
@@ -301,6 +303,7 @@ def test_a_drawn_split_has_its_share_of_each_client_and_label_and_is_seeded(tmp_
         build(folder, test_share=0.0)
 
 
+@pytest.mark.slow
 def test_a_drawn_split_does_not_depend_on_the_number_of_rounds(tmp_path: Path) -> None:
     folder = drawn(tmp_path / "t")
     longer = rows_of(build(folder, rounds=50))
@@ -317,6 +320,7 @@ def test_a_drawn_split_does_not_depend_on_the_number_of_rounds(tmp_path: Path) -
     assert rows_of(build(late, rounds=10, retain_rounds=5)) == [row for row in longer if row[2] < 10]
 
 
+@pytest.mark.slow
 def test_a_digest_is_of_the_files_the_settings_and_the_seed_of_a_drawn_split(tmp_path: Path) -> None:
     folder, split = drawn(tmp_path / "t"), one_client(tmp_path / "split", "step", [0, 1])
     digest = build(folder).digest()
@@ -449,6 +453,7 @@ def private_bytes() -> int:
     return 1024 * int(line.split()[1])
 
 
+@pytest.mark.slow
 def test_features_are_mapped_and_not_copied(tmp_path: Path) -> None:
     if not Path("/proc/self/status").exists():
         pytest.skip("the private memory of a process is read from /proc")

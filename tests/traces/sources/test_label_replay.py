@@ -225,6 +225,7 @@ def test_every_group_becomes_its_number_of_clients_with_its_labels_window_by_win
     assert drawn[0] != drawn[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_of_the_tables_rows_changes_nothing(folder: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -238,6 +239,7 @@ def test_the_order_of_the_tables_rows_changes_nothing(folder: Path, seed: int) -
     assert build(folder, rows).digest() == build(folder, permuted).digest()
 
 
+@pytest.mark.slow
 def test_a_csv_replays_as_its_parquet_does(folder: Path) -> None:
     digest = build(folder, BASE).digest()
     lines = [",".join(map(str, row)) for row in [COLUMNS, *BASE]]
@@ -543,6 +545,7 @@ def test_a_window_of_the_calendar_needs_dates(folder: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_variants_of_the_virus_by_country_replay_onto_digits(published: Path) -> None:
     covid = {
         "table": "label_traces/covid_variants_by_country.parquet",

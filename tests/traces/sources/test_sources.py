@@ -62,6 +62,7 @@ def test_digits_need_no_file() -> None:
     assert (features.min(), features.max()) == (0.0, 1.0)
 
 
+@pytest.mark.slow
 def test_the_pixels_of_a_digit_are_of_its_label() -> None:
     # The mean drawn image of each label is nearest to the same label's mean image in the test split.
     trace = digits(drift={"kind": "none", "mixes": 10, "labels_per_mix": 1}, clients=40)
@@ -77,6 +78,7 @@ def test_the_pixels_of_a_digit_are_of_its_label() -> None:
     assert distance.argmin(axis=1).tolist() == list(range(10))
 
 
+@pytest.mark.slow
 def test_no_image_is_drawn_for_both_training_and_testing() -> None:
     for trace in (digits(clients=100), digits(clients=100, seed=5)):
         table = trace.columns()
@@ -86,10 +88,12 @@ def test_no_image_is_drawn_for_both_training_and_testing() -> None:
         assert not train & test
 
 
+@pytest.mark.slow
 def test_a_seed_names_one_trace() -> None:
     assert digits(seed=1).digest() == digits(seed=1).digest() != digits(seed=2).digest()
 
 
+@pytest.mark.slow
 def test_noise_changes_no_draw() -> None:
     plain, noisy = digits(), digits(noise=0.5)
     assert np.array_equal(plain.columns().image, noisy.columns().image)
@@ -344,6 +348,7 @@ def test_a_parameter_that_breaks_a_rule_is_named_by_its_path(
     assert [error["loc"] for error in caught.value.errors()] == [where]
 
 
+@pytest.mark.slow
 def test_static_data_is_what_clients_hold_at_the_start_for_the_whole_run() -> None:
     static, stream = digits(static=True), TraceStream(digits(static=True))
     everyone, at_start = np.arange(6), digits().held(np.arange(6), "train", 0)
@@ -419,6 +424,7 @@ def test_buckets_a_shared_set_and_swaps_play_together_in_one_trace() -> None:
     assert (trace.concepts.max(axis=1) > 0).tolist() == [False, False, True, True, True]
 
 
+@pytest.mark.slow
 def test_every_new_key_is_known_to_the_digest() -> None:
     owned = {"buckets": 1, "samples_per_client": 9}
     others: list[dict[str, Any]] = [
@@ -486,6 +492,7 @@ def test_a_partition_combines_with_noise_labels_swaps_and_two_digits() -> None:
     assert len(np.unique(trace.columns().image)) == 3 * (60 + 30)
 
 
+@pytest.mark.slow
 def test_a_partition_a_seed_and_a_setting_name_one_trace() -> None:
     traces = [
         divided(),

@@ -137,7 +137,6 @@ def even_arrivals(of: Sizes, seed: int) -> Arrivals:
     return random_arrivals(client[shuffled], split[shuffled], of.first_step + window[shuffled], seed)
 
 
-@settings(max_examples=40)
 @given(sizes, st.integers(0, 99), st.sampled_from([1, 2**26]), st.sampled_from([1, 3, 2**18]))
 def test_an_even_table_equals_its_sorted_rows(of: Sizes, seed: int, mapped: int, chunk: int) -> None:
     arrivals = even_arrivals(of, seed)
@@ -145,7 +144,6 @@ def test_an_even_table_equals_its_sorted_rows(of: Sizes, seed: int, mapped: int,
         check(even(of, arrivals, None), in_order(arrivals), of.clients)
 
 
-@settings(max_examples=40)
 @given(
     st.integers(1, 5),
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1), st.integers(-3, 9)), max_size=40),

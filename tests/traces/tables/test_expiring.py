@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.seeding import RandomStreams
@@ -64,7 +64,6 @@ some = st.lists(
 )
 
 
-@settings(max_examples=40)
 @given(some, st.integers(0, 99), st.sampled_from([1, 2**26]))
 def test_what_is_held_is_what_arrived_and_has_not_expired(
     drawn: list[tuple[int, int, int, int]], seed: int, mapped: int
@@ -90,7 +89,6 @@ def test_what_is_held_is_what_arrived_and_has_not_expired(
             assert len(held) == len(expected) - len(newer)
 
 
-@settings(max_examples=40)
 @given(some, st.integers(0, 99), st.lists(st.integers(1, 4), max_size=5), st.sampled_from([1, 2**18]))
 def test_label_counts_and_news_follow_what_is_held_also_over_skipped_steps(
     drawn: list[tuple[int, int, int, int]], seed: int, jumps: list[int], chunk: int

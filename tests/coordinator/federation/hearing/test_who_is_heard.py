@@ -320,6 +320,7 @@ STORIES: dict[str, Callable[[], Population]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", STORIES.values(), ids=STORIES)
 def test_a_run_stored_after_any_step_and_resumed_is_the_run_that_was_never_stopped(
     make: Callable[[], Population],

@@ -164,6 +164,7 @@ def test_a_folder_without_a_trace_or_a_sweep_is_not_inspected(driftscale: Drifts
     assert "has a [sweep]" in ended.error
 
 
+@pytest.mark.slow
 def test_onsets_and_mass_events_of_a_drift_are_shown(driftscale: Driftscale, tmp_path: Path) -> None:
     drift = {"kind": "label_mix", "move_probability": 0, "events": [{"round": 2, "share": 0.75}]}
     config = write_small(tmp_path, trace={"clients": 4, "drift": drift})

@@ -50,6 +50,7 @@ def test_one_arm_is_shown_at_a_time():
     assert len(figure.layout.updatemenus[0].buttons) == 2
 
 
+@pytest.mark.slow
 def test_the_figure_is_on_the_page_if_a_detector_made_decisions(tmp_path):
     for name, decided in (("quiet", {}), ("asked", {2: [0]})):
         table = {"positive": "changed", "first_round": 0, "tolerance": 3}

@@ -72,6 +72,7 @@ def test_the_text_names_the_best_models_of_each_concept_first():
     assert many.endswith("and 2 more concepts.")
 
 
+@pytest.mark.slow
 def test_each_arm_that_measured_models_has_a_map_of_its_last_evaluation(tmp_path):
     early, late = {0: [0.5, 0.25]}, {0: [0.75, 0.25]}
     directory = written(tmp_path, {"global": [early, late], "other": [early, None], "alone": [None, None]})
@@ -94,6 +95,7 @@ def test_evaluations_after_the_horizon_are_not_drawn(tmp_path):
     assert driftscale.load(tmp_path).plot_model_accuracy().data[0].z.tolist() == [[50], [25]]
 
 
+@pytest.mark.slow
 def test_without_the_field_there_is_no_map_and_a_notebook_is_told_how_to_record_it(tmp_path):
     directory = written(tmp_path, {"global": [None, None]}, round={**ROUND, "log_model_accuracy": False})
     write_results(directory)

@@ -572,6 +572,7 @@ def equal_arms(
     return MeasuredDirectory(name, experiment, runs, hashes, {}, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [3, pytest.param(5, marks=pytest.mark.sweep)])
 def test_equal_arms_of_equal_directories_differ_in_at_most_the_nominal_share_of_tables(seeds):
     generator = np.random.default_rng(seeds)

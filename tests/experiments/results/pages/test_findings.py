@@ -199,6 +199,7 @@ def text_of(page: Path) -> str:
     return html.unescape(re.sub(r"<[^>]+>", " ", content))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [1, 2, 4])
 def test_every_number_of_the_findings_is_in_the_report(tmp_path: Path, seeds: int) -> None:
     directory = realistic_directory(tmp_path, seeds=seeds, rounds=40, clients=20)

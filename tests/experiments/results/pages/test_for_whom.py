@@ -154,6 +154,7 @@ def test_a_table_of_too_few_clients_is_named(tmp_path):
         section(directory)
 
 
+@pytest.mark.slow
 def test_without_logged_accuracies_the_page_names_the_option(tmp_path):
     directory = a_directory(tmp_path, ["global"], [0])
     store(directory, a_run("global", 0, [0.5, 0.5]))
@@ -163,6 +164,7 @@ def test_without_logged_accuracies_the_page_names_the_option(tmp_path):
     assert "round.log_client_accuracy = true" in page
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_tables_and_plots(tmp_path):
     page = write_report(a_folder(tmp_path), shared_plotly=True).read_text(encoding="utf-8")
     for text in ("Who is worse off", "By label mix", 'id="client-accuracy"', 'id="clients-by-cluster"'):
@@ -185,6 +187,7 @@ def test_quantiles_drawn_are_those_of_numpy_and_means_over_seeds(tmp_path):
     assert (gain.name, gain.y[0], gain.y[-1]) == ("fielding", 0.0, 12.5)
 
 
+@pytest.mark.slow
 def test_figures_stay_small_with_many_arms_and_clusters(tmp_path):
     directory = a_folder(tmp_path, seeds=(0,))
     summary = summarise_directory(directory, directory.finished_runs())

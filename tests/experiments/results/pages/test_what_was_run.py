@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from experiments.results.pages import write_report
 from experiments.results.pages.what_was_run import drift_of_runs
 from experiments.results.reading.run_directory import FinishedRun
@@ -33,6 +35,7 @@ def test_of_very_many_onsets_the_line_has_the_numbers_that_are_known() -> None:
     assert text == f"44,000 onsets among 30,000 clients; mass events at data steps {events}"
 
 
+@pytest.mark.slow
 def test_a_report_states_its_drift_where_it_says_what_was_run(tmp_path: Path) -> None:
     directory = a_directory(tmp_path / "run", ["global"], [0])
     store(directory, a_run_of(0, ONE))

@@ -154,6 +154,7 @@ while time.monotonic() < until:
 """
 
 
+@pytest.mark.slow
 def test_a_look_at_the_files_of_a_run_beside_the_process_that_writes_them_never_fails(directory):
     for seed in (0, 2):
         directory.start("global", seed)

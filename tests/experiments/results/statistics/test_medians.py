@@ -146,6 +146,7 @@ POPULATION = 400_000  # draws for the true medians
 WORLD_SPREAD, ARM_SPREAD = 0.5, 0.3  # of logarithms: the effect of a seed on both arms, and on one alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [3, pytest.param(5, marks=pytest.mark.sweep), 10])
 @pytest.mark.parametrize("speedup", [1.0, 1.6])
 @pytest.mark.parametrize("first_s", [0.0, 30.0])

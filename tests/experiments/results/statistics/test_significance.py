@@ -126,6 +126,7 @@ def allowed(level: float = 0.05) -> float:
     return level + 3 * math.sqrt(level * (1 - level) / DRAWS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [3, 5, 10])
 def test_equal_arms_differ_at_most_in_the_nominal_share_of_experiments(seeds):
     """Six arms that share a world of each seed and equal the reference: one test each, and all at once."""

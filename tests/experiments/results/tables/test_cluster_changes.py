@@ -160,6 +160,7 @@ def static():
     return [a_round(number, [0, 0, 1, 1] if number == 0 else None, clusters=[0, 1]) for number in range(6)]
 
 
+@pytest.mark.slow
 def test_the_page_has_the_table_with_its_note(tmp_path):
     directory = a_directory(tmp_path, ["static", "fielding"], [0])
     for arm, records in (("static", static()), ("fielding", two_moves_and_a_reclustering(clusters=[0, 1]))):

@@ -119,6 +119,7 @@ def written(path, **detection):
     return directory
 
 
+@pytest.mark.slow
 def test_a_report_and_its_summary_have_detectors_if_runs_recorded_decisions(tmp_path, capsys):
     directory = written(tmp_path)
     summary = write_results(directory)
@@ -142,6 +143,7 @@ def test_a_report_and_its_summary_have_detectors_if_runs_recorded_decisions(tmp_
     assert "decisions of detectors, one by one" in printed
 
 
+@pytest.mark.slow
 def test_without_decisions_nothing_is_there(tmp_path, capsys):
     directory = a_directory(tmp_path, ["global"], [0], report={"window": 1})
     store(directory, a_run("global", 0, [0.5] * 10))

@@ -1,6 +1,7 @@
 import re
 
 import numpy as np
+import pytest
 
 from experiments.results.pages import write_report
 from experiments.results.tables.faults import fault_sentences
@@ -67,6 +68,7 @@ def test_reports_dropped_without_an_injected_fault_are_mentioned():
     assert sentence.startswith("No faults were injected")
 
 
+@pytest.mark.slow
 def test_the_page_has_the_section_only_if_there_were_faults(tmp_path):
     healthy = a_directory(tmp_path / "healthy", ["global"], [0])
     store(healthy, a_run("global", 0, [0.25, 0.5]))

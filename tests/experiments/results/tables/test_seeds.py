@@ -4,6 +4,8 @@ import io
 import re
 from urllib.parse import unquote
 
+import pytest
+
 from experiments.results.pages import write_report
 from experiments.results.reading.configured_arms import configured_arms
 from experiments.results.tables.seeds import per_seed_table
@@ -49,6 +51,7 @@ def test_gains_over_arms_without_clusters_have_columns_where_there_are_baselines
     assert not {"gain_over_best_pp", "gap_closed"} & {*per_seed_table(a_summary()).columns}
 
 
+@pytest.mark.slow
 def test_the_csv_in_the_page_has_the_unrounded_numbers_of_the_table(tmp_path):
     directory = a_directory(tmp_path, ["global", 'a "b", c'], [0], report={"window": 1})
     store(directory, a_run("global", 0, [0.1, 1 / 3]))

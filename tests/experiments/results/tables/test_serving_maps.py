@@ -86,6 +86,7 @@ def a_page(tmp_path, clients=2, **changes):
     return write_report(directory).read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_report_has_the_figures_beside_the_published_ones_and_a_map_for_each_arm(tmp_path):
     page = a_page(tmp_path)
     assert "<td>62.50 ± 0.00</td><td>60.00 ± 1.00</td><td>+2.50 outside</td>" in page
@@ -99,12 +100,14 @@ def test_the_report_has_the_figures_beside_the_published_ones_and_a_map_for_each
     assert "concept 1&emsp;" in page
 
 
+@pytest.mark.slow
 def test_maps_that_cannot_be_read_are_left_out_with_a_note(tmp_path):
     page = a_page(tmp_path, clients=61)
     assert '<div class="map">' not in page
     assert "Maps with more than 60 clients or 60 data steps are left out." in page
 
 
+@pytest.mark.slow
 def test_a_report_of_a_trace_without_concepts_has_no_sections_on_them(tmp_path):
     directory = a_directory(tmp_path, ["global"], [0])
     store(directory, a_run("global", 0, [0.5]))

@@ -173,6 +173,7 @@ def test_of_such_arms_alone_nothing_is_said_on_what_rounds_waited_for(tmp_path):
         results.plot_timeline("buffered", 0, 0)
 
 
+@pytest.mark.slow
 def test_runs_of_different_numbers_of_rounds_are_reported_loaded_and_compared(both, tmp_path_factory):
     write_results(both)
     page = both.report_path.read_text()

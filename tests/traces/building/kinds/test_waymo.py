@@ -35,6 +35,7 @@ def test_all_splits_are_read_and_small_boxes_can_be_left_out(tmp_path: Path) -> 
         build("waymo", root, tmp_path / "none", min_box=6)  # boxes are 8 x 6
 
 
+@pytest.mark.slow
 def test_images_are_read_a_few_rows_at_a_time(tmp_path: Path) -> None:
     """Row groups of seven, of which the pieces that are read have at most as many rows."""
     root = waymo(tmp_path / "w", frames=30)

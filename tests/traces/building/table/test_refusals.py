@@ -173,6 +173,7 @@ def test_a_close_column_is_suggested(tmp_path: Path) -> None:
     assert message.endswith("choices: a, b, day, kind, who; did you mean 'who'?")
 
 
+@pytest.mark.slow
 def test_a_value_of_another_type_than_the_first_rows_is_named_with_its_row(tmp_path: Path) -> None:
     """The type is that of the first block; the value is far behind it."""
     lines = "".join(f"x,0,{row}.5,1\n" for row in range(200_000))
@@ -180,6 +181,7 @@ def test_a_value_of_another_type_than_the_first_rows_is_named_with_its_row(tmp_p
     assert refused(table) == "table.csv, row 200001: a = 'abc': must be a number"
 
 
+@pytest.mark.slow
 def test_fractions_among_whole_labels_are_a_regression_target(tmp_path: Path) -> None:
     lines = "".join(f"x,{row % 3},1\n" for row in range(200_000))
     table = write(tmp_path, f"who,kind,a\n{lines}x,0.25,1\n")
