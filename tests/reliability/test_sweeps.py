@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reas
 
 SWEEP = ("--sweep", "arm.fielding.clusterer.trigger.threshold=0.1,0.25", "--sweep", "round.participants=2,3")
 CELLS = [f"small,threshold={low},participants={number}" for low in (0.1, 0.25) for number in (2, 3)]
-ROUNDS = 60
+ROUNDS = 30
 
 
 class Sweeping:
