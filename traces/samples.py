@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from math import prod
 from typing import Protocol
@@ -47,17 +46,15 @@ class SamplePool(Protocol):
 
 
 class NoisyImages:
-    """Images with sensor noise: a sample is its image plus `noise` times a stretch of `normal`."""
+    """Images with sensor noise: a sample is its image plus `noise` times a stretch of `normal`.
 
-    def __init__(self, images: SamplePool, noise: float, draw: Callable[[], Floats32]) -> None:
+    `normal` is one shared table of standard normal numbers.
+    """
+
+    def __init__(self, images: SamplePool, noise: float, normal: Floats32) -> None:
         self.images = images
         self.noise = noise
-        self._draw = draw
-
-    @property
-    def normal(self) -> Floats32:
-        """One table of standard normal numbers that all samples share; it may be drawn now."""
-        return self._draw()
+        self.normal = normal
 
     @cached_property
     def _noise_windows(self) -> Floats32:

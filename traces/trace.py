@@ -9,7 +9,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from copy import copy
-from functools import cache, cached_property, reduce
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -80,7 +80,7 @@ class Trace:
         test_concepts: Ints | None = None,
         client_names: tuple[str, ...] | Ints | None = None,
     ) -> None:
-        """Seal the table.
+        """Seal the table and draw the table of noise.
 
         Args:
             images: the pool of images.
@@ -126,10 +126,9 @@ class Trace:
         self.test_concepts = test_concepts
         self.client_names = client_names
         self.turns: Sequence[Turns] = ()  # when changes of training data begin and end
-        self._drawn = drawn = cache(lambda: _noise_and_seed(generator))
-        if noise > 0:
-            drawn()  # before several threads read samples; a run without noise seldom needs either
-        self.samples = NoisyImages(images, noise, lambda: drawn()[0])
+        normal = generator.standard_normal(NOISE_NUMBERS, dtype=np.float32)
+        self.samples = NoisyImages(images, noise, normal)
+        self._streams = RandomStreams(int(generator.integers(2**63)))
         self._refuse_a_start_without_data()
 
     def __len__(self) -> int:
@@ -303,7 +302,7 @@ class Trace:
         """
         if per_label < 1:
             raise ValueError(f"per_label = {per_label}: must be at least 1")
-        generator = RandomStreams(self._drawn()[1]).generator("reference")
+        generator = self._streams.generator("reference")
         drawn, labels = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         ranks = np.zeros(0)  # random: the `per_label` lowest of each label are drawn
         held = self.held(np.arange(self.num_clients), "train", 0)
@@ -629,11 +628,6 @@ class TraceStream:
             raise ValueError("concepts are not defined before the first call of advance_to_round")
         row: Ints = concepts[number]
         return row
-
-
-def _noise_and_seed(generator: np.random.Generator) -> tuple[Floats32, int]:
-    """The table of noise, and the seed of `reference_rows`, drawn in this order."""
-    return generator.standard_normal(NOISE_NUMBERS, dtype=np.float32), int(generator.integers(2**63))
 
 
 def growing_parts(ids: Ints) -> Iterator[Ints]:

@@ -268,6 +268,7 @@ def test_the_memory_of_a_mapped_trace_does_not_grow_with_its_length(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("traces.tables.columns.MAPPED_FROM_BYTES", 1)
+    monkeypatch.setattr("traces.trace.NOISE_NUMBERS", 2**10)
     settings = StreamSettings(rounds_per_step=1, retain_rounds=4, samples_per_step=3, test_samples_per_step=2)
     clients = 5000
 

@@ -336,13 +336,6 @@ def test_without_noise_a_sample_is_its_image() -> None:
     assert trace.features(rows).shape == (2, *trace.sample_shape)
 
 
-def test_without_noise_none_is_drawn() -> None:
-    table, generator = trace_of(REFERENCE).table, np.random.default_rng(3)
-    trace = Trace(some_images(4), table, retain_steps=2, rounds_per_step=1, noise=0.0, generator=generator)
-    trace.features(np.arange(len(table)))
-    assert generator.bit_generator.state == np.random.default_rng(3).bit_generator.state
-
-
 def test_a_samples_noise_is_its_own_and_the_same_whenever_and_with_whomever_it_is_read() -> None:
     trace = many_rows(0.5)
     once = trace.features(np.arange(4000))
