@@ -37,6 +37,7 @@ def test_a_failure_ends_its_lane_and_the_stages_after_it(
 ) -> None:
     (tmp_path / "Makefile").write_text(MAKEFILE)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MAKELEVEL", raising=False)  # of `make test`, which a nested make names
     monkeypatch.setattr(sys, "argv", [str(STEPS), *stages])
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(STEPS), run_name="__main__")
