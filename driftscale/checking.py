@@ -76,11 +76,15 @@ def check(
 ) -> Check:
     """Build everything that a configuration needs, as `driftscale check` does, and train nothing.
 
-    Args: config: A configuration or a folder of them, as `run` takes it. set: Values that override keys of
-    the configuration, by dotted key. seeds: Seeds that replace those of the configuration. arms: Names of the
-    arms to build; default: all. data: Folder, or folders, to look for the configuration's data files in;
-    default: those of the environment variable DRIFTSCALE_DATA. sweep: Lists of values by dotted key; all
-    combinations are checked.
+    Args:
+        config: A configuration or a folder of them, as `run` takes it.
+        set: Values that override keys of the configuration, by dotted key.
+        seeds: Seeds that replace those of the configuration; the clients of the first one are drawn, and the
+            others checked for data at every step.
+        arms: Names of the arms to build; default: all.
+        data: Folder, or folders, to look for the configuration's data files in; default: those of the
+            environment variable DRIFTSCALE_DATA.
+        sweep: Lists of values by dotted key; all combinations are checked.
 
     Returns:
         The facts about each configuration, which shows itself as a table.

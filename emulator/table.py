@@ -26,7 +26,7 @@ class Table(Stateful):
     `append`.
     """
 
-    state_fields = ("_columns",)
+    state_fields = ("_columns", "columns", "count", "_removed", "_end")  # all follow from the rows in `state`
 
     def __init__(self, key: str) -> None:
         self._key = key

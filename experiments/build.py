@@ -184,10 +184,6 @@ def build_emulation(
 def round_settings(experiment: Experiment, arm: Arm, solver: SolverFacts) -> RoundSettings:
     """The settings of the rounds and the local training of one arm, whose solver this is."""
     configured = experiment.round
-    # By name: a new key of [round] needs a field of `RoundSettings` alone.
-    shared: dict[str, Any] = {
-        item.name: getattr(configured, item.name, None) for item in fields(RoundSettings)
-    }
     of_arm: dict[str, Any] = {
         "accuracies": frozenset(configured.accuracies),
         "client_distance": configured.client_distance.build(),
@@ -199,7 +195,9 @@ def round_settings(experiment: Experiment, arm: Arm, solver: SolverFacts) -> Rou
         "learning_rate": arm.training.learning_rate,
         "log_detection": experiment.detection is not None,
     }
-    return RoundSettings(**{**shared, **of_arm})
+    # By name: a new key of [round] needs a field of `RoundSettings` alone.
+    names = {item.name for item in fields(RoundSettings)} - of_arm.keys()
+    return RoundSettings(**{name: getattr(configured, name) for name in names}, **of_arm)
 
 
 def build_latency(experiment: Experiment, arm: Arm, world: World) -> LatencyModel:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 STEPS = Path(__file__).resolve().parents[1] / ".ci" / "steps.py"
 MAKEFILE = """
 good:

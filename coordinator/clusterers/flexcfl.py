@@ -7,10 +7,14 @@ import numpy as np
 from coordinator.assignment import Assignment
 from coordinator.clusterers.base import Clusterer
 from coordinator.clusterers.cold_start import ColdStartSettings, cold_start
-from coordinator.clusterers.label_shift import LabelShiftSettings, labels_of, still_known
+from coordinator.clusterers.label_shift import (
+    LabelShiftSettings,
+    labels_of,
+    refuse_other_reports,
+    still_known,
+)
 from coordinator.view import RunFacts, View
 from emulator.arrays import Floats
-from emulator.errors import ConfigurationError
 
 
 class FlexCflSettings(ColdStartSettings, LabelShiftSettings):
@@ -53,11 +57,7 @@ class FlexCfl(Clusterer):
 
     def check_run(self, run: RunFacts) -> None:
         self.settings.check_run(run)
-        if not run.has_shares:
-            raise ConfigurationError(
-                f"clusterer.drift = {self.settings.drift!r}: compares shares of labels, which the reports of "
-                f"representation = {run.representation!r} are not; choices: 'label'"
-            )
+        refuse_other_reports(run, self.settings)
 
     def on_data(self, view: View) -> Assignment | None:
         self._labels = still_known(self._labels, view, self.settings)

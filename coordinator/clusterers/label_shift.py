@@ -10,8 +10,9 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from coordinator.view import View
+from coordinator.view import RunFacts, View
 from emulator.arrays import Floats, Ints
+from emulator.errors import ConfigurationError
 from emulator.numbers import Factor
 from emulator.plugins import Settings
 
@@ -29,6 +30,15 @@ class LabelShiftSettings(Settings):
         description="drifted if the absolute differences sum to more than this; for sorted_counts, than this "
         "share of the client's samples",
     )
+
+
+def refuse_other_reports(run: RunFacts, settings: LabelShiftSettings) -> None:
+    """ConfigurationError unless clients report shares of labels, for a `check_run`."""
+    if not run.has_shares:
+        raise ConfigurationError(
+            f"clusterer.drift = {settings.drift!r}: compares shares of labels, which the reports of "
+            f"representation = {run.representation!r} are not; choices: 'label'"
+        )
 
 
 def labels_of(clients: Ints, view: View, settings: LabelShiftSettings) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Set
+from typing import cast
 
 import numpy as np
 
@@ -23,8 +24,8 @@ class StoredParts(Stateful):
     def __init__(self, parts: Mapping[str, Stateful]) -> None:
         self._parts = parts
         # Fingerprints of the attributes that are not state: a part built again has the same.
-        self._stored = {id(stored) for part in parts.values() for stored in _with_all_within(part)}
-        self._facts = {name: self._fingerprints(part) for name, part in parts.items()}
+        self._stored: set[int] = set()
+        self._facts = self._fingerprints()
 
     def state(self) -> dict[str, Tree]:
         """The state of each part, by name.
@@ -32,13 +33,12 @@ class StoredParts(Stateful):
         Raises RunError, naming the part and the attribute, if an attribute that is not among the part's
         `state_fields` has changed since the part was built: the change would be lost.
         """
-        for name, part in self._parts.items():
-            made, now = self._facts[name], self._fingerprints(part)
+        for name, now in self._fingerprints().items():
+            made = self._facts[name]
             changed = sorted(key for key in made.keys() | now.keys() if made.get(key) != now.get(key))
             if changed:
                 raise RunError(
-                    f"the {name} cannot be stored: its attribute {changed[0]} has changed since it was made, "
-                    f"and is not among its state_fields; name it there"
+                    f"the {name} cannot be stored: its attribute {changed[0]} {_how(made, now, changed[0])}"
                 )
         return {name: part.state() for name, part in self._parts.items()}
 
@@ -49,13 +49,26 @@ class StoredParts(Stateful):
         for name, part in self._parts.items():
             part.restore(state[name])
 
-    def _fingerprints(self, part: Stateful) -> dict[str, Fingerprint]:
-        """A fingerprint of each attribute that is not state, by name, to compare with a later one.
+    def _fingerprints(self) -> dict[str, dict[str, Fingerprint]]:
+        """By part, a fingerprint of each attribute that is not state, to compare with a later one.
 
         It differs from the earlier one if the attribute's content has changed. Of an object whose content is
-        not read (see `_fingerprint_of_object`), only the identity is compared.
+        not read (see `_fingerprint_of_object`), only the identity is compared, and of one whose state is part
+        of its holder's, the class.
         """
-        return {name: self._fingerprint(value) for name, value in part.facts.items()}
+        within = {name: list(_with_all_within(part)) for name, part in self._parts.items()}
+        self._stored = {id(held) for of_part in within.values() for _, held in of_part}
+        return {
+            name: {
+                **{where: cast(Hashable, type(held)) for where, held in of_part if where},
+                **{
+                    f"{where}.{key}".lstrip("."): self._fingerprint(value)
+                    for where, held in of_part
+                    for key, value in held.facts.items()
+                },
+            }
+            for name, of_part in within.items()
+        }
 
     def _fingerprint(self, value: object) -> Fingerprint:
         """The content of `value` as bytes if it is a state tree, else its `_fingerprint_of_object`."""
@@ -82,9 +95,16 @@ class StoredParts(Stateful):
         return id(value)
 
 
-def _with_all_within(part: Stateful) -> Iterator[Stateful]:
-    """The part, and all objects whose state is part of its own."""
-    yield part
+def _how(made: Mapping[str, Fingerprint], now: Mapping[str, Fingerprint], key: str) -> str:
+    """How an attribute has changed in a way that would be lost."""
+    if any(isinstance(found.get(key), type) for found in (made, now)):
+        return "is of another class than when it was made; an object in state_fields keeps its class"
+    return "has changed since it was made, and is not among its state_fields; name it there"
+
+
+def _with_all_within(part: Stateful, where: str = "") -> Iterator[tuple[str, Stateful]]:
+    """The part, and all objects whose state is part of its own, each with the attribute that holds it."""
+    yield where, part
     for name in part.state_fields:
         if isinstance(held := getattr(part, name, None), Stateful):
-            yield from _with_all_within(held)
+            yield from _with_all_within(held, f"{where}.{name}".lstrip("."))

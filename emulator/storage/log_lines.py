@@ -52,7 +52,7 @@ MOST_DRIFTS = 2**22
 MOST_KINDS = 1_000
 """Most kinds of drift, and most detectors, in a header."""
 
-MOST_KEYS = 2**16
+MOST_KEYS = 2**12
 """Most keys of an object in a round."""
 
 MOST_NAME = 255
@@ -102,7 +102,7 @@ Watched = Literal["representation", "arrivals", "training"]
 WATCHED = get_args(Watched)
 """What a detector in a header can watch."""
 
-_TABLE = listed(listed(COUNT, least=1))
+_TABLE = listed(listed(COUNT, least=1), most=MOST_CONCEPTS)
 
 _HEADER: Mapping[str, tuple[Any, str]] = {
     "num_clients": (

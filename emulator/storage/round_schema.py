@@ -194,8 +194,9 @@ class RoundSchema:
             problem = f"{'.'.join(map(str, first['loc']))} = {first['input']} must be {item.range}"
         else:
             kind = f"{item.kind} | None" if item.may_miss else item.kind
-            bounds = f", and finite, up to {LARGEST_LOGGED:g}" if "float" in kind else ", of at most 64 bits"
-            problem = f"{name} must be of kind {kind}{bounds if kind != 'bool' else ''}"
+            bounds = ", of at most 64 bits" if item.column in ("int", "list[int]") else ""
+            bounds = f", and finite, up to {LARGEST_LOGGED:g}" if "float" in kind else bounds
+            problem = f"{name} must be of kind {kind}{bounds}"
         return problem
 
     def columns(self, column: str) -> tuple[RoundField, ...]:

@@ -14,8 +14,8 @@ class Stateful:
     """Base of objects that keep state between the steps of a run.
 
     `state_fields` names the attributes that make up the state. `__init__` creates all of them, and they hold
-    trees (see `emulator.storage.state_tree`), or objects of this kind, which are never replaced and whose
-    state is part of this one's, unless `state` and `restore` are overridden. No other attribute may change
+    trees (see `emulator.storage.state_tree`), or objects of this kind, of one class each, whose state is
+    part of this one's, unless `state` and `restore` are overridden. No other attribute may change
     after `__init__`: a run in which one does is not stored, but FAILED.
     """
 

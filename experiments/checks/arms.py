@@ -129,9 +129,9 @@ def _check_run_of_parts(
         numbers={"learning_rate": arm.training.learning_rate, **solver.settings},
         check_number=partial(_check_number, arm),
     )
-    chosen = dict(zip(parts.schedules, arm.schedules, strict=True))
+    kinds = {id(part): found.kind for part, found in zip(parts.schedules, arm.schedules, strict=True)}
     for part in parts.all:
-        with naming(f"schedule {chosen[part].kind!r}" if part in chosen else ""):
+        with naming(f"schedule {kinds[id(part)]!r}" if id(part) in kinds else ""):
             part.check_run(run)
 
 

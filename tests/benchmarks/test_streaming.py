@@ -33,7 +33,6 @@ def test_data_arrives_and_expires_at_every_step_of_the_stream(streaming: Streami
     assert streaming.trace.last_step == SIZES.steps
 
 
-@pytest.mark.slow
 def test_both_train_what_clients_hold_at_their_step(streaming: Streaming) -> None:
     executor = streaming.executor()
     start = executor.initial(0)
@@ -44,6 +43,7 @@ def test_both_train_what_clients_hold_at_their_step(streaming: Streaming) -> Non
         np.testing.assert_allclose(loop.train(start)[0], ours.delta, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_streaming_has_a_figure_for_advancing_and_one_for_training() -> None:
     advance, train = streaming_figures(SIZES, 1, ignore)
     assert (advance.name, advance.unit) == ("streaming-advance", "ms")

@@ -52,6 +52,7 @@ def test_a_digit_changed_by_hand_does_not_stay() -> None:
         written("q.md", right, {"f": file})
 
 
+@pytest.mark.slow
 def test_a_played_table_has_the_cells_of_the_report(tmp_path: Path) -> None:
     mean = {"mean": 0.49795412, "ci95": [0.4864, 0.5095], "per_seed": [0.49, 0.5, 0.51], "other": 1}
     by_seed = {**mean, "ci95": None}

@@ -11,7 +11,11 @@ import pytest
 
 from tests.processes import forked
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a fork is a start elsewhere")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="a fork is a start elsewhere"),
+]
+
 SEEN = """
 import json, os, sys
 import torch

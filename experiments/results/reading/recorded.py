@@ -133,6 +133,8 @@ def _refuse_unreadable_report(report: Mapping[str, Any]) -> None:
         raise ValueError("report.window must be a whole number, at least 1")
     if horizon_s is not None and not (is_finite(horizon_s) and 0 < horizon_s <= LONGEST_S):
         raise ValueError(f"report.horizon_s must be a number above 0, at most {LONGEST_S:g}")
+    if "target" in report:
+        raise ValueError("report.target: of an earlier version of driftscale; report.targets takes its place")
     targets = recorded_targets(report)
     if not isinstance(targets, list) or len(targets) > MOST_TARGETS or not all(map(is_target, targets)):
         raise ValueError(

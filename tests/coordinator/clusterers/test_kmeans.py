@@ -50,6 +50,7 @@ def no_worse(seeds: range) -> float:
     return float(np.mean(good))
 
 
+@pytest.mark.slow
 def test_the_inertia_is_no_worse_than_that_of_scikit_learn_from_the_same_starts():
     assert no_worse(range(8)) == 1
 

@@ -103,6 +103,39 @@ def test_a_part_within_is_stored_with_its_holder_and_stays():
     assert parts.state()["selector"] == {"counter": {"_seen": 3}}
 
 
+class Other(Counter):
+    """Another class with the same state."""
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            lambda keeper: setattr(keeper.counter, "calls", 7),
+            "its attribute counter.calls has changed since it",
+        ),
+        (lambda keeper: setattr(keeper, "counter", None), "its attribute counter is of another class"),
+        (lambda keeper: setattr(keeper, "counter", Other()), "its attribute counter is of another class"),
+    ],
+)
+def test_a_change_of_a_part_within_that_would_be_lost_is_named(change, problem):
+    keeper = Keeper()
+    parts = StoredParts({"selector": keeper})
+    parts.state()
+    change(keeper)
+    with pytest.raises(RunError, match=f"the selector cannot be stored: {problem}"):
+        parts.state()
+
+
+def test_a_part_within_that_appears_later_is_named():
+    keeper = Keeper()
+    keeper.counter = None
+    parts = StoredParts({"selector": keeper})
+    keeper.counter = Counter()
+    with pytest.raises(RunError, match="its attribute counter is of another class"):
+        parts.state()
+
+
 @pytest.mark.parametrize("names", [["selector"], ["memory", "pacing", "selector"]])
 def test_a_state_of_other_parts_is_refused(names):
     stored = StoredParts({"selector": Counter(), "memory": Counter()})
