@@ -13,7 +13,7 @@ from coordinator.federation.hearing.client_data import Reference
 from coordinator.federation.method import RoundSettings
 from emulator.errors import ConfigurationError, DataFileError, EmulatorError
 from emulator.latency import DriftscaleLatency
-from emulator.messages import Work
+from emulator.messages import SolverFacts, Work
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import RoundRecord
 from executor.flops import forward_flops
@@ -26,6 +26,7 @@ from experiments.build import (
     build_world,
     check_rounds,
     resolve_model_factor,
+    round_settings,
     run_header,
 )
 from experiments.config import Experiment, Round, parse_experiment
@@ -601,3 +602,11 @@ def test_every_key_of_round_is_a_setting_of_rounds_but_those_of_the_cohort() -> 
         "over_commit",
         "participants",
     }
+
+
+def test_epochs_of_a_solver_come_before_those_of_training() -> None:
+    experiment = small()
+    arm = experiment.arm[0]
+    assert round_settings(experiment, arm, SolverFacts(stops=True, epochs=3)).local_epochs == 3
+    settings = round_settings(experiment, arm, SolverFacts())
+    assert (settings.local_epochs, settings.stops) == (arm.training.local_epochs, False)
