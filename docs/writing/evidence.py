@@ -168,7 +168,13 @@ def _bounds(low: float | None, high: float | None, status: str = "") -> Bounds:
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         path = DOCS / "evidence" / f"{name}.json"
-        write_durably(path, as_text(taken(stored()[name], Path.cwd())) + "\n")
+        if name not in stored():
+            sys.exit(f"PLAYED = {name}: no file of docs/evidence; choices: {', '.join(stored())}")
+        try:
+            played = taken(stored()[name], Path.cwd())
+        except FileNotFoundError as error:
+            sys.exit(f"{error.filename}: not there; run the commands of the tables of {name} first")
+        write_durably(path, as_text(played) + "\n")
     for page, text in marked_pages().items():
         if (path := DOCS.parent / page).read_text("utf-8") != text:
             write_durably(path, text)
