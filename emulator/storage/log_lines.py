@@ -53,7 +53,7 @@ MOST_KINDS = 1_000
 """Most kinds of drift, and most detectors, in a header."""
 
 MOST_KEYS = 2**12
-"""Most keys of an object in a round."""
+"""Most keys of an object whose keys are names of fields or of parts."""
 
 MOST_NAME = 255
 """Most letters of a name in a header."""
@@ -91,6 +91,20 @@ def _refuse_many(value: Any) -> Any:
     if isinstance(value, dict) and len(value) > MOST_KEYS:
         raise ValueError(f"must have at most {MOST_KEYS:,} keys")
     return value
+
+
+def by_key(key: Any, kind: Any) -> Any:
+    """The type of an object by numbers or names; of wrong entries, perhaps millions, one is an error."""
+    strict = ConfigDict(strict=True)
+    keys, values = TypeAdapter(listed(key), config=strict), TypeAdapter(listed(kind), config=strict)
+
+    def checked(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise ValueError("must be an object")
+        contents = values.validate_python(list(value.values()))
+        return dict(zip(keys.validate_python(list(value)), contents, strict=True))
+
+    return Annotated[Any, AfterValidator(checked)]
 
 
 def listed(kind: Any, least: int = 0, most: int | None = None) -> Any:

@@ -21,7 +21,17 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from emulator.arrays import Floats32, Ints
 from emulator.messages import AnyTrigger, NamedNumbers
 from emulator.numbers import LARGEST_LOGGED
-from emulator.storage.log_lines import NAME, NUMBER, WHOLE, at_least, exactly, listed, of_few, scored_clients
+from emulator.storage.log_lines import (
+    NAME,
+    NUMBER,
+    WHOLE,
+    at_least,
+    by_key,
+    exactly,
+    listed,
+    of_few,
+    scored_clients,
+)
 
 MOST_NUMBERS = 16
 """Most named numbers of a trigger, and most that are noted: in a round, and as many names in all rounds of a
@@ -191,7 +201,8 @@ class RoundSchema:
         elif item.array is not None:
             problem = f"{name} is not an array ({first['msg']})"
         elif first["type"] in OUT_OF_RANGE and item.range and abs(first["input"]) <= LARGEST_LOGGED:
-            problem = f"{'.'.join(map(str, first['loc']))} = {first['input']} must be {item.range}"
+            has = f"{name} has {first['input']}, which" if inner else f"{name} = {first['input']}"
+            problem = f"{has} must be {item.range}"
         else:
             kind = f"{item.kind} | None" if item.may_miss else item.kind
             bounds = ", of at most 64 bits" if item.column in ("int", "list[int]") else ""
@@ -357,7 +368,7 @@ def _checked(hint: Any, bounds: Any) -> Any:
     if origin is list:
         return listed(_checked(args[0], bounds))
     if origin is dict:
-        return of_few(dict[{int: KEY, str: NAME}[args[0]], _checked(args[1], bounds)])  # type: ignore[misc]
+        return by_key({int: KEY, str: NAME}[args[0]], _checked(args[1], bounds))
     bare = {bool: bool, NoneType: None, int: WHOLE, float: NUMBER}[hint]
     return Annotated[bare, bounds] if hint in (int, float) else bare
 
@@ -388,7 +399,7 @@ _IDS: Any = listed(WHOLE) | _PACKED
 WRITTEN: dict[Any, Any] = {
     Ints | None: _IDS | None,
     Floats32 | None: listed(NUMBER | None) | _PACKED | None,
-    dict[str, list[int]] | None: of_few(dict[NAME, _IDS]) | None,
+    dict[str, list[int]] | None: by_key(NAME, _IDS) | None,
     dict[str, float] | None: dict[str, Any] | None,  # has rules of its own
     AnyTrigger | None: of_few(Union[*_COMPARED, at_least("NamedNumbers", {"numbers": Any})]) | None,
 }

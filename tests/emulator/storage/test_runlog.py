@@ -232,7 +232,7 @@ def test_wrong_decisions_name_the_line(tmp_path: Path, name: str, value: Any, pr
         ({"0": 0.5}, r"accuracy_by_concept must be of kind dict\[int, list\[float\]\] \| None"),
         ({"0": [None, 0.5]}, "accuracy_by_concept must be of kind"),
         ({"zero": [0.5, 0.5]}, "accuracy_by_concept must be of kind"),
-        ({"0": [0.5, 1.5]}, r"accuracy_by_concept.0.1 = 1.5 must be from 0 to 1"),
+        ({"0": [0.5, 1.5]}, "accuracy_by_concept has 1.5, which must be from 0 to 1"),
         ({"0": [0.5, 0.5], "1": [0.5]}, "accuracy_by_concept: 1 has 1 numbers, for 2 clusters"),
     ],
 )
@@ -727,11 +727,16 @@ def test_a_log_is_not_opened_through_a_link(tmp_path: Path) -> None:
     assert real.read_bytes() == LINES
 
 
+def test_an_object_by_number_may_have_as_many_keys_as_there_are_concepts(tmp_path: Path) -> None:
+    many = replace(RECORD, accuracy_by_concept={number: [0.5, 0.25] for number in range(2 * MOST_KEYS)})
+    assert read_log(written_to(tmp_path / "log.jsonl", many))[1] == [many]
+
+
 def test_an_object_of_very_many_wrong_entries_is_one_error(tmp_path: Path) -> None:
     """Each would be an error of its own, as large as a kilobyte."""
     many = json.dumps({str(number): "x" for number in range(MOST_KEYS + 1)}).encode()
     path = tmp_path / "log.jsonl"
-    for name in ("silhouettes", "trigger"):
+    for name in ("silhouettes", "trigger"):  # by number, and of fields
         path.write_bytes(LINES.replace(f'"{name}":null'.encode(), f'"{name}":'.encode() + many))
         with pytest.raises(DataFileError, match=f"row 2: damaged: {name} must be of kind") as refused:
             read_log(path)
