@@ -18,7 +18,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -141,11 +141,15 @@ def alone_is_a_list(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Chosen(Generic[T]):
-    """A part chosen in a configuration: its name, its class and its validated settings."""
+    """A part chosen in a configuration: its name, its class and its validated settings.
+
+    `what` its kind is called in messages, such as "selector".
+    """
 
     kind: str
     part: Callable[..., T]
     settings: Settings
+    what: str = field(default="part", compare=False, repr=False)
 
     def build(self, *facts: Any) -> T:
         """A new instance of the part.
@@ -208,7 +212,7 @@ class ChoiceOf:
                 part: Callable[..., Any] = _unread
                 declared = self.registry.early_settings(name)
                 if declared is None:
-                    return Chosen(name, _unread, NoSettings())
+                    return Chosen(name, _unread, NoSettings(), self.registry.kind)
             else:
                 part = self.registry.find(name)
                 declared = getattr(part, "Settings", None)
@@ -217,7 +221,8 @@ class ChoiceOf:
         if not (isinstance(declared, type) and issubclass(declared, BaseModel)):
             raise ValueError(f"the {self.registry.kind} {name!r} is {part!r}, which has no class Settings")
         rest = {key: item for key, item in table.items() if key != self.key}
-        return Chosen(name, part, cast(Any, declared).model_validate(rest, context=info.context))
+        settings = cast(Any, declared).model_validate(rest, context=info.context)
+        return Chosen(name, part, settings, self.registry.kind)
 
     def _describe(self, chosen: Chosen[Any]) -> dict[str, Any]:
         """The table from which `parse` makes this choice, with all defaults written out."""
