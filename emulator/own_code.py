@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
 from typing import Any
+
+from emulator.errors import EmulatorError, RunError
 
 OUR_PACKAGES = frozenset(
     {"emulator", "device_profiles", "traces", "coordinator", "executor", "experiments", "driftscale"}
 )
+
+LIBRARIES = tuple(f"{Path(sysconfig.get_path(name)).resolve()}/" for name in ("stdlib", "platstdlib"))
+INSTALLED = ("site-packages", "dist-packages")
+"""The folders of the standard library, and the names of those of what is installed."""
+
+packages: set[str] = set()
+"""The packages of all parts of one's own that this process has built."""
+
+
+class OwnCodeError(RunError):
+    """Code of one's own has raised an error, or broken the protocol of its kind."""
 
 
 def is_ours(code: Any) -> bool:
@@ -16,4 +35,53 @@ def is_ours(code: Any) -> bool:
     >>> is_ours(is_ours), is_ours(Path)
     (True, False)
     """
-    return str(getattr(code, "__module__", None)).partition(".")[0] in OUR_PACKAGES
+    return top_of(getattr(code, "__module__", None)) in OUR_PACKAGES
+
+
+def name_of(code: Any) -> str:
+    """The module and the name in it of a class or a function, or of an object's class: "my_parts:Steady"."""
+    code = code if hasattr(code, "__qualname__") else type(code)
+    return f"{code.__module__}:{code.__qualname__}"
+
+
+@contextmanager
+def naming_own_code() -> Iterator[None]:
+    """Context that turns an unexpected error which has come through own code into an OwnCodeError."""
+    try:
+        yield
+    except (EmulatorError, MemoryError):
+        raise
+    except Exception as error:
+        if place_of(error) == "":
+            raise
+        raise raised(error) from error
+
+
+def raised(error: Exception, what: str = "") -> OwnCodeError:
+    text = " ".join(str(error).split())
+    place = place_of(error)
+    return OwnCodeError(f"{what}raised {type(error).__name__}{f': {text}' if text else ''}{place}")
+
+
+def place_of(error: Exception) -> str:
+    """The last line of own code that an error has come through, as " (my_parts.py, line 12, in select)"."""
+    own = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__) if _is_own_frame(frame)]
+    if not own:
+        return ""
+    frame, line = own[-1]
+    return f" ({frame.f_code.co_filename}, line {line}, in {frame.f_code.co_name})"
+
+
+def _is_own_frame(frame: FrameType) -> bool:
+    top, file = top_of(frame.f_globals.get("__name__")), Path(frame.f_code.co_filename)
+    if top in OUR_PACKAGES:
+        return False
+    return top in {*packages, "__main__"} or not (
+        file.name.startswith("<")
+        or set(INSTALLED) & set(file.parts)
+        or str(file.resolve()).startswith(LIBRARIES)
+    )
+
+
+def top_of(module: object) -> str:
+    return str(module).partition(".")[0]

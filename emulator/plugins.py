@@ -36,6 +36,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from emulator.errors import ConfigurationError, UnknownNameError
+from emulator.guards import build
 from emulator.own_parts import OwnPartError, is_own, load, refuse_missing
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class Chosen(Generic[T]):
         Args:
             facts: the arguments that all parts of its kind take after the settings.
         """
-        return self.part(self.settings, *facts)
+        return build(self.what, self.part, self.settings, *facts)
 
 
 class ChoiceOf:

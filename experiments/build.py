@@ -32,6 +32,7 @@ from emulator.arrays import Floats, Floats32, Ints
 from emulator.counts import exact
 from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import ConfigurationError
+from emulator.guards import guarded
 from emulator.latency import TIME_MODELS, LatencyModel
 from emulator.messages import SolverFacts
 from emulator.ports import Availability, Executor
@@ -125,13 +126,20 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
     check_rounds(experiment, trace, streams)
     profile = find_profile(experiment.devices.profile, locate)
     fleet = profile.draw(clients, streams.generator("devices"))
-    availability = experiment.devices.availability.build().build(
-        clients, streams.generator("availability"), locate
-    )
+    availability = build_availability(experiment, clients, streams, locate)
     faults = Faults(experiment.faults, clients, streams)
     trace = trace.with_flipped_labels(faults.clients("label_flip"))
     give_back_freed_memory()
     return World(streams, trace, profile, fleet, availability, faults)
+
+
+def build_availability(
+    experiment: Experiment, num_clients: int, streams: RandomStreams, locate: Locate
+) -> Availability:
+    """When the clients of a seed, whose random streams these are, are online."""
+    chosen = experiment.devices.availability
+    drawn = chosen.build().build(num_clients, streams.generator("availability"), locate)
+    return guarded(chosen.what, drawn, Availability)
 
 
 def build_emulation(

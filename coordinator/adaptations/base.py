@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from coordinator.checks import check_served, check_work
 from coordinator.view import Part
 from emulator.arrays import Floats, Floats32, Ints
+from emulator.declared import returns
 from emulator.messages import InferencePlan, Work
 
 
@@ -96,6 +98,15 @@ class Served:
     plan: InferencePlan
 
 
+def _served(served: Served, adaptation: Adaptation, view: ClientView) -> None:
+    check_served(served, len(view.clients), view.num_labels)
+
+
+def _work(work: Work | None, adaptation: Adaptation, view: ClientView) -> None:
+    if work is not None:
+        check_work(work, len(view.clients))
+
+
 class Adaptation(Part):
     """Base of adaptations, built with its own frozen settings.
 
@@ -109,6 +120,7 @@ class Adaptation(Part):
         keeps_models: whether it keeps a model, and the solver's state, for each client that is scored.
     """
 
+    chance: ClassVar[str] = 'draw from self.streams.generator("my purpose", view.rounds, client)'
     serves_one: ClassVar[bool] = False
     federates: ClassVar[bool] = True
     keeps_models: ClassVar[bool] = False
@@ -132,6 +144,7 @@ class Adaptation(Part):
         """
 
     @abstractmethod
+    @returns(_served)
     def adapt(self, view: ClientView) -> Served:
         """What serves each client instead of the models of its plan.
 
@@ -142,6 +155,7 @@ class Adaptation(Part):
             Models, and a plan with a row for each client of the view.
         """
 
+    @returns(_work)
     def work(self, view: ClientView) -> Work | None:
         """What adapting costs its clients in the round that closes now, whatever is evaluated.
 

@@ -8,7 +8,25 @@ from typing import ClassVar
 
 from coordinator.view import Part, View
 from emulator.arrays import Floats, Floats32, Ints
+from emulator.declared import expect, expect_array, returns
 from emulator.messages import Updates
+
+
+def _models(models: Floats32, aggregator: Aggregator, updates: Updates, view: View) -> None:
+    expect_array(models, view.models.shape, "f")
+
+
+def _broadcast(arrays: Mapping[str, Floats32], aggregator: Aggregator, view: View) -> None:
+    expect(arrays.keys() == aggregator.broadcasts, f"must have {sorted(aggregator.broadcasts)}")
+    for array in arrays.values():
+        expect_array(array, view.models.shape, "f")
+
+
+def _weights(
+    weights: Floats | None, aggregator: Aggregator, model: Ints, num_samples: Ints, view: View
+) -> None:
+    if weights is not None:
+        expect_array(weights, (len(view.models), len(model)), "f")
 
 
 class Aggregator(Part):
@@ -42,6 +60,7 @@ class Aggregator(Part):
         """
         return {}
 
+    @returns(_broadcast)
     def broadcast(self, view: View) -> Mapping[str, Floats32]:
         """What is sent along with each model, frozen at dispatch as the models are.
 
@@ -56,6 +75,7 @@ class Aggregator(Part):
         """
         return {}
 
+    @returns(_weights)
     def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats | None:
         """The weights that `aggregate` will use, if they are known before the tasks are trained.
 
@@ -74,6 +94,7 @@ class Aggregator(Part):
         return None
 
     @abstractmethod
+    @returns(_models)
     def aggregate(self, updates: Updates, view: View) -> Floats32:
         """The models of the bank after a server step.
 

@@ -9,8 +9,9 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from coordinator.detectors.base import Detector, refuse_wrong_flags
+from coordinator.detectors.base import Detector
 from emulator.arrays import Bools, Floats, Ints
+from emulator.declared import expect_array, returns
 from emulator.errors import RunError
 from emulator.messages import TaskMetric
 from emulator.plugins import Settings
@@ -59,6 +60,10 @@ class TrainingSettings(Settings):
         "predicted wrongly, or the mean loss",
         examples=["losses"],
     )
+
+
+def _updated(flags: Bools, detector: Columns, rows: Rows, number: Floats) -> None:
+    expect_array(flags, number.shape, "b")
 
 
 class Columns(Detector):
@@ -147,6 +152,7 @@ class Columns(Detector):
         return signal
 
     @abstractmethod
+    @returns(_updated, writes=True)
     def update(self, rows: Rows, number: Floats) -> Bools:
         """Take in one number of each of k clients.
 
@@ -197,18 +203,13 @@ class Columns(Detector):
 
     def _take_in(self, rows: Rows, number: Floats) -> Bools:
         if not self.starts_anew:
-            return self._updated(rows, number)
+            return self.update(rows, number)
         again = np.flatnonzero(rows["flagged"])
         if len(again) > 0:
             for name, column in self.columns.items():
                 rows[name][..., again] = column.start
-        found = self._updated(rows, number)
-        rows["flagged"][:] = found
-        return found
-
-    def _updated(self, rows: Rows, number: Floats) -> Bools:
         found = self.update(rows, number)
-        refuse_wrong_flags(f"{self.name}.update", found, len(number))
+        rows["flagged"][:] = found
         return found
 
     def _within_domain(self, numbers: Floats) -> Floats:

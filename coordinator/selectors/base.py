@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+import numpy as np
+
 from coordinator.candidates import Candidates
 from coordinator.view import Part, View
 from emulator.arrays import Ints
+from emulator.declared import expect, expect_array, returns
 from emulator.messages import EndedVisits, Updates
+
+
+def _participants(chosen: Ints, selector: Selector, candidates: Candidates, wanted: Ints, view: View) -> None:
+    expect_array(chosen, (chosen.size,), "i", 0, view.num_clients - 1)
+    expect(chosen.size > 0 and (chosen[1:] > chosen[:-1]).all(), "must be distinct ids, ascending, and some")
+    assert view.assignment is not None, "clients are selected among the members of models"
+    lanes = view.assignment.lane_of_client[chosen]
+    expect(lanes.min() >= 0 and candidates.online(chosen).all(), "must be candidates, in a lane and online")
+    counts = np.bincount(lanes, minlength=len(wanted))
+    expect((counts <= wanted).all(), f"must be at most {wanted.tolist()} of the lanes, not {counts.tolist()}")
 
 
 class Selector(Part):
@@ -25,6 +38,7 @@ class Selector(Part):
         """
 
     @abstractmethod
+    @returns(_participants)
     def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:
         """The participants of a round.
 
@@ -36,6 +50,6 @@ class Selector(Part):
             view: the facts of this moment, and requests to clients.
 
         Returns:
-            (n,) distinct ids, ascending: of each lane `wanted` candidates, or all if there are fewer. The
-            run ends with a RunError if the array is empty, not ascending, or names a client of no lane.
+            (n,) distinct ids, at least one, ascending: of each lane `wanted` candidates, or all if there are
+            fewer.
         """

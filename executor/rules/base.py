@@ -18,6 +18,7 @@ from torch import Tensor
 
 from emulator import plugins
 from emulator.arrays import Ints
+from emulator.declared import expect, returns
 from emulator.errors import ConfigurationError
 from emulator.messages import SolverFacts, StateSpec, StepForm
 from emulator.ports import Segment
@@ -90,6 +91,24 @@ The result may be overwritten, and holds until the next call.
 """
 
 
+def _corrected(corrected: Tensor, rule: LocalRule, run: LocalRun, gradient: Tensor) -> None:
+    shape = tuple(run.present.shape)
+    expect(corrected.shape == shape, f"must be of shape {shape}, and is of {tuple(corrected.shape)}")
+    # Training may diverge by itself.
+    is_new = run.present.isfinite().all() and not corrected.isfinite().all()
+    expect(not is_new or not gradient.isfinite().all(), "must be finite, as the gradient is")
+
+
+def _stops(
+    stops: Tensor, rule: LocalRule, epoch: int, before: Tensor, after: Tensor, samples: Tensor
+) -> None:
+    expect(stops.dtype == torch.bool and stops.shape == after.shape, f"must be {len(after)} bools")
+
+
+def _personal(own: Tensor, rule: LocalRule, received: Tensor, state: Mapping[str, Tensor]) -> None:
+    expect(own.shape == received.shape, f"must be of shape {tuple(received.shape)}")
+
+
 class LocalRule(plugins.Configured, ABC):
     """Base of the local rules: one link of the chain, which corrects the gradient before each step.
 
@@ -97,6 +116,7 @@ class LocalRule(plugins.Configured, ABC):
     subtracted from the parameters.
     """
 
+    chance: ClassVar[str] = "a local rule has no random numbers of its own yet: leave chance out"
     is_optimiser: ClassVar[bool] = False
     receives: ClassVar[frozenset[str]] = frozenset()
     """The arrays of the aggregator that it reads from `run.broadcast`: only an aggregator that broadcasts
@@ -184,6 +204,7 @@ class LocalRule(plugins.Configured, ABC):
         """The most epochs of a task, if it `stops_early`; None: as many as tasks would have without it."""
         return None
 
+    @returns(_stops)
     def stops(self, epoch: int, before: Tensor, after: Tensor, samples: Tensor) -> Tensor:
         """Which of n tasks stop after an epoch.
 
@@ -212,6 +233,7 @@ class LocalRule(plugins.Configured, ABC):
         """
 
     @abstractmethod
+    @returns(_corrected)
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
         """The corrected gradient; for an optimiser, the amount to subtract from the parameters.
 
@@ -242,6 +264,7 @@ class LocalRule(plugins.Configured, ABC):
             run: All tasks, also those without a step, with `steps` of each.
         """
 
+    @returns(_personal)
     def personal(self, received: Tensor, state: Mapping[str, Tensor]) -> Tensor:
         """The parameters that a client uses itself; a pure function. By default the served model.
 

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from emulator.arrays import Floats
+from emulator.declared import expect, expect_array, returns
 from emulator.plugins import Configured
 from emulator.seeding import RandomStreams
 from traces.arrivals import STEPS_AHEAD
@@ -18,6 +19,9 @@ from traces.draw import StreamSettings, draw_table, refuse_oversize
 from traces.images import ImageSet
 from traces.onsets import Onsets, SharesWatch
 from traces.tables.base import Table
+
+ROUNDING = 1e-6
+"""How far shares may be from summing to 1."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ class Population(Configured, ABC):
             check draws the population of each seed where this is False.
     """
 
+    chance: ClassVar[str] = "draw from the streams of the context, or the generator that it is given"
     same_holders: ClassVar[bool] = False
 
     @abstractmethod
@@ -92,6 +97,19 @@ class Population(Configured, ABC):
             RunError: as for `draw`.
         """
         return self.draw(images, context), None
+
+
+def _shares(
+    shares: Floats,
+    drift: Drift,
+    num_clients: int,
+    num_windows: int,
+    num_labels: int,
+    *_: object,
+    **__: object,
+) -> None:
+    expect_array(shares, (num_clients, num_labels), "f", 0)
+    expect(np.allclose(shares.sum(axis=1), 1, rtol=0, atol=ROUNDING), "rows must sum to 1")
 
 
 class Drift(Population):
@@ -132,6 +150,7 @@ class Drift(Population):
         return table, watch.onsets()
 
     @abstractmethod
+    @returns(_shares)
     def shares(
         self,
         num_clients: int,

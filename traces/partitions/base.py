@@ -9,10 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from emulator.arrays import Ints
+from emulator.declared import expect_array, returns
 from emulator.errors import ConfigurationError
 from emulator.plugins import Configured
 
@@ -31,11 +33,19 @@ class Samples:
         return len(self.labels)
 
 
+def _clients(
+    clients: Ints, partition: Partition, samples: Samples, num_clients: int, generator: np.random.Generator
+) -> None:
+    expect_array(clients, (len(samples),), "i", 0, num_clients - 1)
+
+
 class Partition(Configured, ABC):
     """Base class of all partitions, built with its own frozen settings.
 
     A subclass implements `assign`; callers use `divide`.
     """
+
+    chance: ClassVar[str] = "draw from the generator that it is given"
 
     def divide(self, samples: Samples, num_clients: int | None, generator: np.random.Generator) -> Ints:
         """Divide samples among clients: each sample goes to exactly one, and no client is without samples.
@@ -56,17 +66,7 @@ class Partition(Configured, ABC):
             raise ConfigurationError(
                 f"partition: {wanted} clients cannot each have one of {len(samples)} samples; lower clients"
             )
-        clients = np.asarray(self.assign(samples, wanted, generator))
-        if clients.shape != (len(samples),):
-            raise ConfigurationError(
-                f"partition: {type(self).__name__} returned clients of shape {clients.shape}; must be "
-                f"one for each of {len(samples)} samples"
-            )
-        if clients.dtype.kind not in "iu" or clients.min() < 0 or clients.max() >= wanted:
-            raise ConfigurationError(
-                f"partition: {type(self).__name__} returned clients from {clients.min()} to {clients.max()} "
-                f"of type {clients.dtype}; must be whole numbers from 0 to {wanted - 1}"
-            )
+        clients = self.assign(samples, wanted, generator)
         empty = np.flatnonzero(np.bincount(clients, minlength=wanted) == 0)
         if len(empty):
             raise ConfigurationError(
@@ -93,6 +93,7 @@ class Partition(Configured, ABC):
         return num_clients
 
     @abstractmethod
+    @returns(_clients)
     def assign(self, samples: Samples, num_clients: int, generator: np.random.Generator) -> Ints:
         """Assign a client to each sample.
 
