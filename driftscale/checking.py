@@ -73,8 +73,9 @@ def check(
     arms: str | Iterable[str] | None = None,
     data: Paths = (),
     sweep: Mapping[str, Any] = NOTHING,
+    trial: bool = True,
 ) -> Check:
-    """Build everything that a configuration needs, as `driftscale check` does, and train nothing.
+    """Build everything that a configuration needs, as `driftscale check` does; train nothing but a trial.
 
     Args:
         config: A configuration or a folder of them, as `run` takes it.
@@ -85,6 +86,7 @@ def check(
         data: Folder, or folders, to look for the configuration's data files in; default: those of the
             environment variable DRIFTSCALE_DATA.
         sweep: Lists of values by dotted key; all combinations are checked.
+        trial: Whether to try own code: to play the first round of its arms, twice.
 
     Returns:
         The facts about each configuration, which shows itself as a table.
@@ -109,4 +111,4 @@ def check(
     members, left_out = members_of(command)
     for line in left_out:
         note(line)
-    return Check(tuple(check_members_of(members, note)))
+    return Check(tuple(check_members_of(members, note, trial=trial)))

@@ -7,6 +7,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from emulator.errors import EmulatorError, InterruptionError
+from emulator.own_code import before_any_run
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,7 +33,8 @@ def one_line(function: Callable[P, T]) -> Callable[P, T]:
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            return function(*args, **kwargs)
+            with before_any_run():
+                return function(*args, **kwargs)
         except InterruptionError as error:
             raise InterruptedRunError(str(error)) from None
         except EmulatorError as error:

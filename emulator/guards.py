@@ -87,7 +87,7 @@ def build(what: str, make: Callable[..., T], *arguments: Any) -> T:
     packages.add(top_of(make.__module__))
     whose, name = f"{what} {name_of(make)!r}", "__init__" if isinstance(make, type) else "it"
     made: T = _called(Call(whose, name, "", arguments), make, *arguments)
-    return guarded(what, made)
+    return guarded(what, made) if isinstance(make, type) else made
 
 
 def guarded(what: str, part: T, *protocols: Any) -> T:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from emulator.errors import EmulatorError, RunError
+from emulator.errors import ConfigurationError, EmulatorError, RunError
 
 OUR_PACKAGES = frozenset(
     {"emulator", "device_profiles", "traces", "coordinator", "executor", "experiments", "driftscale"}
@@ -42,6 +42,16 @@ def name_of(code: Any) -> str:
     """The module and the name in it of a class or a function, or of an object's class: "my_parts:Steady"."""
     code = code if hasattr(code, "__qualname__") else type(code)
     return f"{code.__module__}:{code.__qualname__}"
+
+
+@contextmanager
+def before_any_run() -> Iterator[None]:
+    """Context in which an error of own code is one of the configuration, since no run has begun."""
+    try:
+        with naming_own_code():
+            yield
+    except OwnCodeError as error:
+        raise ConfigurationError(str(error)) from error
 
 
 @contextmanager

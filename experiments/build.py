@@ -32,7 +32,7 @@ from emulator.arrays import Floats, Floats32, Ints
 from emulator.counts import exact
 from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import ConfigurationError
-from emulator.guards import guarded
+from emulator.guards import guarded, inspecting, without_chance
 from emulator.latency import TIME_MODELS, LatencyModel
 from emulator.messages import SolverFacts
 from emulator.ports import Availability, Executor
@@ -121,12 +121,14 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
         RunError: There is no room for the file of a large trace.
     """
     streams = RandomStreams(seed)
-    trace = experiment.trace.build().build(TraceContext(experiment.round.rounds, streams, locate, scratch))
-    clients = trace.num_clients
-    check_rounds(experiment, trace, streams)
-    profile = find_profile(experiment.devices.profile, locate)
-    fleet = profile.draw(clients, streams.generator("devices"))
-    availability = build_availability(experiment, clients, streams, locate)
+    context = TraceContext(experiment.round.rounds, streams, locate, scratch)
+    with inspecting(without_chance):
+        trace = experiment.trace.build().build(context)
+        clients = trace.num_clients
+        check_rounds(experiment, trace, streams)
+        profile = find_profile(experiment.devices.profile, locate)
+        fleet = profile.draw(clients, streams.generator("devices"))
+        availability = build_availability(experiment, clients, streams, locate)
     faults = Faults(experiment.faults, clients, streams)
     trace = trace.with_flipped_labels(faults.clients("label_flip"))
     give_back_freed_memory()

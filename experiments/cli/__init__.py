@@ -49,9 +49,11 @@ def _run(program: Callable[[], None]) -> int:
     if foreign is not None:  # before anything is imported from it
         return _end(foreign, BAD_INPUT)
     from emulator.errors import EmulatorError
+    from emulator.own_code import before_any_run
 
     try:
-        return _exit_code_of(program)
+        with before_any_run():
+            return _exit_code_of(program)
     except EmulatorError as error:
         return _end(str(error), error.exit_code)
     except OSError as error:  # such as a full disk, or a folder that is not writable
@@ -65,7 +67,7 @@ def _run(program: Callable[[], None]) -> int:
 
         traceback.print_exc()  # it shows where the mistake is
         return _end(
-            f"{type(error).__name__}: {error}: a mistake in driftscale or in a plug-in (see the traceback); "
+            f"{type(error).__name__}: {error}: a mistake in driftscale (see the traceback); "
             f"finished runs are kept; the same command resumes the rest from the last checkpoint",
             RUN_FAILED,
         )

@@ -19,7 +19,7 @@ from emulator.latency import DriftscaleLatency
 from emulator.messages import InferencePlan
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.ports import NUM_LABELS, LabelStream, ToyModels, initial, quick_fleet
-from experiments.contracts.sameness import left_alone, resumed, same
+from experiments.sameness import left_alone, resumed, same
 
 CLIENTS = 5
 ROUNDS_PER_STEP = 2

@@ -15,8 +15,8 @@ from emulator.messages import InferencePlan, TaskMetric
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.ports import HELD_STEPS, NUM_LABELS, LabelStream
 from experiments.contracts.rounds import Rounds
-from experiments.contracts.sameness import left_alone, resumed, same
 from experiments.contracts.watched import Watch
+from experiments.sameness import left_alone, resumed, same
 
 ROUNDS_PER_STEP = 2
 SILENT_STEPS = (None, 1, 2)

@@ -16,8 +16,8 @@ from emulator.messages import SampleRanges
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.ports import NUM_LABELS, LabelStream, initial
 from experiments.contracts.rounds import Rounds, Scripted
-from experiments.contracts.sameness import left_alone, resumed, same
 from experiments.contracts.watched import Watch
+from experiments.sameness import left_alone, resumed, same
 
 NUM_CLIENTS = 5
 

@@ -19,7 +19,7 @@ from emulator.ports import unmeasured
 from emulator.seeding import RandomStreams
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.ports import NUM_LABELS, NUM_PARAMETERS, LabelStream, ToyModels, initial
-from experiments.contracts.sameness import left_alone, resumed, same
+from experiments.sameness import left_alone, resumed, same
 
 CLIENTS = 7
 

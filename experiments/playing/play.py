@@ -69,6 +69,7 @@ def play_one(command: RunCommand, experiment: Experiment, job: Job | None, show:
             fresh=command.fresh,
             file=str(command.config),
             is_checked_first=command.scale.may_start_workers,
+            trial=command.trial,
         )
         [plan] = _of_command([plan], command)
 
@@ -105,7 +106,7 @@ def play_several(command: RunCommand, several: Several, show: Show) -> Path:
         for member in members:
             stack.enter_context(locked(path_below(target, member.experiment.name, is_folder=True)))
         plotly_path(target)  # refuse a link before anything is done
-        plans = _of_command(plan_folder(members, target, fresh=command.fresh), command)
+        plans = _of_command(plan_folder(members, target, fresh=command.fresh, trial=command.trial), command)
         write_plotly(target)
         runs = [run for plan in plans for run in plan.runs()]
 

@@ -67,8 +67,12 @@ def print_checks(
     print_table(rows, title)
 
 
-def check_members_of(members: Sequence[Member], note: Callable[[str], None]) -> list[Facts]:
+def check_members_of(
+    members: Sequence[Member], note: Callable[[str], None], *, trial: bool = True
+) -> list[Facts]:
     """Check each configuration; returns the facts about each, and passes warnings to `note`.
+
+    With `trial`, its own code is tried.
 
     The last warning is of no configuration: that the installed torch was built for a GPU, which nothing uses.
     For the errors see `check_members`.
@@ -78,8 +82,12 @@ def check_members_of(members: Sequence[Member], note: Callable[[str], None]) -> 
 
     warnings: list[str] = []
     facts: dict[str, Facts] = {}
-    for member, world in check_members(members, Path(), warnings.append):
-        found = check_facts(member.experiment, world, warnings.append)
+    tried = None if trial else ()
+    for member, world in check_members(members, Path(), warnings.append, lambda _: tried):
+        found = {
+            **check_facts(member.experiment, world, warnings.append),
+            **_own_code(member.experiment, member.arms, trial=trial),
+        }
         told = {"warnings": "; ".join(warnings)} if warnings else {}
         facts[member.experiment.name] = {**found, **told}
         for warning in warnings:
@@ -88,6 +96,18 @@ def check_members_of(members: Sequence[Member], note: Callable[[str], None]) -> 
     if (platform := gpu_build()) is not None:
         note(GPU_BUILD.format(platform))
     return [facts[member.experiment.name] for member in members]
+
+
+def _own_code(experiment: Experiment, arms: Sequence[str] | None, *, trial: bool) -> Facts:
+    """The facts `own code`, its parts, and `trial`, what was played of it; none without such parts."""
+    from experiments.checks.trial import tried_arms
+    from experiments.own_code import own_parts
+
+    names = arms or [arm.name for arm in experiment.arm]
+    own = dict.fromkeys(f"{part.what} {part.name}" for part in own_parts(experiment, names))
+    tried = ", ".join(tried_arms(experiment, names))
+    played = f"two rounds of each of {tried}, before any run" if trial else "left out"
+    return {"own code": ", ".join(own), "trial": played} if own else {}
 
 
 def check_facts(experiment: Experiment, world: World, note: Callable[[str], None] = lambda _: None) -> Facts:
