@@ -1,7 +1,7 @@
-"""Checks of what parts of a method return: assignments, inference plans, sample ranges and work.
+"""What parts of a method return: checks of assignments, plans, ranges and work, and a rule for each method.
 
-The guards of own parts and the contracts share them. Each raises WrongAnswerError, an AssertionError, which
-says what must be.
+A protocol names the rule of a method by `emulator.plugins.returns`; guards of own parts hold these to it. The
+contracts share the checks. All raise WrongAnswerError, an AssertionError that says what must be.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import numpy as np
 
 from coordinator.assignment import Assignment
 from coordinator.view import View
-from emulator.arrays import Ints
-from emulator.declared import WrongAnswerError, expect
+from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.messages import (
     AnyTrigger,
     Combine,
@@ -22,12 +21,27 @@ from emulator.messages import (
     NamedNumbers,
     PairwiseTrigger,
     SampleRanges,
+    Updates,
     Work,
 )
-from emulator.storage.round_schema import refuse_wrong_numbers
+from emulator.own.declared import WrongAnswerError, expect, expect_array
+from emulator.storage.round_schema import refuse_wrong_noted, refuse_wrong_numbers
 
 if TYPE_CHECKING:
-    from coordinator.adaptations.base import Served
+    from collections.abc import Mapping
+
+    from coordinator.adaptations.base import Adaptation, ClientView, Served
+    from coordinator.aggregators.base import Aggregator
+    from coordinator.candidates import Candidates
+    from coordinator.clusterers.base import Clusterer
+    from coordinator.detectors.base import Detector
+    from coordinator.detectors.columns import Columns, Rows
+    from coordinator.memories.base import Memory
+    from coordinator.pacing.base import Pacing
+    from coordinator.representations.base import LocalData, Representation
+    from coordinator.schedules.base import Schedule
+    from coordinator.selectors.base import Selector
+    from coordinator.triggers.base import Moved, ReclusteringTrigger
 
 
 def check_assignment(assignment: Assignment, num_clients: int, num_old: int, num_parameters: int) -> None:
@@ -212,3 +226,151 @@ def check_trigger(trigger: AnyTrigger) -> None:
     )
     is_finite = all(number is None or math.isfinite(number) for number in vars(trigger).values())
     expect(is_finite, f"{trigger}: its numbers must be finite")
+
+
+def assigned(assignment: Assignment | None, clusterer: Clusterer, view: View) -> None:
+    """Rule of the moments of a clusterer."""
+    expect(assignment is not None or view.assignment is not None, "the first call must return an assignment")
+    if assignment is not None:
+        check_assigned(assignment, view, clusterer.fixed_clusters)
+
+
+def served_by(plan: InferencePlan, clusterer: Clusterer, view: View) -> None:
+    """Rule of `Clusterer.serve`."""
+    counted = plan.among(view.holding) if len(plan.models) == view.num_clients else plan
+    check_plan(counted, view.num_clients, len(view.model_ids))
+    most = plan.used.sum(axis=1).max(initial=0)
+    expect(clusterer.serves_several or most <= 1, "several models serve a client: declare serves_several")
+
+
+def participants(chosen: Ints, selector: Selector, candidates: Candidates, wanted: Ints, view: View) -> None:
+    """Rule of `Selector.select`."""
+    expect_array(chosen, (chosen.size,), "i", 0, view.num_clients - 1)
+    expect(chosen.size > 0 and (chosen[1:] > chosen[:-1]).all(), "must be distinct ids, ascending, and some")
+    assert view.assignment is not None, "clients are selected among the members of models"
+    lanes = view.assignment.lane_of_client[chosen]
+    expect(lanes.min() >= 0 and candidates.online(chosen).all(), "must be candidates, in a lane and online")
+    counts = np.bincount(lanes, minlength=len(wanted))
+    expect((counts <= wanted).all(), f"must be at most {wanted.tolist()} of the lanes, not {counts.tolist()}")
+
+
+def models(models: Floats32, aggregator: Aggregator, updates: Updates, view: View) -> None:
+    """Rule of `Aggregator.aggregate`."""
+    expect_array(models, view.models.shape, "f")
+
+
+def broadcast(arrays: Mapping[str, Floats32], aggregator: Aggregator, view: View) -> None:
+    """Rule of `Aggregator.broadcast`."""
+    expect(arrays.keys() == aggregator.broadcasts, f"must have {sorted(aggregator.broadcasts)}")
+    for array in arrays.values():
+        expect_array(array, view.models.shape, "f")
+
+
+def weights(
+    weights: Floats | None, aggregator: Aggregator, model: Ints, num_samples: Ints, view: View
+) -> None:
+    """Rule of `Aggregator.weights`."""
+    if weights is not None:
+        expect_array(weights, (len(view.models), len(model)), "f")
+
+
+def samples_of(samples: SampleRanges, memory: Memory, clients: Ints, model: int, view: View) -> None:
+    """Rule of `Memory.samples`."""
+    check_ranges(samples, clients, view)
+
+
+def pairs(rows: tuple[Ints, Ints, SampleRanges], memory: Memory, clients: Ints, view: View) -> None:
+    """Rule of `Memory.rows`."""
+    client, model, samples = rows
+    expect(client.shape == model.shape == (len(samples),), "must have samples for each pair")
+    pairs = client * (len(view.model_ids) + 1) + model
+    expect((pairs[1:] > pairs[:-1]).all(), "must be distinct pairs, sorted by client and model")
+    expect(np.isin(client, clients).all(), "must be pairs of the participants")
+    expect(((model >= 0) & (model < len(view.model_ids))).all(), "models must be rows of the bank")
+    check_ranges(samples, client, view)
+
+
+def trains(trains: Bools, memory: Memory, clients: Ints, view: View) -> None:
+    """Rule of `Memory.trains`."""
+    expect_array(trains, clients.shape, "b")
+
+
+def adapted(served: Served, adaptation: Adaptation, view: ClientView) -> None:
+    """Rule of `Adaptation.adapt`."""
+    check_served(served, len(view.clients), view.num_labels)
+
+
+def adapting_work(work: Work | None, adaptation: Adaptation, view: ClientView) -> None:
+    """Rule of `Adaptation.work`."""
+    if work is not None:
+        check_work(work, len(view.clients))
+
+
+def flags(flags: Bools, detector: Detector, clients: Ints, signal: Floats, last: Floats | None) -> None:
+    """Rule of `Detector.detect`."""
+    expect_array(flags, clients.shape, "b")
+
+
+def updated(flags: Bools, detector: Columns, rows: Rows, number: Floats) -> None:
+    """Rule of `Columns.update`."""
+    expect_array(flags, number.shape, "b")
+
+
+def quota(quota: Ints, pacing: Pacing, sizes: Ints) -> None:
+    """Rule of `Pacing.quota`."""
+    expect_array(quota, sizes.shape, "i", 0)
+
+
+def opened(opened: Ints, pacing: Pacing, quota: Ints, sizes: Ints, out: Ints, back: Ints) -> None:
+    """Rule of `Pacing.opens`."""
+    expect_array(opened, out.shape, "i", 0)
+
+
+def due(flags: Bools, pacing: Pacing, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> None:
+    """Rule of `Pacing.full` and `absorbs`."""
+    rows, lanes = out.shape
+    expect(
+        flags.shape in ((rows, lanes), (rows, 1)),
+        f"must be bools of shape ({rows}, {lanes}) or ({rows}, 1), for {rows} instants and {lanes} lanes",
+    )
+
+
+def size(size: int, representation: Representation, data: LocalData) -> None:
+    """Rule of `Representation.size`."""
+    expect(size > 0, "must be at least 1")
+
+
+def reports(reports: Floats, representation: Representation, clients: Ints, data: LocalData) -> None:
+    """Rule of `Representation.measure`."""
+    shape = (len(clients), representation.size(data))
+    expect(reports.shape == shape, f"must be of shape {shape}: a row of `size` numbers for each client")
+
+
+def reporting_work(work: Work, representation: Representation, clients: Ints, data: LocalData) -> None:
+    """Rule of `Representation.work`."""
+    check_work(work, len(clients))
+
+
+def settings(
+    settings: Mapping[str, Floats],
+    schedule: Schedule,
+    client: Ints,
+    model: Ints,
+    base: Mapping[str, Floats],
+    view: View,
+) -> None:
+    """Rule of `Schedule.task_settings`."""
+    expect(settings.keys() == schedule.sets, f"must have the settings in sets, {sorted(schedule.sets)}")
+    for name, column in settings.items():
+        expect_array(column, client.shape, "fi")
+        expect((column > 0).all(), f"{name} must be above 0")
+
+
+def trigger(trigger: AnyTrigger, part: ReclusteringTrigger, moved: Moved) -> None:
+    """Rule of `ReclusteringTrigger.evaluate`."""
+    check_trigger(trigger)
+
+
+def noted(numbers: Mapping[str, float], aggregator: Aggregator) -> None:
+    """Rule of `Aggregator.noted`."""
+    refuse_wrong_noted(numbers)

@@ -13,9 +13,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from emulator.arrays import Floats, Ints
-from emulator.declared import expect, returns
 from emulator.errors import InputError
 from emulator.numbers import DEVICE_BOUNDS
+from emulator.plugins import returns
 
 COLUMNS = tuple(DEVICE_BOUNDS)
 MAY_BE_ZERO = frozenset({"latency_s"})
@@ -141,10 +141,6 @@ class Fleet:
         return {name: np.quantile(values, probabilities) for name, values in self.columns().items()}
 
 
-def _fleet(fleet: Fleet, profile: DeviceProfile, num_clients: int, generator: np.random.Generator) -> None:
-    expect(len(fleet) == num_clients, f"must have {num_clients} devices, one for each client")
-
-
 @runtime_checkable
 class DeviceProfile(Protocol):
     """A population of devices from which fleets are drawn."""
@@ -169,7 +165,7 @@ class DeviceProfile(Protocol):
         """The publication or measurement that its numbers come from."""
         ...
 
-    @returns(_fleet)
+    @returns("device_profiles.checks:fleet")
     def draw(self, num_clients: int, generator: np.random.Generator) -> Fleet:
         """Draw a device for each client.
 

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from emulator.errors import EmulatorError, InterruptionError
-from emulator.own_code import before_any_run
+from emulator.own.code import before_any_run
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -27,6 +27,13 @@ from emulator.errors import ConfigurationError
 FORM = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 """The form of such a name: a module, perhaps of a package, a colon, and a class in it."""
 
+OUR_PACKAGES = frozenset(
+    {"emulator", "device_profiles", "traces", "coordinator", "executor", "experiments", "driftscale"}
+)
+
+GUARDS = "_driftscale_guards"
+"""The attribute by which a class that guards another one has that one."""
+
 MAIN = "__main__"
 """The module of a notebook's cells or of the script that is run: found in the same process only."""
 
@@ -46,6 +53,25 @@ class ModuleFile:
 
 _folders: tuple[Path, ...] = ()
 _imported: dict[str, ModuleFile] = {}
+
+
+def is_ours(code: Any) -> bool:
+    """Whether a class, a function or an object, by its `__module__`, is defined in our packages.
+
+    >>> from pathlib import Path
+    >>> is_ours(is_ours), is_ours(Path)
+    (True, False)
+    """
+    return top_of(getattr(code, "__module__", None)) in OUR_PACKAGES
+
+
+def top_of(module: object) -> str:
+    return str(module).partition(".")[0]
+
+
+def defining(kind: type, name: str) -> type:
+    """The class among the bases of `kind`, guards aside, from which it has the attribute `name`."""
+    return next(base for base in kind.__mro__ if name in vars(base) and GUARDS not in vars(base))
 
 
 def is_own(name: str) -> bool:

@@ -11,10 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-import numpy as np
-
 from emulator.arrays import Bools, Floats, Floats32, Ints
-from emulator.declared import expect, expect_array, returns
 from emulator.events import Event
 from emulator.in_flight import NO_ENDS, VisitEnds
 from emulator.messages import (
@@ -28,6 +25,7 @@ from emulator.messages import (
     Updates,
     VisitRows,
 )
+from emulator.plugins import returns
 
 if TYPE_CHECKING:  # the record of a round is not needed to read a configuration
     from emulator.storage.runlog import RoundRecord
@@ -60,15 +58,6 @@ class FleetColumns(Protocol):
         ...
 
 
-def _online(online: Bools, availability: Availability, ids: Ints, time_s: float) -> None:
-    expect_array(online, ids.shape, "b")
-
-
-def _later(next_s: Floats, availability: Availability, ids: Ints, time_s: float) -> None:
-    later = next_s.shape == ids.shape and next_s > time_s  # NaN is not
-    expect(np.all(later), f"must be of shape {ids.shape} and later than {time_s:g}, inf for never")
-
-
 class Availability(Protocol):
     """When clients are online, in half-open intervals [start, end).
 
@@ -80,7 +69,7 @@ class Availability(Protocol):
         """Counts by name for the run's manifest, such as the number of intervals dropped as empty."""
         ...
 
-    @returns(_online)
+    @returns("emulator.own.world:online")
     def online(self, ids: Ints, time_s: float) -> Bools:
         """Whether each client is online.
 
@@ -93,7 +82,7 @@ class Availability(Protocol):
         """
         ...
 
-    @returns(_later)
+    @returns("emulator.own.world:later")
     def next_offline_s(self, ids: Ints, time_s: float) -> Floats:
         """When each client next goes offline.
 
@@ -107,7 +96,7 @@ class Availability(Protocol):
         """
         ...
 
-    @returns(_later)
+    @returns("emulator.own.world:later")
     def next_online_s(self, ids: Ints, time_s: float) -> Floats:
         """When each client next comes online.
 

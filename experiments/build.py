@@ -32,9 +32,9 @@ from emulator.arrays import Floats, Floats32, Ints
 from emulator.counts import exact
 from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import ConfigurationError
-from emulator.guards import guarded, inspecting, without_chance
 from emulator.latency import TIME_MODELS, LatencyModel
 from emulator.messages import SolverFacts
+from emulator.own.guards import guarded, inspecting, without_chance
 from emulator.ports import Availability, Executor
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import DRIFT_COLUMNS

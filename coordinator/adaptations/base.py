@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from coordinator.checks import check_served, check_work
 from coordinator.view import Part
 from emulator.arrays import Floats, Floats32, Ints
-from emulator.declared import returns
 from emulator.messages import InferencePlan, Work
+from emulator.plugins import returns
 
 
 @dataclass(frozen=True)
@@ -98,15 +97,6 @@ class Served:
     plan: InferencePlan
 
 
-def _served(served: Served, adaptation: Adaptation, view: ClientView) -> None:
-    check_served(served, len(view.clients), view.num_labels)
-
-
-def _work(work: Work | None, adaptation: Adaptation, view: ClientView) -> None:
-    if work is not None:
-        check_work(work, len(view.clients))
-
-
 class Adaptation(Part):
     """Base of adaptations, built with its own frozen settings.
 
@@ -144,7 +134,7 @@ class Adaptation(Part):
         """
 
     @abstractmethod
-    @returns(_served)
+    @returns("coordinator.checks:adapted")
     def adapt(self, view: ClientView) -> Served:
         """What serves each client instead of the models of its plan.
 
@@ -155,7 +145,7 @@ class Adaptation(Part):
             Models, and a plan with a row for each client of the view.
         """
 
-    @returns(_work)
+    @returns("coordinator.checks:adapting_work")
     def work(self, view: ClientView) -> Work | None:
         """What adapting costs its clients in the round that closes now, whatever is evaluated.
 

@@ -8,25 +8,8 @@ from typing import ClassVar
 
 from coordinator.view import Part, View
 from emulator.arrays import Floats, Floats32, Ints
-from emulator.declared import expect, expect_array, returns
 from emulator.messages import Updates
-
-
-def _models(models: Floats32, aggregator: Aggregator, updates: Updates, view: View) -> None:
-    expect_array(models, view.models.shape, "f")
-
-
-def _broadcast(arrays: Mapping[str, Floats32], aggregator: Aggregator, view: View) -> None:
-    expect(arrays.keys() == aggregator.broadcasts, f"must have {sorted(aggregator.broadcasts)}")
-    for array in arrays.values():
-        expect_array(array, view.models.shape, "f")
-
-
-def _weights(
-    weights: Floats | None, aggregator: Aggregator, model: Ints, num_samples: Ints, view: View
-) -> None:
-    if weights is not None:
-        expect_array(weights, (len(view.models), len(model)), "f")
+from emulator.plugins import returns
 
 
 class Aggregator(Part):
@@ -52,6 +35,7 @@ class Aggregator(Part):
         return {}
 
     @property
+    @returns("coordinator.checks:noted")
     def noted(self) -> Mapping[str, float]:
         """Finite numbers of its last `aggregate`, by name, for the log: `RoundRecord.noted`; none by default.
 
@@ -60,7 +44,7 @@ class Aggregator(Part):
         """
         return {}
 
-    @returns(_broadcast)
+    @returns("coordinator.checks:broadcast")
     def broadcast(self, view: View) -> Mapping[str, Floats32]:
         """What is sent along with each model, frozen at dispatch as the models are.
 
@@ -75,7 +59,7 @@ class Aggregator(Part):
         """
         return {}
 
-    @returns(_weights)
+    @returns("coordinator.checks:weights")
     def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats | None:
         """The weights that `aggregate` will use, if they are known before the tasks are trained.
 
@@ -94,7 +78,7 @@ class Aggregator(Part):
         return None
 
     @abstractmethod
-    @returns(_models)
+    @returns("coordinator.checks:models")
     def aggregate(self, updates: Updates, view: View) -> Floats32:
         """The models of the bank after a server step.
 

@@ -8,24 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from coordinator.assignment import Assignment
-from coordinator.checks import check_assigned, check_plan
 from coordinator.view import Part, View
-from emulator.declared import expect, returns
 from emulator.messages import InferencePlan
+from emulator.plugins import returns
 from emulator.ports import Segment
-
-
-def _assigned(assignment: Assignment | None, clusterer: Clusterer, view: View) -> None:
-    expect(assignment is not None or view.assignment is not None, "the first call must return an assignment")
-    if assignment is not None:
-        check_assigned(assignment, view, clusterer.fixed_clusters)
-
-
-def _plan(plan: InferencePlan, clusterer: Clusterer, view: View) -> None:
-    counted = plan.among(view.holding) if len(plan.models) == view.num_clients else plan
-    check_plan(counted, view.num_clients, len(view.model_ids))
-    most = plan.used.sum(axis=1).max(initial=0)
-    expect(clusterer.serves_several or most <= 1, "several models serve a client: declare serves_several")
 
 
 class Clusterer(Part):
@@ -102,7 +88,7 @@ class Clusterer(Part):
         """
         return {}
 
-    @returns(_assigned)
+    @returns("coordinator.checks:assigned")
     def on_data(self, view: View) -> Assignment | None:
         """Decide when a round is opened, after samples arrived or expired and drifted clients reported.
 
@@ -119,7 +105,7 @@ class Clusterer(Part):
         """
         return None
 
-    @returns(_assigned)
+    @returns("coordinator.checks:assigned")
     def on_joined(self, view: View) -> Assignment | None:
         """Place the clients that joined, before `on_data` decides about all clients with new data.
 
@@ -151,7 +137,7 @@ class Clusterer(Part):
             lanes[view.joined] = lane
         return Assignment.moved(members, len(view.model_ids), lanes=lanes)
 
-    @returns(_assigned)
+    @returns("coordinator.checks:assigned")
     def on_participants(self, view: View) -> Assignment | None:
         """Decide after `view.participants` were selected. The lanes and quotas of this round do not change.
 
@@ -163,7 +149,7 @@ class Clusterer(Part):
         """
         return None
 
-    @returns(_assigned)
+    @returns("coordinator.checks:assigned")
     def on_updates(self, view: View) -> Assignment | None:
         """Decide after `view.updates` came back and were aggregated into `view.models`.
 
@@ -177,7 +163,7 @@ class Clusterer(Part):
         """
         return None
 
-    @returns(_plan)
+    @returns("coordinator.checks:served_by")
     def serve(self, view: View) -> InferencePlan:
         """Choose the models that predict for each client; by default its own models, equally weighted.
 

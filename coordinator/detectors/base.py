@@ -7,14 +7,10 @@ from typing import ClassVar, Literal
 
 from coordinator.view import Part
 from emulator.arrays import Bools, Floats, Ints
-from emulator.declared import expect_array, returns
+from emulator.plugins import returns
 
 Watches = Literal["representation", "arrivals", "training"]
 """What a detector can watch: the representation of a client's data, what arrives for it, or its training."""
-
-
-def _flags(flags: Bools, detector: Detector, clients: Ints, signal: Floats, last: Floats | None) -> None:
-    expect_array(flags, clients.shape, "b")
 
 
 class Detector(Part):
@@ -60,7 +56,7 @@ class Detector(Part):
         return 0
 
     @abstractmethod
-    @returns(_flags)
+    @returns("coordinator.checks:flags")
     def detect(self, clients: Ints, signal: Floats, last: Floats | None) -> Bools:
         """Which of n clients drifted.
 

@@ -11,10 +11,9 @@ from pydantic import Field
 
 from coordinator.detectors.base import Detector
 from emulator.arrays import Bools, Floats, Ints
-from emulator.declared import expect_array, returns
 from emulator.errors import RunError
 from emulator.messages import TaskMetric
-from emulator.plugins import Settings
+from emulator.plugins import Settings, returns
 from emulator.storage.state_tree import Tree
 
 BLOCK = 1 << 14
@@ -60,10 +59,6 @@ class TrainingSettings(Settings):
         "predicted wrongly, or the mean loss",
         examples=["losses"],
     )
-
-
-def _updated(flags: Bools, detector: Columns, rows: Rows, number: Floats) -> None:
-    expect_array(flags, number.shape, "b")
 
 
 class Columns(Detector):
@@ -152,7 +147,7 @@ class Columns(Detector):
         return signal
 
     @abstractmethod
-    @returns(_updated, writes=True)
+    @returns("coordinator.checks:updated", writes=True)
     def update(self, rows: Rows, number: Floats) -> Bools:
         """Take in one number of each of k clients.
 

@@ -7,29 +7,10 @@ from abc import abstractmethod
 import numpy as np
 
 from coordinator.assignment import Assignment
-from coordinator.checks import check_ranges
 from coordinator.view import Part, View
 from emulator.arrays import Bools, Ints
-from emulator.declared import expect, expect_array, returns
 from emulator.messages import SampleRanges
-
-
-def _samples(samples: SampleRanges, memory: Memory, clients: Ints, model: int, view: View) -> None:
-    check_ranges(samples, clients, view)
-
-
-def _rows(rows: tuple[Ints, Ints, SampleRanges], memory: Memory, clients: Ints, view: View) -> None:
-    client, model, samples = rows
-    expect(client.shape == model.shape == (len(samples),), "must have samples for each pair")
-    pairs = client * (len(view.model_ids) + 1) + model
-    expect((pairs[1:] > pairs[:-1]).all(), "must be distinct pairs, sorted by client and model")
-    expect(np.isin(client, clients).all(), "must be pairs of the participants")
-    expect(((model >= 0) & (model < len(view.model_ids))).all(), "models must be rows of the bank")
-    check_ranges(samples, client, view)
-
-
-def _trains(trains: Bools, memory: Memory, clients: Ints, view: View) -> None:
-    expect_array(trains, clients.shape, "b")
+from emulator.plugins import returns
 
 
 class Memory(Part):
@@ -52,7 +33,7 @@ class Memory(Part):
         """
 
     @abstractmethod
-    @returns(_samples)
+    @returns("coordinator.checks:samples_of")
     def samples(self, clients: Ints, model: int, view: View) -> SampleRanges:
         """The samples that each client holds for one model.
 
@@ -66,7 +47,7 @@ class Memory(Part):
         """
 
     @abstractmethod
-    @returns(_rows)
+    @returns("coordinator.checks:pairs")
     def rows(self, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:
         """The (client, model) pairs that train, and their samples.
 
@@ -82,7 +63,7 @@ class Memory(Part):
             samples: one row per pair, each with at least one sample.
         """
 
-    @returns(_trains)
+    @returns("coordinator.checks:trains")
     def trains(self, clients: Ints, view: View) -> Bools:
         """Whether each client has something to train, a pair in `rows`; the others cannot be selected.
 

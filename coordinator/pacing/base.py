@@ -16,9 +16,8 @@ import numpy as np
 from coordinator.view import Part
 from emulator.arrays import Bools, Floats, Ints
 from emulator.counts import exact, largest_remainder
-from emulator.declared import expect, expect_array, returns
-from emulator.guards import defining
-from emulator.plugins import Settings
+from emulator.own_parts import defining
+from emulator.plugins import Settings, returns
 
 Push = Literal["none", "active", "online"]
 """Who is sent each new version of a model, besides the participants that are dispatched with it."""
@@ -49,22 +48,6 @@ class CohortSize:
             return int(self.over_commit * quota)
         factor = self.over_commit if isinstance(self.over_commit, Fraction) else exact(self.over_commit)
         return -(-factor.numerator * quota // factor.denominator)
-
-
-def _quota(quota: Ints, pacing: Pacing, sizes: Ints) -> None:
-    expect_array(quota, sizes.shape, "i", 0)
-
-
-def _opened(opened: Ints, pacing: Pacing, quota: Ints, sizes: Ints, out: Ints, back: Ints) -> None:
-    expect_array(opened, out.shape, "i", 0)
-
-
-def _flags(flags: Bools, pacing: Pacing, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> None:
-    rows, lanes = out.shape
-    expect(
-        flags.shape in ((rows, lanes), (rows, 1)),
-        f"must be bools of shape ({rows}, {lanes}) or ({rows}, 1), for {rows} instants and {lanes} lanes",
-    )
 
 
 class Pacing(Part):
@@ -146,7 +129,7 @@ class Pacing(Part):
         """The most visits that are out at once; None where a round is one dispatch."""
         return None
 
-    @returns(_quota)
+    @returns("coordinator.checks:quota")
     def quota(self, sizes: Ints) -> Ints:
         """The number of visits that each lane is to have absorbed by its server step, or its slots.
 
@@ -177,7 +160,7 @@ class Pacing(Part):
             quota[[largest, lane]] = -count - 1, 1
         return quota
 
-    @returns(_opened)
+    @returns("coordinator.checks:opened")
     def opens(self, quota: Ints, sizes: Ints, out: Ints, back: Ints) -> Ints:
         """The number of visits to open in each lane.
 
@@ -199,7 +182,7 @@ class Pacing(Part):
         return np.where(in_flight, 0, wanted)
 
     @abstractmethod
-    @returns(_flags)
+    @returns("coordinator.checks:due")
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
         """Whether each lane is full, and waits for no further visit; not evaluated unless the pacing cancels.
 
@@ -214,7 +197,7 @@ class Pacing(Part):
         """
 
     @abstractmethod
-    @returns(_flags)
+    @returns("coordinator.checks:due")
     def absorbs(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
         """Whether each lane makes a server step now, of its visits that are back.
 

@@ -7,14 +7,12 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from pydantic import Field
 
-from coordinator.checks import check_work
 from coordinator.distances import DistanceName
 from coordinator.view import Part
 from emulator.arrays import Floats, Floats32, Ints
-from emulator.declared import expect, returns
 from emulator.messages import Work
 from emulator.numbers import Count, PositiveFactor
-from emulator.plugins import Settings
+from emulator.plugins import Settings, returns
 from emulator.seeding import RandomStreams
 
 At = Literal["frozen", "global"]
@@ -86,19 +84,6 @@ class LocalData(Protocol):
         ...
 
 
-def _size(size: int, representation: Representation, data: LocalData) -> None:
-    expect(size > 0, "must be at least 1")
-
-
-def _reports(reports: Floats, representation: Representation, clients: Ints, data: LocalData) -> None:
-    shape = (len(clients), representation.size(data))
-    expect(reports.shape == shape, f"must be of shape {shape}: a row of `size` numbers for each client")
-
-
-def _work(work: Work, representation: Representation, clients: Ints, data: LocalData) -> None:
-    check_work(work, len(clients))
-
-
 class Representation(Part):
     """Base of representations; built with its own frozen settings.
 
@@ -127,7 +112,7 @@ class Representation(Part):
         return False
 
     @abstractmethod
-    @returns(_size)
+    @returns("coordinator.checks:size")
     def size(self, data: LocalData) -> int:
         """D, the number of numbers in a report.
 
@@ -139,7 +124,7 @@ class Representation(Part):
         """
 
     @abstractmethod
-    @returns(_reports)
+    @returns("coordinator.checks:reports")
     def measure(self, clients: Ints, data: LocalData) -> Floats:
         """The reports that clients would send now.
 
@@ -151,7 +136,7 @@ class Representation(Part):
             (n, D) finite numbers, or rows with NaN or infinity for clients whose reports cannot be used.
         """
 
-    @returns(_work)
+    @returns("coordinator.checks:reporting_work")
     def work(self, clients: Ints, data: LocalData) -> Work:
         """What a report costs each client besides its upload; by default nothing.
 

@@ -8,25 +8,11 @@ from typing import ClassVar
 
 from coordinator.view import Part, View
 from emulator.arrays import Floats, Ints
-from emulator.declared import expect, expect_array, returns
 from emulator.messages import EndedVisits
+from emulator.plugins import returns
 
 TASK_SETTINGS = ("batch_size", "learning_rate", "local_steps")
 """The settings of a task that a schedule may decide, besides those that local rules read."""
-
-
-def _settings(
-    settings: Mapping[str, Floats],
-    schedule: Schedule,
-    client: Ints,
-    model: Ints,
-    base: Mapping[str, Floats],
-    view: View,
-) -> None:
-    expect(settings.keys() == schedule.sets, f"must have the settings in sets, {sorted(schedule.sets)}")
-    for name, column in settings.items():
-        expect_array(column, client.shape, "fi")
-        expect((column > 0).all(), f"{name} must be above 0")
 
 
 class Schedule(Part):
@@ -53,7 +39,7 @@ class Schedule(Part):
         """
 
     @abstractmethod
-    @returns(_settings)
+    @returns("coordinator.checks:settings")
     def task_settings(
         self, client: Ints, model: Ints, base: Mapping[str, Floats], view: View
     ) -> Mapping[str, Floats]:

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-import numpy as np
-
 from coordinator.candidates import Candidates
 from coordinator.view import Part, View
 from emulator.arrays import Ints
-from emulator.declared import expect, expect_array, returns
 from emulator.messages import EndedVisits, Updates
-
-
-def _participants(chosen: Ints, selector: Selector, candidates: Candidates, wanted: Ints, view: View) -> None:
-    expect_array(chosen, (chosen.size,), "i", 0, view.num_clients - 1)
-    expect(chosen.size > 0 and (chosen[1:] > chosen[:-1]).all(), "must be distinct ids, ascending, and some")
-    assert view.assignment is not None, "clients are selected among the members of models"
-    lanes = view.assignment.lane_of_client[chosen]
-    expect(lanes.min() >= 0 and candidates.online(chosen).all(), "must be candidates, in a lane and online")
-    counts = np.bincount(lanes, minlength=len(wanted))
-    expect((counts <= wanted).all(), f"must be at most {wanted.tolist()} of the lanes, not {counts.tolist()}")
+from emulator.plugins import returns
 
 
 class Selector(Part):
@@ -38,7 +26,7 @@ class Selector(Part):
         """
 
     @abstractmethod
-    @returns(_participants)
+    @returns("coordinator.checks:participants")
     def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:
         """The participants of a round.
 

@@ -9,12 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from coordinator.checks import check_trigger
 from coordinator.distances import DistanceName
 from coordinator.view import Part
 from emulator.arrays import Floats, Ints
-from emulator.declared import returns
 from emulator.messages import AnyTrigger, Updates
+from emulator.plugins import returns
 
 
 @dataclass(frozen=True)
@@ -34,17 +33,13 @@ class Moved:
     rng: Callable[..., np.random.Generator]  # `View.rng`: streams keyed by purpose and round
 
 
-def _trigger(trigger: AnyTrigger, part: ReclusteringTrigger, moved: Moved) -> None:
-    check_trigger(trigger)
-
-
 class ReclusteringTrigger(Part):
     """Base of triggers; built with its own frozen settings."""
 
     chance: ClassVar[str] = 'draw from moved.rng("my purpose")'
 
     @abstractmethod
-    @returns(_trigger)
+    @returns("coordinator.checks:trigger")
     def evaluate(self, moved: Moved) -> AnyTrigger:
         """Decide whether all clients are re-clustered.
 

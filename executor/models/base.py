@@ -5,28 +5,13 @@ A recipe knows nothing of training, flat vectors or initial values: `executor.fl
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-import torch
 from torch import nn
 
 from emulator import plugins
-from emulator.declared import WrongAnswerError, expect, returns
-
-
-def _module(module: nn.Module, model: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> None:
-    """Its parameters have no values: it is tried on the CPU, whatever they are."""
-    tried = copy.deepcopy(module).to_empty(device="cpu").eval()
-    try:
-        with torch.device("cpu"), torch.no_grad():
-            logits = tried(torch.zeros(2, *sample_shape))
-    except Exception as error:
-        problem = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise WrongAnswerError(f"must take samples of shape {sample_shape}, and raises {problem}") from error
-    made = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
-    expect(made == (2, num_labels), f"must make logits of shape {(2, num_labels)} of 2 samples, not {made}")
+from emulator.plugins import returns
 
 
 class ModelSpec(plugins.Configured, ABC):
@@ -47,7 +32,7 @@ class ModelSpec(plugins.Configured, ABC):
     dense: bool = False
 
     @abstractmethod
-    @returns(_module)
+    @returns("executor.checks:module")
     def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
         """A module that maps samples of shape (n, *sample_shape) to logits of shape (n, num_labels).
 

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from emulator import plugins
 from emulator.arrays import Ints
-from emulator.declared import expect, returns
 from emulator.errors import ConfigurationError
 from emulator.messages import SolverFacts, StateSpec, StepForm
+from emulator.plugins import returns
 from emulator.ports import Segment
 
 
@@ -89,24 +89,6 @@ GradientAt = Callable[[Tensor], Tensor]
 
 The result may be overwritten, and holds until the next call.
 """
-
-
-def _corrected(corrected: Tensor, rule: LocalRule, run: LocalRun, gradient: Tensor) -> None:
-    shape = tuple(run.present.shape)
-    expect(corrected.shape == shape, f"must be of shape {shape}, and is of {tuple(corrected.shape)}")
-    # Training may diverge by itself.
-    is_new = run.present.isfinite().all() and not corrected.isfinite().all()
-    expect(not is_new or not gradient.isfinite().all(), "must be finite, as the gradient is")
-
-
-def _stops(
-    stops: Tensor, rule: LocalRule, epoch: int, before: Tensor, after: Tensor, samples: Tensor
-) -> None:
-    expect(stops.dtype == torch.bool and stops.shape == after.shape, f"must be {len(after)} bools")
-
-
-def _personal(own: Tensor, rule: LocalRule, received: Tensor, state: Mapping[str, Tensor]) -> None:
-    expect(own.shape == received.shape, f"must be of shape {tuple(received.shape)}")
 
 
 class LocalRule(plugins.Configured, ABC):
@@ -204,7 +186,7 @@ class LocalRule(plugins.Configured, ABC):
         """The most epochs of a task, if it `stops_early`; None: as many as tasks would have without it."""
         return None
 
-    @returns(_stops)
+    @returns("executor.checks:stops")
     def stops(self, epoch: int, before: Tensor, after: Tensor, samples: Tensor) -> Tensor:
         """Which of n tasks stop after an epoch.
 
@@ -233,7 +215,7 @@ class LocalRule(plugins.Configured, ABC):
         """
 
     @abstractmethod
-    @returns(_corrected)
+    @returns("executor.checks:corrected")
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
         """The corrected gradient; for an optimiser, the amount to subtract from the parameters.
 
@@ -264,7 +246,7 @@ class LocalRule(plugins.Configured, ABC):
             run: All tasks, also those without a step, with `steps` of each.
         """
 
-    @returns(_personal)
+    @returns("executor.checks:personal")
     def personal(self, received: Tensor, state: Mapping[str, Tensor]) -> Tensor:
         """The parameters that a client uses itself; a pure function. By default the served model.
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from emulator.errors import ConfigurationError, InputError, abbreviated, naming
-from emulator.own_code import before_any_run
+from emulator.own.code import before_any_run
 from emulator.own_parts import is_loaded, named_modules
 from emulator.storage.checkpoints import make_folder, write_durably
 from experiments.build import World, build_world, check_rounds, world_settings
 from experiments.checks.arms import check_arms, late_reporting, refuse_detection_without_truth
 from experiments.checks.seeds import CHECKED_OF_ROUNDS, check_seeds
-from experiments.checks.trial import tried_arms, try_arms, try_world
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import Locate
+from experiments.own.trial import tried_arms, try_arms, try_world
 from experiments.results.reading.deciding import deciding, differences
 from experiments.results.reading.json_files import Command, SweepCell, Timing
 from experiments.results.reading.run_directory import RunDirectory

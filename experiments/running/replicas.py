@@ -20,7 +20,7 @@ from emulator.errors import (
     ResumableError,
 )
 from emulator.messages import VisitRows
-from emulator.own_code import naming_own_code
+from emulator.own.code import naming_own_code
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree
 from executor.executor import LocalExecutor

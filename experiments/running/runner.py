@@ -23,7 +23,7 @@ from emulator.errors import (
     abbreviated,
     naming,
 )
-from emulator.own_code import OwnCodeError, before_any_run
+from emulator.own.code import OwnCodeError, before_any_run
 from emulator.storage.checkpoints import write_durably
 from emulator.storage.runlog import RoundRecord
 from executor.ranks import Ranks, Spent
@@ -37,12 +37,12 @@ from experiments.build import (
 )
 from experiments.checks.arms import check_arms, late_reporting
 from experiments.checks.seeds import check_seeds
-from experiments.checks.trial import try_arms, try_world
 from experiments.config import Experiment, Round
-from experiments.own_code import own_parts
+from experiments.own.parts import own_parts
+from experiments.own.trial import try_arms, try_world
+from experiments.own.watch import Watch
 from experiments.reference import build_measuring, build_reference
 from experiments.running.attempt import Attempt, Tally
-from experiments.running.chance import Watch
 from experiments.running.leftovers import delete_leftovers
 from experiments.running.locking import RunAtWorkError, seed_locked
 from experiments.running.manifest import Drawn, recorded_files, write_manifest

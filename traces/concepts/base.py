@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from emulator.arrays import Ints
-from emulator.declared import expect, expect_array, returns
-from emulator.plugins import Configured
+from emulator.plugins import Configured, returns
 from emulator.seeding import RandomStreams
 from traces.images import ImageSet
 
@@ -31,15 +30,6 @@ class ConceptSamples:
     label: Ints
 
 
-def _count(number: int, concepts: ConceptSet) -> None:
-    expect(number >= 1, "must be at least 1")
-
-
-def _drawn(drawn: ConceptSamples, concepts: ConceptSet, pattern: Ints, samples: int, *_: object) -> None:
-    for numbers, count in ((drawn.image, len(drawn.pool)), (drawn.label, drawn.pool.num_labels)):
-        expect_array(numbers, (*pattern.shape, samples), "i", 0, count - 1)
-
-
 class ConceptSet(Configured, ABC):
     """Base class of concept sets, built with its own frozen settings. Concepts are 0 .. num_concepts - 1."""
 
@@ -47,7 +37,7 @@ class ConceptSet(Configured, ABC):
 
     @property
     @abstractmethod
-    @returns(_count)
+    @returns("traces.checks:count")
     def num_concepts(self) -> int:
         """The number of concepts."""
 
@@ -60,7 +50,7 @@ class ConceptSet(Configured, ABC):
         return False
 
     @abstractmethod
-    @returns(_drawn)
+    @returns("traces.checks:drawn")
     def draw(self, pattern: Ints, samples: int, streams: RandomStreams, locate: Locate) -> ConceptSamples:
         """Draw samples for every cell of a pattern, each of the cell's concept.
 

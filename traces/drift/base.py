@@ -11,17 +11,13 @@ from typing import ClassVar
 import numpy as np
 
 from emulator.arrays import Floats
-from emulator.declared import expect, expect_array, returns
-from emulator.plugins import Configured
+from emulator.plugins import Configured, returns
 from emulator.seeding import RandomStreams
 from traces.arrivals import STEPS_AHEAD
 from traces.draw import StreamSettings, draw_table, refuse_oversize
 from traces.images import ImageSet
 from traces.onsets import Onsets, SharesWatch
 from traces.tables.base import Table
-
-ROUNDING = 1e-6
-"""How far shares may be from summing to 1."""
 
 
 @dataclass(frozen=True)
@@ -99,19 +95,6 @@ class Population(Configured, ABC):
         return self.draw(images, context), None
 
 
-def _shares(
-    shares: Floats,
-    drift: Drift,
-    num_clients: int,
-    num_windows: int,
-    num_labels: int,
-    *_: object,
-    **__: object,
-) -> None:
-    expect_array(shares, (num_clients, num_labels), "f", 0)
-    expect(np.allclose(shares.sum(axis=1), 1, rtol=0, atol=ROUNDING), "rows must sum to 1")
-
-
 class Drift(Population):
     """Base class of label drifts: the label shares of every client, window after window.
 
@@ -150,7 +133,7 @@ class Drift(Population):
         return table, watch.onsets()
 
     @abstractmethod
-    @returns(_shares)
+    @returns("traces.checks:shares")
     def shares(
         self,
         num_clients: int,

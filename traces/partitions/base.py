@@ -14,9 +14,8 @@ from typing import ClassVar
 import numpy as np
 
 from emulator.arrays import Ints
-from emulator.declared import expect_array, returns
 from emulator.errors import ConfigurationError
-from emulator.plugins import Configured
+from emulator.plugins import Configured, returns
 
 
 @dataclass(frozen=True)
@@ -31,12 +30,6 @@ class Samples:
 
     def __len__(self) -> int:
         return len(self.labels)
-
-
-def _clients(
-    clients: Ints, partition: Partition, samples: Samples, num_clients: int, generator: np.random.Generator
-) -> None:
-    expect_array(clients, (len(samples),), "i", 0, num_clients - 1)
 
 
 class Partition(Configured, ABC):
@@ -93,7 +86,7 @@ class Partition(Configured, ABC):
         return num_clients
 
     @abstractmethod
-    @returns(_clients)
+    @returns("traces.checks:clients")
     def assign(self, samples: Samples, num_clients: int, generator: np.random.Generator) -> Ints:
         """Assign a client to each sample.
 

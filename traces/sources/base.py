@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from emulator.declared import expect, returns
-from emulator.plugins import Configured
+from emulator.plugins import Configured, returns
 from emulator.seeding import RandomStreams
 
 if TYPE_CHECKING:  # neither is needed to read a configuration
@@ -28,19 +27,13 @@ class TraceContext:
     scratch: Path | None = None  # folder for the file of a large trace; None: the system's temporary folder
 
 
-def _trace(trace: Trace, source: TraceSource, context: TraceContext) -> None:
-    from traces.trace import Trace
-
-    expect(isinstance(trace, Trace), "must be a Trace")
-
-
 class TraceSource(Configured, ABC):
     """Base class of trace sources, built with its own frozen settings."""
 
     chance: ClassVar[str] = 'draw from context.streams.generator("my purpose")'
 
     @abstractmethod
-    @returns(_trace)
+    @returns("traces.checks:trace")
     def build(self, context: TraceContext) -> Trace:
         """Build the trace of one seed.
 

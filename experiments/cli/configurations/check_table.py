@@ -100,8 +100,8 @@ def check_members_of(
 
 def _own_code(experiment: Experiment, arms: Sequence[str] | None, *, trial: bool) -> Facts:
     """The facts `own code`, its parts, and `trial`, what was played of it; none without such parts."""
-    from experiments.checks.trial import tried_arms
-    from experiments.own_code import own_parts
+    from experiments.own.parts import own_parts
+    from experiments.own.trial import tried_arms
 
     names = arms or [arm.name for arm in experiment.arm]
     own = dict.fromkeys(f"{part.what} {part.name}" for part in own_parts(experiment, names))

@@ -21,15 +21,15 @@ import numpy as np
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.emulation import Emulation
 from emulator.errors import ConfigurationError, ResumableError, RunError, abbreviated, naming
-from emulator.guards import Call, inspecting, without_chance
 from emulator.messages import ArrayUpdates, TrainTasks, VisitRows
-from emulator.own_code import OwnCodeError, naming_own_code
+from emulator.own.code import OwnCodeError, naming_own_code
+from emulator.own.guards import Call, inspecting, without_chance
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree, from_bytes, to_bytes
 from experiments.build import World, build_emulation, build_executor, build_world
 from experiments.config import Arm, Experiment
 from experiments.locating import Locate
-from experiments.own_code import own_parts
+from experiments.own.parts import own_parts
 from experiments.reference import build_measuring, build_reference
 from experiments.sameness import WritesError, left_alone, same
 from experiments.stopwatch import Stopwatch

@@ -11,10 +11,7 @@ from types import FrameType
 from typing import Any
 
 from emulator.errors import ConfigurationError, EmulatorError, RunError
-
-OUR_PACKAGES = frozenset(
-    {"emulator", "device_profiles", "traces", "coordinator", "executor", "experiments", "driftscale"}
-)
+from emulator.own_parts import OUR_PACKAGES, top_of
 
 LIBRARIES = tuple(f"{Path(sysconfig.get_path(name)).resolve()}/" for name in ("stdlib", "platstdlib"))
 INSTALLED = ("site-packages", "dist-packages")
@@ -26,16 +23,6 @@ packages: set[str] = set()
 
 class OwnCodeError(RunError):
     """Code of one's own has raised an error, or broken the protocol of its kind."""
-
-
-def is_ours(code: Any) -> bool:
-    """Whether a class, a function or an object, by its `__module__`, is defined in our packages.
-
-    >>> from pathlib import Path
-    >>> is_ours(is_ours), is_ours(Path)
-    (True, False)
-    """
-    return top_of(getattr(code, "__module__", None)) in OUR_PACKAGES
 
 
 def name_of(code: Any) -> str:
@@ -59,18 +46,24 @@ def naming_own_code() -> Iterator[None]:
     """Context that turns an unexpected error which has come through own code into an OwnCodeError."""
     try:
         yield
-    except (EmulatorError, MemoryError):
-        raise
     except Exception as error:
-        if place_of(error) == "":
+        of_own_code = error_of(error)
+        if of_own_code is None:
             raise
-        raise raised(error) from error
+        raise of_own_code from error
+
+
+def error_of(error: Exception) -> OwnCodeError | None:
+    """The error for one that has come through own code; None for one that has not, or is expected."""
+    if isinstance(error, EmulatorError | MemoryError | OSError) or place_of(error) == "":
+        return None
+    return raised(error)
 
 
 def raised(error: Exception, what: str = "") -> OwnCodeError:
+    """The error of own code that has raised `error`, as `what` it did."""
     text = " ".join(str(error).split())
-    place = place_of(error)
-    return OwnCodeError(f"{what}raised {type(error).__name__}{f': {text}' if text else ''}{place}")
+    return OwnCodeError(f"{what}raised {type(error).__name__}{f': {text}' if text else ''}{place_of(error)}")
 
 
 def place_of(error: Exception) -> str:
@@ -91,7 +84,3 @@ def _is_own_frame(frame: FrameType) -> bool:
         or set(INSTALLED) & set(file.parts)
         or str(file.resolve()).startswith(LIBRARIES)
     )
-
-
-def top_of(module: object) -> str:
-    return str(module).partition(".")[0]

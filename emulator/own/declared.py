@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
-
-Method = TypeVar("Method", bound=Callable[..., Any])
 
 ACCEPTED: Mapping[Any, Any] = {float: (float, int), Iterator: Iterable}
 """What is as good as an annotated type; besides, any array of floats is one of float64."""
@@ -21,23 +19,6 @@ MOST_SHOWN = 100
 
 class WrongAnswerError(AssertionError):
     """What a method has returned is not what its protocol declares; the message says what it must be."""
-
-
-def returns(rule: Callable[..., None], *, writes: bool = False) -> Callable[[Method], Method]:
-    """Declares, beside a method of a protocol, what it returns.
-
-    Args:
-        rule: Is called with what a part of one's own has returned, the part, and the arguments of the method;
-            raises WrongAnswerError if it is not as declared. The type, by the annotation of the method, has
-            been checked before.
-        writes: Whether it may write to its arguments.
-    """
-
-    def declare(method: Method) -> Method:
-        method.returns, method.writes = rule, writes  # type: ignore[attr-defined]
-        return method
-
-    return declare
 
 
 def expect(holds: Any, must: str) -> None:
@@ -81,7 +62,7 @@ def is_of(value: Any, kind: Any) -> bool:
         return any(is_of(value, part) for part in parts)
     if getattr(named, "_is_protocol", False):
         return all(hasattr(value, name) for name in vars(named) if not name.startswith("_"))
-    if not isinstance(named, type | tuple):
+    if kind is Any or not isinstance(named, type | tuple):
         return origin is not Literal or value in parts
     is_of_kind = isinstance(value, named) and not (isinstance(value, bool) and named in NUMBERS)
     if is_of_kind and isinstance(value, np.ndarray) and parts:

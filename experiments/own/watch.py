@@ -8,11 +8,11 @@ from contextlib import ExitStack
 
 from emulator.emulation import Log
 from emulator.errors import abbreviated
-from emulator.generators import Generators
-from emulator.guards import drawn_from, inspecting, without_chance
-from emulator.own_code import OwnCodeError, naming_own_code
+from emulator.own.code import OwnCodeError, naming_own_code
+from emulator.own.generators import Generators
+from emulator.own.guards import drawn_from, inspecting, without_chance
 from emulator.storage.runlog import RoundRecord
-from experiments.own_code import OwnPart
+from experiments.own.parts import OwnPart
 
 
 class Watch(ExitStack):

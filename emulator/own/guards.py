@@ -1,7 +1,7 @@
 """Guards around parts of one's own: what they return, what they raise, and whether they leave chance alone.
 
 A part is guarded where it is built. What its methods return is held to what its protocol declares, by the
-annotation and the rule (`emulator.declared.returns`) of each method; an error that they raise names the part,
+annotation and the rule (`emulator.plugins.returns`) of each method; an error that they raise names the part,
 the method and the line. Parts of our packages are never guarded, so that no call of theirs costs more.
 """
 
@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial, wraps
+from pkgutil import resolve_name
 from typing import Any, TypeVar
 
-from emulator.declared import WrongAnswerError, annotated, in_words, is_of, shown
 from emulator.errors import ConfigurationError, EmulatorError
-from emulator.generators import Generators
-from emulator.own_code import OwnCodeError, is_ours, name_of, packages, raised, top_of
+from emulator.own.code import OwnCodeError, name_of, packages, raised
+from emulator.own.declared import WrongAnswerError, annotated, in_words, is_of, shown
+from emulator.own.generators import Generators
+from emulator.own_parts import GUARDS, is_ours, top_of
 
 T = TypeVar("T")
 
@@ -102,22 +104,11 @@ def guarded(what: str, part: T, *protocols: Any) -> T:
         ConfigurationError: A method does not take the arguments of its protocol.
     """
     kind: Any = type(part)
-    if not is_ours(kind) and not issubclass(kind, _Guard):
+    if not is_ours(kind) and not hasattr(kind, GUARDS):
         packages.add(top_of(kind.__module__))
         guard: Any = _guard(kind, what, protocols)
         object.__setattr__(part, "__class__", guard)  # also of a frozen dataclass
     return part
-
-
-def defining(kind: type, name: str) -> type:
-    """The class among the bases of `kind`, guards aside, from which it has the attribute `name`."""
-    return next(base for base in kind.__mro__ if name in vars(base) and _Guard not in base.__bases__)
-
-
-class _Guard:
-    """Marks the classes that `_guard` makes."""
-
-    __slots__ = ()
 
 
 @cache
@@ -127,6 +118,7 @@ def _guard(kind: Any, what: str, protocols: tuple[Any, ...]) -> type:
     whose = f"{what} {name_of(kind)!r}"
     chance = next((str(vars(base)["chance"]) for base in ours if "chance" in vars(base)), "")
     members: dict[str, Any] = {
+        GUARDS: kind,
         "__slots__": (),
         "__module__": kind.__module__,
         "__qualname__": kind.__qualname__,
@@ -143,7 +135,7 @@ def _guard(kind: Any, what: str, protocols: tuple[Any, ...]) -> type:
         elif inspect.isfunction(own):
             _refuse_misfit(own, declared[0], f"{whose}: {name}")
             members[name] = _guarded(own, name, whose, chance, declared)
-    guard: type = type(kind)(kind.__name__, (kind, _Guard), members)
+    guard: type = type(kind)(kind.__name__, (kind,), members)
     return guard
 
 
@@ -151,7 +143,8 @@ def _guarded(
     method: Callable[..., Any], name: str, whose: str, chance: str, declared: list[Any]
 ) -> Callable[..., Any]:
     functions = [getattr(of_base, "fget", of_base) for of_base in declared]
-    rule = next((found.returns for found in functions if hasattr(found, "returns")), None)
+    where = next((found.returns for found in functions if hasattr(found, "returns")), None)
+    rule = None if where is None else resolve_name(where)
     expected, writes = annotated(functions[0]), any(getattr(found, "writes", False) for found in functions)
 
     def checked(answer: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
