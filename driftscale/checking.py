@@ -73,6 +73,7 @@ def check(
     arms: str | Iterable[str] | None = None,
     data: Paths = (),
     sweep: Mapping[str, Any] = NOTHING,
+    contracts: bool = False,
 ) -> Check:
     """Build everything that a configuration needs, as `driftscale check` does, and train nothing.
 
@@ -85,6 +86,9 @@ def check(
         data: Folder, or folders, to look for the configuration's data files in; default: those of the
             environment variable DRIFTSCALE_DATA.
         sweep: Lists of values by dotted key; all combinations are checked.
+        contracts: Whether to run the contracts of parts of your own, too. They play a part in small worlds
+            of about 13 clients: one that is right for your clients alone, by ids in its settings, may break
+            them.
 
     Returns:
         The facts about each configuration, which shows itself as a table.
@@ -109,4 +113,4 @@ def check(
     members, left_out = members_of(command)
     for line in left_out:
         note(line)
-    return Check(tuple(check_members_of(members, note)))
+    return Check(tuple(check_members_of(members, note, contracts=contracts)))

@@ -287,6 +287,14 @@ def check(
     allow_many: AllowMany = False,
     seeds: Seeds = None,
     data: Data = None,
+    contracts: Annotated[
+        bool,
+        typer.Option(
+            "--contracts",
+            help="Run the contracts of parts of your own, too. They play a part in small worlds of about 13 "
+            "clients: one that is right for your clients alone, by ids in its settings, may break them.",
+        ),
+    ] = False,
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Build everything that a configuration needs, and train nothing.
@@ -314,7 +322,7 @@ def check(
     members, left_out = members_of(command)
     for note in left_out:
         say(note, aside=True)
-    checks = check_members_of(members, lambda note: say(note, aside=True))
+    checks = check_members_of(members, lambda note: say(note, aside=True), contracts=contracts)
     if taken.path.is_dir() or members[0].cell is not None:
         print_checks(checks, output, [member.cell for member in members])
     else:

@@ -15,6 +15,7 @@ from experiments.running.sweep import short_keys
 if TYPE_CHECKING:
     from experiments.build import World
     from experiments.config import Experiment
+    from experiments.own_code import OwnPart
     from experiments.results.reading.json_files import SweepCell
     from experiments.running.members import Member
 
@@ -67,8 +68,12 @@ def print_checks(
     print_table(rows, title)
 
 
-def check_members_of(members: Sequence[Member], note: Callable[[str], None]) -> list[Facts]:
+def check_members_of(
+    members: Sequence[Member], note: Callable[[str], None], *, contracts: bool = False
+) -> list[Facts]:
     """Check each configuration; returns the facts about each, and passes warnings to `note`.
+
+    With `contracts`, those of own parts are run, too.
 
     The last warning is of no configuration: that the installed torch was built for a GPU, which nothing uses.
     For the errors see `check_members`.
@@ -78,6 +83,7 @@ def check_members_of(members: Sequence[Member], note: Callable[[str], None]) -> 
 
     warnings: list[str] = []
     facts: dict[str, Facts] = {}
+    checked: list[OwnPart] = []
     for member, world in check_members(members, Path(), warnings.append):
         found = check_facts(member.experiment, world, warnings.append)
         told = {"warnings": "; ".join(warnings)} if warnings else {}
@@ -85,6 +91,13 @@ def check_members_of(members: Sequence[Member], note: Callable[[str], None]) -> 
         for warning in warnings:
             note(warning)
         warnings.clear()
+        if contracts:
+            from experiments.checks.contracts import check_contracts
+
+            if kept := check_contracts(member, world, checked):
+                facts[member.experiment.name]["contracts"] = ", ".join(kept)
+    if contracts and not checked:
+        note("contracts: all parts are shipped ones, so there is no part of one's own to check")
     if (platform := gpu_build()) is not None:
         note(GPU_BUILD.format(platform))
     return [facts[member.experiment.name] for member in members]
