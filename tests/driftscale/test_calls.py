@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import os
 import signal
@@ -16,7 +17,8 @@ import numpy as np
 import pytest
 
 import driftscale
-from emulator.errors import ConfigurationError, InputError, RunError
+from driftscale.one_line import in_python
+from emulator.errors import ConfigurationError, DataFileError, InputError, RunError
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.runner import FailedRunsError
 from tests.experiments.shipping import ship
@@ -186,11 +188,11 @@ def test_a_failed_run_raises_after_the_others_and_says_how_to_load_them(
         ({"sweep": {"round.rounds": 3}}, "sweep: [sweep] round.rounds = 3: must be a list of values"),
         ({"seeds": "0..9"}, "seeds = '0..9': must be whole numbers"),
         ({"seeds": [0.5]}, "config: seeds"),
-        ({"arms": "globel"}, "unknown arm 'globel'; choices: fielding, global"),
+        ({"arms": "globel"}, "arms: unknown arm 'globel'; choices: fielding, global"),
         ({"arms": []}, "arms = []: must be a name, or a list of names that is not empty"),
         ({"arms": 3}, "arms = 3: must be a name, or a list of names"),
         ({"data": 3}, "data: 3 is not a path"),
-        ({"jobs": 0}, "--jobs '0': must be a number from 1 to 1024, or auto"),
+        ({"jobs": 0}, "jobs='0': must be a number from 1 to 1024, or auto"),
         ({"data": "nowhere"}, "nowhere: no such folder"),
         ({"out": ""}, "out: is empty"),
         ({"config": "nowhere.toml"}, "nowhere.toml: no such configuration"),
@@ -219,10 +221,45 @@ def test_a_notebook_shows_the_line_alone() -> None:
     assert caught.value._render_traceback_() == [f"ConfigurationError: {caught.value}"]
 
 
-def test_a_run_directory_of_another_configuration_is_refused() -> None:
+def test_a_run_directory_of_another_configuration_is_refused_in_words_of_python() -> None:
     driftscale.run(SMALL, {"round.rounds": 2}, arms="global", progress=False)
-    with pytest.raises(ConfigurationError, match=r"^runs/small holds runs of another configuration"):
+    with pytest.raises(
+        ConfigurationError,
+        match=r"^runs/small holds runs of another configuration.*take another out=, or fresh=True to delete",
+    ):
         driftscale.run(SMALL, {"round.rounds": 2, "round.participants": 2}, arms="global", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("of_command", "of_call"),
+    [
+        ("--out a/b: cannot be made a folder", "out=a/b: cannot be made a folder"),
+        ("small.toml: --out a/b: cannot be", "small.toml: out=a/b: cannot be"),
+        ("wait for it, or take another --out", "wait for it, or take another out="),
+        ("fewer --jobs, and where", "fewer jobs=, and where"),
+        ("--jobs '0': must be", "jobs='0': must be"),
+        ("--arms: unknown arm 'x'", "arms: unknown arm 'x'"),
+        ("a.rows; --fresh plays all again", "a.rows; fresh=True plays all again"),
+        ("leave it out (--set 'trace.drift.events=[]')", "leave it out (set={'trace.drift.events': []})"),
+        ("give --yes, or --cluster", "give --yes, or --cluster"),
+        ("my--out and out--fresh are names", "my--out and out--fresh are names"),
+        (
+            "use --data; build it: driftscale traces build table --out a --seed 3; or --data 'b c'",
+            "use data=; build it: driftscale traces build table --out a --seed 3; or data='b c'",
+        ),
+    ],
+)
+def test_options_are_arguments_in_the_errors_of_a_call(of_command: str, of_call: str) -> None:
+    parameters = inspect.signature(driftscale.run).parameters
+    assert in_python(of_command, parameters) == of_call
+
+
+def test_an_error_keeps_its_type_and_its_attributes() -> None:
+    with pytest.raises(
+        DataFileError, match=r"^nowhere: no such folder; data= \(or DRIFTSCALE_DATA\)"
+    ) as caught:
+        driftscale.run(SMALL, data="nowhere")
+    assert caught.value.path == Path("nowhere")
 
 
 # -- check and compare --------------------------------------------------------------------------------------
