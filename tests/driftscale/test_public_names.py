@@ -6,7 +6,6 @@ import importlib
 import inspect
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import driftscale
-from tests.wheel import ROOT, call, copied_tree, install, installed_wheel
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def python(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -91,34 +91,6 @@ def test_a_clone_called_driftscale_does_not_shadow_the_package(tmp_path: Path) -
     (tmp_path / "driftscale").mkdir()  # as that of the repository, which has no __init__.py
     done = python("import driftscale; print(driftscale.__file__)", tmp_path)
     assert done.stdout.strip() == str(ROOT / "driftscale/__init__.py")
-
-
-WAYS = (
-    ("-c", "import driftscale as d; print(d.__version__)"),  # '' comes first on the path, as in a notebook
-    ("script.py",),
-    ("-m", "pytest", "-q", "test_mine.py"),
-)
-
-
-@pytest.mark.parametrize("is_editable", [True, False])
-def test_the_package_is_imported_in_the_folder_of_the_tutorial(tmp_path: Path, is_editable: bool) -> None:
-    """By an editable installation as the Makefile makes it, and by the wheel; nothing is downloaded."""
-    tutorial = (ROOT / "docs/tutorial.md").read_text()
-    [folder] = set(re.findall(r"traces build table .*--out (\S+)", tutorial))
-    assert folder.startswith("traces/")
-    here = tmp_path / "here"
-    (here / folder).mkdir(parents=True)
-    (here / "script.py").write_text("import driftscale\nprint(driftscale.run)\n")
-    (here / "test_mine.py").write_text("import driftscale\n\ndef test():\n    assert driftscale.run\n")
-    if is_editable:
-        [options] = re.findall(r"^EDITABLE := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-        tree = copied_tree(tmp_path / "tree")
-        commands = install(tree, tmp_path / "fresh", "--no-build-isolation", *options.split())
-    else:
-        commands = installed_wheel()[1]
-    for way in WAYS:  # each ends with 0
-        call(commands / "python", *way, folder=here)
-    assert driftscale.__version__ in call(commands / "driftscale", "--version", folder=here)
 
 
 def test_the_version_is_that_of_the_installation() -> None:

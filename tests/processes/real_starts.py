@@ -42,7 +42,6 @@ REAL_STARTS: Mapping[str, Mapping[str, tuple[int, str]]] = {
         "test_a_foreign_package_that_was_imported_before_is_named_too": (1, IMPORTS),
         "test_a_module_of_that_name_is_named_with_its_folder": (1, IMPORTS),
         "test_the_import_waits_for_no_heavy_library": (1, IMPORTS),
-        "test_the_package_is_imported_in_the_folder_of_the_tutorial": (9, "pip; installations of their own"),
     },
     "tests/executor/test_executor.py": {
         "test_importing_the_package_loads_no_torch": (1, IMPORTS),
