@@ -86,9 +86,8 @@ def check(
         data: Folder, or folders, to look for the configuration's data files in; default: those of the
             environment variable DRIFTSCALE_DATA.
         sweep: Lists of values by dotted key; all combinations are checked.
-        contracts: Whether to run the contracts of parts of your own, too. They play a part in small worlds
-            of about 13 clients: one that is right for your clients alone, by ids in its settings, may break
-            them.
+        contracts: Whether to run the contracts of your own parts, too, in worlds of about 13 clients: a part
+            that is right for your clients alone, as by ids in its settings, may break its contract.
 
     Returns:
         The facts about each configuration, which shows itself as a table.

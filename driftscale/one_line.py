@@ -67,18 +67,14 @@ def in_python(message: str, parameters: Mapping[str, Parameter]) -> str:
 
     def argument(found: re.Match[str]) -> str:
         option, after = found.groups()
-        name = option and option.replace("-", "_")
-        if name == "out" and "folder" in parameters:
-            name = "folder"
+        name = "folder" if option == "out" and "folder" in parameters else (option or "").replace("-", "_")
         if name not in parameters:
             return found[0]
         if after == ":":
             return f"{name}:"
         if parameters[name].default is False:
             return f"{name}=True{after}"
-        begins = message[: found.start()].endswith(": ") or not found.start()
+        begins = f": {message}"[: found.start() + 2].endswith(": ")
         return f"{name}=" if begins or VALUE.match(message, found.end()) else f"{name}={after}"
 
-    if "set" in parameters:
-        message = SETTING.sub(r"set={'\1': \2}", message)
-    return OPTION.sub(argument, message)
+    return OPTION.sub(argument, SETTING.sub(r"set={'\1': \2}", message))

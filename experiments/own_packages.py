@@ -41,11 +41,10 @@ def foreign_package(ours: Path | None = None) -> str | None:
                 f"the package {name!r} was imported from {root} before, but driftscale is in {ours}; give "
                 f"the foreign package another name, then start Python again"
             )
-        is_mere_folder = spec is not None and spec.origin is None
         return (
             f"the package {name!r} comes from {root or 'nowhere'}, but driftscale is in {ours}; another "
             f"package of that name comes first on the path (started beside a folder called {name}?)"
-            f"{f'{REINSTALL}{ours}' if is_mere_folder else ''}"
+            f"{f'{REINSTALL}{ours}' if spec is not None and spec.origin is None else ''}"
         )
     return None
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from traceback import walk_tb
-from typing import TYPE_CHECKING
 
 from coordinator.clusterers.fielding import Fielding, FieldingSettings
 from emulator.errors import EmulatorError, InputError
 from experiments import contracts
+from experiments.build import World
 from experiments.own_code import OwnPart, own_parts
+from experiments.running.members import Member
 
-if TYPE_CHECKING:
-    from experiments.build import World
-    from experiments.running.members import Member
-
-ROUNDS = 20
-"""Rounds that the trace of an own source must cover, at most."""
+ROUNDS, SAMPLES = 20, 5
+"""Rounds that the trace of an own source covers, at most; samples of each cell that a concept set draws."""
 
 CLIENTS, TIMES_S = 30, [3600.0 * hour for hour in range(0, 9 * 24, 5)]
 """The clients of the world, at most, and the instants, for which an own availability is queried."""
@@ -35,12 +31,9 @@ def check_contracts(member: Member, world: World, checked: list[OwnPart]) -> lis
     Raises:
         InputError: A contract does not hold, or the part fails in it.
     """
-    arms = member.arms or [arm.name for arm in member.experiment.arm]
-    own = own_parts(member.experiment, arms)
+    own = own_parts(member.experiment, member.arms or [arm.name for arm in member.experiment.arm])
     for part in own:
-        if part in checked:
-            continue
-        for contract in _contracts_of(part, world, min(ROUNDS, member.experiment.round.rounds), member):
+        for contract in [] if part in checked else _contracts_of(part, world, member):
             try:
                 contract()
             except Exception as error:
@@ -51,48 +44,35 @@ def check_contracts(member: Member, world: World, checked: list[OwnPart]) -> lis
     return list(dict.fromkeys(map(_named, own)))
 
 
-def _contracts_of(part: OwnPart, world: World, rounds: int, member: Member) -> list[partial[None]]:
-    """The contracts of a part; whatever depends on data or devices is checked with those of `world`."""
-    chosen = part.chosen
-    if chosen is None:
+def _contracts_of(part: OwnPart, world: World, member: Member) -> list[partial[None]]:
+    """The contracts of a part; what depends on data or devices is checked with those of `world`."""
+    if part.chosen is None:
         return [partial(contracts.check_device_profile, world.profile)]
-    of_kind: partial[None]
-    match chosen.what:
-        case "availability":
-            clients = min(CLIENTS, world.trace.num_clients)
-            of_kind = partial(contracts.check_availability, world.availability, clients, TIMES_S)
-        case "concept set":
-            of_kind = partial(contracts.check_concepts, chosen.build, locate=member.locate)
-        case "local rule":
-            of_kind = partial(contracts.check_rule, chosen.build)
-        case "model":
-            shape, labels = world.trace.sample_shape, world.trace.num_labels
-            of_kind = partial(contracts.check_model, chosen.build, shape, labels)
-        case "trace source":
-            of_kind = partial(contracts.check_trace_source, chosen.build, rounds, member.locate)
-        case "trigger":
-            settings = FieldingSettings(trigger=chosen)
-            of_kind = partial(contracts.check_clusterer, lambda: Fielding(settings))
-        case kind:
-            check: Callable[..., None] = getattr(contracts, f"check_{kind}")
-            of_kind = partial(check, chosen.build)
-    return [partial(contracts.check_part, part.code, chosen.settings), of_kind]
+    make, trace = partial(part.code, part.chosen.settings), world.trace
+    fielding = partial(FieldingSettings, trigger=part.chosen)
+    name, *given = {
+        "availability": ("availability", world.availability, min(CLIENTS, trace.num_clients), TIMES_S),
+        "concept set": ("concepts", make, SAMPLES, member.locate),
+        "local rule": ("rule", make),
+        "model": ("model", make, trace.sample_shape, trace.num_labels),
+        "trace source": ("trace_source", make, min(ROUNDS, member.experiment.round.rounds), member.locate),
+        "trigger": ("clusterer", lambda: Fielding(fielding())),
+    }.get(part.what, (part.what, make))
+    of_kind = partial(getattr(contracts, f"check_{name}"), *given)
+    return [partial(contracts.check_part, part.code, part.chosen.settings), of_kind]
 
 
 def _named(part: OwnPart) -> str:
     """The part, with those of its settings that are not the defaults."""
-    given = {} if part.chosen is None else part.chosen.settings.model_dump(exclude_defaults=True)
+    given = part.chosen.settings.model_dump(exclude_defaults=True) if part.chosen else {}
     settings = ", ".join(f"{key} = {value!r}" for key, value in given.items())
     return f"{part.what} {part.name}" + (f" ({settings})" if settings else "")
 
 
 def _breach(part: OwnPart, error: Exception) -> str:
-    """What is wrong, in a line: the sentence of the contract, or the error and where it was raised."""
-    module = part.name.partition(":")[0]
-    frames = list(walk_tb(error.__traceback__))
-    own = [(frame, line) for frame, line in frames if frame.f_globals.get("__name__") == module]
-    text = " ".join(str(error).split())
-    if isinstance(error, EmulatorError) or (isinstance(error, AssertionError) and frames[-1] not in own):
-        return text
-    frame, line = (own or frames)[-1]
-    return f"{type(error).__name__}: {text} ({Path(frame.f_code.co_filename).name}, line {line})"
+    """What is wrong: the sentence of the contract or the error, and the last line of own code, if any."""
+    text, module = " ".join(str(error).split()), part.name.partition(":")[0]
+    own = [place for place in walk_tb(error.__traceback__) if place[0].f_globals.get("__name__") == module]
+    at = [f" ({Path(frame.f_code.co_filename).name}, line {line})" for frame, line in own[-1:]]
+    is_sentence = text and isinstance(error, EmulatorError | AssertionError)
+    return "".join([text if is_sentence else f"{type(error).__name__}: {text}", *at])

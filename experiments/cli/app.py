@@ -288,12 +288,7 @@ def check(
     seeds: Seeds = None,
     data: Data = None,
     contracts: Annotated[
-        bool,
-        typer.Option(
-            "--contracts",
-            help="Run the contracts of parts of your own, too. They play a part in small worlds of about 13 "
-            "clients: one that is right for your clients alone, by ids in its settings, may break them.",
-        ),
+        bool, typer.Option("--contracts", help="Run the contracts of parts of your own, too.")
     ] = False,
     output: Format = OutputFormat.TABLE,
 ) -> None:
@@ -303,6 +298,9 @@ def check(
     clients have data at every step, and names those that are never online. Says how long a visit takes, and
     about how many rounds a run of so many virtual seconds has. If CONFIG is a folder, or has a sweep, all its
     configurations are checked.
+
+    Contracts play a part in worlds of their own, of about 13 clients: a part that is right for your clients
+    alone, as by ids in its settings, may break its contract.
     """
     from experiments.cli.configurations.check_table import check_members_of, print_check, print_checks
     from experiments.playing.command import RunCommand, members_of

