@@ -297,6 +297,9 @@ def check(
     seeds: Seeds = None,
     data: Data = None,
     trial: Trial = True,
+    contracts: Annotated[
+        bool, typer.Option("--contracts", help="Run the contracts of parts of your own, too.")
+    ] = False,
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Build everything that a configuration needs, and train nothing but a trial of own code.
@@ -309,6 +312,9 @@ def check(
     Own code, such as "my_parts:MySelector", is tried: the first round of its arm is played twice, with few
     local steps. That shows what it returns, whether it draws from a global random generator or changes its
     arguments, and whether the round is the same when it is stored and restored.
+
+    Contracts play a part in worlds of their own, of about 13 clients: a part that is right for your clients
+    alone, as by ids in its settings, may break its contract.
     """
     from experiments.cli.configurations.check_table import check_members_of, print_check, print_checks
     from experiments.playing.command import RunCommand, members_of
@@ -328,7 +334,7 @@ def check(
     members, left_out = members_of(command)
     for note in left_out:
         say(note, aside=True)
-    checks = check_members_of(members, lambda note: say(note, aside=True), trial=trial)
+    checks = check_members_of(members, lambda note: say(note, aside=True), trial=trial, contracts=contracts)
     if taken.path.is_dir() or members[0].cell is not None:
         print_checks(checks, output, [member.cell for member in members])
     else:

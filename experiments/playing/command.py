@@ -68,8 +68,7 @@ class RunCommand:
     def resumes(self) -> str:
         """What the message of an error says where the command ended early."""
         again = "command" if self.arguments[0] == "driftscale" else "call"
-        without = {"command": ", without --fresh,", "call": ", without fresh=True,"}[again]
-        return RESUMES.format(again, without if self.fresh else "")
+        return RESUMES.format(again, ", without --fresh," if self.fresh else "")
 
 
 @dataclass(frozen=True)

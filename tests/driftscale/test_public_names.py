@@ -47,7 +47,7 @@ def test_the_arguments_are_those_of_the_command() -> None:
         *("config", "set", "seeds", "out", "jobs"),
         *("arms", "data", "sweep", "fresh", "track", "progress"),
     ]
-    assert names["check"] == ["config", "set", "seeds", "arms", "data", "sweep"]
+    assert names["check"] == ["config", "set", "seeds", "arms", "data", "sweep", "contracts"]
     assert list(inspect.signature(driftscale.compare).parameters) == ["first", "more"]
     assert next(iter(inspect.signature(driftscale.load).parameters)) == "path"
 

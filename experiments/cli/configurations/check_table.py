@@ -15,6 +15,7 @@ from experiments.running.sweep import short_keys
 if TYPE_CHECKING:
     from experiments.build import World
     from experiments.config import Experiment
+    from experiments.own.parts import OwnPart
     from experiments.results.reading.json_files import SweepCell
     from experiments.running.members import Member
 
@@ -68,11 +69,15 @@ def print_checks(
 
 
 def check_members_of(
-    members: Sequence[Member], note: Callable[[str], None], *, trial: bool = True
+    members: Sequence[Member],
+    note: Callable[[str], None],
+    *,
+    trial: bool = True,
+    contracts: bool = False,
 ) -> list[Facts]:
     """Check each configuration; returns the facts about each, and passes warnings to `note`.
 
-    With `trial`, its own code is tried.
+    With `trial`, own code is tried; with `contracts`, those of own parts are run, too.
 
     The last warning is of no configuration: that the installed torch was built for a GPU, which nothing uses.
     For the errors see `check_members`.
@@ -82,6 +87,7 @@ def check_members_of(
 
     warnings: list[str] = []
     facts: dict[str, Facts] = {}
+    checked: list[OwnPart] = []
     tried = None if trial else ()
     for member, world in check_members(members, Path(), warnings.append, lambda _: tried):
         found = {
@@ -93,6 +99,13 @@ def check_members_of(
         for warning in warnings:
             note(warning)
         warnings.clear()
+        if contracts:
+            from experiments.own.contracts import check_contracts
+
+            if kept := check_contracts(member, world, checked):
+                facts[member.experiment.name]["contracts"] = ", ".join(kept)
+    if contracts and not checked:
+        note("contracts: all parts are shipped ones, so there is no part of one's own to check")
     if (platform := gpu_build()) is not None:
         note(GPU_BUILD.format(platform))
     return [facts[member.experiment.name] for member in members]
