@@ -76,7 +76,7 @@ def check(
     trial: bool = True,
     contracts: bool = False,
 ) -> Check:
-    """Build everything that a configuration needs, as `driftscale check` does; train nothing but a trial.
+    """Build everything that a configuration needs, and try own code, as `driftscale check` does.
 
     Args:
         config: A configuration or a folder of them, as `run` takes it.

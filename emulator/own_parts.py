@@ -158,6 +158,11 @@ def refuse_not_defined(part: Any, name: str, what: str) -> None:
     )
 
 
+def imported_modules() -> list[str]:
+    """The names of the modules from which parts were loaded."""
+    return list(_imported)
+
+
 def is_loaded(module: str) -> bool:
     """Whether a part was loaded from a module of this name, or it is that of this process itself."""
     return module in _imported or module == MAIN

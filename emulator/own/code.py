@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from emulator.errors import ConfigurationError, EmulatorError, RunError
-from emulator.own_parts import OUR_PACKAGES, top_of
+from emulator.own_parts import OUR_PACKAGES, imported_modules, top_of
 
 LIBRARIES = tuple(f"{Path(sysconfig.get_path(name)).resolve()}/" for name in ("stdlib", "platstdlib"))
 INSTALLED = ("site-packages", "dist-packages")
@@ -22,7 +22,12 @@ packages: set[str] = set()
 
 
 class OwnCodeError(RunError):
-    """Code of one's own has raised an error, or broken the protocol of its kind."""
+    """Code of one's own has raised an error, or broken the protocol of its kind.
+
+    Bad input, where no run has begun; a run ends in an ordinary RunError of it.
+    """
+
+    exit_code = ConfigurationError.exit_code
 
 
 def name_of(code: Any) -> str:
@@ -66,20 +71,25 @@ def raised(error: Exception, what: str = "") -> OwnCodeError:
     return OwnCodeError(f"{what}raised {type(error).__name__}{f': {text}' if text else ''}{place_of(error)}")
 
 
-def place_of(error: Exception) -> str:
-    """The last line of own code that an error has come through, as " (my_parts.py, line 12, in select)"."""
-    own = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__) if _is_own_frame(frame)]
-    if not own:
+def place_of(error: BaseException) -> str:
+    """The last line of own code that an error has come through, as " (my_parts.py, line 12, in select)".
+
+    Empty if it has come through none of the packages that parts of one's own are in.
+    """
+    steps = list(traceback.walk_tb(error.__traceback__))
+    tops = [top_of(frame.f_globals.get("__name__")) for frame, _ in steps]
+    if not {*packages, *map(top_of, imported_modules())} & set(tops):
         return ""
-    frame, line = own[-1]
+    frame, line = [step for step, top in zip(steps, tops, strict=True) if _is_own(step[0], top)][-1]
     return f" ({frame.f_code.co_filename}, line {line}, in {frame.f_code.co_name})"
 
 
-def _is_own_frame(frame: FrameType) -> bool:
-    top, file = top_of(frame.f_globals.get("__name__")), Path(frame.f_code.co_filename)
+def _is_own(frame: FrameType, top: str) -> bool:
+    """Whether a frame is of own code, or of a file that is neither ours nor a library's, which it calls."""
+    file = Path(frame.f_code.co_filename)
     if top in OUR_PACKAGES:
         return False
-    return top in {*packages, "__main__"} or not (
+    return top in {*packages, *map(top_of, imported_modules())} or not (
         file.name.startswith("<")
         or set(INSTALLED) & set(file.parts)
         or str(file.resolve()).startswith(LIBRARIES)

@@ -175,6 +175,7 @@ class _Watched(Selector):
         assert all(got <= limit for got, limit in zip(taken, most, strict=True)), (
             f"{taken} participants by lane; must be at most {most}"
         )
+        assert len(chosen) > 0 or not any(most), "it chose none of the clients online"
         self.chosen.append(chosen.copy())
         return chosen
 
