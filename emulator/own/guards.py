@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cache, partial, wraps
+from functools import cache, wraps
 from pkgutil import resolve_name
 from typing import Any, TypeVar
 
@@ -40,7 +40,7 @@ class Call:
 
 Inspector = Callable[[Call], AbstractContextManager[None]]
 
-_END = object()
+_END: Any = object()
 
 _inspector: Inspector | None = None
 
@@ -163,11 +163,16 @@ def _guarded(
             must = in_words(expected)
             raise OwnCodeError(f"{whose}: {name} returned {shown(answer)}: must be {must}")
         if isinstance(answer, Iterator):
-            items = iter(partial(_called, of_call, next, answer, _END), _END)
-            return (checked(item, self, *args, **kwargs) for item in items)
+            return _iterated(answer, of_call, lambda item: checked(item, self, *args, **kwargs))
         return checked(answer, self, *args, **kwargs)
 
     return call
+
+
+def _iterated(items: Iterator[T], call: Call, checked: Callable[[T], T]) -> Iterator[T]:
+    """What own code yields, item by item as its method returns it."""
+    while (item := _called(call, next, items, _END)) is not _END:
+        yield checked(item)
 
 
 def _called(call: Call, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:

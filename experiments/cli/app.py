@@ -302,7 +302,7 @@ def check(
     ] = False,
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Build everything that a configuration needs, and try own code.
+    """Build all that a configuration needs, and train nothing but a trial of own code.
 
     Draws the clients of the first seed, reads all files and builds every arm. Of the other seeds, checks that
     clients have data at every step, and names those that are never online. Says how long a visit takes, and
@@ -310,8 +310,8 @@ def check(
     configurations are checked.
 
     Nothing is trained but a trial of own code, such as "my_parts:MySelector": the first round of its arm is
-    played twice, with few local steps. That shows what it returns, whether it draws from a global random generator or changes its
-    arguments, and whether the round is the same when it is stored and restored.
+    played twice, with few local steps. That shows what it returns, whether it draws from a global random
+    generator or changes its arguments, and whether the round is the same when it is stored and restored.
 
     Contracts play a part in worlds of their own, of about 13 clients: a part that is right for your clients
     alone, as by ids in its settings, may break its contract.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from device_profiles import PROFILES
+from emulator.errors import abbreviated
 from emulator.own_parts import is_ours, is_own
 from emulator.plugins import Chosen, Settings
 from experiments.config import Experiment
@@ -28,6 +29,11 @@ class OwnPart:
         """Its module and its name in it, as in "my_parts:Steady"."""
         code = self.code if hasattr(self.code, "__qualname__") else type(self.code)
         return f"{code.__module__}:{code.__qualname__}"
+
+
+def named(parts: Sequence[OwnPart]) -> str:
+    """The parts in an error, each once."""
+    return abbreviated(list(dict.fromkeys(f"{part.what} {part.name!r}" for part in parts)), ", ")
 
 
 def own_parts(experiment: Experiment, arms: Sequence[str] = ()) -> list[OwnPart]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.emulation import Emulation
-from emulator.errors import ConfigurationError, ResumableError, RunError, abbreviated, naming
+from emulator.errors import ConfigurationError, ResumableError, RunError, naming
 from emulator.messages import ArrayUpdates, TrainTasks, VisitRows
 from emulator.own.code import OwnCodeError, naming_own_code
 from emulator.own.guards import Call, inspecting, without_chance
@@ -29,7 +29,7 @@ from emulator.storage.state_tree import Tree, from_bytes, to_bytes
 from experiments.build import World, build_emulation, build_executor, build_world
 from experiments.config import Arm, Experiment
 from experiments.locating import Locate
-from experiments.own.parts import own_parts
+from experiments.own.parts import named, own_parts
 from experiments.reference import build_measuring, build_reference
 from experiments.sameness import WritesError, left_alone, same
 from experiments.stopwatch import Stopwatch
@@ -59,10 +59,9 @@ def try_world(experiment: Experiment, world: World, locate: Locate, scratch: Pat
     again = build_world(experiment, world.streams.seed, locate, scratch).fingerprint()
     for what, sha256 in world.fingerprint().items():
         if again[what] != sha256:
-            parts = abbreviated([f"{part.what} {part.name!r}" for part in own], ", ")
             raise ConfigurationError(
                 f"the {what} of seed {world.streams.seed}, drawn again, is another; own code must make the "
-                f"same of the same random streams: {parts}"
+                f"same of the same random streams: {named(own)}"
             )
 
 
@@ -93,7 +92,8 @@ def try_arms(experiment: Experiment, arms: Sequence[str], world: World) -> list[
         arm, start_s, stopwatch = experiment.find_arm(name), time.perf_counter(), Stopwatch()
         with naming(f"arm {name!r}"), _as_bad_input(), naming_own_code(), inspecting(_inspected):
             once = _played(experiment, arm, world, stopwatch, is_stored=False)
-            _refuse_another(once, _played(experiment, arm, world, stopwatch, is_stored=True))
+            again = _played(experiment, arm, world, stopwatch, is_stored=True)
+            _refuse_another(once, again, named(own_parts(experiment, [name])))
         took_s = time.perf_counter() - start_s
         if took_s > LONG_S:
             parts = sorted(stopwatch.seconds.items(), key=lambda item: -item[1])
@@ -200,8 +200,8 @@ def _digests(state: Tree) -> Mapping[str, str]:
     return {name: hashlib.sha256(to_bytes(tree)).hexdigest() for name, tree in trees.items()}
 
 
-def _refuse_another(once: _Round, again: _Round) -> None:
-    """OwnCodeError unless two rounds went through the same states, and logged the same."""
+def _refuse_another(once: _Round, again: _Round, of: str) -> None:
+    """OwnCodeError unless two rounds went through the same states, and logged the same; `of` own parts."""
     others = [
         f"the state of the {name}"
         for before, after in zip(once.states, again.states, strict=False)
@@ -215,5 +215,5 @@ def _refuse_another(once: _Round, again: _Round) -> None:
         raise OwnCodeError(
             f"played again, and stored and restored after each step, it is another round: "
             f"{others[0] if others else 'its steps'} is not the same; own code must answer the same to the "
-            f"same arguments, and name in state_fields what it remembers"
+            f"same arguments, and name in state_fields what it remembers: {of}"
         )

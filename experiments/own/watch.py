@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 from emulator.emulation import Log
-from emulator.errors import abbreviated
 from emulator.own.code import OwnCodeError, naming_own_code
 from emulator.own.generators import Generators
 from emulator.own.guards import drawn_from, inspecting, without_chance
 from emulator.storage.runlog import RoundRecord
-from experiments.own.parts import OwnPart
+from experiments.own.parts import OwnPart, named
 
 
 class Watch(ExitStack):
@@ -60,9 +59,8 @@ class Watch(ExitStack):
         imported, self._imported = self._imported, None
         moved = self._generators.moved()
         if moved and len(sys.modules) == imported:  # a library may draw as it is imported
-            parts = abbreviated([f"{part.what} {part.name!r}" for part in self._own], ", ")
             instead = "; ".join(sorted({getattr(part.code, "chance", "") for part in self._own} - {""}))
-            raise OwnCodeError(f"own code ({parts}) {drawn_from(moved)}; {instead}")
+            raise OwnCodeError(f"own code ({named(self._own)}) {drawn_from(moved)}; {instead}")
 
 
 class _WatchedLog:
