@@ -69,6 +69,11 @@ WORKLOADS: Mapping[str, Workload] = {
         "measure_fleet_sizes",
     ),
     "oort": Workload("selection by Oort over 1,000,000 devices", "rounds", "measure_oort"),
+    "own-code": Workload(
+        "an emulated round with a selector of one's own, against the shipped one",
+        "parts.own_code",
+        "measure_own_code",
+    ),
     "e2": Workload(
         "1,000,000 completions of asynchronous visits, 10,000 in flight",
         "asynchronous.completions",
