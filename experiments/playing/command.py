@@ -109,7 +109,7 @@ def experiment_of(command: RunCommand, configuration: Configuration) -> Experime
     )
 
     directory = RunDirectory(command.folder_of(configuration.table["name"]))
-    if not (directory.experiment_path.is_file() and directory.finished_pairs()):
+    if not (directory.experiment_path.is_file() and directory.reported_pairs()):
         configuration.refuse_absent_files()
     return parse_experiment(configuration.table, named(command.config))
 

@@ -74,7 +74,7 @@ def play_one(command: RunCommand, experiment: Experiment, job: Job | None, show:
         [plan] = _of_command([plan], command)
 
         def report() -> None:
-            if plan.directory.finished_pairs():
+            if plan.directory.reported_pairs():
                 show.report_one(plan.directory)
 
         with (
@@ -114,7 +114,7 @@ def play_several(command: RunCommand, several: Several, show: Show) -> Path:
             show.report_table(target, [plan.directory for plan in plans], several.name)
 
         def finish(plan: Plan) -> None:
-            if plan.directory.finished_pairs():
+            if plan.directory.reported_pairs():
                 show.report_finished(plan.directory)
 
         with (

@@ -9,7 +9,7 @@ from typing import Any
 from experiments.results.reading.header_truth import clients_of, known_onsets, onsets_in_words
 from experiments.results.reading.json_files import Command
 from experiments.results.reading.recorded import written
-from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.horizon import seconds_per_round
 
 LEAD = (
@@ -58,7 +58,7 @@ def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
     return facts
 
 
-def drift_of_runs(runs: Sequence[FinishedRun]) -> list[tuple[str, str]]:
+def drift_of_runs(runs: Sequence[ReportedRun]) -> list[tuple[str, str]]:
     """(heading, text) of the onsets of each seed, by the logs; empty if they tell none.
 
     Seeds of which the text is the same are named together.

@@ -72,7 +72,7 @@ RUN_NAME = re.compile(r"seed-(?P<folder>0|[1-9][0-9]{0,18})|\.seed-(?P<lock>0|[1
 
 
 @dataclass(frozen=True)
-class FinishedRun:
+class ReportedRun:
     """A run with all its rounds done: its log (`header`, `records`) and its timing."""
 
     arm: str
@@ -266,7 +266,7 @@ class RunDirectory:
                 return None
             raise DataFileError(path, f"cannot be read ({error})") from error
 
-    def read_run(self, arm: str, seed: int) -> FinishedRun:
+    def read_run(self, arm: str, seed: int) -> ReportedRun:
         """The log and timing of a finished run.
 
         Raises:
@@ -275,7 +275,7 @@ class RunDirectory:
         if not self.is_done(arm, seed):
             raise InputError(f"{self.path}: arm {arm!r}, seed {seed} is not finished")
         header, records = read_log(self.log_path(arm, seed))
-        return FinishedRun(arm, seed, header, records, self.read_timing(arm, seed))
+        return ReportedRun(arm, seed, header, records, self.read_timing(arm, seed))
 
     def read_timing(self, arm: str, seed: int) -> Timing:
         """The timing of a finished run; DataFileError if it cannot be read or breaks a rule."""
@@ -298,7 +298,7 @@ class RunDirectory:
         path = self.clients_path(arm, seed)
         return recorded_tables.read_clients(path) if path.exists() else None
 
-    def finished_pairs(self) -> list[tuple[str, int]]:
+    def reported_pairs(self) -> list[tuple[str, int]]:
         """(arm, seed) of all finished runs, by arm and then by seed, in the configured order."""
         return [(arm, seed) for arm, seed in self._configured_pairs() if self.is_done(arm, seed)]
 
@@ -346,13 +346,13 @@ class RunDirectory:
             or (not self.failed_path(arm, seed).is_file() and self.checkpoints(arm, seed).files())
         ]
 
-    def finished_runs(self) -> list[FinishedRun]:
-        """All finished runs, in the order of `finished_pairs`.
+    def reported_runs(self) -> list[ReportedRun]:
+        """All finished runs, in the order of `reported_pairs`.
 
         Raises:
             InputError: A file of one of them is damaged.
         """
-        return [self.read_run(arm, seed) for arm, seed in self.finished_pairs()]
+        return [self.read_run(arm, seed) for arm, seed in self.reported_pairs()]
 
     # -- writing -----------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.recorded import LONGEST_S
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.scales import time_scale
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
 
@@ -49,18 +49,18 @@ class Horizon:
     widest_gap_s: float  # longest time between consecutive evaluations of a run up to the horizon
     seconds_per_round: float | None = None  # round.seconds_per_round, if it is set
 
-    def event_s(self, run: FinishedRun) -> float | None:
+    def event_s(self, run: ReportedRun) -> float | None:
         """When the round of the first mass event opened in this run, in virtual seconds.
 
         None if no mass event opened before the horizon.
         """
         return next((time_s for time_s in self.events_s(run) if time_s < self.horizon_s), None)
 
-    def events_s(self, run: FinishedRun) -> list[float]:
+    def events_s(self, run: ReportedRun) -> list[float]:
         """When the rounds of mass events opened in this run, ascending, also after the horizon."""
         return events_s(run.records, self.event_rounds, self.seconds_per_round)
 
-    def records(self, run: FinishedRun) -> list[RoundRecord]:
+    def records(self, run: ReportedRun) -> list[RoundRecord]:
         """The rounds of this run that closed by the horizon."""
         return [record for record in run.records if record.closed_s <= self.horizon_s]
 
@@ -121,7 +121,7 @@ class Horizon:
 
 
 def common_horizon(
-    runs: Sequence[FinishedRun],
+    runs: Sequence[ReportedRun],
     curves: Sequence[AccuracyCurve],
     *,
     asked_s: float | None = None,

@@ -331,7 +331,7 @@ def test_matrices_of_several_experiments_are_marked_too(
         run = a_drifting_run("fielding", 0, [0.5, 0.75], [[0, 0], [0, 0]])
         records = [replace(record, changed=1) for record in run.records]
         store(directory, replace(run, header={**run.header, "hear": hear}, records=records))
-        write_summary(directory, directory.finished_runs())
+        write_summary(directory, directory.reported_runs())
         directories.append(directory)
     console = Console(width=140, file=io.StringIO(), color_system=None)
     monkeypatch.setattr(tables, "wide_console", lambda: console)

@@ -144,7 +144,7 @@ def test_a_run_that_diverges_is_marked_failed_and_all_ranks_play_the_next(tmp_pa
     assert "2 of 4 runs failed" in str(ended[0])
     assert ended[1:] == [None, None]
     directory = RunDirectory(tmp_path / "out")
-    assert directory.finished_pairs() == [("good", 0), ("good", 1)]
+    assert directory.reported_pairs() == [("good", 0), ("good", 1)]
     assert "diverged" in str(directory.failure("bad", 0))
 
 

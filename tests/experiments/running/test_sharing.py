@@ -275,7 +275,7 @@ def test_a_shared_run_that_fails_is_counted_once_and_its_adopters_have_no_run(tm
         assert (LOW, "global", 0) in tale.played
     assert ("note", f"not complete: {HIGH}: global, seed 0 failed in {LOW}") in tale.told
     directory = RunDirectory(tmp_path / "out" / HIGH)
-    assert directory.finished_pairs() == [("fielding", 0)]
+    assert directory.reported_pairs() == [("fielding", 0)]
     assert directory.failure("global", 0) is None
     assert tale.finished == [f"{LOW} without [('global', 0)]", f"{HIGH} without [('global', 0)]"]
 
@@ -319,7 +319,7 @@ def test_a_run_with_a_damaged_file_is_not_copied_and_stops_nothing_else(tmp_path
     with pytest.raises(RunError, match=rf"not complete \({HIGH}: .*{LOW}/global/seed-0/log\.jsonl"):
         play_all(a_sweep(tmp_path), tmp_path / "out")
     high = RunDirectory(tmp_path / "out" / HIGH)
-    assert high.finished_pairs() == [("fielding", 0)]
+    assert high.reported_pairs() == [("fielding", 0)]
 
 
 def test_a_run_made_with_another_file_is_not_copied_beside_others(tmp_path: Path) -> None:
