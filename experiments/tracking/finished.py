@@ -36,7 +36,8 @@ def track_finished(directory: RunDirectory, name: str, make: Callable[[], Tracke
             tracker.begun(facts)
             for record in run.records:
                 tracker.round_done(Point.of(record))
-            tracker.ended("finished", figures.get((run.arm, run.seed), {}))
+            status = "finished" if run.until is None else "stopped"
+            tracker.ended(status, figures.get((run.arm, run.seed), {}))
         except (EmulatorError, OSError):
             raise
         except Exception as error:  # of the tracker's library

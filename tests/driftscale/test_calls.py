@@ -193,6 +193,8 @@ def test_a_failed_run_raises_after_the_others_and_says_how_to_load_them(
         ({"arms": 3}, "arms = 3: must be a name, or a list of names"),
         ({"data": 3}, "data: 3 is not a path"),
         ({"jobs": 0}, "jobs='0': must be a number from 1 to 1024, or auto"),
+        ({"until": 0}, "until=0: must be a number of rounds, from 1 to 4 (round.rounds)"),
+        ({"until": "two"}, "until='two': must be a number of rounds"),
         ({"data": "nowhere"}, "nowhere: no such folder; data= (or DRIFTSCALE_DATA) must name"),
         ({"out": ""}, "out: is empty"),
         ({"config": "nowhere.toml"}, "nowhere.toml: no such configuration"),

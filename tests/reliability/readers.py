@@ -560,7 +560,7 @@ def in_a_directory(name: str) -> Callable[[Path, Path, int], None]:
         json.dumps(summary.as_json(), allow_nan=False)
         rounds_table(runs)
         report = directory.experiment()
-        lead(report)
+        lead(report, runs)
         if summary.rows:
             sentences(summary)
         for table in (baselines.TABLE, concept_drift.TABLE, costs.TABLE, serving_maps.TABLE):

@@ -19,7 +19,7 @@ from experiments.results.reading.configured_arms import headline_arm
 from experiments.results.reading.deciding import run_identities
 from experiments.results.reading.differing_keys import Path as KeyPath
 from experiments.results.reading.differing_keys import key_values, leaves
-from experiments.results.reading.json_files import Timing
+from experiments.results.reading.json_files import Timing, Until
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.comparisons import MeasuredRun
 from experiments.results.statistics.drift.accuracy import drift_accuracies
@@ -45,9 +45,11 @@ class PlayedRun:
         total_bytes: (n_rounds,) bytes sent by then, both ways, for training and control.
         steps: (n_rounds,) data step of each round.
         events_s: Virtual times at which the rounds of its mass events opened, ascending.
-        drift: For each figure of `published.COMPARED`, its value over the whole run; None if it is unknown.
+        drift: For each figure of `published.COMPARED`, its value over the whole run; None if it is unknown,
+            as of a run that is not finished.
         offline_clients_heard: As in `ReportedRun`.
         reduced: The data of tables from its records, by the functions `InManyRuns.reductions`.
+        until: Where --until stopped it; None if it is finished.
     """
 
     arm: str
@@ -60,6 +62,7 @@ class PlayedRun:
     drift: Mapping[str, float | None]
     offline_clients_heard: bool = False
     reduced: Mapping[Callable[[ReportedRun], Any], Any] = field(default_factory=dict)
+    until: Until | None = None
 
     @classmethod
     def of(
@@ -84,9 +87,10 @@ class PlayedRun:
             np.array(sent, dtype=np.float64),
             np.array([record.step for record in records], dtype=np.int64),
             tuple(events_s(records, event_rounds, seconds_per_round)),
-            drift_accuracies(records),
+            drift_accuracies(records if run.until is None else []),
             run.offline_clients_heard,
             reduced(run),
+            run.until,
         )
 
     @property
@@ -101,7 +105,7 @@ class PlayedRun:
 
     def without_records(self, arm: str | None = None) -> ReportedRun:
         """The run without its records; `arm` replaces its arm's name."""
-        return ReportedRun(arm or self.arm, self.seed, {}, [], Timing(wall_s=0.0))
+        return ReportedRun(arm or self.arm, self.seed, {}, [], Timing(wall_s=0.0), self.until)
 
     def measured(self, horizon: Horizon) -> MeasuredRun:
         """The run as tables take it, compared up to this horizon."""
@@ -156,7 +160,7 @@ class RunReader:
                     digest.update(part)
         except OSError:  # `read_run` states what is wrong
             return PlayedRun.of(directory.read_run(arm, seed), *how)
-        key = (digest.digest(), arm, seed, window, seconds_per_round, *event_rounds)
+        key = (digest.digest(), directory.until(arm, seed), arm, seed, *how[::2], *event_rounds)
         if key not in self._runs:
             self._runs[key] = PlayedRun.of(directory.read_run(arm, seed), *how)
         return self._runs[key]

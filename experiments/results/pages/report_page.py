@@ -179,7 +179,7 @@ def write_report(
     page = page_with_nonce(
         "report_page.html",
         name=summary.name,
-        lead=lead(report.experiment),
+        lead=lead(report.experiment, runs),
         missing=missing_runs(directory, {(run.arm, run.seed) for arm in report.arms for run in arm.runs}),
         questions=QUESTIONS,
         sections=page_sections(report),

@@ -23,13 +23,16 @@ LEAD = (
 )  # section, key and noun of the facts in the first line
 
 
-def lead(experiment: Mapping[str, Any]) -> str:
+def lead(experiment: Mapping[str, Any], runs: Sequence[ReportedRun]) -> str:
     """One line that states what was run; keys that the configuration does not have are left out."""
-    facts = []
+    facts, until = [], {run.until for run in runs}
     for section, key, noun in LEAD:
         value = experiment.get(section, {}).get(key)
         if value is not None:
             written_value = value.get("kind", "?") if isinstance(value, Mapping) else value
+            if noun == "rounds" and len(until) == 1 and None not in until:
+                facts.append(f"until {until.pop()}")
+                continue
             is_count = isinstance(value, int) and not isinstance(value, bool)
             if (section, key) == ("round", "rounds") and seconds_per_round(experiment) is not None:
                 noun = "nominal rounds"

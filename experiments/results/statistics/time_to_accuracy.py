@@ -151,7 +151,8 @@ def accuracy_curve(run: ReportedRun, window: int) -> AccuracyCurve:
     """
     found = curve_of(run, "accuracy", window)
     if found is None:
-        raise InputError(f"arm {run.arm!r}, seed {run.seed}: no round was evaluated")
+        which = "no round was evaluated" if run.until is None else f"until {run.until}, none was evaluated"
+        raise InputError(f"arm {run.arm!r}, seed {run.seed}: {which}")
     return found
 
 

@@ -228,7 +228,9 @@ def summarise(
         comparison=compared,
         rows=measured_rows(compared),
         targets=[target_table(target, compared) for target in targets] if compared.arms else [],
-        finished=figures_of_finished(runs, reference_arm, compared.names_whose(_has_trigger)),
+        finished=figures_of_finished(
+            [run for run in runs if run.until is None], reference_arm, compared.names_whose(_has_trigger)
+        ),
         headline=headline,
         detection=None if detection is None else _figures_of_detectors(compared, detection),
     )
