@@ -48,7 +48,7 @@ class Silence:
     def round_done(self, run: PlannedRun, reached: Reached) -> None:
         pass
 
-    def done(self, run: PlannedRun) -> None:
+    def done(self, run: PlannedRun, until: object = None) -> None:
         pass
 
     def left(self, run: PlannedRun) -> None:
@@ -57,7 +57,7 @@ class Silence:
     def note(self, text: str) -> None:
         pass
 
-    def skipped(self, run: PlannedRun) -> None:
+    def skipped(self, run: PlannedRun, until: object = None) -> None:
         pass
 
     def failed(self, run: PlannedRun, reason: str) -> None:

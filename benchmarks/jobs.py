@@ -157,7 +157,7 @@ def play(jobs: int, options: Sequence[str]) -> Turn:
         output_of(f"the command with --jobs {jobs}", "experiments.cli", *command, *options)
         wall_s = time.perf_counter() - start_s
         directory = RunDirectory(out)
-        timings = [directory.read_timing(arm, seed) for arm, seed in directory.finished_pairs()]
+        timings = [directory.read_timing(arm, seed) for arm, seed in directory.reported_pairs()]
     return Turn(
         wall_s,
         sum(timing.cpu_s for timing in timings if timing.cpu_s is not None),

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from emulator.errors import printable
 from experiments.cli.progress import names_of, outlook, where
+from experiments.results.reading.json_files import Until
 from experiments.results.statistics.scales import time_scale
 from experiments.running.plan import PlannedRun, Reached
 from experiments.running.time_left import TimeLeft
@@ -146,6 +147,7 @@ class NotebookProgress(AbstractContextManager["NotebookProgress"]):
         if is_stopped or not ends:
             ends = {"done": self._ended["done"]} | ends
         texts = {"done": f"in {time_scale(wall_s)(wall_s)}", "kept": "finished earlier", "failed": "failed"}
+        texts |= {how: how for how in ends if how.startswith("stopped")}
         (first, count), *others = [(how, ends[how]) for how in texts if how in ends]
         total = f" of {len(self._names)}" if is_stopped else ""
         nouns = "run" if count == 1 and not total else "runs"
@@ -182,18 +184,18 @@ class NotebookProgress(AbstractContextManager["NotebookProgress"]):
         self._left.round_done(run, reached.rounds)
         self._show(f"{self._names[run]}: round {reached.rounds}/{run.rounds}, {where(reached)}")
 
-    def done(self, run: PlannedRun) -> None:
-        """Count the run as done."""
+    def done(self, run: PlannedRun, until: Until | None = None) -> None:
+        """Count the run as done, or as stopped."""
         self._left.done(run)
-        self._end(run, "done")
+        self._end(run, "done" if until is None else f"stopped at {until}")
 
     def left(self, run: PlannedRun) -> None:
         """Show nothing: the caller reports why the run is no longer at work."""
 
-    def skipped(self, run: PlannedRun) -> None:
-        """Count the run as finished earlier."""
+    def skipped(self, run: PlannedRun, until: Until | None = None) -> None:
+        """Count the run as finished, or stopped, earlier."""
         self._left.drop(run)
-        self._end(run, "kept")
+        self._end(run, "kept" if until is None else f"stopped at {until}")
 
     def failed(self, run: PlannedRun, reason: str) -> None:
         """Add a line with the reason."""

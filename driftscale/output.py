@@ -12,6 +12,7 @@ from experiments.cli.progress import make_progress
 from experiments.cli.reports import write_results_of
 from experiments.results.many_runs.folder_table import build_sections
 from experiments.results.pages.folder_page import write_table
+from experiments.results.reading.json_files import Until
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.plan import PlannedRun, Reached
 from experiments.running.runner import Progress
@@ -39,13 +40,13 @@ class Silent:
     def round_done(self, run: PlannedRun, reached: Reached) -> None:
         """Show nothing."""
 
-    def done(self, run: PlannedRun) -> None:
+    def done(self, run: PlannedRun, until: Until | None = None) -> None:
         """Show nothing."""
 
     def left(self, run: PlannedRun) -> None:
         """Show nothing."""
 
-    def skipped(self, run: PlannedRun) -> None:
+    def skipped(self, run: PlannedRun, until: Until | None = None) -> None:
         """Show nothing."""
 
     def failed(self, run: PlannedRun, reason: str) -> None:

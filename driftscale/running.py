@@ -14,6 +14,7 @@ from driftscale.arguments import (
     data_of,
     names_of,
     path_of,
+    plain,
     seeds_of,
     source_of,
     sweep_of,
@@ -41,6 +42,7 @@ def run(
     data: Paths = (),
     sweep: Mapping[str, Any] = NOTHING,
     fresh: bool = False,
+    until: int | None = None,
     track: str | Iterable[str] | None = None,
     trial: bool = True,
     progress: bool = True,
@@ -65,6 +67,8 @@ def run(
         sweep: Lists of values by dotted key: {"round.participants": [5, 10]}. Each combination is an
             experiment of its own.
         fresh: Whether to delete the contents of the run directory first.
+        until: Number of rounds at which each run is stopped and stored, to look at what there is; the same
+            call with a larger one, or without, plays on. Default: play to the end.
         track: Installed trackers that plot the runs while they are played: "tensorboard", "mlflow".
         trial: Whether to try own code before any run begins: to play the first round of its arms, twice.
         progress: Whether to show progress: a bar in a notebook, else bars or lines on standard error.
@@ -98,6 +102,7 @@ def run(
         data=data_of(data),
         out=None if out is None else path_of(out, "out"),
         fresh=fresh,
+        until=None if until is None else plain(until, "until"),
         track=trackers,
         trial=trial,
         scale=parse_scale(None if jobs is None else str(jobs), None, None, False),
@@ -112,6 +117,7 @@ def run(
             data=data or None,
             sweep=swept or None,
             fresh=fresh or None,
+            until=until,
             track=trackers or None,
             trial=None if trial else False,
         ),

@@ -283,6 +283,27 @@ class Round(Settings):
         is_over = now_s >= self.rounds * self.seconds_per_round
         return self.rounds if is_over else min(int(now_s // self.seconds_per_round), self.rounds - 1)
 
+    @property
+    def closed(self) -> int | None:
+        """How many rounds a run closes; None with `seconds_per_round`, where only its end shows it."""
+        return self.rounds if self.seconds_per_round is None else None
+
+    def stops_at(self, until: int | None) -> int | None:
+        """After how many closed rounds --until `until` stops a run; None: it is played to its end.
+
+        Raises ConfigurationError if it has fewer rounds, or if none is evaluated by then.
+        """
+        if until is None or until == self.closed:
+            return None
+        if type(until) is not int or not 1 <= until <= (self.closed or until):
+            most = f"to {self.closed} (round.rounds)" if self.closed else "on"
+            raise ConfigurationError(f"--until {until!r}: must be a number of rounds, from 1 {most}")
+        if self.evaluate_every_s is None and until < self.evaluate_every:
+            raise ConfigurationError(
+                f"--until {until}: is before round.evaluate_every = {self.evaluate_every}"
+            )
+        return until
+
     @field_validator("client_distance")
     @classmethod
     def _measure_is_valid(

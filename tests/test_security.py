@@ -336,7 +336,7 @@ def test_an_experiment_or_an_arm_cannot_be_named_like_a_path(tmp_path: Path, nam
 @pytest.mark.parametrize("name", ["..", ".", "", "../x", "a/b", "/etc", "a\0"])
 def test_an_arm_of_a_run_directory_cannot_lead_out_of_it(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match=r"must serve as the name of a folder|nobody can read"):
-        a_directory(tmp_path, [name], [0]).finished_runs()
+        a_directory(tmp_path, [name], [0]).reported_runs()
 
 
 def test_files_behind_a_link_are_not_deleted_with_a_run_directory(tmp_path: Path) -> None:

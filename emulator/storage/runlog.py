@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, Self
@@ -601,8 +602,11 @@ def _trigger_line(trigger: AnyTrigger) -> dict[str, Any]:
     return line
 
 
-def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
-    """The header and the records of a log; DataFileError names the first invalid line."""
+def read_log(path: Path, most_rounds: int | None = None) -> tuple[dict[str, Any], list[RoundRecord]]:
+    """The header and the records of a log; DataFileError names the first invalid line.
+
+    `most_rounds`: read only so many, as of a log that is being written; None: all.
+    """
     lines = _lines(path)
     _, first = next(lines, (1, b"{}"))
     try:
@@ -618,7 +622,7 @@ def read_log(path: Path) -> tuple[dict[str, Any], list[RoundRecord]]:
     members: Ints | None = None  # the last members read
     names = NumberNames()  # so far
     num_bytes = 0  # of all arrays read so far
-    for number, content in lines:
+    for number, content in islice(lines, most_rounds):
         try:
             line = SCHEMA.parse(content)
             num_bytes += _unpack_record(line, members, most)

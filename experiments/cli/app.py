@@ -127,6 +127,10 @@ def run(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Delete the contents of the run directory first.")
     ] = False,
+    until: Annotated[
+        int | None,
+        typer.Option("--until", help="Stop and store each run at the close of round N.", metavar="N"),
+    ] = None,
     jobs: Annotated[
         str | None,
         typer.Option(
@@ -163,7 +167,8 @@ def run(
 
     A finished (arm, seed) in the run directory is kept; an unfinished one resumes from its last checkpoint.
     Further --seeds and arms are added to the run directory. Ctrl-C stores the run, then stops; a second
-    Ctrl-C stops at once.
+    Ctrl-C stops at once. With --until, what there is by then is reported; the same command with a larger N,
+    or without it, plays on, with the same bytes.
 
     If CONFIG is a folder, each of its configurations is run into its own run directory under --out (default:
     runs/<folder>), and one table is made of all of them. So are the cells of a sweep, all combinations of the
@@ -200,6 +205,7 @@ def run(
             scale=scale,
             track=track or [],
             trial=trial,
+            until=until,
         ),
         output,
         explain=explain,

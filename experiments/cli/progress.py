@@ -18,6 +18,7 @@ from rich.text import Text
 from emulator.errors import printable
 from experiments.cli.output import say
 from experiments.cli.streams import Notes
+from experiments.results.reading.json_files import Until
 from experiments.results.statistics.scales import time_scale
 from experiments.running.plan import PlannedRun, Reached
 from experiments.running.time_left import TimeLeft
@@ -103,15 +104,17 @@ class BarProgress(AbstractContextManager["BarProgress"]):
             self._bars.update(self._pairs, status=outlook(self._left))
             self._estimated_s = time.perf_counter()
 
-    def done(self, run: PlannedRun) -> None:
+    def done(self, run: PlannedRun, until: Until | None = None) -> None:
         self._left.done(run)
         self._hide(run)
+        if until is not None:
+            self._bars.console.print(f"{self._names[run]}: stopped at {until}", markup=False)
         self._bars.update(self._pairs, advance=1, status=outlook(self._left))
 
     def left(self, run: PlannedRun) -> None:
         self._hide(run)
 
-    def skipped(self, run: PlannedRun) -> None:
+    def skipped(self, run: PlannedRun, until: Until | None = None) -> None:
         self._left.drop(run)
         self._bars.advance(self._pairs)
 
@@ -173,16 +176,17 @@ class LineProgress(AbstractContextManager["LineProgress"]):
             at = f"round {reached.rounds}/{run.rounds}, {where(reached)}"
             _print_line(f"{self._names[run]}: {at}; {outlook(self._left)}")
 
-    def done(self, run: PlannedRun) -> None:
+    def done(self, run: PlannedRun, until: Until | None = None) -> None:
         self._left.done(run)
-        self._end(run, f"done in {time.perf_counter() - self._begun_s[run]:.1f} s; {outlook(self._left)}")
+        how = "done" if until is None else f"stopped at {until}"
+        self._end(run, f"{how} in {time.perf_counter() - self._begun_s[run]:.1f} s; {outlook(self._left)}")
 
     def left(self, run: PlannedRun) -> None:
         """Print nothing: the caller reports why the run is no longer at work."""
 
-    def skipped(self, run: PlannedRun) -> None:
+    def skipped(self, run: PlannedRun, until: Until | None = None) -> None:
         self._left.drop(run)
-        self._end(run, "finished earlier, kept")
+        self._end(run, f"{'finished' if until is None else f'stopped at {until}'} earlier, kept")
 
     def failed(self, run: PlannedRun, reason: str) -> None:
         self._left.drop(run)

@@ -106,7 +106,7 @@ def _write_members(folder: Path, directories: Sequence[RunDirectory]) -> None:
     """Write what the table in `folder` links to: the results of those with finished runs, and plotly.js."""
     write_plotly(folder)
     for directory in directories:
-        if directory.finished_pairs():
+        if directory.reported_pairs():
             write_results_of(directory, shared_plotly=True)
 
 
@@ -156,7 +156,7 @@ def write_results_of(
     If no run of the reference arm is finished, there is no report, and a line to `tell` states that.
     `shared_plotly`: see `write_report`.
     """
-    if not directory.finished_pairs():
+    if not directory.reported_pairs():
         raise InputError(f"{directory.path}: no run is finished: {run_counts(how_many_runs(directory))}")
     summary = write_results(directory, shared_plotly=shared_plotly)
     if not summary.rows:

@@ -118,8 +118,8 @@ class _Command:
                 self.outcomes[name] = error
             left = []
             for run in plan.runs() if name not in self.outcomes else ():
-                if plan.is_done(run):
-                    progress.skipped(run)
+                if plan.is_kept(run):
+                    progress.skipped(run, plan.directory.until(run.arm, run.seed))
                 else:
                     left.append(run)
             waiting += left
@@ -355,7 +355,7 @@ class _Command:
         if result["end"] == "done":
             self._admission.ends(run, result["peak_memory_bytes"])
             self._queue.took(run, result["wall_s"])
-            self._progress.done(run)
+            self._progress.done(run, state.plan.directory.until(run.arm, run.seed))
             state.left.discard(run)
             return
         self._admission.ends(run)

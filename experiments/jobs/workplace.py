@@ -18,7 +18,7 @@ from executor.failures import packed_error
 from experiments.build import World
 from experiments.config import parse_experiment
 from experiments.locating import DataFolders, folders_of, locator
-from experiments.results.reading.json_files import Identity
+from experiments.results.reading.json_files import Identity, Until
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.locking import RunAtWorkError, lock_content
 from experiments.running.manifest import Drawn
@@ -58,6 +58,7 @@ def described(plan: Plan, data: DataFolders) -> dict[str, Any]:
         "here": str(Path.cwd()),
         "track": list(plan.track),
         "trial": plan.trial,
+        "until": plan.until,
     }
 
 
@@ -74,6 +75,7 @@ def _plan_of(description: Mapping[str, Any], own_data: DataFolders) -> Plan:
         file=file,
         track=tuple(description["track"]),
         trial=bool(description["trial"]),
+        until=description["until"],
     )
 
 
@@ -152,7 +154,7 @@ class Workplace:
         Returns:
             A dictionary with the `notes` on the job and its `end`:
 
-            * `done`, with `wall_s` and `peak_memory_bytes`;
+            * `done`, to its end or to --until, with `wall_s` and `peak_memory_bytes`;
             * `failed`, with the reason `why`;
             * `stopped`;
             * `held`: another process is at work on the run, named in `why`;
@@ -279,12 +281,12 @@ class _Reporter:
                 peak_bytes=own_peak_bytes(),
             )
 
-    def done(self, run: PlannedRun) -> None:
+    def done(self, run: PlannedRun, until: Until | None = None) -> None:
         """Not sent: it follows from the job's result, as do `left`, `skipped` and `failed`."""
 
     def left(self, run: PlannedRun) -> None: ...
 
-    def skipped(self, run: PlannedRun) -> None: ...
+    def skipped(self, run: PlannedRun, until: Until | None = None) -> None: ...
 
     def failed(self, run: PlannedRun, reason: str) -> None: ...
 

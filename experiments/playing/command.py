@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from emulator.errors import naming
 from experiments.config import Experiment, parse_experiment
 from experiments.playing.scale import Scale
 from experiments.running.members import (
@@ -55,6 +56,7 @@ class RunCommand:
     scale: Scale = field(default_factory=Scale)
     track: Sequence[str] = ()
     trial: bool = True
+    until: int | None = None
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     arguments: Sequence[str] = field(default_factory=_command_line)
     table: Mapping[str, Any] | None = None
@@ -109,16 +111,18 @@ def experiment_of(command: RunCommand, configuration: Configuration) -> Experime
     )
 
     directory = RunDirectory(command.folder_of(configuration.table["name"]))
-    if not (directory.experiment_path.is_file() and directory.finished_pairs()):
+    if not (directory.experiment_path.is_file() and directory.reported_pairs()):
         configuration.refuse_absent_files()
-    return parse_experiment(configuration.table, named(command.config))
+    experiment = parse_experiment(configuration.table, named(command.config))
+    experiment.round.stops_at(command.until)
+    return experiment
 
 
 def cells_of(command: RunCommand, configuration: Configuration) -> Several:
     """The cells of a configuration with a sweep; for the errors see `load_members`."""
     members = load_members([configuration], command.arms, allow_many=command.allow_many)
     name = configuration.table["name"]
-    return Several(members, name, f"{name}-sweep")
+    return Several(_reaching(members, command.until), name, f"{name}-sweep")
 
 
 def read_folder(command: RunCommand) -> Several:
@@ -138,7 +142,15 @@ def read_folder(command: RunCommand) -> Several:
         )
     )
     name = command.config.resolve().name
-    return Several(members, name, name, left_out)
+    return Several(_reaching(members, command.until), name, name, left_out)
+
+
+def _reaching(members: Sequence[Member], until: int | None) -> Sequence[Member]:
+    """The members; ConfigurationError unless the runs of each may be stopped at --until."""
+    for member in members:
+        with naming(member.where):
+            member.experiment.round.stops_at(until)
+    return members
 
 
 def members_of(command: RunCommand) -> tuple[Sequence[Member], Sequence[str]]:

@@ -74,7 +74,7 @@ def play_one(command: RunCommand, experiment: Experiment, job: Job | None, show:
         [plan] = _of_command([plan], command)
 
         def report() -> None:
-            if plan.directory.finished_pairs():
+            if plan.directory.reported_pairs():
                 show.report_one(plan.directory)
 
         with (
@@ -106,7 +106,8 @@ def play_several(command: RunCommand, several: Several, show: Show) -> Path:
         for member in members:
             stack.enter_context(locked(path_below(target, member.experiment.name, is_folder=True)))
         plotly_path(target)  # refuse a link before anything is done
-        plans = _of_command(plan_folder(members, target, fresh=command.fresh, trial=command.trial), command)
+        planned = plan_folder(members, target, fresh=command.fresh, trial=command.trial, until=command.until)
+        plans = _of_command(planned, command)
         write_plotly(target)
         runs = [run for plan in plans for run in plan.runs()]
 
@@ -114,7 +115,7 @@ def play_several(command: RunCommand, several: Several, show: Show) -> Path:
             show.report_table(target, [plan.directory for plan in plans], several.name)
 
         def finish(plan: Plan) -> None:
-            if plan.directory.finished_pairs():
+            if plan.directory.reported_pairs():
                 show.report_finished(plan.directory)
 
         with (
@@ -131,8 +132,9 @@ def play_several(command: RunCommand, several: Several, show: Show) -> Path:
 
 
 def _of_command(plans: Sequence[Plan], command: RunCommand) -> Sequence[Plan]:
-    """The plans, with their trackers, and the facts on this command for the manifests of unfinished runs."""
-    if all(plan.directory.is_done(*pair) for plan in plans for pair in plan.pairs()):
+    """The plans, with --until, trackers, and the facts on this command for manifests of unfinished runs."""
+    plans = [replace(plan, until=command.until) for plan in plans]
+    if all(plan.directory.is_kept(*pair, command.until) for plan in plans for pair in plan.pairs()):
         return plans
     folder = command.config if command.config.is_dir() else command.config.parent
     place = None if version_identifies(command.config) else folder

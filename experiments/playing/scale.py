@@ -83,7 +83,7 @@ def scaled_out(
         ConfigurationError: The address or the keys of the cluster break a rule.
         ResumableError: No local worker starts.
     """
-    left = {id(plan): sum(not plan.is_done(run) for run in plan.runs()) for plan in plans}
+    left = {id(plan): sum(not plan.is_kept(run) for run in plan.runs()) for plan in plans}
     unfinished = sum(left.values())
     number = _number(scale, plans, unfinished)
     if unfinished == 0 or (scale.cluster is None and number == 1):

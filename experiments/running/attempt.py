@@ -200,6 +200,10 @@ class Attempt:
             time.perf_counter() - self._stored_s >= self._settings.every_s
         )
 
+    def has_closed(self, rounds: int | None) -> bool:
+        """Whether the run has closed so many rounds; False for None."""
+        return rounds is not None and self.tally.rounds >= rounds
+
     def store(self) -> None:
         """Write a checkpoint. After an OSError the earlier ones are still there."""
         assert self._log is not None
@@ -224,9 +228,10 @@ class Attempt:
     def finish(self) -> dict[str, float | str]:
         """Write the whole log and the tables beside it to disk, then return the run's timing.
 
-        Call after the last round.
+        Call after the last round, or after the run was stored. UNTIL is deleted first: these files change.
         """
         assert self._log is not None
+        self._directory.unmark_until(self._arm, self._seed)
         with naming_file(self._log_path):
             self._log.close()
         run, fleet = (self._arm, self._seed), self._fleet
@@ -254,6 +259,9 @@ class Attempt:
                 tree = read_checkpoint(file)
                 with self._refusing(file):
                     _refuse_other_run(tree, self._arm, self._seed)
+                    until = self._directory.until(self._arm, self._seed)
+                    if until is not None and until.rounds > self.stored:  # the log is cut back to before it
+                        self._directory.unmark_until(self._arm, self._seed)
                     self._open_logs(tree["log"], tree.get("visits"))
             except DataFileError as error:
                 self._note(f"{self._name}: cannot resume from {_damage_line(error, file)}")

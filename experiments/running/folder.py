@@ -61,12 +61,14 @@ def check_members(
         )
 
 
-def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool, trial: bool = False) -> list[Plan]:
+def plan_folder(
+    members: Sequence[Member], out: Path, *, fresh: bool, trial: bool = False, until: int | None = None
+) -> list[Plan]:
     """Prepare a run directory `<out>/<name>` for each member.
 
     First builds, as a check, every experiment that has unfinished runs, or with `fresh` every one. Runs that
     several members have are played by one of them, see `sharing.py`. With `trial`, own code that no run of a
-    member has begun with is tried.
+    member has begun with is tried. Runs that are stored at round `until` need no check.
 
     Returns:
         The plans, in the order of `members`.
@@ -86,7 +88,7 @@ def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool, trial: boo
     unfinished = [
         member
         for member, folder in zip(members, folders, strict=True)
-        if fresh or not _all_done(member, RunDirectory(folder))
+        if fresh or not _all_kept(member, RunDirectory(folder), until)
     ]
 
     def untried(member: Member) -> list[str]:
@@ -163,6 +165,6 @@ def refuse_failed(plans: Sequence[Plan], outcomes: Outcomes, progress: Progress)
         raise RunError(f"{len(failed)} of {len(plans)} experiments failed: {abbreviated(failed)}")
 
 
-def _all_done(member: Member, directory: RunDirectory) -> bool:
+def _all_kept(member: Member, directory: RunDirectory, until: int | None) -> bool:
     arms = [arm.name for arm in member.experiment.arm] if member.arms is None else member.arms
-    return all(directory.is_done(arm, seed) for seed in member.experiment.seeds for arm in arms)
+    return all(directory.is_kept(arm, seed, until) for seed in member.experiment.seeds for arm in arms)

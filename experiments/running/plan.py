@@ -29,10 +29,10 @@ from experiments.shipped import named
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run of a command, (arm, seed) of an experiment, finished or not; `rounds` is its length.
+    """One run of a command, (arm, seed) of an experiment, finished or not.
 
-    With `round.seconds_per_round` these are nominal rounds, as are those of `Reached`: how many rounds it
-    will have closed by its end is not known.
+    `rounds` is its length, or that up to --until. With `round.seconds_per_round` these are nominal rounds, as
+    are those of `Reached`: how many rounds it will have closed by its end is not known.
     """
 
     experiment: str
@@ -72,6 +72,7 @@ class Plan:
             and it is copied (`sharing.py`).
         track: Names of the trackers of its runs; they decide nothing.
         trial: Whether own code is still to be tried before the first run begins.
+        until: The number of rounds at which each run is stopped and stored; None for all.
     """
 
     experiment: Experiment
@@ -84,6 +85,7 @@ class Plan:
     adopted: Mapping[tuple[str, int], RunDirectory] = field(default_factory=dict)
     track: Sequence[str] = ()
     trial: bool = False
+    until: int | None = None
 
     def own_modules(self) -> list[str]:
         """The modules of parts named by "my_module:MyPart", as far as they are loaded, of the arms to run."""
@@ -103,24 +105,26 @@ class Plan:
     def runs(self) -> list[PlannedRun]:
         """The runs that this plan plays, in the order of `pairs`: all but the adopted ones."""
         name, rounds = self.experiment.name, self.experiment.round.rounds
+        if self.until is not None and self.experiment.round.closed is not None:
+            rounds = self.until
         return [
             PlannedRun(name, arm, seed, rounds)
             for arm, seed in self.pairs()
             if (arm, seed) not in self.adopted
         ]
 
-    def is_done(self, run: PlannedRun) -> bool:
-        """Whether the run is marked DONE."""
-        return self.directory.is_done(run.arm, run.seed)
+    def is_kept(self, run: PlannedRun) -> bool:
+        """Whether the run is finished, or stopped at `until` or later: there is nothing to play of it."""
+        return self.directory.is_kept(run.arm, run.seed, self.until)
 
     def earlier(self) -> dict[PlannedRun, Timing]:
-        """Timing of each run that is already finished.
+        """Timing of each run that is kept.
 
         Raises:
             DataFileError: A `timing.json` is damaged.
         """
         return {
-            run: self.directory.read_timing(run.arm, run.seed) for run in self.runs() if self.is_done(run)
+            run: self.directory.read_timing(run.arm, run.seed) for run in self.runs() if self.is_kept(run)
         }
 
 

@@ -92,9 +92,12 @@ def agree_on(ranks: Ranks, world: World) -> None:
                 )
 
 
-def lead_to_play(ranks: Ranks, arm: str, state: Tree) -> None:
-    """Tell the other ranks to play `arm` from its first round, or from the state of an emulation, `state`."""
-    ranks.exchange({"play": arm, "state": state})
+def lead_to_play(ranks: Ranks, arm: str, state: Tree, until: int | None) -> None:
+    """Tell the other ranks to play `arm` from its first round, or from the state of an emulation, `state`.
+
+    They play it up to the step that closes its round number `until`; to its end for None.
+    """
+    ranks.exchange({"play": arm, "state": state, "until": until})
 
 
 def follow(ranks: Ranks, locate: Locate, scratch: Path) -> None:
@@ -138,9 +141,9 @@ class _Following:
             case {"draw": table, "seed": int(seed)}:
                 with self._ranks.telling(ends=True):
                     self._draw(table, seed)
-            case {"play": str(arm), "state": state}:
+            case {"play": str(arm), "state": state, "until": None | int() as until}:
                 with self._ranks.telling(ends=False), naming_own_code():
-                    self._play(arm, state)
+                    self._play(arm, state, until)
             case _:
                 self.takes_part = False
 
@@ -152,19 +155,20 @@ class _Following:
         self._world = build_world(self._experiment, seed, self._locate, self._scratch)
         agree_on(self._ranks, self._world)
 
-    def _play(self, name: str, state: Tree) -> None:
+    def _play(self, name: str, state: Tree, until: int | None) -> None:
         assert self._experiment is not None
         assert self._world is not None
         arm = self._experiment.find_arm(name)
         executor = ReplicatedExecutor(build_executor(self._experiment, arm, self._world), self._ranks)
         reference = build_reference(self._experiment, arm, self._world)
         measuring = build_measuring(self._experiment, arm, self._world)
+        log = _NullLog()
         emulation = build_emulation(
             self._experiment,
             arm,
             self._world,
             executor,
-            _NullLog(),
+            log,
             (),
             Stopwatch(),
             replicated(reference, self._ranks),
@@ -174,12 +178,17 @@ class _Following:
             emulation.restore(state)
         for _ in emulation.steps():
             _stop_if_asked(self._ranks)
+            if until is not None and log.rounds >= until:
+                break
 
 
 class _NullLog:
-    """Discards the records: rank 0 writes the log."""
+    """Counts the closed rounds, and discards the records: rank 0 writes the log."""
 
-    def append(self, record: RoundRecord) -> None: ...
+    rounds = 0
+
+    def append(self, record: RoundRecord) -> None:
+        self.rounds = record.round + 1
 
     def append_visits(self, rows: VisitRows) -> None: ...
 

@@ -42,6 +42,7 @@ from experiments.own.parts import own_parts
 from experiments.own.trial import try_arms, try_world
 from experiments.own.watch import Watch
 from experiments.reference import build_measuring, build_reference
+from experiments.results.reading.json_files import Until
 from experiments.running.attempt import Attempt, Tally
 from experiments.running.leftovers import delete_leftovers
 from experiments.running.locking import RunAtWorkError, seed_locked
@@ -81,8 +82,11 @@ class Progress(Protocol):
     def round_done(self, run: PlannedRun, reached: Reached) -> None:
         """Take note of how far the run has come, one or more rounds after the last report."""
 
-    def done(self, run: PlannedRun) -> None:
-        """Take note that the run has finished all its rounds, including any that were not reported."""
+    def done(self, run: PlannedRun, until: Until | None = None) -> None:
+        """Take note that the run has finished all its rounds, or those `until` it was to stop.
+
+        They include any that were not reported.
+        """
 
     def left(self, run: PlannedRun) -> None:
         """Take note that the run is no longer at work, and not done.
@@ -90,8 +94,8 @@ class Progress(Protocol):
         It was stopped or lost (maybe before it had begun), or will be reported as `failed` next.
         """
 
-    def skipped(self, run: PlannedRun) -> None:
-        """Take note that the run was already finished, and is kept."""
+    def skipped(self, run: PlannedRun, until: Until | None = None) -> None:
+        """Take note that the run was already finished, or stopped as in `done`, and is kept."""
 
     def failed(self, run: PlannedRun, reason: str) -> None:
         """Take note that the run has failed for `reason`, and is not tried again by this command."""
@@ -139,8 +143,8 @@ def _run_all(plan: Plan, progress: Progress, stop: Stop, ranks: Ranks | None) ->
     files = SourceFiles(plan.locate, recorded_files(plan.directory))
     tidy(plan, progress)
     for run in plan.runs():
-        if plan.is_done(run):
-            progress.skipped(run)
+        if plan.is_kept(run):
+            progress.skipped(run, plan.directory.until(run.arm, run.seed))
             continue
         if world is None or world.streams.seed != run.seed:
             is_first, world = world is None, None  # free the last one before drawing the next
@@ -210,7 +214,7 @@ def draw_world(plan: Plan, seed: int, files: SourceFiles, note: Callable[[str], 
             files.module(module)
         if note is not None:
             check_arms(plan.experiment, plan.arms, world)
-            seeds = {run.seed for run in plan.runs() if not plan.is_done(run)}
+            seeds = {run.seed for run in plan.runs() if not plan.is_kept(run)}
             late = late_reporting(plan.experiment, plan.arms)
             for warning in check_seeds(plan.experiment, late, seeds, world, files, plan.directory.path):
                 note(warning)
@@ -259,7 +263,7 @@ def run_one(
         has_threads: Whether this process has threads that may draw from global generators themselves.
 
     Returns:
-        None if the run is DONE, else the reason for which it is marked FAILED.
+        None if the run is DONE, or stopped as --until says, else the reason for which it is marked FAILED.
 
     Raises:
         RunAtWorkError: Another process is at work on the run.
@@ -270,8 +274,8 @@ def run_one(
     """
     with seed_locked(plan.directory, run.arm, run.seed):
         when_locked()
-        if plan.is_done(run):  # by another process, while we waited for the lock
-            progress.skipped(run)
+        if plan.is_kept(run):  # by another process, while we waited for the lock
+            progress.skipped(run, plan.directory.until(run.arm, run.seed))
             return None
         try:
             with nullcontext() if ranks is None else ranks.telling(ends=False):
@@ -295,8 +299,8 @@ def _run_to_end(
     beside: Callable[[], int],
     has_threads: bool,
 ) -> None:
-    """Run one (arm, seed) to DONE; see `run_one`."""
-    arm = plan.experiment.find_arm(run.arm)
+    """Run one (arm, seed) to DONE, or to --until; see `run_one`."""
+    arm, until = plan.experiment.find_arm(run.arm), plan.experiment.round.stops_at(plan.until)
     import_late_modules(CLUSTERERS.find(arm.clusterer.kind), ADAPTATIONS.find(arm.adaptation.kind))
     local = build_executor(plan.experiment, arm, world)
     executor = local if ranks is None else ReplicatedExecutor(local, ranks)
@@ -304,7 +308,6 @@ def _run_to_end(
     measuring = build_measuring(plan.experiment, arm, world)
     if ranks is not None:
         reference, measuring = replicated(reference, ranks), replicated(measuring, ranks)
-    agreed = stop if ranks is None else ranks
     # Threads of workers draw, and trackers do as they please.
     own = own_parts(plan.experiment, [run.arm])
     watch = Watch(own, by_call=has_threads or bool(plan.track))
@@ -334,17 +337,18 @@ def _run_to_end(
                 now_s = attempt.emulation.clock.now_s
                 progress.resumed(run, plan.experiment.round.reached(attempt.stored, now_s))
             tracking.begin(is_resumed=attempt.stored is not None)
-            if ranks is not None:
-                state = None if attempt.stored is None else attempt.emulation.state()
-                lead_to_play(ranks, run.arm, state)
-            for _ in watch.steps(attempt.emulation.steps()):
-                if agreed.stop_requested or attempt.is_due:
-                    attempt.store()
-                if agreed.stop_requested:
-                    raise KeyboardInterrupt
-            if arm.adaptation.build().federates:
+            if not attempt.has_closed(until):
+                if ranks is not None:
+                    state = None if attempt.stored is None else attempt.emulation.state()
+                    lead_to_play(ranks, run.arm, state, until)
+                steps = watch.steps(attempt.emulation.steps())
+                _play(attempt, steps, until, stop if ranks is None else ranks)
+            stopped = None
+            if not attempt.emulation.coordinator.finished:
+                stopped = Until(rounds=attempt.tally.rounds, planned=plan.experiment.round.closed)
+            elif arm.adaptation.build().federates:
                 _refuse_empty(attempt.tally, plan.experiment)
-            plan.directory.mark_done(run.arm, run.seed, attempt.finish())
+            plan.directory.mark_done(run.arm, run.seed, attempt.finish(), stopped)
     except OwnCodeError as error:
         raise RunError(f"round {attempt.tally.rounds}: {error}{_traced(plan, run, error)}") from error
     except (OSError, MemoryError, ResumableError) as error:
@@ -354,7 +358,9 @@ def _run_to_end(
             f"{run.arm}, seed {run.seed} stopped in round {attempt.tally.rounds}: {machine_problem(error)}. "
             f"It {how} when the command is given again"
         ) from error
-    progress.done(run)
+    progress.done(run, stopped)
+    if until is not None and (rounds := attempt.tally.rounds) < until:
+        progress.note(f"{run.arm}, seed {run.seed} ended after {rounds} rounds, before --until {until}")
     _note_faults(attempt, run, progress)
 
 
@@ -365,6 +371,21 @@ def _traced(plan: Plan, run: PlannedRun, error: OwnCodeError) -> str:
     path = plan.directory.traceback_path(run.arm, run.seed)
     write_durably(path, "".join(traceback.format_exception(error.__cause__)))
     return f"; its traceback is in {path}"
+
+
+def _play(attempt: Attempt, steps: Iterator[None], until: int | None, stop: Stop | Ranks) -> None:
+    """Play the `steps` of the run to its end, or until it is stored at the close of so many rounds.
+
+    KeyboardInterrupt if a stop is requested.
+    """
+    for _ in steps:
+        is_over = attempt.has_closed(until)
+        if stop.stop_requested or attempt.is_due or is_over:
+            attempt.store()
+        if stop.stop_requested:
+            raise KeyboardInterrupt
+        if is_over:
+            return
 
 
 def _observer(run: PlannedRun, rounds: Round, progress: Progress, tracking: LiveTracking) -> Observer:

@@ -111,7 +111,7 @@ class _Sharing:
             plan.experiment.name: f"{arm}, seed {seed} failed in {source.path.name}"
             for plan in self._plans
             for (arm, seed), source in plan.adopted.items()
-            if not plan.directory.is_done(arm, seed) and source.failure(arm, seed) is not None
+            if not plan.directory.is_kept(arm, seed, plan.until) and source.failure(arm, seed) is not None
         }
         return [f"{name}: {problem}" for name, problem in {**failed, **self._problems}.items()]
 
@@ -135,24 +135,24 @@ class _Sharing:
             self._finish_now(plan)
 
     def adopt(self, plan: Plan) -> None:
-        """Copy the runs that the plan lacks and other plans have finished."""
-        name, directory = plan.experiment.name, plan.directory
+        """Copy the runs that the plan lacks, and that other plans have finished or stopped at --until."""
+        name, directory, until = plan.experiment.name, plan.directory, plan.until
         self._problems.pop(name, None)
         try:
             for (arm, seed), source in plan.adopted.items():
-                if directory.is_done(arm, seed) or not source.is_done(arm, seed):
+                if directory.is_kept(arm, seed, until) or not source.is_kept(arm, seed, until):
                     continue
                 self._refuse_damaged(source, arm, seed)
                 self._changed.add(name)
                 adopt_world(directory, source, seed, plan.command, plan.cell)  # before a run in it is stored
                 with seed_locked(directory, arm, seed):
-                    if not directory.is_done(arm, seed):
+                    if not directory.is_kept(arm, seed, until):
                         directory.copy_run(source, arm, seed)
         except EmulatorError as error:
             self._problems[name] = str(error)
 
     def _refuse_damaged(self, source: RunDirectory, arm: str, seed: int) -> None:
-        """InputError if a file of the finished run is missing or damaged."""
+        """InputError if a file of the run, which is finished or stopped, is missing or damaged."""
         run = (source.path, arm, seed)
         if run not in self._intact:
             try:
@@ -181,7 +181,7 @@ class _Sharing:
         return (
             name in self._ended
             and name in self._changed
-            and all(directory.is_done(arm, seed) for arm, seed in plan.adopted)
+            and all(directory.is_kept(*pair, plan.until) for pair in plan.adopted)
         )
 
     def _finish_another(self, plan: Plan) -> None:
@@ -197,17 +197,17 @@ class _Sharing:
 
 
 def _was_finished(plan: Plan) -> bool:
-    """Whether all runs of the plan are finished, and it has results."""
+    """Whether all runs of the plan are kept, and it has results."""
     directory = plan.directory
     return directory.summary_path.is_file() and all(
-        directory.is_done(arm, seed) for arm, seed in plan.pairs()
+        directory.is_kept(*pair, plan.until) for pair in plan.pairs()
     )
 
 
 def _has_ended(plan: Plan) -> bool:
-    """Whether all runs that the plan plays are finished or failed, as they are not after a stop."""
+    """Whether all runs that the plan plays are kept or failed, as they are not after a stop."""
     return all(
-        plan.is_done(run) or plan.directory.failure(run.arm, run.seed) is not None for run in plan.runs()
+        plan.is_kept(run) or plan.directory.failure(run.arm, run.seed) is not None for run in plan.runs()
     )
 
 

@@ -126,6 +126,7 @@ class TimeLeft:
 
     def _set(self, run: PlannedRun, done: int, *, earlier: int) -> None:
         work = self._works[run]
+        done, earlier = min(done, run.rounds), min(earlier, run.rounds)  # it may have gone beyond --until
         self._to_do -= done - work.done
         self._in_all -= earlier - work.earlier
         work.done, work.earlier = done, earlier

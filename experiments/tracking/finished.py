@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from emulator.errors import EmulatorError, RunError
-from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.tables.summary import summarise_directory
 from experiments.tracking.base import Point, RunFacts, Tracker
 
@@ -27,7 +27,7 @@ def track_finished(directory: RunDirectory, name: str, make: Callable[[], Tracke
         OSError: A file cannot be written.
         RunError: The tracker has failed.
     """
-    runs = directory.finished_runs()
+    runs = directory.reported_runs()
     figures = _summaries(directory, runs)
     for run in runs:
         facts = RunFacts.read(directory, run.arm, run.seed)
@@ -36,7 +36,8 @@ def track_finished(directory: RunDirectory, name: str, make: Callable[[], Tracke
             tracker.begun(facts)
             for record in run.records:
                 tracker.round_done(Point.of(record))
-            tracker.ended("finished", figures.get((run.arm, run.seed), {}))
+            status = "finished" if run.until is None else "stopped"
+            tracker.ended(status, figures.get((run.arm, run.seed), {}))
         except (EmulatorError, OSError):
             raise
         except Exception as error:  # of the tracker's library
@@ -46,7 +47,7 @@ def track_finished(directory: RunDirectory, name: str, make: Callable[[], Tracke
     return len(runs)
 
 
-def _summaries(directory: RunDirectory, runs: list[FinishedRun]) -> dict[tuple[str, int], dict[str, float]]:
+def _summaries(directory: RunDirectory, runs: list[ReportedRun]) -> dict[tuple[str, int], dict[str, float]]:
     """The figures of `summary.json` that are numbers of a single seed, by (arm, seed)."""
     if not runs:
         return {}

@@ -83,5 +83,7 @@ class LiveTracking(AbstractContextManager["LiveTracking"]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         status = "finished" if kind is None else "stopped" if kind is KeyboardInterrupt else "failed"
+        if kind is None and self._directory.until(self._arm, self._seed) is not None:
+            status = "stopped"
         for tracker in self._trackers:
             tracker.ended(status, {})

@@ -76,7 +76,7 @@ def test_values_of_numpy_and_ranges_are_taken(capfd: pytest.CaptureFixture[str])
         SMALL, {"round.rounds": np.int64(2)}, range(1, 3), "out", arms="global", progress=False
     )
     directory = RunDirectory(results.path)
-    assert directory.finished_pairs() == [("global", 1), ("global", 2)]
+    assert directory.reported_pairs() == [("global", 1), ("global", 2)]
     assert directory.experiment()["round"]["rounds"] == 2
     assert capfd.readouterr() == ("", "")
 
@@ -149,7 +149,7 @@ def test_an_interrupt_stores_the_runs_and_the_same_call_resumes_them(monkeypatch
             KeyboardInterrupt, match="the same call resumes the rest from the last checkpoint"
         ):
             driftscale.run(SMALL, out="out", progress=False)
-    assert RunDirectory(Path("out")).finished_pairs() == []
+    assert RunDirectory(Path("out")).reported_pairs() == []
     assert RunDirectory(Path("out")).resumable_pairs() == [("global", 0)]
     driftscale.run(SMALL, out="out", progress=False)
     driftscale.run(SMALL, out="whole", progress=False)
@@ -193,6 +193,8 @@ def test_a_failed_run_raises_after_the_others_and_says_how_to_load_them(
         ({"arms": 3}, "arms = 3: must be a name, or a list of names"),
         ({"data": 3}, "data: 3 is not a path"),
         ({"jobs": 0}, "jobs='0': must be a number from 1 to 1024, or auto"),
+        ({"until": 0}, "until=0: must be a number of rounds, from 1 to 4 (round.rounds)"),
+        ({"until": "two"}, "until='two': must be a number of rounds"),
         ({"data": "nowhere"}, "nowhere: no such folder; data= (or DRIFTSCALE_DATA) must name"),
         ({"out": ""}, "out: is empty"),
         ({"config": "nowhere.toml"}, "nowhere.toml: no such configuration"),

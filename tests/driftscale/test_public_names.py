@@ -45,7 +45,7 @@ def test_the_arguments_are_those_of_the_command() -> None:
     names = {name: list(inspect.signature(getattr(driftscale, name)).parameters) for name in ("run", "check")}
     assert names["run"] == [
         *("config", "set", "seeds", "out", "jobs"),
-        *("arms", "data", "sweep", "fresh", "track", "trial", "progress"),
+        *("arms", "data", "sweep", "fresh", "until", "track", "trial", "progress"),
     ]
     assert names["check"] == ["config", "set", "seeds", "arms", "data", "sweep", "trial", "contracts"]
     assert list(inspect.signature(driftscale.compare).parameters) == ["first", "more"]

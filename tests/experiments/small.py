@@ -223,13 +223,13 @@ class Story:
     def round_done(self, run: PlannedRun, reached: Reached) -> None:
         self.reached.append(reached)
 
-    def done(self, run: PlannedRun) -> None:
+    def done(self, run: PlannedRun, until: object = None) -> None:
         self.ends.append(("done", run.arm, run.seed))
 
     def left(self, run: PlannedRun) -> None:
         self.ends.append(("left", run.arm, run.seed))
 
-    def skipped(self, run: PlannedRun) -> None:
+    def skipped(self, run: PlannedRun, until: object = None) -> None:
         self.told.append(("skipped", run.arm, run.seed))
 
     def failed(self, run: PlannedRun, reason: str) -> None:

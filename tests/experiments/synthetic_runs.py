@@ -12,7 +12,7 @@ import tomli_w
 
 from emulator.storage.runlog import RoundRecord, RunLog
 from experiments.results.reading.json_files import Timing
-from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 
 TIMING = Timing(wall_s=2.0, train_s=1.0, evaluate_s=0.5, cluster_s=0.1, peak_memory_bytes=1e8)
 
@@ -59,13 +59,13 @@ def a_record(number: int, **changes: Any) -> RoundRecord:
     return RoundRecord(**{**fields, **changes})
 
 
-def a_run(arm: str, seed: int, accuracies: Sequence[float | None], **changes: Any) -> FinishedRun:
+def a_run(arm: str, seed: int, accuracies: Sequence[float | None], **changes: Any) -> ReportedRun:
     """A run of ten-second rounds, each evaluated at its end unless its accuracy is None."""
     records = [a_record(number, accuracy=value, **changes) for number, value in enumerate(accuracies)]
-    return FinishedRun(arm, seed, {}, records, TIMING)
+    return ReportedRun(arm, seed, {}, records, TIMING)
 
 
-def a_moving_run(seed: int, steps: list[int], rounds_per_step: int = 2, rounds: int = 6) -> FinishedRun:
+def a_moving_run(seed: int, steps: list[int], rounds_per_step: int = 2, rounds: int = 6) -> ReportedRun:
     """A run of ten-second rounds in which two of three clients have an onset at each of `steps`."""
     run = a_run("global", seed, [0.5] * rounds)
     records = [replace(record, step=record.round // rounds_per_step) for record in run.records]
@@ -83,7 +83,7 @@ def a_drifting_run(
     omitting: Sequence[float],
     serving: Sequence[Sequence[int]],
     models_sent: float = 10.0,
-) -> FinishedRun:
+) -> ReportedRun:
     """A run over `CONCEPTS`: each data step is a round, evaluated at its end.
 
     The client that drifts is always wrong; the accuracy of the other one is that in `omitting`.
@@ -102,7 +102,7 @@ def a_drifting_run(
         )
         for step, (accuracy, served) in enumerate(zip(omitting, serving, strict=True))
     ]
-    return FinishedRun(arm, seed, {"concepts": CONCEPTS}, records, TIMING)
+    return ReportedRun(arm, seed, {"concepts": CONCEPTS}, records, TIMING)
 
 
 def a_detecting_run(
@@ -114,7 +114,7 @@ def a_detecting_run(
     *,
     watched: str = "training",
     steps: Sequence[int] = range(10),
-) -> FinishedRun:
+) -> ReportedRun:
     """A run of ten-second rounds with a detector `watch`, which has clipped seven numbers by the end.
 
     Args:
@@ -142,7 +142,7 @@ def a_detecting_run(
         for number, step in enumerate(steps)
     ]
     header = {"detectors": {"watch": watched}, "drifts": {"kinds": kinds, **table}}
-    return FinishedRun(arm, seed, header, records, TIMING)
+    return ReportedRun(arm, seed, header, records, TIMING)
 
 
 PARTS: Mapping[str, Mapping[str, Any]] = {
@@ -189,7 +189,7 @@ def a_directory(path: Path, arms: Sequence[str], seeds: Sequence[int], **changes
     return directory
 
 
-def store(directory: RunDirectory, run: FinishedRun) -> None:
+def store(directory: RunDirectory, run: ReportedRun) -> None:
     """Write a run as a real one is written, up to its DONE."""
     directory.start(run.arm, run.seed)
     header = {**run.header, "arm": run.arm, "seed": run.seed}
@@ -215,7 +215,7 @@ def realistic_directory(
     return directory
 
 
-def _drifting_run(arm: str, seed: int, rounds: int, clients: int) -> FinishedRun:
+def _drifting_run(arm: str, seed: int, rounds: int, clients: int) -> ReportedRun:
     # The world depends on the seed alone, so that the arms of a seed see the same drift.
     world = np.random.default_rng(seed)
     noise = np.random.default_rng([seed, len(arm)])
@@ -283,6 +283,6 @@ def _drifting_run(arm: str, seed: int, rounds: int, clients: int) -> FinishedRun
     clients_by_step = [np.flatnonzero(drifted).tolist() for drifted in moves.values()]
     onsets = {"steps": list(moves), "counts": list(map(len, clients_by_step)), "clients": clients_by_step}
     header = {"num_clients": clients, "onsets": onsets}
-    return FinishedRun(
+    return ReportedRun(
         arm, seed, header, records, TIMING.model_copy(update={"wall_s": 4.0 + seed / 10 + len(arm) / 5})
     )

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.medians import Bounds, exactly
 from experiments.results.statistics.time_to_accuracy import accuracy_curve
 from tests.fakes import FakeExecutor, Population, a_fleet
@@ -61,7 +61,7 @@ def test_the_model_goes_half_of_the_way_to_its_target_each_round():
     ],
 )
 def test_time_to_accuracy_to_the_digit(target, window, known):
-    run = FinishedRun("global", 0, {}, one_client().play().records, {})
+    run = ReportedRun("global", 0, {}, one_client().play().records, {})
     assert accuracy_curve(run, window).held_from(target, 205.0) == known
 
 
@@ -69,7 +69,7 @@ def test_evaluating_every_second_round_dates_accuracy_to_the_rounds_that_were_ev
     records = one_client(evaluate_every=2).play().records
     # The last round is always evaluated.
     assert [record.accuracy for record in records] == [None, 0.75, None, 0.9375, 0.96875]
-    run = FinishedRun("global", 0, {}, records, {})
+    run = ReportedRun("global", 0, {}, records, {})
     assert accuracy_curve(run, 1).held_from(0.85, 205.0) == exactly(164.0)
 
 

@@ -555,12 +555,12 @@ def in_a_directory(name: str) -> Callable[[Path, Path, int], None]:
 
         directory = RunDirectory(folder / "run")
         (directory.path / name).write_bytes(file.read_bytes())
-        runs = directory.finished_runs()
+        runs = directory.reported_runs()
         summary = summarise_directory(directory, runs)
         json.dumps(summary.as_json(), allow_nan=False)
         rounds_table(runs)
         report = directory.experiment()
-        lead(report)
+        lead(report, runs)
         if summary.rows:
             sentences(summary)
         for table in (baselines.TABLE, concept_drift.TABLE, costs.TABLE, serving_maps.TABLE):

@@ -303,6 +303,6 @@ def test_the_command_ends_with_3_one_line_and_what_is_finished(tmp_path: Path) -
     assert before.startswith(f"no report: [Errno 27] File too large: '{tmp_path / 'out'}")
     assert last.startswith("error: b, seed 0 stopped in round ")
     assert "File too large" in last
-    assert RunDirectory(tmp_path / "out").finished_pairs() == [("a", 0)]
+    assert RunDirectory(tmp_path / "out").reported_pairs() == [("a", 0)]
     killing.finish()
     assert set(results(tmp_path / "out")["summary"]["arms"]) == {"a", "b"}

@@ -64,7 +64,7 @@ def test_between_two_seeds_it_is_named_and_the_first_seed_is_kept(
     with pytest.raises(InputError, match=rf"{name}: {problem}") as refused:
         play(experiment, tmp_path, story)
     assert refused.value.exit_code == 2
-    assert RunDirectory(tmp_path / "out").finished_pairs() == [("global", 0)]
+    assert RunDirectory(tmp_path / "out").reported_pairs() == [("global", 0)]
     tables(tmp_path)  # put back
     assert play(experiment, tmp_path).told == [("skipped", "global", 0), ("run", "global", 1)]
 

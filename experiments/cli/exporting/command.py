@@ -57,7 +57,7 @@ def run_export(command: ExportCommand) -> None:
             )
     _refuse_run_directory(command)
     directories = run_directories(command.directory) or [RunDirectory(command.directory)]
-    if not any(directory.finished_pairs() for directory in directories):
+    if not any(directory.reported_pairs() for directory in directories):
         raise InputError(f"{command.directory}: no run is finished, so there is nothing to export")
     if command.to in TRACKERS:
         _export_to_tracker(command, directories)

@@ -12,7 +12,7 @@ from emulator.arrays import Floats
 from emulator.storage.runlog import RoundRecord
 from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.style import Curve, spread, translucent, verbatim
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
 
 # The colours of Okabe and Ito, which colour-blind readers can tell apart; the reference arm is grey.
@@ -30,7 +30,7 @@ class Arm:
     """
 
     name: str
-    runs: Sequence[FinishedRun]
+    runs: Sequence[ReportedRun]
     curves: Sequence[AccuracyCurve]
     position: int
     has_trigger: bool = False
@@ -82,7 +82,7 @@ def add_spread(figure: PlainFigure, arm: Arm, curves: Sequence[Curve]) -> tuple[
     return grid, mean
 
 
-def by_round(runs: Sequence[FinishedRun], value: Callable[[RoundRecord], float | None]) -> list[Curve]:
+def by_round(runs: Sequence[ReportedRun], value: Callable[[RoundRecord], float | None]) -> list[Curve]:
     """(rounds, values) of each run, over the rounds in which `value` is not None.
 
     A run without such a round has no curve.

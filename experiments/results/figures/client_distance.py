@@ -11,7 +11,7 @@ from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import INK, blank_figure, spread, verbatim
 from experiments.results.figures.figure import Figure
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.report import Report
 
 DISTANCES = {
@@ -30,7 +30,7 @@ VECTORS = {
 """The vectors between which they are distances, by representation."""
 
 
-def client_distance(run: FinishedRun) -> str:
+def client_distance(run: ReportedRun) -> str:
     """The distance between clients that a run logged, as its header states it."""
     measure = run.header.get("client_distance", {"kind": "label", "distance": "l1"})
     kind, distance = measure["kind"], measure["distance"]

@@ -20,14 +20,14 @@ from experiments.results.drawing.style import (
 )
 from experiments.results.figures.figure import Figure
 from experiments.results.reading.clusters_in_force import num_clients
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.report import Report
 
 NO_CLUSTER = "none"
 """The name in the legend of no cluster, as of a client that holds no data."""
 
 
-def membership_figure(run: FinishedRun) -> PlainFigure:
+def membership_figure(run: ReportedRun) -> PlainFigure:
     """The cluster of each client: a row per client, a column per round, a colour per cluster label."""
     clients = thinned(num_clients(run))
     rounds, labels = _memberships(run, clients)
@@ -59,7 +59,7 @@ def membership_figure(run: FinishedRun) -> PlainFigure:
     return figure
 
 
-def clustered_run(arm: Arm) -> FinishedRun | None:
+def clustered_run(arm: Arm) -> ReportedRun | None:
     """The arm's first run that has more than one cluster in some round; None if there is no such run."""
     return next(
         (
@@ -71,12 +71,12 @@ def clustered_run(arm: Arm) -> FinishedRun | None:
     )
 
 
-def is_thinned(run: FinishedRun) -> bool:
+def is_thinned(run: ReportedRun) -> bool:
     """Whether the heat map of `run` leaves out clients or rounds."""
     return num_clients(run) > MAX_POINTS or len(run.records) > MAX_POINTS
 
 
-def _memberships(run: FinishedRun, clients: Ints) -> tuple[Ints, Ints]:
+def _memberships(run: ReportedRun, clients: Ints) -> tuple[Ints, Ints]:
     """(rounds (columns,), labels (clients, columns)): the cluster labels of `clients` over rounds.
 
     Rounds are thinned to at most `MAX_POINTS`.

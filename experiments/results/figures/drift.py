@@ -24,7 +24,7 @@ from experiments.results.reading.header_truth import (
     known_onsets,
     onsets_in_words,
 )
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.report import Report
 from traces.onsets import Onsets
 
@@ -184,7 +184,7 @@ def _plots(report: Report) -> list[Plot]:
     return [Plot("true-drift", title, " ".join([*shown, *words]), figure, alternative)]
 
 
-def concepts_of_training(run: FinishedRun) -> Ints | None:
+def concepts_of_training(run: ReportedRun) -> Ints | None:
     """The true concepts of a run (steps, num_clients); None if its log has none, or always the same one."""
     rows = run.header.get("concepts")
     concepts: Ints | None = None if rows is None else np.array(rows)[:-1]

@@ -12,7 +12,7 @@ from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import MAX_POINTS, blank_figure
 from experiments.results.figures.figure import Figure
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.absorbed import arms_of_steps
 from experiments.results.statistics.scales import time_unit
 from experiments.results.tables.report import Report
@@ -41,7 +41,7 @@ def durations_figure(arms: Sequence[Arm]) -> PlainFigure:
     return figure
 
 
-def _durations(runs: Sequence[FinishedRun]) -> Floats:
+def _durations(runs: Sequence[ReportedRun]) -> Floats:
     return np.array([record.closed_s - record.opened_s for run in runs for record in run.records])
 
 

@@ -17,7 +17,7 @@ from experiments.results.figures.over_rounds import list_clause
 from experiments.results.reading.detection import detection_settings
 from experiments.results.reading.header_truth import clients_of
 from experiments.results.reading.not_recorded import NoDetectionError
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.detection.columns import drifts_of
 from experiments.results.tables.report import Report
 
@@ -72,14 +72,14 @@ def flags_figure(arms: Sequence[Arm]) -> PlainFigure:
     return figure
 
 
-def counts_by_round(run: FinishedRun, name: str, watched: str) -> tuple[Ints, Ints]:
+def counts_by_round(run: ReportedRun, name: str, watched: str) -> tuple[Ints, Ints]:
     """(rounds,) the flags of a detector, and its decisions."""
     flags = [len((record.flagged or {}).get(name, ())) for record in run.records]
     decisions = [len((record.decided or {}).get(watched, ())) for record in run.records]
     return np.array(flags, dtype=np.int64), np.array(decisions, dtype=np.int64)
 
 
-def onsets_by_round(run: FinishedRun) -> Ints:
+def onsets_by_round(run: ReportedRun) -> Ints:
     """(rounds,) the clients of which a drift begins in each round."""
     steps = np.array([record.step for record in run.records], dtype=np.int64)
     drifts = drifts_of(run.header["drifts"], steps).one_for_each_onset()

@@ -9,7 +9,7 @@ from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import blank_figure
 from experiments.results.figures.figure import Figure
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.absorbed import arms_of_steps
 from experiments.results.tables.report import Report
 
@@ -37,7 +37,7 @@ def outcomes_figure(arms: Sequence[Arm]) -> PlainFigure:
     return figure
 
 
-def _per_round(runs: Sequence[FinishedRun]) -> dict[str, float]:
+def _per_round(runs: Sequence[ReportedRun]) -> dict[str, float]:
     records = [record for run in runs for record in run.records]
     totals = {
         "completed": sum(len(record.completed) for record in records),

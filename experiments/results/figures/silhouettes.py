@@ -25,7 +25,7 @@ from experiments.results.figures.over_rounds import (
     single,
     small,
 )
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.report import Report
 
 TRIED_COLOUR = "#9aa5b1"
@@ -38,7 +38,7 @@ def chosen_silhouette(record: RoundRecord) -> float | None:
     return (record.silhouettes or {}).get(len(record.clusters))
 
 
-def has_silhouettes(run: FinishedRun) -> bool:
+def has_silhouettes(run: ReportedRun) -> bool:
     """Whether silhouettes were computed in some round."""
     return any(record.silhouettes for record in run.records)
 

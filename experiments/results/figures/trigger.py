@@ -31,7 +31,7 @@ from experiments.results.figures.over_rounds import (
     small,
 )
 from experiments.results.reading.recorded import squared_distances
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.report import Report
 
 LIMIT_COLOUR, FIRED_COLOUR = "#D55E00", "#CC79A7"
@@ -47,12 +47,12 @@ MOST_OF_A_LIST = 20
 """Most clusters of which a number that a trigger has for each cluster is drawn, evenly spread."""
 
 
-def has_trigger(run: FinishedRun) -> bool:
+def has_trigger(run: ReportedRun) -> bool:
     """Whether a trigger was evaluated in some round."""
     return any(record.trigger is not None for record in run.records)
 
 
-def own_numbers(run: FinishedRun) -> list[str]:
+def own_numbers(run: ReportedRun) -> list[str]:
     """The names of compared numbers other than a measured distance and its limit."""
     names = dict.fromkeys(name for record in run.records for name in _compared(record, are_squared=False))
     return [name for name in names if name not in STYLES]

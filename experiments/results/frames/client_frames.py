@@ -14,14 +14,14 @@ from emulator.storage.recorded_tables import OF_STEPS
 from emulator.storage.runlog import RoundRecord
 from experiments.results.frames.typed_columns import known_ints, typed_frame
 from experiments.results.reading.clusters_in_force import clusters_in_force
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.horizon import Horizon
 
 DEVICE = ("seconds_per_sample", "download_bytes_per_s", "upload_bytes_per_s", "latency_s")
 """The columns of a client's device, beside the row of the profile's table."""
 
 
-def clients_frame(run: FinishedRun, horizon: Horizon, devices: pa.Table | None) -> pd.DataFrame:
+def clients_frame(run: ReportedRun, horizon: Horizon, devices: pa.Table | None) -> pd.DataFrame:
     """A row per client of a run, as of the last round by the horizon.
 
     Columns: `client`; `accuracy` and `label`, the label of which it holds most samples, of the last
@@ -59,7 +59,7 @@ def visits_frame(visits: pa.Table) -> pd.DataFrame:
     return typed_frame(visits, ["device", *(field.name for field in OF_STEPS)])
 
 
-def _num_clients(run: FinishedRun, members: Ints | None, devices: pa.Table | None) -> int:
+def _num_clients(run: ReportedRun, members: Ints | None, devices: pa.Table | None) -> int:
     if devices is not None:
         return devices.num_rows
     if (count := run.header.get("num_clients")) is not None:
@@ -67,7 +67,7 @@ def _num_clients(run: FinishedRun, members: Ints | None, devices: pa.Table | Non
     return 0 if members is None else len(members)
 
 
-def _scores(run: FinishedRun, record: RoundRecord, count: int) -> dict[str, Any]:
+def _scores(run: ReportedRun, record: RoundRecord, count: int) -> dict[str, Any]:
     """The columns of an evaluation with the accuracy of each scored client."""
     ids = run.header.get("scored_clients")
     scored: Ints = np.arange(len(_accuracy(record))) if ids is None else np.asarray(ids)
@@ -88,7 +88,7 @@ def _accuracy(record: RoundRecord) -> Floats:
     return record.client_accuracy.astype(np.float64)
 
 
-def _visits(run: FinishedRun, by_round: list[list[int]], count: int) -> Ints:
+def _visits(run: ReportedRun, by_round: list[list[int]], count: int) -> Ints:
     """(count,) how often each client is in the lists."""
     ids = np.concatenate([NO_IDS, *(np.array(clients, dtype=np.int64) for clients in by_round)])
     outside = ids[(ids < 0) | (ids >= count)]
@@ -97,5 +97,5 @@ def _visits(run: FinishedRun, by_round: list[list[int]], count: int) -> Ints:
     return np.bincount(ids, minlength=count).astype(np.int64)
 
 
-def _damaged(run: FinishedRun, problem: str) -> InputError:
+def _damaged(run: ReportedRun, problem: str) -> InputError:
     return InputError(f"arm {run.arm!r}, seed {run.seed}: its log is damaged, {problem}")

@@ -10,15 +10,15 @@ import pandas as pd
 
 from experiments.results.frames.typed_columns import as_arms, known_ints
 from experiments.results.reading.detection import DetectionSettings
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.detection.by_drift import NEVER
 from experiments.results.statistics.detection.scores import COUNTS, FIGURES, DetectorScores, score_run
 
-Scored = tuple[FinishedRun, str, DetectorScores]
+Scored = tuple[ReportedRun, str, DetectorScores]
 """A run, the name of one of its detectors, and the scores of that."""
 
 
-def scored_detectors(runs: Sequence[FinishedRun], settings: DetectionSettings) -> list[Scored]:
+def scored_detectors(runs: Sequence[ReportedRun], settings: DetectionSettings) -> list[Scored]:
     """The detectors of `runs`, each of which recorded decisions, in the order of the runs."""
     return [(run, name, scores) for run in runs for name, scores in score_run(run, settings).items()]
 
@@ -72,7 +72,7 @@ _EMPTY: dict[str, Any] = {
 """The columns of drifts, by name, without a row."""
 
 
-def _drifts(run: FinishedRun, name: str, scores: DetectorScores) -> dict[str, Any]:
+def _drifts(run: ReportedRun, name: str, scores: DetectorScores) -> dict[str, Any]:
     """The columns of the drifts of one detector, with -1 (`NEVER`) for whole numbers that are missing."""
     found = scores.by_drift
     drifts = found.drifts

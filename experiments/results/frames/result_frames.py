@@ -43,7 +43,7 @@ from experiments.results.reading.not_recorded import (
     refuse_without_model_accuracy,
 )
 from experiments.results.reading.recorded import squared_distances
-from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.detection.scores import is_recorded
 from experiments.results.tables.summary import Summary, summarise_directory
 
@@ -73,13 +73,13 @@ class RecordedExperiment:
     @cached_property
     def finished(self) -> list[tuple[str, int]]:
         """(arm, seed) of its finished runs."""
-        return self.directory.finished_pairs()
+        return self.directory.reported_pairs()
 
     @cached_property
-    def runs(self) -> list[FinishedRun]:
+    def runs(self) -> list[ReportedRun]:
         """Its finished runs; InputError if a file is damaged, or of another version that wrote others."""
         try:
-            return self.directory.finished_runs()
+            return self.directory.reported_runs()
         except DataFileError as error:
             raise _of_version(error, self.directory) from error
 
@@ -98,7 +98,7 @@ class RecordedExperiment:
             if (arm, seed) not in self.finished
         ]
 
-    def run(self, arm: str, seed: int) -> FinishedRun:
+    def run(self, arm: str, seed: int) -> ReportedRun:
         """One of its finished runs; InputError with the choices if there is no such run."""
         self.refuse_unknown(arm, seed)
         return next(run for run in self.runs if (run.arm, run.seed) == (arm, seed))

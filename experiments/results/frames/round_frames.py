@@ -13,7 +13,7 @@ from emulator.arrays import Floats
 from emulator.storage.runlog import RoundRecord
 from experiments.results.frames.rounds_table import MAY_MISS, NAMED, rounds_table
 from experiments.results.frames.typed_columns import as_arms, typed_frame
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 
 LIMITED = ("arm", "seed", "round", "closed_s", "reclustered", "silhouettes")
 """The columns of the rounds that triggers have too."""
@@ -27,7 +27,7 @@ OF_MODELS = {
 """The types of the columns of the frame of models, beside `arm`."""
 
 
-def rounds_frame(runs: Sequence[FinishedRun], arms: Sequence[str]) -> pd.DataFrame:
+def rounds_frame(runs: Sequence[ReportedRun], arms: Sequence[str]) -> pd.DataFrame:
     """A row per run and round, in the order of `runs`, with the columns of `rounds_table`.
 
     `silhouettes` are dictionaries {number of clusters: mean silhouette}, None in rounds without them.
@@ -36,7 +36,7 @@ def rounds_frame(runs: Sequence[FinishedRun], arms: Sequence[str]) -> pd.DataFra
 
 
 def triggers_frame(
-    runs: Sequence[FinishedRun], arms: Sequence[str], squared: Collection[str] = ()
+    runs: Sequence[ReportedRun], arms: Sequence[str], squared: Collection[str] = ()
 ) -> pd.DataFrame:
     """A row per run and round in which a trigger compared, or a clustering tried numbers of clusters.
 
@@ -93,7 +93,7 @@ def _numbers(values: Sequence[float | list[float] | None]) -> Floats:
     )
 
 
-def model_accuracy_frame(runs: Sequence[FinishedRun], arms: Sequence[str]) -> pd.DataFrame:
+def model_accuracy_frame(runs: Sequence[ReportedRun], arms: Sequence[str]) -> pd.DataFrame:
     """A row per arm, seed, evaluated round, model and concept of tests, also after the horizon.
 
     Columns: arm, seed, `round`, `closed_s`; `cluster`, the label of the model; `concept`; `accuracy`.

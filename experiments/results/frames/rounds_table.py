@@ -13,7 +13,7 @@ from emulator.messages import NamedNumbers
 from emulator.storage.checkpoints import write_durably
 from emulator.storage.round_schema import TRIGGER_HINTS, kind_of
 from emulator.storage.runlog import SCHEMA, RoundRecord
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 
 TYPES: dict[str, pa.DataType] = {"int": pa.int64(), "bool": pa.bool_(), "float": pa.float64()}
 """The types of columns of numbers, by that of the field, in the order of the columns."""
@@ -37,7 +37,7 @@ NOTED = "noted."
 """Where the name of a column of numbers that parts noted begins."""
 
 
-def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
+def rounds_table(runs: Sequence[ReportedRun]) -> pa.Table:
     """The table with a row for each run and round, in the order of `runs`.
 
     Columns: arm, seed, the scalars of RoundRecord, `trigger_<field>` for the values that its trigger
@@ -46,7 +46,7 @@ def rounds_table(runs: Sequence[FinishedRun]) -> pa.Table:
     appear: a list if in some round it has a number for each cluster; then `noted.<name>` for each number that
     parts noted. `holding` is null in rounds in which all clients hold training samples.
     """
-    rows: list[tuple[FinishedRun, RoundRecord]] = [(run, record) for run in runs for record in run.records]
+    rows: list[tuple[ReportedRun, RoundRecord]] = [(run, record) for run in runs for record in run.records]
     columns: dict[str, pa.Array[Any]] = {
         "arm": pa.array([run.arm for run, _ in rows], pa.string()),
         "seed": pa.array([run.seed for run, _ in rows], pa.int64()),
@@ -92,7 +92,7 @@ def _noted(records: Sequence[RoundRecord]) -> dict[str, pa.Array[Any]]:
     }
 
 
-def write_rounds_table(path: Path, runs: Sequence[FinishedRun]) -> None:
+def write_rounds_table(path: Path, runs: Sequence[ReportedRun]) -> None:
     """Write `rounds_table(runs)` to `path` as Parquet, atomically."""
     buffer = pa.BufferOutputStream()
     pq.write_table(rounds_table(runs), buffer)

@@ -54,7 +54,7 @@ def _refuse_unfinished(directory: RunDirectory) -> None:
         f"{arm}, seed {seed}{' (failed)' if directory.failure(arm, seed) is not None else ''}"
         for arm in directory.arms()
         for seed in seeds
-        if not directory.is_done(arm, seed) and (arm in begun or not begun)
+        if not directory.is_reported(arm, seed) and (arm in begun or not begun)
     ]
     if missing:
         raise InputError(

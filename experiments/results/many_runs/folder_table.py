@@ -8,6 +8,8 @@
                             run of the first arm: a page that is there then was not made of these runs
         finished, failed, planned
                             numbers of runs
+        until               numbers of those that --until stopped, by where ("100 of 200 rounds"); no entry
+                            without one
         steps, scored_steps the data steps of its trace, and the number of those with an evaluation; null if
                             unknown
         marked_seeds        a list of {seed, arms, distance}: seeds on which every arm is off by its accuracy
@@ -31,6 +33,7 @@ sections are computed from the logs. Version 2 added `failed`, `steps` and `scor
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -107,7 +110,7 @@ def build_table(
                 "name": column,
                 "report": f"{directory.path.name}/{directory.report_path.name}"
                 if directory.report_path.is_file()
-                and any(directory.is_done(names[0], seed) for seed in directory.seeds())
+                and any(directory.is_reported(names[0], seed) for seed in directory.seeds())
                 else None,
                 **how_many_runs(directory),
                 "steps": finished.steps,
@@ -151,13 +154,18 @@ def _by_arm(cells: Mapping[str, Mapping[str, Any]], column: str) -> dict[str, An
     return {arm: by_experiment[column] for arm, by_experiment in cells.items() if column in by_experiment}
 
 
-def how_many_runs(directory: RunDirectory) -> dict[str, int]:
-    """How many configured runs are `finished`, have `failed`, and are `planned` in all, by these names."""
+def how_many_runs(directory: RunDirectory) -> dict[str, Any]:
+    """How many configured runs are `finished`, have `failed`, and are `planned` in all, by these names.
+
+    If there are any, `until` has the numbers of those that --until stopped, by where.
+    """
     seeds = directory.seeds()
     pairs = [(arm, seed) for arm in directory.arms() for seed in seeds]
     done = [directory.is_done(arm, seed) for arm, seed in pairs]
     failed = [directory.failure(arm, seed) is not None for arm, seed in pairs]
+    until = Counter(str(stopped) for pair in pairs if (stopped := directory.until(*pair)) is not None)
     return {
+        **({"until": dict(until)} if until else {}),
         "finished": sum(done),
         "failed": sum(has_failed and not is_done for is_done, has_failed in zip(done, failed, strict=True)),
         "planned": len(pairs),
@@ -169,11 +177,15 @@ def run_counts(column: Mapping[str, Any]) -> str:
 
     >>> run_counts({"finished": 1, "failed": 4, "planned": 45})
     '1 finished, 4 failed, 40 not run'
+    >>> run_counts({"finished": 1, "failed": 0, "planned": 4, "until": {"100 of 200 rounds": 3}})
+    '1 finished, 3 until 100 of 200 rounds'
     """
+    until = column.get("until", {})
     numbers = {
         "finished": column["finished"],
+        **{f"until {rounds}": number for rounds, number in until.items()},
         "failed": column["failed"],
-        "not run": column["planned"] - column["finished"] - column["failed"],
+        "not run": column["planned"] - column["finished"] - column["failed"] - sum(until.values()),
     }
     return ", ".join(f"{number} {state}" for state, number in numbers.items() if number)
 

@@ -19,8 +19,8 @@ from experiments.results.reading.configured_arms import headline_arm
 from experiments.results.reading.deciding import run_identities
 from experiments.results.reading.differing_keys import Path as KeyPath
 from experiments.results.reading.differing_keys import key_values, leaves
-from experiments.results.reading.json_files import Timing
-from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.reading.json_files import Timing, Until
+from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.comparisons import MeasuredRun
 from experiments.results.statistics.drift.accuracy import drift_accuracies
 from experiments.results.statistics.horizon import (
@@ -45,9 +45,11 @@ class PlayedRun:
         total_bytes: (n_rounds,) bytes sent by then, both ways, for training and control.
         steps: (n_rounds,) data step of each round.
         events_s: Virtual times at which the rounds of its mass events opened, ascending.
-        drift: For each figure of `published.COMPARED`, its value over the whole run; None if it is unknown.
-        offline_clients_heard: As in `FinishedRun`.
+        drift: For each figure of `published.COMPARED`, its value over the whole run; None if it is unknown,
+            as of a run that is not finished.
+        offline_clients_heard: As in `ReportedRun`.
         reduced: The data of tables from its records, by the functions `InManyRuns.reductions`.
+        until: Where --until stopped it; None if it is finished.
     """
 
     arm: str
@@ -59,12 +61,13 @@ class PlayedRun:
     events_s: tuple[float, ...]
     drift: Mapping[str, float | None]
     offline_clients_heard: bool = False
-    reduced: Mapping[Callable[[FinishedRun], Any], Any] = field(default_factory=dict)
+    reduced: Mapping[Callable[[ReportedRun], Any], Any] = field(default_factory=dict)
+    until: Until | None = None
 
     @classmethod
     def of(
         cls,
-        run: FinishedRun,
+        run: ReportedRun,
         window: int,
         event_rounds: Collection[int] = (),
         seconds_per_round: float | None = None,
@@ -84,9 +87,10 @@ class PlayedRun:
             np.array(sent, dtype=np.float64),
             np.array([record.step for record in records], dtype=np.int64),
             tuple(events_s(records, event_rounds, seconds_per_round)),
-            drift_accuracies(records),
+            drift_accuracies(records if run.until is None else []),
             run.offline_clients_heard,
             reduced(run),
+            run.until,
         )
 
     @property
@@ -99,9 +103,9 @@ class PlayedRun:
         curve = replace(self.curve, smoothed=smooth(self.curve.accuracy, window), window=window)
         return replace(self, curve=curve)
 
-    def without_records(self, arm: str | None = None) -> FinishedRun:
+    def without_records(self, arm: str | None = None) -> ReportedRun:
         """The run without its records; `arm` replaces its arm's name."""
-        return FinishedRun(arm or self.arm, self.seed, {}, [], Timing(wall_s=0.0))
+        return ReportedRun(arm or self.arm, self.seed, {}, [], Timing(wall_s=0.0), self.until)
 
     def measured(self, horizon: Horizon) -> MeasuredRun:
         """The run as tables take it, compared up to this horizon."""
@@ -127,7 +131,7 @@ class PlayedRun:
         return b"".join(part.tobytes() for part in parts)
 
 
-def reduced(run: FinishedRun) -> dict[Callable[[FinishedRun], Any], Any]:
+def reduced(run: ReportedRun) -> dict[Callable[[ReportedRun], Any], Any]:
     """The data of all tables from the records of a run, by the functions `InManyRuns.reductions`."""
     return {reduce: reduce(run) for table in all_tables() for reduce in table.in_many_runs.reductions}
 
@@ -156,7 +160,7 @@ class RunReader:
                     digest.update(part)
         except OSError:  # `read_run` states what is wrong
             return PlayedRun.of(directory.read_run(arm, seed), *how)
-        key = (digest.digest(), arm, seed, window, seconds_per_round, *event_rounds)
+        key = (digest.digest(), directory.until(arm, seed), arm, seed, *how[::2], *event_rounds)
         if key not in self._runs:
             self._runs[key] = PlayedRun.of(directory.read_run(arm, seed), *how)
         return self._runs[key]
@@ -199,7 +203,7 @@ class MeasuredDirectory:
         order = [arm["name"] for arm in experiment["arm"]]
         with naming(name):
             how = (experiment["report"]["window"], event_rounds(experiment), seconds_per_round(experiment))
-            played = [reader.read(directory, arm, seed, *how) for arm, seed in directory.finished_pairs()]
+            played = [reader.read(directory, arm, seed, *how) for arm, seed in directory.reported_pairs()]
         return cls(
             name=name,
             experiment=experiment,

@@ -38,7 +38,7 @@ class Row:
         total_bytes: Bytes sent up to the horizon, both ways, for training and control.
         drift: For each figure of `published.COMPARED`, ours beside the published value; None where it was
             not measured.
-        offline_clients_heard: Whether clients reported although they were offline, as in `FinishedRun`.
+        offline_clients_heard: Whether clients reported although they were offline, as in `ReportedRun`.
         runs: The runs of `seed_ids`, in that order, smoothed over the section's window.
     """
 

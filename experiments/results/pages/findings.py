@@ -6,6 +6,7 @@ headline and of the cells of its tables, so that they have no figure that the pa
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -212,7 +213,8 @@ def folder_findings(table: Mapping[str, Any], sections: Sequence[Section]) -> li
     """
     columns = table["experiments"]
     counts = {name: sum(column[name] for column in columns) for name in ("finished", "failed", "planned")}
-    numbers = run_counts(counts) or "none"
+    until = sum((Counter(column.get("until", {})) for column in columns), Counter[str]())
+    numbers = run_counts({**counts, "until": until}) or "none"
     experiments = f"{len(columns)} experiment{'s' if len(columns) != 1 else ''}"
     scored = columns_with_drift(table, names_alone(table, sections))
     is_of_drift = 1 < len(scored) <= MOST_NAMED

@@ -30,7 +30,7 @@ from experiments.results.pages.what_was_run import (
     settings_of_run,
 )
 from experiments.results.reading.recorded import MOST_EXPERIMENT_BYTES
-from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.tables import all_tables
 from experiments.results.tables.notes import (
     as_warning,
@@ -142,7 +142,7 @@ def write_results(directory: RunDirectory, *, shared_plotly: bool = False) -> Su
     directory.refuse_foreign()
     if directory.results is not None:
         directory.results.mkdir(exist_ok=True)
-    runs = directory.finished_runs()
+    runs = directory.reported_runs()
     summary = write_summary(directory, runs)
     write_rounds_table(directory.rounds_path, runs)
     if summary.rows:
@@ -152,7 +152,7 @@ def write_results(directory: RunDirectory, *, shared_plotly: bool = False) -> Su
 
 def write_report(
     directory: RunDirectory,
-    runs: Sequence[FinishedRun] | None = None,
+    runs: Sequence[ReportedRun] | None = None,
     summary: Summary | None = None,
     *,
     shared_plotly: bool = False,
@@ -169,7 +169,7 @@ def write_report(
     Raises:
         InputError: The reference arm has no finished run.
     """
-    runs = directory.finished_runs() if runs is None else runs
+    runs = directory.reported_runs() if runs is None else runs
     summary = summarise_directory(directory, runs) if summary is None else summary
     if not summary.rows:
         raise InputError(f"{directory.path}: the reference arm {summary.reference_arm!r} has no finished run")
@@ -179,7 +179,7 @@ def write_report(
     page = page_with_nonce(
         "report_page.html",
         name=summary.name,
-        lead=lead(report.experiment),
+        lead=lead(report.experiment, runs),
         missing=missing_runs(directory, {(run.arm, run.seed) for arm in report.arms for run in arm.runs}),
         questions=QUESTIONS,
         sections=page_sections(report),

@@ -9,7 +9,7 @@ from typing import Any
 from experiments.results.reading.header_truth import clients_of, known_onsets, onsets_in_words
 from experiments.results.reading.json_files import Command
 from experiments.results.reading.recorded import written
-from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.horizon import seconds_per_round
 
 LEAD = (
@@ -23,13 +23,16 @@ LEAD = (
 )  # section, key and noun of the facts in the first line
 
 
-def lead(experiment: Mapping[str, Any]) -> str:
+def lead(experiment: Mapping[str, Any], runs: Sequence[ReportedRun]) -> str:
     """One line that states what was run; keys that the configuration does not have are left out."""
-    facts = []
+    facts, until = [], {run.until for run in runs}
     for section, key, noun in LEAD:
         value = experiment.get(section, {}).get(key)
         if value is not None:
             written_value = value.get("kind", "?") if isinstance(value, Mapping) else value
+            if noun == "rounds" and len(until) == 1 and None not in until:
+                facts.append(f"until {until.pop()}")
+                continue
             is_count = isinstance(value, int) and not isinstance(value, bool)
             if (section, key) == ("round", "rounds") and seconds_per_round(experiment) is not None:
                 noun = "nominal rounds"
@@ -58,7 +61,7 @@ def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
     return facts
 
 
-def drift_of_runs(runs: Sequence[FinishedRun]) -> list[tuple[str, str]]:
+def drift_of_runs(runs: Sequence[ReportedRun]) -> list[tuple[str, str]]:
     """(heading, text) of the onsets of each seed, by the logs; empty if they tell none.
 
     Seeds of which the text is the same are named together.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from emulator.arrays import Ints
 from emulator.storage.runlog import RoundRecord
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 
 
 def clusters_in_force(records: Sequence[RoundRecord]) -> list[Ints | None]:
@@ -19,7 +19,7 @@ def clusters_in_force(records: Sequence[RoundRecord]) -> list[Ints | None]:
     return found
 
 
-def num_clients(run: FinishedRun) -> int:
+def num_clients(run: ReportedRun) -> int:
     """The number of clients of a run, by the memberships in its first record; 0 if it has none."""
     members = run.records[0].members if run.records else None
     return 0 if members is None else len(members)

@@ -209,6 +209,20 @@ class Manifest(JsonTable):
     """The cell of a sweep that the runs belong to; left out for other runs."""
 
 
+class Until(JsonTable):
+    """Where --until stopped a run: at `rounds`, of `planned`, which is None if only its end shows it.
+
+    >>> str(Until(rounds=100, planned=200)), str(Until(rounds=100, planned=None))
+    ('100 of 200 rounds', 'round 100')
+    """
+
+    rounds: Annotated[int, Field(ge=1)]
+    planned: int | None
+
+    def __str__(self) -> str:
+        return f"round {self.rounds}" if self.planned is None else f"{self.rounds} of {self.planned} rounds"
+
+
 class Timing(JsonTable):
     """`timing.json`: times and memory of a run, and where it ran.
 

@@ -10,11 +10,13 @@
     <arm>/seed-<n>/checkpoint/ the checkpoints from which an unfinished run resumes
     <arm>/seed-<n>/DONE        or FAILED, with the reason; neither while a run is unfinished
     <arm>/seed-<n>/traceback.txt   of code of the user's own in which a run has FAILED
+    <arm>/seed-<n>/UNTIL       the number of rounds at which --until last stopped an unfinished run
     <arm>/.seed-<n>.lock       held by the process that is at work on this run, and deleted at its end
     rounds.parquet, summary.json, report.html
     .lock                      held by the process that runs into the directory
 
-DONE is written last: a run that has it has all its files. Its checkpoints are deleted only after that.
+DONE is written last: a run that has it has all its files. Its checkpoints are deleted only after that. So is
+UNTIL: up to there the run is reported until it ends, also while it is played on.
 
 A run directory may come from somebody else. If an entry with one of these names is of another kind, such as a
 link or a pipe, every operation refuses it with an error that names it.
@@ -48,7 +50,7 @@ from emulator.storage.checkpoints import (
 )
 from emulator.storage.own_files import entries, path_below
 from emulator.storage.runlog import RoundRecord, read_log
-from experiments.results.reading.json_files import Manifest, Timing
+from experiments.results.reading.json_files import Manifest, Timing, Until
 from experiments.results.reading.recorded import (
     EXPERIMENT_FILE,
     MOST_EXPERIMENT_BYTES,
@@ -62,7 +64,8 @@ SHARED_FILES = ("manifest.json", "rounds.parquet", "summary.json", "report.html"
 """The files that all runs share, except the lock, in the order in which they are deleted."""
 
 RUN_FILES = (
-    *("log.jsonl", "visits.arrow", "visits.parquet", "clients.parquet", "timing.json", "DONE", "FAILED"),
+    *("log.jsonl", "visits.arrow", "visits.parquet", "clients.parquet", "timing.json"),
+    *("DONE", "FAILED", "UNTIL"),
     "traceback.txt",
 )
 """The files of one run, in its folder."""
@@ -72,14 +75,15 @@ RUN_NAME = re.compile(r"seed-(?P<folder>0|[1-9][0-9]{0,18})|\.seed-(?P<lock>0|[1
 
 
 @dataclass(frozen=True)
-class FinishedRun:
-    """A run with all its rounds done: its log (`header`, `records`) and its timing."""
+class ReportedRun:
+    """A run that is finished, or was stopped `until` a round: its log up to there, and its timing."""
 
     arm: str
     seed: int
     header: dict[str, Any]
     records: list[RoundRecord]
     timing: Timing
+    until: Until | None = None
 
     @property
     def offline_clients_heard(self) -> bool:
@@ -180,6 +184,10 @@ class RunDirectory:
         """The traceback of the own code that a failed run ended in."""
         return path_below(self.path, *_folders(arm, seed), "traceback.txt")
 
+    def until_path(self, arm: str, seed: int) -> Path:
+        """The file that marks an unfinished run as stopped by --until, with the number of its rounds then."""
+        return path_below(self.path, *_folders(arm, seed), "UNTIL")
+
     def checkpoints(self, arm: str, seed: int) -> CheckpointFolder:
         """The checkpoints of one run."""
         return CheckpointFolder(path_below(self.path, *_folders(arm, seed), "checkpoint", is_folder=True))
@@ -266,19 +274,38 @@ class RunDirectory:
                 return None
             raise DataFileError(path, f"cannot be read ({error})") from error
 
-    def read_run(self, arm: str, seed: int) -> FinishedRun:
-        """The log and timing of a finished run.
+    def until(self, arm: str, seed: int) -> Until | None:
+        """Where --until stopped the run; None if it is finished, or was never stopped so.
+
+        Raises DataFileError if UNTIL is damaged.
+        """
+        path = self.until_path(arm, seed)
+        return Until.read(path) if path.is_file() and not self.is_done(arm, seed) else None
+
+    def is_reported(self, arm: str, seed: int) -> bool:
+        """Whether the run is finished, or was stopped by --until; see `until`."""
+        return self.is_done(arm, seed) or self.until(arm, seed) is not None
+
+    def is_kept(self, arm: str, seed: int, until: int | None) -> bool:
+        """Whether a command with --until `until`, or without for None, has nothing to play of the run."""
+        stopped = self.until(arm, seed)
+        is_so_far = stopped is not None and until is not None and stopped.rounds >= until
+        return is_so_far or self.is_done(arm, seed)
+
+    def read_run(self, arm: str, seed: int) -> ReportedRun:
+        """The log and timing of a run that is finished or, of one that was stopped by --until, up to there.
 
         Raises:
-            InputError: The run is not finished, or one of its files is damaged.
+            InputError: The run is neither, or one of its files is damaged.
         """
-        if not self.is_done(arm, seed):
+        until = self.until(arm, seed)
+        if until is None and not self.is_done(arm, seed):
             raise InputError(f"{self.path}: arm {arm!r}, seed {seed} is not finished")
-        header, records = read_log(self.log_path(arm, seed))
-        return FinishedRun(arm, seed, header, records, self.read_timing(arm, seed))
+        header, records = read_log(self.log_path(arm, seed), None if until is None else until.rounds)
+        return ReportedRun(arm, seed, header, records, self.read_timing(arm, seed), until)
 
     def read_timing(self, arm: str, seed: int) -> Timing:
-        """The timing of a finished run; DataFileError if it cannot be read or breaks a rule."""
+        """The timing of a run that is reported; DataFileError if it cannot be read or breaks a rule."""
         return Timing.read(self.timing_path(arm, seed))
 
     def read_visits(self, arm: str, seed: int) -> pa.Table | None:
@@ -298,9 +325,12 @@ class RunDirectory:
         path = self.clients_path(arm, seed)
         return recorded_tables.read_clients(path) if path.exists() else None
 
-    def finished_pairs(self) -> list[tuple[str, int]]:
-        """(arm, seed) of all finished runs, by arm and then by seed, in the configured order."""
-        return [(arm, seed) for arm, seed in self._configured_pairs() if self.is_done(arm, seed)]
+    def reported_pairs(self) -> list[tuple[str, int]]:
+        """(arm, seed) of all runs that are finished or were stopped by --until.
+
+        By arm and then by seed, in the configured order.
+        """
+        return [pair for pair in self._configured_pairs() if self.is_reported(*pair)]
 
     def holds_runs(self) -> bool:
         """Whether any run, in the configuration or not, is finished or has a checkpoint."""
@@ -346,22 +376,23 @@ class RunDirectory:
             or (not self.failed_path(arm, seed).is_file() and self.checkpoints(arm, seed).files())
         ]
 
-    def finished_runs(self) -> list[FinishedRun]:
-        """All finished runs, in the order of `finished_pairs`.
+    def reported_runs(self) -> list[ReportedRun]:
+        """The runs of `reported_pairs`.
 
         Raises:
             InputError: A file of one of them is damaged.
         """
-        return [self.read_run(arm, seed) for arm, seed in self.finished_pairs()]
+        return [self.read_run(arm, seed) for arm, seed in self.reported_pairs()]
 
     # -- writing -----------------------------------------------------------------------------------------
 
     def delete_run(self, arm: str, seed: int) -> None:
-        """Delete the folder of the run, its DONE first."""
-        folder, done = self.seed_path(arm, seed), self.done_path(arm, seed)
-        if done.exists():  # first: a run with DONE must have all its files
-            done.unlink()
-            sync_folder(folder)
+        """Delete the folder of the run, its DONE and UNTIL first: a run with one must have all its files."""
+        folder = self.seed_path(arm, seed)
+        for mark in (self.done_path(arm, seed), self.until_path(arm, seed)):
+            if mark.exists():
+                mark.unlink()
+                sync_folder(folder)
         if folder.exists():
             delete_folder(folder)
 
@@ -387,38 +418,53 @@ class RunDirectory:
 
     def start(self, arm: str, seed: int) -> Path:
         """Make an empty folder for the run, and return its path; files of an earlier attempt are deleted."""
+        self.delete_run(arm, seed)
         folder = self.seed_path(arm, seed)
-        if folder.exists():
-            delete_folder(folder)
         make_folder(folder)
         return folder
 
-    def mark_done(self, arm: str, seed: int, timing: Mapping[str, float | str]) -> None:
+    def mark_done(
+        self, arm: str, seed: int, timing: Mapping[str, float | str], until: Until | None = None
+    ) -> None:
         """Write `timing`, the values of a `Timing` by key, then DONE, then delete what a run resumes from.
+
+        Of a run that is stored and stopped `until` a round, write UNTIL instead of DONE, and delete nothing.
 
         Raises:
             ValueError: A number of `timing` is not finite.
         """
         write_durably(self.timing_path(arm, seed), json.dumps(dict(timing), allow_nan=False, indent=2) + "\n")
+        if until is not None:
+            write_durably(self.until_path(arm, seed), until.model_dump_json() + "\n")
+            return
         write_durably(self.done_path(arm, seed), "")
         self._delete_resumable(arm, seed)
 
+    def unmark_until(self, arm: str, seed: int) -> None:
+        """Delete UNTIL, as before anything is changed of what it states."""
+        self.until_path(arm, seed).unlink(missing_ok=True)
+
     def copy_run(self, source: RunDirectory, arm: str, seed: int) -> None:
-        """Copy a finished run from `source`, in place of all that there is of it here; DONE is written last.
+        """Copy a run that is reported from `source`, in place of all that there is of it here.
+
+        It is copied with what it resumes from, if it is stopped. DONE or UNTIL is written last.
 
         Raises:
             OSError: A file cannot be read or written; the error has its name.
         """
-        folder = self.start(arm, seed)
-        tables = (source.clients_path(arm, seed), source.visits_path(arm, seed))
-        recorded = [table for table in tables if table.exists()]
-        copied = (source.log_path(arm, seed), *recorded, source.timing_path(arm, seed))
-        for file in (*copied, source.done_path(arm, seed)):
-            copy_durably(file, folder / file.name)
+        folder, run = self.start(arm, seed), (arm, seed)
+        mark = source.done_path(*run) if source.is_done(*run) else source.until_path(*run)
+        tables = (source.clients_path(*run), source.visits_path(*run), source.visit_log_path(*run))
+        copied = [source.log_path(*run), *(table for table in tables if table.exists())]
+        if stored := source.checkpoints(*run).files():
+            make_folder(folder / stored[0].parent.name)
+        for file in (*copied, *stored, source.timing_path(*run), mark):
+            copy_durably(file, folder / file.relative_to(source.seed_path(*run)))
 
     def mark_failed(self, arm: str, seed: int, reason: str) -> None:
         """Delete the checkpoints, then write FAILED with `reason`: the next attempt starts the run over."""
         make_folder(self.seed_path(arm, seed))  # the run may have failed before it had a folder
+        self.unmark_until(arm, seed)
         self.checkpoints(arm, seed).delete()
         write_durably(self.failed_path(arm, seed), reason + "\n")
 

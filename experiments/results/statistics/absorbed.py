@@ -13,7 +13,7 @@ import numpy as np
 
 from emulator.arrays import NO_IDS, Floats, Ints
 from emulator.storage.runlog import RoundRecord
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.comparisons import Comparison
 
 
@@ -70,7 +70,7 @@ class Absorbed:
         return float(known.max()) if len(known) else None
 
 
-def absorbed(run: FinishedRun) -> Absorbed:
+def absorbed(run: ReportedRun) -> Absorbed:
     """What the rounds of a run absorbed, from its log."""
     records = run.records
     stale = [_staleness(record) for record in records]

@@ -9,7 +9,7 @@ import numpy as np
 
 from emulator.arrays import Floats, Ints
 from experiments.results.reading.clusters_in_force import clusters_in_force
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 
 
 def adjusted_rand_index(one: Ints, other: Ints) -> float:
@@ -62,7 +62,7 @@ class Agreement:
         return float(seen.mean()) if len(seen) else None
 
 
-def agreement_with_concepts(run: FinishedRun) -> Agreement:
+def agreement_with_concepts(run: ReportedRun) -> Agreement:
     """The agreement at each evaluation, from the first data step at which not all concepts are the first one.
 
     Before that step every client has the same concept and nothing can be told apart. The concept of a client

@@ -12,7 +12,7 @@ import numpy as np
 
 from emulator.arrays import Floats, Ints
 from emulator.errors import InputError
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 
 DECILES = tuple(tenth / 10 for tenth in range(1, 10))
 """The shares of clients whose accuracy is at or below a decile."""
@@ -95,7 +95,7 @@ def worse_off(gains: Floats) -> WorseOff | None:
     return WorseOff(worse, better, equal, float(losses.mean()) if len(losses) else None)
 
 
-def at_the_horizon(run: FinishedRun, horizon_s: float) -> ClientAccuracy | None:
+def at_the_horizon(run: ReportedRun, horizon_s: float) -> ClientAccuracy | None:
     """The last evaluation at or before the horizon; None if there is none with logged accuracies.
 
     Raises InputError if the log is damaged.
@@ -103,7 +103,7 @@ def at_the_horizon(run: FinishedRun, horizon_s: float) -> ClientAccuracy | None:
     return next(iter(_last_evaluations(run, horizon_s, 1)), None)
 
 
-def gains_since_the_evaluation_before(run: FinishedRun, horizon_s: float) -> Floats | None:
+def gains_since_the_evaluation_before(run: ReportedRun, horizon_s: float) -> Floats | None:
     """How the accuracy of each client changed between the last two evaluations by the horizon.
 
     None if there are no two. Nothing tells two arms apart here: this is how much the accuracy of one client
@@ -113,7 +113,7 @@ def gains_since_the_evaluation_before(run: FinishedRun, horizon_s: float) -> Flo
     return last[0].gains_over(last[1]) if len(last) == 2 else None
 
 
-def _last_evaluations(run: FinishedRun, horizon_s: float, most: int) -> list[ClientAccuracy]:
+def _last_evaluations(run: ReportedRun, horizon_s: float, most: int) -> list[ClientAccuracy]:
     """At most `most` evaluations by the horizon that scored a client, the last one first."""
     found: list[ClientAccuracy] = []
     for position in range(len(run.records) - 1, -1, -1):
@@ -149,7 +149,7 @@ def _last_evaluations(run: FinishedRun, horizon_s: float, most: int) -> list[Cli
     return found
 
 
-def _members_at(run: FinishedRun, position: int) -> Ints | None:
+def _members_at(run: ReportedRun, position: int) -> Ints | None:
     """The cluster of each client at the end of the round of that position; None before the first known."""
     earlier = run.records[position::-1]
     return next((record.members for record in earlier if record.members is not None), None)

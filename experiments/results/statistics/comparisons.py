@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.configured_arms import ConfiguredArm
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.client_accuracy import ClientAccuracy, at_the_horizon
 from experiments.results.statistics.horizon import Horizon
 from experiments.results.statistics.intervals import Estimate
@@ -19,7 +19,7 @@ T = TypeVar("T")
 E = TypeVar("E", bound=Estimate)
 
 
-def personal_curve(run: FinishedRun) -> AccuracyCurve | None:
+def personal_curve(run: ReportedRun) -> AccuracyCurve | None:
     """The curve of the personal accuracy of a run, not smoothed; None if it has none."""
     return curve_of(run, "personal_accuracy", window=1)
 
@@ -37,17 +37,17 @@ class MeasuredRun:
     seed: int
     curve: AccuracyCurve
     horizon: Horizon
-    finished: FinishedRun | None
+    finished: ReportedRun | None
     known_event_s: float | None = None
     known: dict[Callable[..., Any], Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, run: FinishedRun, curve: AccuracyCurve, horizon: Horizon) -> MeasuredRun:
+    def of(cls, run: ReportedRun, curve: AccuracyCurve, horizon: Horizon) -> MeasuredRun:
         """The run with all that it has logged."""
         return cls(run.arm, run.seed, curve, horizon, run)
 
     @property
-    def run(self) -> FinishedRun:
+    def run(self) -> ReportedRun:
         """The finished run."""
         assert self.finished is not None, (
             "tables of many runs keep no records: only what `InManyRuns.reductions` makes of them"
@@ -89,7 +89,7 @@ class MeasuredRun:
         """
         return at_the_horizon(self.run, self.horizon.horizon_s)
 
-    def once(self, reduce: Callable[[FinishedRun], T]) -> T:
+    def once(self, reduce: Callable[[ReportedRun], T]) -> T:
         """`reduce(self.run)`, computed at the first call; `reduce` is a function of a module."""
         if reduce not in self.known:
             self.known[reduce] = reduce(self.run)
@@ -133,7 +133,7 @@ class Comparison:
         return estimate.by_seed() if has_trigger else estimate
 
     @property
-    def runs(self) -> list[FinishedRun]:
+    def runs(self) -> list[ReportedRun]:
         return [item.run for item in self.measured]
 
     @property

@@ -8,14 +8,16 @@ affect its figures.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from emulator.errors import abbreviated
 from emulator.storage.runlog import RoundRecord
+from experiments.results.reading.json_files import Until
 from experiments.results.reading.recorded import LONGEST_S
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.scales import time_scale
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
 
@@ -48,19 +50,20 @@ class Horizon:
     steps: dict[str, float]  # by arm, data steps reached by the horizon: median over seeds
     widest_gap_s: float  # longest time between consecutive evaluations of a run up to the horizon
     seconds_per_round: float | None = None  # round.seconds_per_round, if it is set
+    until: Mapping[tuple[str, int], Until] = field(default_factory=dict)  # of runs that --until stopped
 
-    def event_s(self, run: FinishedRun) -> float | None:
+    def event_s(self, run: ReportedRun) -> float | None:
         """When the round of the first mass event opened in this run, in virtual seconds.
 
         None if no mass event opened before the horizon.
         """
         return next((time_s for time_s in self.events_s(run) if time_s < self.horizon_s), None)
 
-    def events_s(self, run: FinishedRun) -> list[float]:
+    def events_s(self, run: ReportedRun) -> list[float]:
         """When the rounds of mass events opened in this run, ascending, also after the horizon."""
         return events_s(run.records, self.event_rounds, self.seconds_per_round)
 
-    def records(self, run: FinishedRun) -> list[RoundRecord]:
+    def records(self, run: ReportedRun) -> list[RoundRecord]:
         """The rounds of this run that closed by the horizon."""
         return [record for record in run.records if record.closed_s <= self.horizon_s]
 
@@ -76,6 +79,10 @@ class Horizon:
     def warnings(self) -> list[str]:
         """Warnings for readers of the figures: limits of this comparison, as clauses without a full stop."""
         warnings = []
+        if self.until:
+            rounds = " and ".join(dict.fromkeys(map(str, self.until.values())))
+            arms = abbreviated(list(dict.fromkeys(arm for arm, _ in self.until)))
+            warnings.append(f"until {rounds}, where --until stopped runs of {arms}")
         if self.asked_s is not None and self.horizon_s < self.asked_s:
             asked, missing_s = _time(self.asked_s), self.asked_s - self.horizon_s
             if missing_s > self.horizon_s:
@@ -104,12 +111,13 @@ class Horizon:
 
     def ended_first(self) -> str:
         """A clause naming the run whose end is the horizon; empty if the horizon is `report.horizon_s`."""
-        return "" if self.set_by is None else f"{self.set_by[0]}, seed {self.set_by[1]}, ended there"
+        ended = "was stopped" if self.set_by in self.until else "ended"
+        return "" if self.set_by is None else f"{self.set_by[0]}, seed {self.set_by[1]}, {ended} there"
 
     def as_json(self) -> dict[str, object]:
         """The entry `horizon` of `summary.json`."""
         set_by = None if self.set_by is None else {"arm": self.set_by[0], "seed": self.set_by[1]}
-        facts = dict(vars(self))
+        facts = {name: value for name, value in vars(self).items() if name != "until"}  # warnings have it
         if self.seconds_per_round is None:
             del facts["seconds_per_round"]
         return {
@@ -121,7 +129,7 @@ class Horizon:
 
 
 def common_horizon(
-    runs: Sequence[FinishedRun],
+    runs: Sequence[ReportedRun],
     curves: Sequence[AccuracyCurve],
     *,
     asked_s: float | None = None,
@@ -159,6 +167,7 @@ def common_horizon(
         steps={arm: float(np.median(reached)) for arm, reached in steps.items()},
         widest_gap_s=max(_widest_gap_s(curve, horizon_s) for curve in curves),
         seconds_per_round=seconds_per_round,
+        until={(run.arm, run.seed): run.until for run in runs if run.until is not None},
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from emulator.arrays import Floats
 from emulator.errors import InputError
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.medians import Bounds
 
 ACCURACIES: Mapping[str, str] = {
@@ -144,18 +144,19 @@ class AccuracyCurve:
         return {}
 
 
-def accuracy_curve(run: FinishedRun, window: int) -> AccuracyCurve:
+def accuracy_curve(run: ReportedRun, window: int) -> AccuracyCurve:
     """The accuracy curve of a run; the time of an evaluation is when its round closed.
 
     Raises InputError if no round was evaluated, or if the rounds in the log are not in order of closing.
     """
     found = curve_of(run, "accuracy", window)
     if found is None:
-        raise InputError(f"arm {run.arm!r}, seed {run.seed}: no round was evaluated")
+        which = "no round was evaluated" if run.until is None else f"until {run.until}, none was evaluated"
+        raise InputError(f"arm {run.arm!r}, seed {run.seed}: {which}")
     return found
 
 
-def curve_of(run: FinishedRun, name: str, window: int) -> AccuracyCurve | None:
+def curve_of(run: ReportedRun, name: str, window: int) -> AccuracyCurve | None:
     """The curve of one of the `ACCURACIES`, of the rounds that have it; None if no round has.
 
     Raises InputError if the rounds in the log are not in order of closing.

@@ -20,7 +20,7 @@ from typing import Any
 from markupsafe import Markup
 
 from experiments.results.reading.json_files import ArmFigures, Finished
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.drift.accuracy import drift_accuracies, has_drift_cells, last_evaluations
 from experiments.results.statistics.intervals import amount_estimate, mean_estimate, ratio_estimate
 from experiments.results.statistics.marked_seeds import marked_by_drift
@@ -50,13 +50,13 @@ NOTE = (
 
 
 def figures_of_finished(
-    runs: Sequence[FinishedRun], reference_arm: str, with_triggers: Collection[str] = ()
+    runs: Sequence[ReportedRun], reference_arm: str, with_triggers: Collection[str] = ()
 ) -> Finished:
     """The figures of `runs`, each of at least one round; arms are in the order of their first runs.
 
     Those of the arms `with_triggers`, and those beside one, are by seed.
     """
-    arms: dict[str, dict[int, FinishedRun]] = {}
+    arms: dict[str, dict[int, ReportedRun]] = {}
     for run in runs:
         arms.setdefault(run.arm, {})[run.seed] = run
     known = [len(run.header["concepts"]) - 1 for run in runs if "concepts" in run.header]
@@ -78,8 +78,8 @@ def figures_of_finished(
 
 
 def _arm_figures(
-    by_seed: Mapping[int, FinishedRun],
-    reference: Mapping[int, FinishedRun],
+    by_seed: Mapping[int, ReportedRun],
+    reference: Mapping[int, ReportedRun],
     *,
     has_trigger: bool,
     is_beside_one: bool,
@@ -103,7 +103,7 @@ def _arm_figures(
     return ArmFigures.model_validate({"seed_ids": list(by_seed), **written})
 
 
-def _models_sent(run: FinishedRun) -> float:
+def _models_sent(run: ReportedRun) -> float:
     return run.records[-1].models_sent
 
 

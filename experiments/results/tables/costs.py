@@ -38,7 +38,7 @@ from emulator.arrays import Floats
 from emulator.messages import BYTES_PER_PARAMETER
 from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.clusters_in_force import num_clients
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.absorbed import has_steps
 from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
 from experiments.results.statistics.intervals import (
@@ -87,12 +87,12 @@ TRAINED = Column("trained_samples_per_client", "samples trained per client", cou
 TRAINED_IF_KNOWN = replace(TRAINED, only_if=any_measured)
 
 
-def reclustered_s(run: FinishedRun) -> Floats:
+def reclustered_s(run: ReportedRun) -> Floats:
     """(k,) the virtual times at which the rounds with a global re-clustering closed, ascending."""
     return np.array([record.closed_s for record in run.records if record.reclustered], dtype=np.float64)
 
 
-def client_distances(run: FinishedRun) -> Floats:
+def client_distances(run: ReportedRun) -> Floats:
     """(n, 2) when each round with a measurement closed, in virtual seconds, and its mean client distance."""
     found = [
         (record.closed_s, record.mean_client_distance)
@@ -121,7 +121,7 @@ class Trained:
     gradients: int
 
 
-def trained(run: FinishedRun) -> Trained:
+def trained(run: ReportedRun) -> Trained:
     """What the run has trained, from its log."""
     num_parameters: int | None = run.header.get("num_parameters")
     solver = run.header.get("solver", {"uploads": 1.0, "gradients": 1})

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.scales import count_scale
 from experiments.results.tables.report import Report
 from experiments.results.tables.table import Column, NotedTable, OnPage, Place, Row, Table, text_table
@@ -36,7 +36,7 @@ HOW_TO_TELL_APART = (
 
 
 def fault_sentences(
-    faults: Mapping[str, Any], runs: Sequence[FinishedRun], rows: Sequence[Row]
+    faults: Mapping[str, Any], runs: Sequence[ReportedRun], rows: Sequence[Row]
 ) -> list[str] | None:
     """Sentences about the configured faults, the table `faults`; None if there is nothing to report.
 
@@ -57,17 +57,17 @@ def fault_sentences(
     return injected or ["No faults were injected: what was dropped was not finite by itself."]
 
 
-def _has_byzantine(run: FinishedRun) -> bool:
+def _has_byzantine(run: ReportedRun) -> bool:
     """Whether some client of the run is byzantine."""
     return any(len(clients) > 0 for clients in run.header.get("byzantine", {}).values())
 
 
-def _logs_clients(runs: Sequence[FinishedRun]) -> bool:
+def _logs_clients(runs: Sequence[ReportedRun]) -> bool:
     """Whether some run has the accuracy of each client."""
     return any(record.client_accuracy is not None for run in runs for record in run.records)
 
 
-def _injected(faults: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[str]:
+def _injected(faults: Mapping[str, Any], runs: Sequence[ReportedRun]) -> list[str]:
     sentences = []
     num_clients = runs[0].header.get("num_clients") if runs else None
     for table in (table for table in faults.get("byzantine", ()) if table["share"] > 0):

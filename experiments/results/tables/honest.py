@@ -14,7 +14,7 @@ import numpy as np
 
 from emulator.arrays import NO_IDS, Bools, Floats
 from emulator.errors import InputError
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.comparisons import MeasuredRun
 from experiments.results.statistics.intervals import share_estimate
 from experiments.results.statistics.scales import percent_scale, points_scale
@@ -53,7 +53,7 @@ NOT_APART = ApartCurves()
 """Those of a run that does not tell honest from byzantine clients."""
 
 
-def apart_curves(run: FinishedRun) -> ApartCurves:
+def apart_curves(run: ReportedRun) -> ApartCurves:
     """The curves of a run, not smoothed; a mean is over those of the clients that were scored.
 
     An evaluation at which none of the clients of a curve was scored is left out of it. Raises InputError if
@@ -90,7 +90,7 @@ def _curve(times_s: Floats, by_client: Floats) -> AccuracyCurve | None:
     return AccuracyCurve(times_s[seen], mean, mean)
 
 
-def _byzantine(run: FinishedRun, num_scored: int) -> Bools:
+def _byzantine(run: ReportedRun, num_scored: int) -> Bools:
     """(num_scored,) whether each of the scored clients is byzantine, of whatever kind."""
     scored = run.header.get("scored_clients")
     ids = np.arange(num_scored) if scored is None else np.asarray(scored)

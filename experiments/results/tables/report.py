@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from experiments.results.drawing.arms import Arm
 from experiments.results.reading.clusters_in_force import num_clients
-from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.client_accuracy import ClientAccuracy
 from experiments.results.statistics.intervals import Estimate
 from experiments.results.tables.summary import Summary
@@ -23,7 +23,7 @@ class Report:
     """The finished runs of a run directory with their summary, in which at least one arm is compared."""
 
     directory: RunDirectory
-    runs: Sequence[FinishedRun]
+    runs: Sequence[ReportedRun]
     summary: Summary
     _found: dict[Callable[[Report], Any], Any] = field(default_factory=dict, repr=False, compare=False)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from experiments.results.reading.header_truth import concepts_of_tests
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.drift.accuracy import last_evaluations
 from experiments.results.tables.concept_drift import is_known
 from experiments.results.tables.report import Report
@@ -52,7 +52,7 @@ class ServingMap:
         return len({cell.model for _, cells in self.rows for cell in cells} - {NO_MODEL})
 
 
-def serving_map(run: FinishedRun) -> ServingMap | None:
+def serving_map(run: ReportedRun) -> ServingMap | None:
     """The serving map of `run`; None if its log lacks the concepts, or the models that served clients."""
     concepts = run.header.get("concepts")
     if concepts is None:

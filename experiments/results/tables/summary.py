@@ -59,7 +59,7 @@ from experiments.results.reading.configured_arms import ConfiguredArm, configure
 from experiments.results.reading.detection import DetectionSettings, detection_settings
 from experiments.results.reading.json_files import Finished
 from experiments.results.reading.recorded import Target, recorded_targets
-from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun, comparisons
 from experiments.results.statistics.horizon import (
     Horizon,
@@ -167,7 +167,7 @@ class Summary:
 
 
 def summarise(
-    runs: Sequence[FinishedRun],
+    runs: Sequence[ReportedRun],
     *,
     name: str,
     window: int,
@@ -228,7 +228,9 @@ def summarise(
         comparison=compared,
         rows=measured_rows(compared),
         targets=[target_table(target, compared) for target in targets] if compared.arms else [],
-        finished=figures_of_finished(runs, reference_arm, compared.names_whose(_has_trigger)),
+        finished=figures_of_finished(
+            [run for run in runs if run.until is None], reference_arm, compared.names_whose(_has_trigger)
+        ),
         headline=headline,
         detection=None if detection is None else _figures_of_detectors(compared, detection),
     )
@@ -252,7 +254,7 @@ def measured_rows(compared: Compared) -> list[Row]:
     ]
 
 
-def write_summary(directory: RunDirectory, runs: Sequence[FinishedRun]) -> Summary:
+def write_summary(directory: RunDirectory, runs: Sequence[ReportedRun]) -> Summary:
     """Summarise `runs` as configured in the directory, and write `summary.json`.
 
     Args:
@@ -271,7 +273,7 @@ def write_summary(directory: RunDirectory, runs: Sequence[FinishedRun]) -> Summa
     return summary
 
 
-def summarise_directory(directory: RunDirectory, runs: Sequence[FinishedRun]) -> Summary:
+def summarise_directory(directory: RunDirectory, runs: Sequence[ReportedRun]) -> Summary:
     """Summarise `runs` with the settings in `[report]` of the configuration; writes nothing.
 
     Args:

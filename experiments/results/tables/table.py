@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
 from experiments.results.statistics.intervals import Estimate, Gain, gain_estimate
 from experiments.results.statistics.medians import MedianEstimate
@@ -254,7 +254,7 @@ class InManyRuns:
 
     keys: Sequence[str] = ()
     columns: Sequence[Column] = ()
-    reductions: Sequence[Callable[[FinishedRun], Any]] = ()
+    reductions: Sequence[Callable[[ReportedRun], Any]] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
 
 

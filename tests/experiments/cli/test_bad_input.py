@@ -124,6 +124,9 @@ def test_a_wrong_key_name_or_number_ends_with_2_and_one_line(
         (["--seeds", "0..20000"], ("2 arms x 20001 seeds", "at most 32768 runs")),
         (["--seeds=-3"], ("seeds.0 = -3", "greater than or equal to 0")),
         (["--data", "nowhere"], ("nowhere", "no such folder", "--data")),
+        (["--until", "0"], ("--until 0", "from 1 to 4 (round.rounds)")),
+        (["--until", "5", "--sweep", "round.rounds=9,4"], ("small,rounds=4", "--until 5", "from 1 to 4")),
+        (["--until", "1", "--set", "round.evaluate_every=2"], ("--until 1", "round.evaluate_every = 2")),
         (["--out", "small.toml"], ("small.toml", "is a file; a run directory is a folder")),
     ],
 )

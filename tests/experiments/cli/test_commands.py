@@ -35,6 +35,23 @@ def config(tmp_path: Path) -> Path:
 # -- run and report -----------------------------------------------------------------------------------------
 
 
+def test_a_run_that_stops_until_a_round_says_so_wherever_it_is_reported(
+    driftscale: Driftscale, config: Path
+) -> None:
+    for until in (3, 2):  # the second one has nothing to play
+        ended = driftscale("run", config, "--until", until)
+        assert ended.code == 0
+        stopped = ended.err.splitlines()[-1]
+        assert stopped.startswith("[4/4] fielding, seed 1: stopped at 3 of 4 rounds")
+        assert ended.out.startswith(
+            "Warning: until 3 of 4 rounds, where --until stopped runs of global; fielding."
+        )
+        assert "\nsmall: 4 until 3 of 4 rounds\n" in ended.out
+    assert stopped.endswith("earlier, kept")
+    assert " · until 3 of 4 rounds · " in Path("runs/small/report.html").read_text()
+    assert driftscale("run", config).out.startswith("Warning: evaluations lie")
+
+
 def test_a_run_prints_one_table_then_what_was_found_and_the_path_of_the_report(
     driftscale: Driftscale, config: Path
 ) -> None:
@@ -331,7 +348,7 @@ def test_matrices_of_several_experiments_are_marked_too(
         run = a_drifting_run("fielding", 0, [0.5, 0.75], [[0, 0], [0, 0]])
         records = [replace(record, changed=1) for record in run.records]
         store(directory, replace(run, header={**run.header, "hear": hear}, records=records))
-        write_summary(directory, directory.finished_runs())
+        write_summary(directory, directory.reported_runs())
         directories.append(directory)
     console = Console(width=140, file=io.StringIO(), color_system=None)
     monkeypatch.setattr(tables, "wide_console", lambda: console)

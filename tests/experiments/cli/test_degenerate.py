@@ -23,7 +23,7 @@ from emulator.errors import EmulatorError
 from emulator.storage.recorded_tables import VISITS, write_clients
 from emulator.storage.runlog import RoundRecord
 from experiments.results.frames.frame_files import as_csv
-from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.tracking.finished import track_finished
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.synthetic_runs import TIMING, a_directory, a_record, store
@@ -103,7 +103,7 @@ def a_run_directory(path: Path, case: Case) -> RunDirectory:
             length_s = 25.0 if (arm, seed) == ("fielding", 0) else 10.0
             records = [_a_round(number, length_s, of) for number in range(of["rounds"])]
             header = {"num_clients": of["clients"], "num_parameters": 10}
-            store(directory, FinishedRun(arm, seed, header, records, TIMING))
+            store(directory, ReportedRun(arm, seed, header, records, TIMING))
             ones = np.ones(of["clients"])
             columns = ("seconds_per_sample", "download_bytes_per_s", "upload_bytes_per_s", "latency_s")
             write_clients(directory.clients_path(arm, seed), dict.fromkeys(columns, ones), None)
@@ -188,7 +188,7 @@ def every_output(driftscale: Driftscale, path: Path, case: Case) -> None:
         exported = driftscale("export", directory.path, "--to", kind)
         assert (exported.code, exported.err) == (0, "")
     tracker = FakeTracker()
-    assert track_finished(directory, "fake", lambda: tracker) == len(directory.finished_pairs())
+    assert track_finished(directory, "fake", lambda: tracker) == len(directory.reported_pairs())
     assert tracker.told[-1] == "finished"
     every_frame_and_figure(load(directory.path))
 

@@ -53,7 +53,7 @@ def test_a_run_whose_reader_is_gone_does_all_its_work_first(tmp_path: Path) -> N
     ended = started("run", config, "--out", out, stdout=a_pipe_without_a_reader(), stderr=subprocess.PIPE)
     assert ended.returncode == 141, ended.stderr
     assert ended.stderr.endswith(f"\n{CLOSED}")
-    assert RunDirectory(out).finished_pairs() == [("global", 0), ("fielding", 0)]
+    assert RunDirectory(out).reported_pairs() == [("global", 0), ("fielding", 0)]
     assert json.loads((out / "summary.json").read_text())["name"] == "small"
     assert (out / "report.html").exists()
 
@@ -84,7 +84,7 @@ def test_no_log_gets_the_descriptor_of_a_closed_standard_stream(tmp_path: Path) 
     ended = started("run", config, "--out", out, run=subprocess.run, preexec_fn=close_all)
     assert ended.returncode == 141  # the output is lost, which is not a success
     directory = RunDirectory(out)
-    assert len(directory.finished_runs()) == 2
+    assert len(directory.reported_runs()) == 2
     assert {path.name for path in out.iterdir()} >= {"summary.json", "report.html"}
 
 

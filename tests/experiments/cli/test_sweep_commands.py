@@ -178,4 +178,4 @@ def test_a_cell_that_adopts_all_its_runs_has_the_command_in_its_manifest(
     manifest = cell.manifest()
     assert manifest is not None
     assert [command.arguments[-1] for command in manifest.commands] == [f"{threshold}=0.1,0.2"]
-    assert len(cell.finished_pairs()) == 2
+    assert len(cell.reported_pairs()) == 2

@@ -79,7 +79,7 @@ def test_the_slowest_method_is_evaluated_before_the_horizon(tmp_path: Path) -> N
     )
     plan = plan_run(experiment, tmp_path / "run", ["kue"], locator(None, None), fresh=False)
     run_plan(plan, Story())
-    (run,) = plan.directory.finished_runs()
+    (run,) = plan.directory.reported_runs()
     assert experiment.report.horizon_s is not None
     assert run.records[-1].closed_s < experiment.report.horizon_s / 2
 
@@ -111,7 +111,7 @@ def test_adaptive_fedavg_is_the_constant_answer_on_circle_2_and_window_is_not(tm
     arms = ["adaptive-fedavg", "window"]
     plan = plan_run(experiment, tmp_path / "run", arms, locator(None, None), fresh=False)
     run_plan(plan, Story())
-    scored = {run.arm: last_evaluations(run.records) for run in plan.directory.finished_runs()}
+    scored = {run.arm: last_evaluations(run.records) for run in plan.directory.reported_runs()}
     adaptive, window = (np.array([record.client_accuracy for record in scored[arm]]) for arm in arms)
     outside = shares_outside(experiment)
     assert adaptive == pytest.approx(outside)

@@ -5,6 +5,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,17 @@ def test_runs_come_to_the_bytes_that_they_come_to_one_after_another(tmp_path: Pa
     run_plan(serial, Story())
     assert len(logs(serial)) == 4
     assert logs(desk.plan) == logs(serial)
+
+
+def test_runs_stop_at_a_round_and_go_on_elsewhere(tmp_path: Path, held: ExitStack) -> None:
+    plan = a_plan(tmp_path)
+    held.enter_context(locked(plan.directory.path))
+    for until in (2, 3, None):
+        assert Desk(replace(plan, until=until)).play()["end"] == "done"
+        stopped = plan.directory.until("a", 0)
+        assert until == (stopped and stopped.rounds)
+    run_plan(serial := a_plan(tmp_path / "serial"), Story())
+    assert logs(plan)[0] == logs(serial)[0]
 
 
 def test_a_world_is_drawn_once_for_the_arms_of_a_seed(desk: Desk, worlds: list[int]) -> None:

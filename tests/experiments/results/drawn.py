@@ -3,7 +3,7 @@
 import numpy as np
 
 from experiments.results.drawing.arms import Arm
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.summary import summarise
 from tests.experiments.synthetic_runs import TIMING, a_record
 
@@ -22,11 +22,11 @@ def a_clustered_run(memberships, **changes):
         a_record(number, members=None if members is None else np.array(members), clusters=[0, 1], **changes)
         for number, members in enumerate(memberships)
     ]
-    return FinishedRun("fielding", 0, {}, records, TIMING)
+    return ReportedRun("fielding", 0, {}, records, TIMING)
 
 
 def an_arm(name, records, position=0, seeds=1):
-    return Arm(name, [FinishedRun(name, seed, {}, records, TIMING) for seed in range(seeds)], [], position)
+    return Arm(name, [ReportedRun(name, seed, {}, records, TIMING) for seed in range(seeds)], [], position)
 
 
 def traces(figure, kind):

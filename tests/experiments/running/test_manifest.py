@@ -123,7 +123,7 @@ def test_commands_without_a_run_that_could_be_resumed_are_forgotten(tmp_path: Pa
     play(small(), tmp_path)
     directory = RunDirectory(tmp_path)
     write_manifest(directory, a_world(1), command=a_command(1))
-    for arm, seed in directory.finished_pairs():
+    for arm, seed in directory.reported_pairs():
         directory.delete_run(arm, seed)
     write_manifest(directory, a_world(1), command=a_command(2))
     assert recorded_commands(directory) == ["2"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from executor.executor import LocalExecutor
 from executor.ranks import Ranks
 from experiments.build import World, build_world
 from experiments.config import Experiment
+from experiments.results.reading.json_files import Until
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running import replicas
-from experiments.running.plan import PlannedRun, Reached, plan_run
+from experiments.running.plan import Plan, PlannedRun, Reached, plan_run
 from experiments.running.replicas import follow
 from experiments.running.runner import FailedRunsError, run_plan
 from tests.executor.meeting import together
@@ -102,6 +104,21 @@ def test_a_run_that_was_stored_is_resumed_by_ranks_and_the_other_way_round(tmp_p
     assert len(resumed) >= 3
 
 
+def test_all_ranks_stop_at_the_same_round_and_go_on(tmp_path: Path) -> None:
+    experiment, directory = small(), RunDirectory(tmp_path / "out")
+    lead(None, experiment, tmp_path / "alone")
+    for until in (2, 3, 3, None):
+        plan = replace(plan_run(experiment, directory.path, None, Path, fresh=False), until=until)
+
+        def play(ranks: Ranks, plan: Plan = plan) -> None:
+            run_plan(plan, Story(), ranks=ranks) if ranks.rank == 0 else follow(ranks, Path, tmp_path)
+
+        assert together(3, play) == [None] * 3
+        stopped = None if until is None else Until(rounds=until, planned=4)
+        assert [directory.until(arm, 0) for arm in directory.arms()] == [stopped] * 2
+    assert logs(directory.path) == logs(tmp_path / "alone")
+
+
 @pytest.mark.parametrize("rank", [0, 1, 2])
 def test_any_rank_stops_all_and_the_run_is_stored(rank: int, tmp_path: Path) -> None:
     counts = iter(range(1000))
@@ -144,7 +161,7 @@ def test_a_run_that_diverges_is_marked_failed_and_all_ranks_play_the_next(tmp_pa
     assert "2 of 4 runs failed" in str(ended[0])
     assert ended[1:] == [None, None]
     directory = RunDirectory(tmp_path / "out")
-    assert directory.finished_pairs() == [("good", 0), ("good", 1)]
+    assert directory.reported_pairs() == [("good", 0), ("good", 1)]
     assert "diverged" in str(directory.failure("bad", 0))
 
 

@@ -317,7 +317,7 @@ def test_one_arm_that_diverges_takes_no_other_down_and_is_tried_again(tmp_path: 
         with pytest.raises(RunError, match=r"^1 of 3 runs failed \(bad, seed 0\); finished runs are kept in"):
             play(experiment, out)
         directory = RunDirectory(out)
-        assert directory.finished_pairs() == [("global", 0), ("static", 0)], attempt
+        assert directory.reported_pairs() == [("global", 0), ("static", 0)], attempt
         assert "diverged" in str(directory.failure("bad", 0))
         assert not (out / "global/seed-0/FAILED").exists()
 
@@ -337,7 +337,7 @@ def test_an_error_of_any_kind_within_a_run_marks_that_run_and_the_others_still_r
         play(small(), tmp_path / "out")
     directory = RunDirectory(tmp_path / "out")
     assert directory.failure("global", 0) == "found out too late"
-    assert directory.finished_pairs() == [("fielding", 0)]
+    assert directory.reported_pairs() == [("fielding", 0)]
 
 
 def test_a_run_that_never_absorbs_an_update_is_no_result(tmp_path: Path) -> None:
@@ -345,7 +345,7 @@ def test_a_run_that_never_absorbs_an_update_is_no_result(tmp_path: Path) -> None
     with pytest.raises(RunError, match=r"^2 of 2 runs failed"):
         play(small(parts={"pacing": hurried}), tmp_path / "out")
     directory = RunDirectory(tmp_path / "out")
-    assert not directory.finished_pairs()
+    assert not directory.reported_pairs()
     assert "no update was absorbed in any of 4 rounds" in (directory.failure("global", 0) or "")
 
 
@@ -426,7 +426,7 @@ def test_a_killed_process_leaves_finished_runs_whole_and_the_same_command_comple
         process.kill()
         process.communicate()
     assert process.returncode == -signal.SIGKILL
-    done = RunDirectory(out).finished_pairs()
+    done = RunDirectory(out).reported_pairs()
     assert len(done) == 1
     kept = {f"{arm}/seed-{seed}/log.jsonl" for arm, seed in done}
     assert {name: log for name, log in logs(out).items() if name in kept} == {
@@ -455,7 +455,7 @@ def test_ctrl_c_ends_with_130_and_the_summary_of_what_is_finished(tmp_path: Path
     assert "interrupted; finished runs are kept" in errors
     assert "Traceback" not in errors
     directory = RunDirectory(out)
-    done = directory.finished_pairs()
+    done = directory.reported_pairs()
     assert len(done) == 1
     summary: dict[str, Any] = json.loads(directory.summary_path.read_text())
     assert [seed for arm, seed in done if arm == "global"] == summary["arms"]["global"]["seed_ids"]

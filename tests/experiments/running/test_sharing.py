@@ -15,6 +15,7 @@ import pytest
 from emulator.errors import RunError
 from experiments.reading import load_experiment
 from experiments.results.reading import run_directory
+from experiments.results.reading.json_files import Until
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.folder import plan_folder, run_folder
 from experiments.running.locking import seed_locked
@@ -42,7 +43,7 @@ class Tale(Story):
     def begun(self, run: PlannedRun) -> None:
         self.played.append((run.experiment, run.arm, run.seed))
 
-    def skipped(self, run: PlannedRun) -> None:
+    def skipped(self, run: PlannedRun, until: object = None) -> None:
         self.kept.append((run.experiment, run.arm, run.seed))
 
     def round_done(self, run: PlannedRun, reached: Reached) -> None:
@@ -64,6 +65,7 @@ def play_all(
     fresh: bool = False,
     stop: Stop | None = None,
     tale: Tale | None = None,
+    until: int | None = None,
 ) -> tuple[Tale, list[str]]:
     """Run the members; the story of it, and the names of those that were finished, in order."""
     tale = tale or Tale(stop)
@@ -73,7 +75,7 @@ def play_all(
         missing = [pair for pair in plan.pairs() if not plan.directory.is_done(*pair)]
         finished.append(f"{plan.experiment.name} without {missing}" if missing else plan.experiment.name)
 
-    plans = plan_folder(members, out, fresh=fresh)
+    plans = [replace(plan, until=until) for plan in plan_folder(members, out, fresh=fresh)]
     with sharing(plans, finish, tale.note) as when_ended:
         run_folder(plans, tale, when_ended, stop)
     return tale, finished
@@ -114,6 +116,19 @@ def test_a_copy_is_to_the_byte_what_the_cell_would_have_played_itself(tmp_path: 
     alone = load_experiment(tmp_path / "out" / HIGH / "experiment.toml")
     play(alone, tmp_path / "alone")
     assert logs(tmp_path / "alone") == logs(tmp_path / "out" / HIGH)
+
+
+def test_a_run_that_was_stopped_is_copied_with_all_that_it_resumes_from(tmp_path: Path) -> None:
+    members = a_sweep(tmp_path, round={"log_visits": True})
+    tale, _ = play_all(members, tmp_path / "out", until=2)
+    assert tale.played == [(LOW, "global", 0), (LOW, "fielding", 0), (HIGH, "fielding", 0)]
+    assert RunDirectory(tmp_path / "out" / HIGH).read_run("global", 0).until == Until(rounds=2, planned=4)
+    shutil.rmtree(tmp_path / "out" / LOW)
+    cell = tmp_path / "out" / HIGH
+    story = play(load_experiment(cell / "experiment.toml"), cell)
+    assert [told[0] for told in story.told].count("going on") == 2
+    play_all(members, tmp_path / "whole")
+    assert logs(cell) == logs(tmp_path / "whole" / HIGH)
 
 
 def test_a_cell_is_an_ordinary_run_directory_that_needs_no_other(tmp_path: Path) -> None:
@@ -275,7 +290,7 @@ def test_a_shared_run_that_fails_is_counted_once_and_its_adopters_have_no_run(tm
         assert (LOW, "global", 0) in tale.played
     assert ("note", f"not complete: {HIGH}: global, seed 0 failed in {LOW}") in tale.told
     directory = RunDirectory(tmp_path / "out" / HIGH)
-    assert directory.finished_pairs() == [("fielding", 0)]
+    assert directory.reported_pairs() == [("fielding", 0)]
     assert directory.failure("global", 0) is None
     assert tale.finished == [f"{LOW} without [('global', 0)]", f"{HIGH} without [('global', 0)]"]
 
@@ -319,7 +334,7 @@ def test_a_run_with_a_damaged_file_is_not_copied_and_stops_nothing_else(tmp_path
     with pytest.raises(RunError, match=rf"not complete \({HIGH}: .*{LOW}/global/seed-0/log\.jsonl"):
         play_all(a_sweep(tmp_path), tmp_path / "out")
     high = RunDirectory(tmp_path / "out" / HIGH)
-    assert high.finished_pairs() == [("fielding", 0)]
+    assert high.reported_pairs() == [("fielding", 0)]
 
 
 def test_a_run_made_with_another_file_is_not_copied_beside_others(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_tracker_that_fails_stops_no_run(tmp_path: Path, tracked_by: Trackers,
     story = Story()
     plan = tracked(small(), tmp_path / "tracked", ("tensorboard", "mlflow"))
     run_plan(plan, story)
-    assert all(plan.is_done(run) for run in plan.runs())
+    assert all(plan.is_kept(run) for run in plan.runs())
     notes = sorted(str(entry[1]) for entry in story.told if entry[0] == "note")
     assert notes == [
         f"{arm}, seed 0 in {name} is no longer tracked: ImportError: not here"

@@ -10,7 +10,7 @@ import numpy as np
 
 from emulator.arrays import Bools, Floats
 from experiments.results.reading.detection import DetectionSettings
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.detection.by_drift import NEVER, DriftScores, score_drifts
 from experiments.results.statistics.detection.columns import decisions_of, drifts_of
@@ -106,12 +106,12 @@ class DetectorScores:
         return {"drifts": drifts, "found": found, "recall_all": ratio(found, drifts)}
 
 
-def is_recorded(run: FinishedRun) -> bool:
+def is_recorded(run: ReportedRun) -> bool:
     """Whether the log of the run has decisions of detectors, or says that it has no detector."""
     return "detectors" in run.header and "drifts" in run.header
 
 
-def score_run(run: FinishedRun, settings: DetectionSettings) -> dict[str, DetectorScores]:
+def score_run(run: ReportedRun, settings: DetectionSettings) -> dict[str, DetectorScores]:
     """The scores of each detector of a run whose decisions are recorded, by its name."""
     detectors: Mapping[str, str] = run.header["detectors"]
     table: Mapping[str, Any] = run.header["drifts"]

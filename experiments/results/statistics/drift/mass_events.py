@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.header_truth import clients_of, known_onsets
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.comparisons import Compared, MeasuredRun
 from experiments.results.statistics.horizon import number_of
 
@@ -60,13 +60,13 @@ def _of_every_run(
     return known if known and len(known) == len(found) else None
 
 
-def events_of_log_s(run: FinishedRun) -> list[float] | None:
+def events_of_log_s(run: ReportedRun) -> list[float] | None:
     """When the mass events took effect that the log tells, ascending; None if it tells no onsets."""
     return None if known_onsets(run.header) is None else sorted(mass_events_s(run).values())
 
 
 def mass_events_s(
-    run: FinishedRun, configured: Sequence[int] = (), seconds_per_round: float | None = None
+    run: ReportedRun, configured: Sequence[int] = (), seconds_per_round: float | None = None
 ) -> dict[int, float]:
     """When the first round of each data step opened at which half of the clients or more have an onset.
 

@@ -39,7 +39,7 @@ def plots(folder: Path, header: dict[str, Any], seeds: int = 1) -> list[Plot]:
         run = a_run("global", seed, [0.5] * 6)
         records = [replace(record, step=record.round // 2) for record in run.records]
         store(directory, replace(run, header={**header}, records=records))
-    runs = directory.finished_runs()
+    runs = directory.reported_runs()
     return FIGURE.plots(Report(directory, runs, summarise_directory(directory, runs)))
 
 

@@ -7,7 +7,7 @@ from experiments.results.drawing.arms import Arm
 from experiments.results.figures.flags import flags_figure
 from experiments.results.pages.report_page import write_results
 from experiments.results.reading.not_recorded import NotRecordedError
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from tests.experiments.synthetic_runs import a_detecting_run, a_directory, store
 
 pytestmark = pytest.mark.usefixtures("figures_as_drawn")
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("figures_as_drawn")
 DRIFTS = [(3, 0, "sudden", 0, 1), (3, 1, "sudden", 0, 1)]
 
 
-def a_run(decided, flagged, steps=range(10)) -> FinishedRun:
+def a_run(decided, flagged, steps=range(10)) -> ReportedRun:
     run = a_detecting_run("global", 0, decided, flagged, DRIFTS, steps=steps)
     return replace(run, header={**run.header, "num_clients": 4})
 

@@ -24,7 +24,7 @@ def a_report(path, runs, window=1):
     directory = a_directory(path, arms, sorted({run.seed for run in runs}), report={"window": window})
     for run in runs:
         store(directory, run)
-    stored = directory.finished_runs()
+    stored = directory.reported_runs()
     return Report(directory, stored, summarise_directory(directory, stored))
 
 

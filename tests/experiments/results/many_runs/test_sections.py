@@ -11,7 +11,7 @@ from emulator.errors import InputError
 from experiments.results.many_runs.measured_directory import MeasuredDirectory, PlayedRun, RunReader, reduced
 from experiments.results.many_runs.rows import Section
 from experiments.results.many_runs.sections import compare, in_order, sections
-from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
 from tests.experiments.synthetic_runs import TIMING, a_directory, a_drifting_run, a_run, store
 
@@ -544,7 +544,7 @@ def test_a_section_can_be_written_as_json(tmp_path):
 
 DRAWS = 500
 NO_DRIFT = {"accuracy_omitting_drift": None, "accuracy_including_drift": None}
-NOTHING = reduced(FinishedRun("global", 0, {}, [], TIMING))
+NOTHING = reduced(ReportedRun("global", 0, {}, [], TIMING))
 """What tables need of a run that logs neither clusters nor clients."""
 
 

@@ -16,7 +16,7 @@ from experiments.results.pages.findings import findings, folder_findings
 from experiments.results.pages.folder_page import write_table
 from experiments.results.pages.headline import sentences
 from experiments.results.reading.configured_arms import configured_arms
-from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.tables.summary import summarise
 from tests.experiments.results.many_runs.test_sections import ONE, OTHER, a_measured
 from tests.experiments.results.pages.test_headline import (
@@ -39,7 +39,7 @@ from tests.experiments.synthetic_runs import (
 OVER = "(3 seeds, up to 30.0 s of virtual time)"
 
 
-def found(runs: list[FinishedRun], reference_arm: str = "global", **settings: Any) -> list[str]:
+def found(runs: list[ReportedRun], reference_arm: str = "global", **settings: Any) -> list[str]:
     """The findings on these runs, without smoothing."""
     return findings(summarise(runs, name="x", window=1, reference_arm=reference_arm, **settings), {})
 

@@ -12,7 +12,7 @@ from experiments.results.figures.client_accuracy import client_accuracy_figure
 from experiments.results.figures.client_gain import client_gain_figure
 from experiments.results.figures.clients_by import cluster_figure
 from experiments.results.pages.report_page import HOW_TO_LOG_CLIENTS, page_sections, plots, write_report
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.client_accuracy import at_the_horizon
 from experiments.results.tables.report import Report
 from experiments.results.tables.summary import summarise_directory
@@ -39,7 +39,7 @@ def a_run_of_clients(arm, seed, num_labels=2, has_labels=True):
         )
         for number in range(2)
     ]
-    return FinishedRun(arm, seed, {"num_clients": CLIENTS}, records, TIMING)
+    return ReportedRun(arm, seed, {"num_clients": CLIENTS}, records, TIMING)
 
 
 def a_folder(path, arms=("global", "fielding"), seeds=(0, 1, 2), has_clients=True, **settings):
@@ -62,7 +62,7 @@ def a_folder(path, arms=("global", "fielding"), seeds=(0, 1, 2), has_clients=Tru
 
 
 def a_report(directory):
-    runs = directory.finished_runs()
+    runs = directory.reported_runs()
     return Report(directory, runs, summarise_directory(directory, runs))
 
 
@@ -190,7 +190,7 @@ def test_quantiles_drawn_are_those_of_numpy_and_means_over_seeds(tmp_path):
 @pytest.mark.slow
 def test_figures_stay_small_with_many_arms_and_clusters(tmp_path):
     directory = a_folder(tmp_path, seeds=(0,))
-    summary = summarise_directory(directory, directory.finished_runs())
+    summary = summarise_directory(directory, directory.reported_runs())
     first = summary.compared[0].runs[0]
     many = 20_000
     records = [
@@ -202,7 +202,7 @@ def test_figures_stay_small_with_many_arms_and_clusters(tmp_path):
         )
         for record in first.records
     ]
-    run = FinishedRun("global", 0, {}, records, TIMING)
+    run = ReportedRun("global", 0, {}, records, TIMING)
     arms = [Arm(f"arm {index}", [run], summary.compared[0].curves, index) for index in range(22)]
     found = {arm.name: [at_the_horizon(run, 1e9)] for arm in arms}
     figure = cluster_figure(arms, found).validated()

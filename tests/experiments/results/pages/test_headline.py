@@ -1,6 +1,6 @@
 from experiments.results.pages.headline import drift_sentence, sentences
 from experiments.results.reading.configured_arms import configured_arms
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.summary import summarise
 from tests.experiments.synthetic_runs import TIMING, a_drifting_run, a_record, a_run
 
@@ -92,7 +92,7 @@ def test_a_reference_arm_alone_is_compared_with_nothing():
 def test_gains_on_different_data_come_with_a_warning():
     fast = [a_record(number, step=number) for number in range(10)]
     slow = [a_record(number, step=number // 2) for number in range(10)]
-    runs = [FinishedRun("global", 0, {}, fast, TIMING), FinishedRun("slow", 0, {}, slow, TIMING)]
+    runs = [ReportedRun("global", 0, {}, fast, TIMING), ReportedRun("slow", 0, {}, slow, TIMING)]
     assert headline(runs) == [
         "By the horizon, arms have reached different data, so that gains are not due to the methods alone.",
         "slow has a mean accuracy of 50.0 %, 0.0 pp (no interval: under three seeds) from global.",
@@ -189,7 +189,7 @@ def test_a_headline_without_baselines_has_the_gain_over_the_reference_alone():
 def test_a_headline_warns_of_different_data_and_has_the_gain_after_the_mass_event():
     fast = [a_record(number, step=number) for number in range(10)]
     slow = [a_record(number, step=number // 2) for number in range(10)]
-    runs = [FinishedRun("global", 0, {}, fast, TIMING), FinishedRun("slow", 0, {}, slow, TIMING)]
+    runs = [ReportedRun("global", 0, {}, fast, TIMING), ReportedRun("slow", 0, {}, slow, TIMING)]
     stated, after = headline(runs, headline="slow", event_rounds=[5])
     assert stated.startswith("By the horizon, arms have reached different data, ")
     assert stated.endswith(

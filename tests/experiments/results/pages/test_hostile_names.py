@@ -99,7 +99,7 @@ def a_table(folder: Path, name: str) -> str:
             round={"key": f"{folder_name} {name}", name: folder_name},
         )
         store(directory, a_run(f"arm {name}", 0, [0.5]))
-        write_summary(directory, directory.finished_runs())
+        write_summary(directory, directory.reported_runs())
         directory.report_path.touch()
         columns.append(directory)
     return render_table(build_table(name, columns), build_sections(columns))

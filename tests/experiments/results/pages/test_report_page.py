@@ -219,7 +219,7 @@ def test_every_note_that_the_terminal_explains_with_is_on_the_page(tmp_path, mon
     directory.experiment_path.write_text(tomli_w.dumps(experiment), encoding="utf-8")
     notes = []
     monkeypatch.setattr(tables, "_note", lambda console, text: notes.append(text))
-    tables.print_summary(summarise_directory(directory, directory.finished_runs()))
+    tables.print_summary(summarise_directory(directory, directory.reported_runs()))
     page = text_of(directory)
     assert len(notes) > 8
     assert [note for note in notes if " ".join(note.split()) not in page] == []

@@ -13,7 +13,7 @@ from experiments.results.pages.findings import findings, folder_findings
 from experiments.results.pages.headline import sentences
 from experiments.results.pages.short_table import short_folder_tables, short_table
 from experiments.results.reading.configured_arms import configured_arms
-from experiments.results.reading.run_directory import FinishedRun, RunDirectory
+from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.tables.summary import summarise
 from experiments.results.tables.table import NotedTable
 from tests.experiments.results.many_runs.test_sections import ONE, OTHER, WORLD, a_measured
@@ -30,7 +30,7 @@ from tests.experiments.synthetic_runs import a_directory, a_run, store
 TRIGGERED = {"kind": "fielding", "trigger": {"kind": "centre_shift", "threshold": 0.5}}
 
 
-def shown(runs: list[FinishedRun], report: dict[str, Any] | None = None, **settings: Any) -> NotedTable:
+def shown(runs: list[ReportedRun], report: dict[str, Any] | None = None, **settings: Any) -> NotedTable:
     summary = summarise(runs, name="x", window=1, reference_arm="global", **settings)
     table = short_table(summary, ["global", "prior", "fielding"], report or {})
     assert table is not None
@@ -171,7 +171,7 @@ def test_of_many_rows_the_first_are_shown_and_the_page_is_named(tmp_path: Path, 
     assert table.notes == ["3 more rows are in table.html."]
 
 
-def personally(runs: list[FinishedRun], arm: str, *accuracy: float) -> list[FinishedRun]:
+def personally(runs: list[ReportedRun], arm: str, *accuracy: float) -> list[ReportedRun]:
     """The same runs as those of another arm, each with a personal accuracy in all its evaluations."""
     return [
         replace(

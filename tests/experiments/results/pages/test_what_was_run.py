@@ -8,14 +8,14 @@ import pytest
 
 from experiments.results.pages import write_report
 from experiments.results.pages.what_was_run import drift_of_runs
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from tests.experiments.synthetic_runs import a_directory, a_run, store
 
 EVERYBODY = {"num_clients": 4, "onsets": {"steps": [1], "counts": [4], "clients": [[0, 1, 2, 3]]}}
 ONE = {"num_clients": 4, "onsets": {"steps": [3], "counts": [1], "clients": [[2]]}}
 
 
-def a_run_of(seed: int, header: dict[str, Any]) -> FinishedRun:
+def a_run_of(seed: int, header: dict[str, Any]) -> ReportedRun:
     return replace(a_run("global", seed, [0.5]), header=header)
 
 

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 from emulator.messages import NamedNumbers, Trigger
 from emulator.storage.recorded_tables import VISITS
 from experiments.results.pages.report_page import page_sections, plots
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.report import Report
 from experiments.results.tables.summary import summarise_directory
 from tests.experiments.synthetic_runs import TIMING, a_directory, a_record, store
@@ -23,10 +23,10 @@ def recorded(path, *, with_visits, compared=FIRED):
         records = [
             a_record(number, clusters=[0, 1], trigger=trigger, silhouettes=tried) for number in range(3)
         ]
-        store(directory, FinishedRun(arm, 0, {}, records, TIMING))
+        store(directory, ReportedRun(arm, 0, {}, records, TIMING))
         if with_visits:
             pq.write_table(the_visits(), directory.seed_path(arm, 0) / "visits.parquet")
-    runs = directory.finished_runs()
+    runs = directory.reported_runs()
     report = Report(directory, runs, summarise_directory(directory, runs))
     return page_sections(report)["why", False][0], plots(report)["why"]
 

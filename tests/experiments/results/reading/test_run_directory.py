@@ -70,13 +70,13 @@ def test_a_number_of_a_timing_that_cannot_be_is_named(directory, content, proble
 def test_runs_come_in_the_configured_order(directory):
     for arm, seed in [("fielding", 0), ("fielding", 2), ("global", 0), ("global", 2)]:
         store(directory, a_run(arm, seed, [0.5]))
-    order = [(run.arm, run.seed) for run in directory.finished_runs()]
+    order = [(run.arm, run.seed) for run in directory.reported_runs()]
     assert order == [("global", 2), ("global", 0), ("fielding", 2), ("fielding", 0)]
 
 
 def test_an_unfinished_run_is_not_read(directory):
     directory.start("global", 0)
-    assert directory.finished_runs() == []
+    assert directory.reported_runs() == []
     with pytest.raises(InputError, match="arm 'global', seed 0 is not finished"):
         directory.read_run("global", 0)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.adjusted_rand import adjusted_rand_index, agreement_with_concepts
 from experiments.results.tables.accuracy import TABLE
 from experiments.results.tables.summary import summarise
@@ -51,7 +51,7 @@ def a_run(concepts, members, arm="fielding", **changes):
         a_record(step, step=step, members=None if clusters is None else np.array(clusters), **changes)
         for step, clusters in enumerate(members)
     ]
-    return FinishedRun(arm, 0, {"concepts": concepts}, records, TIMING)
+    return ReportedRun(arm, 0, {"concepts": concepts}, records, TIMING)
 
 
 def test_agreement_is_with_the_concepts_of_the_training_samples_of_the_step():

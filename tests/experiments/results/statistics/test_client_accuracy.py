@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from emulator.errors import InputError
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.client_accuracy import (
     DECILES,
     at_the_horizon,
@@ -29,7 +29,7 @@ def a_run(arm, by_client, seed=0, members=None, labels=None, **header):
         )
         for number, row in enumerate(by_client)
     ]
-    return FinishedRun(arm, seed, header, records, TIMING)
+    return ReportedRun(arm, seed, header, records, TIMING)
 
 
 def rows(*runs, **settings):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.results.pages import write_report
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.cluster_changes import (
     accuracy_losses_pp,
     changed_cluster,
@@ -113,8 +113,8 @@ def test_the_dip_of_an_arm_is_over_its_reclusterings_and_beside_it_that_of_the_r
 
 def test_the_dip_of_an_arm_is_over_the_seeds_that_were_clustered_anew():
     dips = {0: evaluated([80, 70, *[90] * 9], reclustered=(1,)), 1: evaluated([80] * 11)}
-    runs = [FinishedRun("moves", seed, {}, evaluated([80] * 11), TIMING) for seed in dips]
-    runs += [FinishedRun("fielding", seed, {}, records, TIMING) for seed, records in dips.items()]
+    runs = [ReportedRun("moves", seed, {}, evaluated([80] * 11), TIMING) for seed in dips]
+    runs += [ReportedRun("fielding", seed, {}, records, TIMING) for seed, records in dips.items()]
     _, row = summarise(runs, name="x", window=1, reference_arm="moves").rows
     for key in ("reclustering_dip_pp", "reclustering_dip_difference_pp"):
         assert row[key].mean == pytest.approx(-10)
@@ -129,7 +129,7 @@ def test_a_move_replaces_one_model_and_a_reclustering_those_of_all_clients():
 
 def a_summary(**arms):
     """The summary of a run for each arm, with seed 0 and these records; the first is the reference arm."""
-    runs = [FinishedRun(arm, 0, {}, records, TIMING) for arm, records in arms.items()]
+    runs = [ReportedRun(arm, 0, {}, records, TIMING) for arm, records in arms.items()]
     return summarise(runs, name="x", window=1, reference_arm=next(iter(arms)))
 
 
@@ -148,7 +148,7 @@ def test_the_row_of_an_arm_has_mean_and_largest_loss_and_the_difference_from_the
 
 
 def test_nothing_after_the_horizon_counts():
-    run = FinishedRun("fielding", 0, {}, two_moves_and_a_reclustering(), TIMING)
+    run = ReportedRun("fielding", 0, {}, two_moves_and_a_reclustering(), TIMING)
     summary = summarise([run], name="x", window=1, reference_arm="fielding", horizon_s=40.0)
     (row,) = summary.rows
     assert (row["changed_cluster"].mean, row["models_replaced"].mean) == (0.25, 2)
@@ -164,7 +164,7 @@ def static():
 def test_the_page_has_the_table_with_its_note(tmp_path):
     directory = a_directory(tmp_path, ["static", "fielding"], [0])
     for arm, records in (("static", static()), ("fielding", two_moves_and_a_reclustering(clusters=[0, 1]))):
-        store(directory, FinishedRun(arm, 0, {}, records, TIMING))
+        store(directory, ReportedRun(arm, 0, {}, records, TIMING))
     page = write_report(directory).read_text(encoding="utf-8")
     section = page[page.index('<section id="cluster-changes">') :]
     cells = re.findall("<td>(.*?)</td>", section[: section.index("</table>")])

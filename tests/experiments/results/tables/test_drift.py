@@ -35,7 +35,7 @@ def a_report(path, runs, **changes):
     directory = a_directory(path, list(dict.fromkeys(run.arm for run in runs)), [0], **settings)
     for run in runs:
         store(directory, run)
-    stored = directory.finished_runs()
+    stored = directory.reported_runs()
     return Report(directory, stored, summarise_directory(directory, stored))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from emulator.errors import InputError
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.honest import TABLE, apart_curves
 from experiments.results.tables.summary import summarise
 from tests.experiments.synthetic_runs import TIMING, a_record
@@ -19,7 +19,7 @@ def a_run(arm, by_client, seed=0, **header):
         a_record(number, client_accuracy=None if row is None else np.array(row, dtype=np.float32))
         for number, row in enumerate(by_client)
     ]
-    return FinishedRun(arm, seed, {"byzantine": BYZANTINE, **header}, records, TIMING)
+    return ReportedRun(arm, seed, {"byzantine": BYZANTINE, **header}, records, TIMING)
 
 
 def rows(*runs, **settings):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from experiments.results.reading.configured_arms import configured_arms
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables import accuracy
 from experiments.results.tables.personal import TABLE, WHICH_IS_WHICH
 from experiments.results.tables.summary import summarise
@@ -31,7 +31,7 @@ def a_personal_run(seed, personal=(0.5, 0.75, 0.75, 1.0)):
         )
         for number, (accuracy, clients) in enumerate(zip(personal, ages, strict=True))
     ]
-    return FinishedRun("ditto", seed, {}, records, TIMING)
+    return ReportedRun("ditto", seed, {}, records, TIMING)
 
 
 def a_summary(runs, **settings):

@@ -6,7 +6,7 @@ import pytest
 
 from emulator.errors import InputError
 from experiments.results.reading.configured_arms import configured_arms
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.summary import summarise, write_summary
 from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_record, a_run, store
 
@@ -165,7 +165,7 @@ def test_arms_are_marked_whose_clients_reported_after_the_first_round_although_o
 
     def marked(hear):
         runs = [
-            FinishedRun(
+            ReportedRun(
                 arm,
                 0,
                 {"hear": hear},
@@ -194,7 +194,7 @@ def test_logs_cut_after_the_horizon_give_identical_figures():
     rounds = {"global": 60, "fielding": 50}
     runs = [a_run(arm, seed, rng.random(count)) for arm, count in rounds.items() for seed in range(4)]
     cut = [
-        FinishedRun(run.arm, run.seed, run.header, run.records[: 33 + run.seed], run.timing) for run in runs
+        ReportedRun(run.arm, run.seed, run.header, run.records[: 33 + run.seed], run.timing) for run in runs
     ]
     settings = {"horizon_s": 325.0, "targets": [0.4, "reference"], "event_rounds": [12], "window": 3}
     long, short = summarise_arms(runs, **settings), summarise_arms(cut, **settings)
@@ -352,9 +352,9 @@ def test_the_file_has_what_the_configuration_reports_and_the_same_bytes_twice(tm
     )
     for run in two_arms:
         store(directory, run)
-    summary = write_summary(directory, directory.finished_runs()).as_json()
+    summary = write_summary(directory, directory.reported_runs()).as_json()
     first = directory.summary_path.read_bytes()
-    write_summary(directory, directory.finished_runs())
+    write_summary(directory, directory.reported_runs())
     assert directory.summary_path.read_bytes() == first
     assert json.loads(first) == json.loads(json.dumps(summary))
     assert summary["window"] == 2

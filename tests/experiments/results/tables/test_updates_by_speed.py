@@ -16,7 +16,7 @@ from emulator.errors import InputError
 from emulator.storage.recorded_tables import write_clients
 from experiments.results.many_runs.measured_directory import MeasuredDirectory
 from experiments.results.pages.report_page import page_sections, plots, write_results
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.absorbed import absorbed, absorbed_by_client
 from experiments.results.tables.report import Report
 from experiments.results.tables.summary import summarise_directory
@@ -39,7 +39,7 @@ def a_sync_run(seed, rounds=6):
         )
         for number in range(rounds)
     ]
-    return FinishedRun("sync", seed, {"num_clients": CLIENTS}, records, TIMING)
+    return ReportedRun("sync", seed, {"num_clients": CLIENTS}, records, TIMING)
 
 
 def a_buffered_run(seed):
@@ -68,7 +68,7 @@ def a_buffered_run(seed):
     at_the_end = {"opened_s": 60.0, "dispatched_s": 60.0, "closed_s": 60.0}
     unknown = {"staleness": None, "largest_staleness": None, "in_flight": 0, "members": None}
     records.append(replace(records[-1], round=count, accuracy=0.75, **at_the_end, **ended, **unknown))
-    return FinishedRun("buffered", seed, {"num_clients": CLIENTS}, records, TIMING)
+    return ReportedRun("buffered", seed, {"num_clients": CLIENTS}, records, TIMING)
 
 
 def a_folder(path, runs, **settings):
@@ -91,7 +91,7 @@ def both(tmp_path):
 
 
 def a_report(directory):
-    runs = directory.finished_runs()
+    runs = directory.reported_runs()
     return Report(directory, runs, summarise_directory(directory, runs))
 
 
@@ -131,7 +131,7 @@ def test_arms_of_both_kinds_are_beside_each_other_by_quarter_and_staleness(both)
 def test_without_rounds_of_several_steps_there_is_no_such_table(tmp_path):
     directory = a_folder(tmp_path, [a_sync_run(0)])
     assert list(sections(directory)) == ["Rounds, and what they waited for"]
-    assert "mean_staleness" in json.dumps(summarise_directory(directory, directory.finished_runs()).as_json())
+    assert "mean_staleness" in json.dumps(summarise_directory(directory, directory.reported_runs()).as_json())
 
 
 def test_without_devices_or_with_one_speed_the_table_has_no_quarters(tmp_path, both):

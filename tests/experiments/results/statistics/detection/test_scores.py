@@ -10,7 +10,7 @@ import pytest
 from coordinator.detectors.base import Watches
 from emulator.storage.log_lines import WATCHED
 from experiments.results.reading.detection import DetectionSettings
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.comparisons import Comparison, MeasuredRun
 from experiments.results.statistics.detection.by_drift import NEVER
 from experiments.results.statistics.detection.scores import detection_of, score_run
@@ -26,7 +26,7 @@ def settings(positive="changed", first_round=2, last_round=None, tolerance=3) ->
     return DetectionSettings(positive, first_round, last_round, tolerance)
 
 
-def a_run(decided=DECIDED, flagged=FLAGGED, drifts=DRIFTS, watched="training", **changes) -> FinishedRun:
+def a_run(decided=DECIDED, flagged=FLAGGED, drifts=DRIFTS, watched="training", **changes) -> ReportedRun:
     return a_detecting_run("global", 0, decided, flagged, drifts, watched=watched, **changes)
 
 
@@ -278,7 +278,7 @@ def test_figures_of_an_arm_are_means_over_seeds_of_which_all_must_be_defined():
 
 def test_runs_without_detectors_have_no_figures():
     run = a_run()
-    bare = FinishedRun("global", 0, {}, run.records, run.timing)
-    empty = FinishedRun("global", 0, {**run.header, "detectors": {}}, run.records, run.timing)
+    bare = ReportedRun("global", 0, {}, run.records, run.timing)
+    empty = ReportedRun("global", 0, {**run.header, "detectors": {}}, run.records, run.timing)
     assert detection_of([a_comparison(bare)], settings()) is None
     assert detection_of([a_comparison(empty)], settings()) is None

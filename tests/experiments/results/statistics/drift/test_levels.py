@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.results.reading.run_directory import FinishedRun
+from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.drift.levels import find_drift
 from experiments.results.tables.summary import summarise
 from tests.experiments.synthetic_runs import TIMING, a_moving_run, a_record, a_run
@@ -35,7 +35,7 @@ def a_run_of_rounds(arm, seed, length_s, rounds):
         )
         for number in range(rounds)
     ]
-    return FinishedRun(arm, seed, {}, records, TIMING)
+    return ReportedRun(arm, seed, {}, records, TIMING)
 
 
 def test_levels_and_the_area_lost_are_those_worked_out_by_hand():
