@@ -31,7 +31,8 @@ def shares(
     num_clients: int,
     num_windows: int,
     num_labels: int,
-    **_: object,
+    *_: object,
+    **__: object,
 ) -> None:
     """Rule of what `Drift.shares` yields."""
     expect_array(shares, (num_clients, num_labels), "f", 0)

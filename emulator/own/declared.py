@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-ACCEPTED: Mapping[Any, Any] = {float: (float, int), Iterator: Iterable}
+ACCEPTED: Mapping[Any, Any] = {float: (float, int), Iterator: (Iterator, list, tuple, np.ndarray)}
 """What is as good as an annotated type; besides, any array of floats is one of float64."""
 
 NUMBERS = (int, ACCEPTED[float])  # which True is not
@@ -65,10 +65,10 @@ def is_of(value: Any, kind: Any) -> bool:
     if kind is Any or not isinstance(named, type | tuple):
         return origin is not Literal or value in parts
     is_of_kind = isinstance(value, named) and not (isinstance(value, bool) and named in NUMBERS)
-    if is_of_kind and isinstance(value, np.ndarray) and parts:
+    if is_of_kind and origin is np.ndarray:
         wanted = np.dtype(get_args(parts[1])[0])
         return value.dtype.kind == "f" if wanted == np.float64 else bool(value.dtype == wanted)
-    if is_of_kind and isinstance(value, tuple) and parts and Ellipsis not in parts:
+    if is_of_kind and origin is tuple and Ellipsis not in parts:
         return len(value) == len(parts) and all(map(is_of, value, parts))
     return is_of_kind
 

@@ -14,9 +14,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, wraps
 from pkgutil import resolve_name
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
-from emulator.errors import ConfigurationError, EmulatorError
+from emulator.errors import CPU_ALLOCATOR, ConfigurationError, EmulatorError
 from emulator.own.code import OwnCodeError, name_of, packages, raised
 from emulator.own.declared import WrongAnswerError, annotated, in_words, is_of, shown
 from emulator.own.generators import Generators
@@ -104,9 +104,9 @@ def guarded(what: str, part: T, *protocols: Any) -> T:
         ConfigurationError: A method does not take the arguments of its protocol.
     """
     kind: Any = type(part)
-    if not is_ours(kind) and not hasattr(kind, GUARDS):
+    if not is_ours(kind) and (protocols or not hasattr(kind, GUARDS)):
         packages.add(top_of(kind.__module__))
-        guard: Any = _guard(kind, what, protocols)
+        guard: Any = _guard(getattr(kind, GUARDS, kind), what, protocols)
         object.__setattr__(part, "__class__", guard)  # also of a frozen dataclass
     return part
 
@@ -162,8 +162,8 @@ def _guarded(
         if not is_of(answer, expected):
             must = in_words(expected)
             raise OwnCodeError(f"{whose}: {name} returned {shown(answer)}: must be {must}")
-        if isinstance(answer, Iterator):
-            return _iterated(answer, of_call, lambda item: checked(item, self, *args, **kwargs))
+        if get_origin(expected) is Iterator:
+            return _iterated(iter(answer), of_call, lambda item: checked(item, self, *args, **kwargs))
         return checked(answer, self, *args, **kwargs)
 
     return call
@@ -180,9 +180,9 @@ def _called(call: Call, function: Callable[..., T], *args: Any, **kwargs: Any) -
     try:
         with nullcontext() if _inspector is None else _inspector(call):
             return function(*args, **kwargs)
-    except (EmulatorError, MemoryError):
-        raise
     except Exception as error:
+        if isinstance(error, EmulatorError | MemoryError) or CPU_ALLOCATOR in str(error):
+            raise
         raise raised(error, f"{call.whose}: {call.method} ") from error
 
 

@@ -11,7 +11,7 @@ import tomli_w
 
 from experiments.part_kinds import part_kinds
 from tests.experiments.cli.conftest import Driftscale, driftscale
-from tests.experiments.small import SMALL, merged
+from tests.experiments.small import SMALL, merged, write_small
 
 __all__ = ["driftscale"]
 
@@ -286,3 +286,26 @@ def test_a_right_part_is_tried_and_runs(driftscale: Driftscale, tmp_path: Path, 
     assert f"{part_kinds()[kind].registry.kind} my_parts:Mine" in checked.out
     ended = driftscale("run", "mine.toml")
     assert ended.code == 0, ended.err
+
+
+@pytest.mark.parametrize(
+    ("before", "more", "words"),
+    [
+        ("np.random.normal()", "0", "draw draws from or seeds the global generator of numpy"),
+        ("pass", "1", "must have 12 devices, one for each client"),
+        ("calls.append(1); generator = np.random.default_rng(len(calls))", "0", "drawn again, is another"),
+    ],
+)
+def test_a_wrong_device_profile_is_one_line_too(
+    driftscale: Driftscale, tmp_path: Path, before: str, more: str, words: str
+) -> None:
+    (tmp_path / "my_parts.py").write_text(
+        "import numpy as np\nfrom device_profiles import load_profile\ncalls = []\n"
+        "class Mine:\n    name = source = 'mine'\n    reference_model = reference_flops = None\n"
+        f"    def draw(self, num_clients, generator):\n        {before}\n"
+        f"        return load_profile('iot').draw(num_clients + {more}, generator)\n"
+    )
+    ended = driftscale("check", write_small(tmp_path, devices={"profile": "my_parts:Mine"}))
+    assert ended.code == 2, ended.err
+    assert words in ended.error
+    assert "device profile 'my_parts:Mine'" in ended.error
