@@ -60,9 +60,14 @@ def naming_own_code() -> Iterator[None]:
 
 def error_of(error: Exception) -> OwnCodeError | None:
     """The error for one that has come through own code; None for one that has not, or is expected."""
-    if isinstance(error, EmulatorError | MemoryError | OSError) or place_of(error) == "":
+    if is_expected(error) or isinstance(error, OSError) or place_of(error) == "":
         return None
     return raised(error)
+
+
+def is_expected(error: Exception) -> bool:
+    """Whether an error is ours, or says that memory ran out, which torch says of a CPU by a text alone."""
+    return isinstance(error, EmulatorError | MemoryError) or "can't allocate memory" in str(error)
 
 
 def raised(error: Exception, what: str = "") -> OwnCodeError:
