@@ -36,6 +36,9 @@ REAL_STARTS: Mapping[str, Mapping[str, tuple[int, str]]] = {
             "--jobs; workers import the script that started them",
         ),
     },
+    "tests/driftscale/test_kernel.py": {
+        "test_an_edited_cell_is_refused_or_said_and_the_first_one_resumes": (1, "a kernel of Jupyter"),
+    },
     "tests/driftscale/test_public_names.py": {
         "test_a_clone_called_driftscale_does_not_shadow_the_package": (1, IMPORTS),
         "test_a_folder_that_shadows_one_of_ours_is_named_in_one_line": (3, IMPORTS),

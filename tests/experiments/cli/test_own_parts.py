@@ -164,7 +164,8 @@ def test_a_part_that_only_this_process_has_is_refused_for_several(
     monkeypatch.setitem(sys.modules, "__main__", cells)
     config = write_small(config.parent, arm=[{**ARM, "selector": "__main__:Lowest"}])
     assert driftscale("run", config).code == 0
-    assert '"sha256": "without a file"' in Path("runs/small/manifest.json").read_text()
+    files = json.loads(Path("runs/small/manifest.json").read_text())["files"]
+    assert sorted(files) == ["code:my_parts:Lowest", "module:my_parts"]
     locate = locator(None, config)
     plan = plan_run(load_experiment(config), Path("other"), None, locate, fresh=False, file=str(config))
     with pytest.raises(
@@ -188,7 +189,10 @@ def test_an_object_of_ones_own_can_be_the_device_profile(driftscale: Driftscale,
     ended = driftscale("run", config, "--set", "devices.profile=my_devices:slow", "--arms", "lowest")
     assert ended.code == 0, ended.err
     manifest = json.loads(Path("runs/small/manifest.json").read_text())
-    assert sorted(manifest["files"]) == ["module:my_devices", "module:my_parts"]
+    assert sorted(manifest["files"]) == [
+        *("code:my_devices:slow", "code:my_parts:Lowest"),
+        *("module:my_devices", "module:my_parts"),
+    ]
     config.with_name("my_fleets.py").write_text("from my_devices import slow\n")
     ended = driftscale("check", config, "--set", "devices.profile=my_fleets:slow")
     assert ended.code == 0, ended.err
