@@ -56,8 +56,8 @@ GENERATED = ("_abc_impl", "_field_defaults", "model_config", "model_fields", "mo
 def unseen_by(parts: Iterable[OwnPart]) -> list[str]:
     """Lines for the user on what these parts read of which changes are not seen; empty without any."""
     names = ", ".join(sorted({name for part in parts for name in code_of(part.code).unseen}))
-    but = "but for those in the text of a module's file"
-    return [f"changes of {names} are not seen, {but}: results that are there are kept"] if names else []
+    unless = "unless the file of a module changes too"
+    return [f"changes of {names} are not seen, {unless}: results that are there are kept"] if names else []
 
 
 def code_of(part: Any, stored: frozenset[str] = frozenset()) -> Code:

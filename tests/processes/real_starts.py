@@ -116,6 +116,9 @@ REAL_STARTS: Mapping[str, Mapping[str, tuple[int, str]]] = {
             "cluster scheduler and cluster worker as a shell starts them",
         ),
     },
+    "tests/experiments/running/test_code_identity.py": {
+        "test_it_is_the_same_in_another_process_with_other_hashes": (1, "the seed of hashes is of a start"),
+    },
     "tests/experiments/running/test_runner.py": {
         "test_a_killed_process_leaves_finished_runs_whole_and_the_same_command_completes": (1, "SIGKILL"),
         "test_ctrl_c_ends_with_130_and_the_summary_of_what_is_finished": (1, "SIGINT, exit code 130"),
