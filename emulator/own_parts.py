@@ -27,7 +27,6 @@ from typing import Any
 
 from emulator.errors import ConfigurationError
 from emulator.own_code import OUR_PACKAGES
-from emulator.own_imports import imported_by, is_loaded_from
 
 FORM = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 """The form of such a name: a module, perhaps of a package, a colon, and a class in it."""
@@ -167,6 +166,8 @@ def files_of(modules: Iterable[str], where: str = "") -> dict[str, ModuleFile]:
     Raises:
         OwnPartError: a file cannot be read, or has changed since this process imported it.
     """
+    from emulator.own_imports import imported_by
+
     files: dict[str, ModuleFile] = {}
     waiting, looked_at = sorted(modules), set()
     for module in waiting:  # which grow
@@ -208,6 +209,8 @@ def _own_file(module: str) -> Path | None:
 
 def _as_imported(module: str, path: Path, where: str) -> ModuleFile:
     """The file of a module, as it was first looked at; OwnPartError if the loaded module is another one."""
+    from emulator.own_imports import is_loaded_from
+
     now, loaded = _read(path), sys.modules.get(module)
     if loaded is not None:
         is_known = module in _imported

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.experiments.small import SMALL
+from tests.processes.forked import Forked
 
 nbclient = pytest.importorskip("nbclient", reason="needs a kernel: nbclient and ipykernel, of the extra dev")
 nbformat = pytest.importorskip("nbformat")
@@ -53,6 +55,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
     for module in ("nearby", "far"):
         (tmp_path / f"{module}.py").write_text(MODULE)
+    monkeypatch.setattr("jupyter_client.launcher.Popen", Forked)
     client = nbclient.NotebookClient(
         nbformat.v4.new_notebook(), timeout=120, resources={"metadata": {"path": str(tmp_path)}}
     )
@@ -67,6 +70,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
         ]
         return "\n".join([*texts, *(line for output in cell.outputs for line in output.get("traceback", ()))])
 
+    client.create_kernel_manager()
+    client.km.kernel_spec.argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     with client.setup_kernel():
         one("ROWS, SKIP = [1], 0")
         one(PART)

@@ -36,9 +36,6 @@ REAL_STARTS: Mapping[str, Mapping[str, tuple[int, str]]] = {
             "--jobs; workers import the script that started them",
         ),
     },
-    "tests/driftscale/test_kernel.py": {
-        "test_an_edited_cell_is_refused_or_said_and_the_first_one_resumes": (1, "a kernel of Jupyter"),
-    },
     "tests/driftscale/test_public_names.py": {
         "test_a_clone_called_driftscale_does_not_shadow_the_package": (1, IMPORTS),
         "test_a_folder_that_shadows_one_of_ours_is_named_in_one_line": (3, IMPORTS),
@@ -115,9 +112,6 @@ REAL_STARTS: Mapping[str, Mapping[str, tuple[int, str]]] = {
             2,
             "cluster scheduler and cluster worker as a shell starts them",
         ),
-    },
-    "tests/experiments/running/test_code_identity.py": {
-        "test_it_is_the_same_in_another_process_with_other_hashes": (1, "the seed of hashes is of a start"),
     },
     "tests/experiments/running/test_runner.py": {
         "test_a_killed_process_leaves_finished_runs_whole_and_the_same_command_completes": (1, "SIGKILL"),

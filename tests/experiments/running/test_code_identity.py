@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from experiments.running.code_identity import Code, code_of
+from tests.processes import forked
 
 SOURCE = '''\
 import functools, math, logging
@@ -153,11 +153,13 @@ def test_it_is_the_same_in_another_process_with_other_hashes(read: Read, tmp_pat
         "from experiments.running.code_identity import code_of; import mine; print(code_of(mine.Mine).text)"
     )
     paths = f"{Path(__file__).parents[3]}{os.pathsep}{tmp_path}"
-    other = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": "1"},
+    other = forked.run(
+        [sys.executable, "-c", f"print(hash('a')); {program}"],
+        env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert other.stdout.rstrip("\n") == code.text.rstrip("\n")
+    hashed, _, text = other.stdout.partition("\n")
+    assert text == f"{code.text}\n"
+    assert hashed != str(hash("a")) or "PYTHONHASHSEED" in os.environ
