@@ -67,7 +67,7 @@ def code_of(part: Any, stored: frozenset[str] = frozenset()) -> Code:
     that what they hold is not compared.
     """
     code = Code(part if isinstance(part, type | FunctionType) else type(part), stored)
-    return code if code.stored == stored else code_of(part, frozenset(code.stored))
+    return code if code.stored <= stored else code_of(part, stored | code.stored)
 
 
 class Code:
@@ -95,22 +95,22 @@ class Code:
         where = f"{part.__module__}:{part.__qualname__}"
         self.modules.add(part.__module__)
         reads = {name: value for name, value in vars(part).items() if self._is_defined(name, value)}
-        reads |= vars(part).get("__dataclass_fields__", {})
+        reads |= {**vars(part).get("__dataclass_fields__", {}), " bases": (type(part), *part.__bases__)}
         for name, field in part.model_fields.items() if issubclass(part, BaseModel) else ():
             self._lines.append(f"field {name} {field.alias} {_stripped(field.metadata)}")
             inner = [*_leaves(field.annotation), *(getattr(item, "func", None) for item in field.metadata)]
-            default = field.default if isinstance(field.default, frozenset) else _stripped(field.default)
+            is_set = isinstance(field.default, set | frozenset)
+            default = frozenset(field.default) if is_set else _stripped(field.default)
             reads[name] = (default, field.default_factory, *inner)
-        self._read(f"{where} bases", (type(part), *part.__bases__))
-        self._read_all({f"{where}.{name}": value for name, value in reads.items()})
+        self._read({f"{where}.{name}": value for name, value in reads.items()})
 
     def _is_defined(self, name: str, value: Any) -> bool:
         """Whether an attribute of a class is not of those that decorators and metaclasses make."""
-        if isinstance(value, FunctionType) and name.startswith("__"):
-            function = inspect.unwrap(value)
+        function = getattr(value, "__func__", value)
+        if name[0] == name[-1] == "_" and isinstance(function, FunctionType):
+            function = inspect.unwrap(function)
             return self._is_own(function.__globals__.get("__name__", "")) and _source(function) is not None
-        is_special = name in GENERATED or name[0] == name[-1] == "_"
-        return not is_special or isinstance(value, staticmethod | classmethod | property)
+        return name not in GENERATED and (name[0] != "_" or name[-1] != "_")
 
     def _function(self, function: FunctionType) -> None:
         code, scope = function.__code__, function.__globals__
@@ -121,8 +121,8 @@ class Code:
         names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
         defaults = {**dict(zip(names, values, strict=True)), **(function.__kwdefaults__ or {})}
         inner = {**_closure(function), **defaults}
-        self._read_all({f"{where}.{name}": value for name, value in inner.items()})
-        self._read_all(dict(self._globals(code, scope)))
+        self._read({f"{where}.{name}": value for name, value in inner.items()})
+        self._read(dict(self._globals(code, scope)))
 
     def _globals(self, code: CodeType, scope: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         """The globals that code reads, and the attributes of modules of one's own, by "module:name"."""
@@ -143,13 +143,10 @@ class Code:
             if isinstance(constant, CodeType):
                 yield from self._globals(constant, scope)
 
-    def _read_all(self, values: dict[str, Any]) -> None:
+    def _read(self, values: dict[str, Any]) -> None:
         for name, value in sorted(values.items(), key=itemgetter(0)):
-            self._read(name, value)
-
-    def _read(self, name: str, value: Any) -> None:
-        is_stored = re.split("[.:]", name)[-1] in self._known_stored
-        self._lines.append(f"{name} = {self._unseen(name) if is_stored else self._form(name, value)}")
+            is_stored = re.split("[.:]", name)[-1] in self._known_stored
+            self._lines.append(f"{name} = {self._unseen(name) if is_stored else self._form(name, value)}")
 
     def _unseen(self, name: str) -> str:
         self.unseen.add(name)
