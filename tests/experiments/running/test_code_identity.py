@@ -146,6 +146,24 @@ def test_nothing_else_changes_it_and_what_it_does_not_see_is_named(read: Read) -
     assert code_of(module.Mine).text == code.text
 
 
+def test_of_an_installed_part_its_own_package_is_followed_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site-packages"
+    (site / "afield").mkdir(parents=True)
+    (site / "afield/near.py").write_text("def near():\n    return 1\n")
+    (site / "far.py").write_text("def far():\n    return 2\n")
+    (site / "afield/parts.py").write_text(
+        "import afield.near\nfrom far import far\n\nclass Mine:\n    def use(self):\n"
+        "        return afield.near.near(), far()\n"
+    )
+    monkeypatch.syspath_prepend(str(site))
+    text = code_of(importlib.import_module("afield.parts").Mine).text
+    assert "return 1" in text
+    assert "return 2" not in text
+    assert "far:far" in text
+
+
 @pytest.mark.slow
 def test_it_is_the_same_in_another_process_with_other_hashes(read: Read, tmp_path: Path) -> None:
     code = read(SOURCE)
