@@ -4,6 +4,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 DOCS_READY := .venv/.docs-ready
+# compat: the checkout itself is on the path. Setuptools' own finder comes behind the path, on which any folder
+# called `traces` beside a notebook, such as the tutorial's, would stand for our package of that name.
+EDITABLE := --config-settings editable_mode=compat --editable
 
 .PHONY: demo test test-fast check lint check-wheel check-pythons docs docs-test reference evidence audit bench setup setup-docs clean
 .DELETE_ON_ERROR:
@@ -12,10 +15,10 @@ setup: $(READY)
 
 setup-docs: $(DOCS_READY)
 
-$(READY): setup.cfg pyproject.toml constraints.txt
+$(READY): setup.cfg pyproject.toml constraints.txt Makefile
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("driftscale needs Python 3.11 or newer, this is " + sys.version.split()[0])'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt $(EDITABLE) '.[dev]'
 	touch $(READY)
 
 demo: $(READY)
@@ -53,7 +56,7 @@ docs: $(DOCS_READY)
 	$(BIN)/python tests/docs/check_site.py build/site
 
 $(DOCS_READY): $(READY)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt $(EDITABLE) '.[dev,docs]'
 	touch $(DOCS_READY)
 
 docs-test: $(READY)

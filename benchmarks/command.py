@@ -50,7 +50,7 @@ def bench(
     """Measure the speed of driftscale against plain references.
 
     Driftscale and the references take turns; a figure is a median, shown with its quartiles. A missed target
-    is shown, but is not an error. Some workloads need the extra `dev`: pip install -e '.[dev]'.
+    is shown, but is not an error. Some workloads need the extra `dev`: make setup.
     """
     if list_:
         about = [{"name": name, "what it is": item.about} for name, item in registry.WORKLOADS.items()]

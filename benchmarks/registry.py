@@ -192,6 +192,4 @@ def require(modules: Sequence[str], what: str) -> None:
     """Raise InputError, which names the extra to install, unless all `modules` can be imported."""
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
-        raise InputError(
-            f"{what} needs {' and '.join(missing)}, which the extra `dev` installs: pip install -e '.[dev]'"
-        )
+        raise InputError(f"{what} needs {' and '.join(missing)}, which the extra `dev` installs: make setup")

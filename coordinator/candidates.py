@@ -45,6 +45,10 @@ class Candidates:
         """The number of lanes."""
         return len(self._ids_by_lane)
 
+    def online(self, clients: Ints) -> Bools:
+        """(n,) whether each of these clients (n,) is online."""
+        return self._available(clients)
+
     def ids(self, lane: int) -> Ints:
         """All candidates of one lane; checks every client of it.
 

@@ -73,11 +73,16 @@ class Part(Configured, Stateful, ABC):
     settings need it sets it when it is built.
 
     `late_modules` names what it imports when it first needs it: a run imports that before its clock starts.
+
+    `chance` says where parts of a kind draw random numbers from. `streams` are the random streams of the run,
+    for kinds that are given no other: a run sets them before the first call.
     """
 
     oracle: ClassVar[bool] = False
+    chance: ClassVar[str] = 'draw from a stream of the view, view.rng("my purpose")'
     late_modules: ClassVar[tuple[str, ...]] = ()
     needs_whole_rounds: bool = False
+    streams: RandomStreams
 
     @property
     def needs_reports(self) -> bool:

@@ -176,7 +176,7 @@ class Visits(Stateful):
         return self._sizes
 
     def wanted(self) -> Ints:
-        """(lanes,) the number of visits that the pacing opens now; RunError unless it is one per lane."""
+        """(lanes,) the number of visits that the pacing opens now."""
         wanted: Ints = self._opens(self._out[None], self._back[None])[0]
         return wanted
 
@@ -488,25 +488,13 @@ class Visits(Stateful):
     def _flags(
         self, rule: Literal["full", "absorbs"], quota: Ints, out: Ints, back: Ints, elapsed_s: Floats
     ) -> Bools:
-        """The value of a rule of the pacing; RunError unless it is a bool per row, or per row and lane."""
+        """The value of a rule of the pacing: a bool per row, or per row and lane."""
         flags: Bools = getattr(self._pacing, rule)(quota, out, back, elapsed_s)
-        rows, lanes = out.shape
-        if getattr(flags, "dtype", None) != np.bool_ or flags.shape not in ((rows, lanes), (rows, 1)):
-            raise RunError(
-                f"{self._pacing_name}: {rule} must return bools of shape ({rows}, {lanes}) or ({rows}, 1), "
-                f"for {rows} instants and {lanes} lanes, and returned {flags!r}"
-            )
         return flags
 
     def _opens(self, out: Ints, back: Ints) -> Ints:
-        """(n, lanes) visits that the pacing opens at n instants; RunError unless it returns such counts."""
-        counts: Ints = self._pacing.opens(self._quota, self._sizes, out, back)
-        if getattr(counts, "dtype", None) != np.int64 or counts.shape != out.shape:
-            raise RunError(
-                f"{self._pacing_name}: opens must return whole numbers of shape {out.shape}, for "
-                f"{len(out)} instants and {out.shape[1]} lanes, and returned {counts!r}"
-            )
-        return counts
+        """(n, lanes) visits that the pacing opens at n instants."""
+        return self._pacing.opens(self._quota, self._sizes, out, back)
 
     def _first_due(
         self, out: Ints, back: Ints, elapsed_s: Floats, may_open: bool, *, summed: bool = False

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from device_profiles.fleet import DeviceProfile, Fleet
 from emulator.errors import ConfigurationError, DataFileError, InputError, UnknownNameError
-from emulator.own_parts import is_own, refuse_not_defined
+from emulator.own_parts import is_ours, is_own, refuse_not_defined
 from emulator.plugins import Registry
 
 if TYPE_CHECKING:
@@ -64,7 +64,11 @@ def load_profile(name_or_path: str | Path, where: str = "") -> DeviceProfile:
             f"device profile {name!r}{of_group} is a {type(profile).__name__}; "
             "a DeviceProfile has name, reference_model, reference_flops, source and draw"
         )
-    return profile
+    if is_ours(type(profile)):
+        return profile
+    from emulator.own.guards import guarded  # which own code alone needs
+
+    return guarded(PROFILES.kind, profile, DeviceProfile)
 
 
 def refuse_unknown_profile(name_or_path: str, where: str = "") -> None:
@@ -136,6 +140,10 @@ def _made(registered: object, name: str) -> object:
             f"device profile {name!r}: is called without arguments, and needs some ({error}); name a profile "
             f"that is made already, or a function without arguments that returns one"
         ) from error
+    if is_own(name):
+        from emulator.own.guards import build
+
+        return build(PROFILES.kind, registered)
     return registered()
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from emulator.arrays import Floats, Ints
 from emulator.errors import InputError
 from emulator.numbers import DEVICE_BOUNDS
+from emulator.plugins import returns
 
 COLUMNS = tuple(DEVICE_BOUNDS)
 MAY_BE_ZERO = frozenset({"latency_s"})
@@ -164,6 +165,7 @@ class DeviceProfile(Protocol):
         """The publication or measurement that its numbers come from."""
         ...
 
+    @returns("device_profiles.checks:fleet")
     def draw(self, num_clients: int, generator: np.random.Generator) -> Fleet:
         """Draw a device for each client.
 

@@ -73,8 +73,10 @@ def check(
     arms: str | Iterable[str] | None = None,
     data: Paths = (),
     sweep: Mapping[str, Any] = NOTHING,
+    trial: bool = True,
+    contracts: bool = False,
 ) -> Check:
-    """Build everything that a configuration needs, as `driftscale check` does, and train nothing.
+    """Build everything that a configuration needs, and try own code, as `driftscale check` does.
 
     Args:
         config: A configuration or a folder of them, as `run` takes it.
@@ -85,6 +87,9 @@ def check(
         data: Folder, or folders, to look for the configuration's data files in; default: those of the
             environment variable DRIFTSCALE_DATA.
         sweep: Lists of values by dotted key; all combinations are checked.
+        trial: Whether to try own code: to play the first round of its arms, twice.
+        contracts: Whether to run the contracts of your own parts, too, in worlds of about 13 clients: a part
+            that is right for your clients alone, as by ids in its settings, may break its contract.
 
     Returns:
         The facts about each configuration, which shows itself as a table.
@@ -109,4 +114,4 @@ def check(
     members, left_out = members_of(command)
     for line in left_out:
         note(line)
-    return Check(tuple(check_members_of(members, note)))
+    return Check(tuple(check_members_of(members, note, trial=trial, contracts=contracts)))

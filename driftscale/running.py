@@ -42,6 +42,7 @@ def run(
     sweep: Mapping[str, Any] = NOTHING,
     fresh: bool = False,
     track: str | Iterable[str] | None = None,
+    trial: bool = True,
     progress: bool = True,
 ) -> Results:
     """Play the unfinished runs of a configuration, write their report, and load the results.
@@ -65,6 +66,7 @@ def run(
             experiment of its own.
         fresh: Whether to delete the contents of the run directory first.
         track: Installed trackers that plot the runs while they are played: "tensorboard", "mlflow".
+        trial: Whether to try own code before any run begins: to play the first round of its arms, twice.
         progress: Whether to show progress: a bar in a notebook, else bars or lines on standard error.
 
     Returns:
@@ -97,6 +99,7 @@ def run(
         out=None if out is None else path_of(out, "out"),
         fresh=fresh,
         track=trackers,
+        trial=trial,
         scale=parse_scale(None if jobs is None else str(jobs), None, None, False),
         **source_of(config),
         arguments=_call(
@@ -110,6 +113,7 @@ def run(
             sweep=swept or None,
             fresh=fresh or None,
             track=trackers or None,
+            trial=None if trial else False,
         ),
     )
     try:

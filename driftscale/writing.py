@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import date
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
 
 from driftscale.arguments import AnyPath, path_of, settings_of
-from driftscale.one_line import one_line
+from driftscale.one_line import in_python, one_line
 from driftscale.opening import TraceFolder
-from emulator.errors import EmulatorError, InputError
+from emulator.errors import InputError
 from emulator.storage.checkpoints import delete_folder
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from traces.building.table.settings import TableSettings
-
-_ARGUMENTS = {"out": "folder", "fresh": "fresh=True"}
-"""What options of the command are called here, besides those of settings, which have the same names."""
-
-_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 
 
 @one_line
@@ -151,26 +144,23 @@ def write_trace(
     )
 
     path = path_of(folder, "folder")
-    try:
-        built = write_frame(
-            path,
-            features,
-            _as_frame(frame),
-            settings,
-            class_names=class_names
-            if class_names is None or isinstance(class_names, str)
-            else list(class_names),
-            fresh=fresh,
-        )
-    except EmulatorError as error:
-        error.args = (_in_python(str(error), settings),)
-        raise
+    built = write_frame(
+        path,
+        features,
+        _as_frame(frame),
+        settings,
+        class_names=class_names if class_names is None or isinstance(class_names, str) else list(class_names),
+        fresh=fresh,
+    )
     try:
         opened = open_folder(path)
     except Exception:  # nothing is left, so that the same call succeeds
         delete_folder(path)
         raise
-    return TraceFolder(opened, notes=built.notes, play=built.play)
+    parameters = signature(write_trace).parameters
+    return TraceFolder(
+        opened, notes=tuple(in_python(text, parameters) for text in built.notes), play=built.play
+    )
 
 
 def _as_frame(given: pd.DataFrame | Mapping[str, Any]) -> pd.DataFrame:
@@ -184,14 +174,3 @@ def _as_frame(given: pd.DataFrame | Mapping[str, Any]) -> pd.DataFrame:
         return pd.DataFrame(dict(given))
     except ValueError as error:  # columns of unequal length
         raise InputError(f"frame: {error}") from error
-
-
-def _in_python(message: str, settings: TableSettings) -> str:
-    """A message of the builder with the names of arguments in the place of those of options."""
-
-    def argument(option: re.Match[str]) -> str:
-        name = option[1].replace("-", "_")
-        known = name if name in type(settings).model_fields else option[0]
-        return _ARGUMENTS.get(name, known)
-
-    return _OPTION.sub(argument, message)

@@ -26,10 +26,16 @@ from types import ModuleType
 from typing import Any
 
 from emulator.errors import ConfigurationError
-from emulator.own_code import OUR_PACKAGES
 
 FORM = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 """The form of such a name: a module, perhaps of a package, a colon, and a class in it."""
+
+OUR_PACKAGES = frozenset(
+    {"emulator", "device_profiles", "traces", "coordinator", "executor", "experiments", "driftscale"}
+)
+
+GUARDS = "_driftscale_guards"
+"""The attribute by which a class that guards another one has that one."""
 
 MAIN = "__main__"
 """The module of a notebook's cells or of the script that is run: found in the same process only."""
@@ -53,6 +59,25 @@ class ModuleFile:
 
 _folders: tuple[Path, ...] = ()
 _imported: dict[str, ModuleFile] = {}
+
+
+def is_ours(code: Any) -> bool:
+    """Whether a class, a function or an object, by its `__module__`, is defined in our packages.
+
+    >>> from pathlib import Path
+    >>> is_ours(is_ours), is_ours(Path)
+    (True, False)
+    """
+    return top_of(getattr(code, "__module__", None)) in OUR_PACKAGES
+
+
+def top_of(module: object) -> str:
+    return str(module).partition(".")[0]
+
+
+def defining(kind: type, name: str) -> type:
+    """The class among the bases of `kind`, guards aside, from which it has the attribute `name`."""
+    return next(base for base in kind.__mro__ if name in vars(base) and GUARDS not in vars(base))
 
 
 def is_own(name: str) -> bool:
@@ -139,6 +164,11 @@ def refuse_not_defined(part: Any, name: str, what: str) -> None:
     )
 
 
+def imported_modules() -> list[str]:
+    """The names of the modules from which parts were loaded."""
+    return list(_imported)
+
+
 def is_loaded(module: str) -> bool:
     """Whether a part was loaded from a module of this name, or it is that of this process itself."""
     return module in _imported.keys() & sys.modules.keys() or module == MAIN
@@ -166,7 +196,7 @@ def files_of(modules: Iterable[str], where: str = "") -> dict[str, ModuleFile]:
     Raises:
         OwnPartError: a file cannot be read, or has changed since this process imported it.
     """
-    from emulator.own_imports import imported_by
+    from emulator.own.imports import imported_by
 
     files: dict[str, ModuleFile] = {}
     waiting, looked_at = sorted(modules), set()
@@ -187,8 +217,9 @@ def files_of(modules: Iterable[str], where: str = "") -> dict[str, ModuleFile]:
 def is_installed(file: str) -> bool:
     """Whether a file is of Python itself or of an installed package, but for an editable one."""
     path = Path(file).resolve()
-    is_of_python = path.is_relative_to(Path(get_path("stdlib")).resolve())
-    return is_of_python or bool({"site-packages", "dist-packages"} & {*path.parts})
+    of_python = [Path(get_path(name)).resolve() for name in ("stdlib", "platstdlib")]
+    is_of_library = {"site-packages", "dist-packages"} & {*path.parts}
+    return bool(is_of_library) or any(path.is_relative_to(folder) for folder in of_python)
 
 
 def _own_file(module: str) -> Path | None:
@@ -209,7 +240,7 @@ def _own_file(module: str) -> Path | None:
 
 def _as_imported(module: str, path: Path, where: str) -> ModuleFile:
     """The file of a module, as it was first looked at; OwnPartError if the loaded module is another one."""
-    from emulator.own_imports import is_loaded_from
+    from emulator.own.imports import is_loaded_from
 
     now, loaded = _read(path), sys.modules.get(module)
     if loaded is not None:

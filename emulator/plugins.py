@@ -36,12 +36,13 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from emulator.errors import ConfigurationError, UnknownNameError
-from emulator.own_parts import OwnPartError, is_own, load, refuse_missing
+from emulator.own_parts import OwnPartError, is_ours, is_own, load, refuse_missing
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 GROUPS = b"[driftscale."
 """How the section of each of our groups begins in a file of entry points."""
@@ -127,6 +128,22 @@ class Configured:
         self.settings = settings
 
 
+def returns(where: str, *, writes: bool = False) -> Callable[[Method], Method]:
+    """Declares, beside a method of a protocol, what it returns; its type is that of its annotation.
+
+    Args:
+        where: A rule, "module:function". It is called with what a part of one's own has returned, the part,
+            and the arguments of the method, and raises WrongAnswerError if that is not as declared.
+        writes: Whether the method may write to its arguments.
+    """
+
+    def declare(method: Method) -> Method:
+        method.returns, method.writes = where, writes  # type: ignore[attr-defined]
+        return method
+
+    return declare
+
+
 def alone_is_a_list(value: Any) -> Any:
     """Validator of a list field that also accepts a single name or table.
 
@@ -157,7 +174,11 @@ class Chosen(Generic[T]):
         Args:
             facts: the arguments that all parts of its kind take after the settings.
         """
-        return self.part(self.settings, *facts)
+        if is_ours(self.part):
+            return self.part(self.settings, *facts)
+        from emulator.own.guards import build  # which own code alone needs
+
+        return build(self.what, self.part, self.settings, *facts)
 
 
 class ChoiceOf:

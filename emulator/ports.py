@@ -25,6 +25,7 @@ from emulator.messages import (
     Updates,
     VisitRows,
 )
+from emulator.plugins import returns
 
 if TYPE_CHECKING:  # the record of a round is not needed to read a configuration
     from emulator.storage.runlog import RoundRecord
@@ -68,6 +69,7 @@ class Availability(Protocol):
         """Counts by name for the run's manifest, such as the number of intervals dropped as empty."""
         ...
 
+    @returns("emulator.own.world:online")
     def online(self, ids: Ints, time_s: float) -> Bools:
         """Whether each client is online.
 
@@ -80,6 +82,7 @@ class Availability(Protocol):
         """
         ...
 
+    @returns("emulator.own.world:later")
     def next_offline_s(self, ids: Ints, time_s: float) -> Floats:
         """When each client next goes offline.
 
@@ -93,6 +96,7 @@ class Availability(Protocol):
         """
         ...
 
+    @returns("emulator.own.world:later")
     def next_online_s(self, ids: Ints, time_s: float) -> Floats:
         """When each client next comes online.
 

@@ -34,6 +34,7 @@ from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import ConfigurationError
 from emulator.latency import TIME_MODELS, LatencyModel
 from emulator.messages import SolverFacts
+from emulator.own.guards import guarded, inspecting, without_chance
 from emulator.ports import Availability, Executor
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import DRIFT_COLUMNS
@@ -120,18 +121,27 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
         RunError: There is no room for the file of a large trace.
     """
     streams = RandomStreams(seed)
-    trace = experiment.trace.build().build(TraceContext(experiment.round.rounds, streams, locate, scratch))
-    clients = trace.num_clients
-    check_rounds(experiment, trace, streams)
-    profile = find_profile(experiment.devices.profile, locate)
-    fleet = profile.draw(clients, streams.generator("devices"))
-    availability = experiment.devices.availability.build().build(
-        clients, streams.generator("availability"), locate
-    )
+    context = TraceContext(experiment.round.rounds, streams, locate, scratch)
+    with inspecting(without_chance):
+        trace = experiment.trace.build().build(context)
+        clients = trace.num_clients
+        check_rounds(experiment, trace, streams)
+        profile = find_profile(experiment.devices.profile, locate)
+        fleet = profile.draw(clients, streams.generator("devices"))
+        availability = build_availability(experiment, clients, streams, locate)
     faults = Faults(experiment.faults, clients, streams)
     trace = trace.with_flipped_labels(faults.clients("label_flip"))
     give_back_freed_memory()
     return World(streams, trace, profile, fleet, availability, faults)
+
+
+def build_availability(
+    experiment: Experiment, num_clients: int, streams: RandomStreams, locate: Locate
+) -> Availability:
+    """When the clients of a seed, whose random streams these are, are online."""
+    chosen = experiment.devices.availability
+    drawn = chosen.build().build(num_clients, streams.generator("availability"), locate)
+    return guarded(chosen.what, drawn, Availability)
 
 
 def build_emulation(

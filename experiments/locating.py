@@ -91,7 +91,7 @@ def locator(data: DataFolders, config: Path | None, here: Path = Path()) -> Loca
             raise OutsideError(
                 path,
                 f"leads to {target}; a configuration may only read files in {inside}; to allow it, add "
-                f"--data {way_out} (--data may be given several times)",
+                f"--data {way_out} (--data takes several folders)",
             )
         looked = ", ".join(dict.fromkeys(map(str, tried)))
         raise MissingFileError(path, f"not found; looked for {looked}; --data names a folder to look in")

@@ -20,6 +20,9 @@ OUR_PACKAGES = (
     "driftscale",
 )
 
+REINSTALL = "; to start beside it, pip install --config-settings editable_mode=compat -e "
+"""The remedy for a mere folder, which a package on the path precedes, but not one of an editable finder."""
+
 
 def foreign_package(ours: Path | None = None) -> str | None:
     """The error message if one of our packages would be imported from a foreign folder; None if all are ours.
@@ -41,6 +44,7 @@ def foreign_package(ours: Path | None = None) -> str | None:
         return (
             f"the package {name!r} comes from {root or 'nowhere'}, but driftscale is in {ours}; another "
             f"package of that name comes first on the path (started beside a folder called {name}?)"
+            f"{f'{REINSTALL}{ours}' if spec is not None and spec.origin is None else ''}"
         )
     return None
 

@@ -1,11 +1,14 @@
 """Checks the wheel: what it holds, and what it does in an environment of its own (`make check`).
 
+And that an installation in place, as `make setup` makes it, is imported where the wheel is.
+
 The environment shares the libraries of the environment that runs this script, but not the source tree.
 `check_pythons.py` uses the wheel with other versions of Python.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import zipfile
@@ -13,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.wheel import ROOT, call, installed_wheel
+from tests.wheel import ROOT, call, copied_tree, install, installed_wheel
 
 PACKAGES = {"coordinator", "device_profiles", "driftscale", "emulator", "executor", "experiments", "traces"}
 DATA = {
@@ -48,7 +51,8 @@ def main() -> None:
     check_content(wheel)
     with tempfile.TemporaryDirectory() as name:
         check_use(commands, Path(name) / "elsewhere")
-    print(f"ok: {wheel.name} is complete, installs and runs")
+        check_editable(Path(name))
+    print(f"ok: {wheel.name} is complete, installs and runs, and the tree is installed in place")
 
 
 def check_content(wheel: Path) -> None:
@@ -96,8 +100,8 @@ def check_new(commands: Path, elsewhere: Path) -> None:
 
 
 def check_import(commands: Path, elsewhere: Path) -> None:
-    """Import driftscale in a folder that has nothing, and in one that shadows a package of ours."""
-    assert call(commands / "python", "-c", "import driftscale as d; print(d.__version__)", folder=elsewhere)
+    """Import driftscale in the tutorial's folder, and in one that shadows a package of ours."""
+    check_tutorial(commands, elsewhere / "tutorial")
     shadowing = elsewhere / "shadowing"
     (shadowing / "traces").mkdir(parents=True)
     (shadowing / "traces" / "__init__.py").write_text("")
@@ -105,6 +109,24 @@ def check_import(commands: Path, elsewhere: Path) -> None:
     line = call(commands / "python", "-c", code, folder=shadowing)
     assert line.startswith(f"the package 'traces' comes from {shadowing}, but driftscale is in "), line
     assert line.count("\n") == 1, line
+
+
+def check_editable(elsewhere: Path) -> None:
+    """Install a copy of the tree in place, as the Makefile does, and import it in the tutorial's folder."""
+    [options] = re.findall(r"^EDITABLE := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    tree, fresh = copied_tree(elsewhere / "tree"), elsewhere / "fresh"
+    check_tutorial(install(tree, fresh, "--no-build-isolation", *options.split()), elsewhere / "in-place")
+
+
+def check_tutorial(commands: Path, elsewhere: Path) -> None:
+    """Import driftscale in the folder that the tutorial makes: as a notebook, as a script, as the command."""
+    tutorial = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
+    [folder] = set(re.findall(r"^\$ driftscale traces build .*--out (\S+)", tutorial, re.MULTILINE))
+    (elsewhere / folder).mkdir(parents=True)
+    code = "import driftscale as d; print(d.__version__)"
+    (elsewhere / "script.py").write_text(code)
+    for start in (("python", "-c", code), ("python", "script.py"), ("driftscale", "--version")):
+        assert call(commands / start[0], *start[1:], folder=elsewhere), "the version is printed"
 
 
 def logs(run_directory: Path) -> dict[str, bytes]:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from emulator import own_parts
+from emulator.own import code
 from tests.fast_tier import FastTier
 from tests.processes.real_starts import Starts
 from tests.slowest_first import Stopwatch, begin_with_the_slowest
@@ -57,6 +58,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     is_sweep = item.get_closest_marker("sweep") is not None
+    code.packages.clear()  # of other tests' own parts
     item.config.stash[STARTS].begin("" if is_sweep else item.nodeid)
     return (yield)
 

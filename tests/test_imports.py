@@ -212,8 +212,10 @@ def test_a_folder_without_an_init_is_noticed_too(monkeypatch: pytest.MonkeyPatch
         return spec
 
     monkeypatch.setattr(importlib.util, "find_spec", shadowed)
-    assert str(foreign_package()).startswith(
-        f"the package 'traces' comes from {tmp_path}, but driftscale is in"
+    problem = str(foreign_package())
+    assert problem.startswith(f"the package 'traces' comes from {tmp_path}, but driftscale is in {ROOT}; ")
+    assert problem.endswith(
+        f"to start beside it, pip install --config-settings editable_mode=compat -e {ROOT}"
     )
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "traces" else find(name))
     assert str(foreign_package()).startswith("the package 'traces' comes from nowhere, but driftscale is in")

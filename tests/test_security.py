@@ -217,7 +217,7 @@ def test_a_path_that_leads_out_of_every_root_is_refused(roots: Path, way: str) -
     readable = ", ".join(str(roots / name) for name in ("work", "data", "configs"))
     assert str(refused.value) == (
         f"{path}: leads to {secret}; a configuration may only read files in {readable}; to allow it, add "
-        f"--data {secret.parent} (--data may be given several times)"
+        f"--data {secret.parent} (--data takes several folders)"
     )
     assert locator([roots / "data", secret.parent], roots / "configs" / "c.toml")(path)
     assert locator(secret.parent, None)(path)  # a folder named by --data is readable

@@ -29,8 +29,7 @@ def installed_wheel() -> tuple[Path, Path]:
     Built from a copy of the tree, so that builds leave nothing in it and use no old output.
     """
     with tempfile.TemporaryDirectory() as name:
-        source = Path(name) / "source"
-        shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*NOT_SOURCE))
+        source = copied_tree(Path(name) / "source")
 
         def make(folder: Path) -> None:
             call(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, source)
@@ -40,6 +39,11 @@ def installed_wheel() -> tuple[Path, Path]:
         kept(folder, f"{sys.version} {sysconfig.get_path('purelib')} {content_key(source)}", make)
     [wheel] = folder.glob("*.whl")
     return wheel, folder / "fresh" / "bin"
+
+
+def copied_tree(folder: Path) -> Path:
+    """`folder`, which is made a copy of what the tree holds, without what was made of it."""
+    return shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*NOT_SOURCE))
 
 
 def content_key(folder: Path) -> str:
@@ -79,22 +83,25 @@ def kept(folder: Path, key: str, make: Callable[[Path], None]) -> None:
             stamp.write_text(key, encoding="utf-8")
 
 
-def install(wheel: Path, environment: Path, *, python: str = sys.executable, libraries: str = "") -> Path:
+def install(
+    wheel: Path, environment: Path, *options: str, python: str = sys.executable, libraries: str = ""
+) -> Path:
     """The folder of the commands of a fresh environment of `python` with the wheel in it.
 
-    It shares the `libraries` of a folder: of the environment that runs this, if none is named.
+    It shares the `libraries` of a folder: of the environment that runs this, if none is named. With `options`
+    of pip, it may be a source tree.
     """
     if python == sys.executable:
         venv.create(environment, with_pip=False)
     else:
         call(python, "-m", "venv", "--without-pip", environment)
     commands = environment / "bin"
-    pip("install", "--no-deps", "--quiet", wheel, commands=commands)
-    # After the installation: pip would take the editable installation for the wheel. Python does not read the
-    # .pth files in a folder that a .pth file adds, so the editable installation stays invisible.
+    # Python does not read the .pth files in a folder that a .pth file adds, so an editable installation among
+    # the libraries stays invisible, but to pip, which would take it for the wheel.
     (packages_of(environment) / "libraries.pth").write_text(
         f"{libraries or sysconfig.get_path('purelib')}\n", encoding="utf-8"
     )
+    pip("install", "--no-deps", "--quiet", "--ignore-installed", *options, wheel, commands=commands)
     return commands
 
 

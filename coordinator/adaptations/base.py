@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol
 from coordinator.view import Part
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import InferencePlan, Work
+from emulator.plugins import returns
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ class Adaptation(Part):
         keeps_models: whether it keeps a model, and the solver's state, for each client that is scored.
     """
 
+    chance: ClassVar[str] = 'draw from self.streams.generator("my purpose", view.rounds, client)'
     serves_one: ClassVar[bool] = False
     federates: ClassVar[bool] = True
     keeps_models: ClassVar[bool] = False
@@ -132,6 +134,7 @@ class Adaptation(Part):
         """
 
     @abstractmethod
+    @returns("coordinator.checks:adapted")
     def adapt(self, view: ClientView) -> Served:
         """What serves each client instead of the models of its plan.
 
@@ -142,6 +145,7 @@ class Adaptation(Part):
             Models, and a plan with a row for each client of the view.
         """
 
+    @returns("coordinator.checks:adapting_work")
     def work(self, view: ClientView) -> Work | None:
         """What adapting costs its clients in the round that closes now, whatever is evaluated.
 

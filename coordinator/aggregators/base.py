@@ -9,6 +9,7 @@ from typing import ClassVar
 from coordinator.view import Part, View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Updates
+from emulator.plugins import returns
 
 
 class Aggregator(Part):
@@ -34,6 +35,7 @@ class Aggregator(Part):
         return {}
 
     @property
+    @returns("coordinator.checks:noted")
     def noted(self) -> Mapping[str, float]:
         """Finite numbers of its last `aggregate`, by name, for the log: `RoundRecord.noted`; none by default.
 
@@ -42,6 +44,7 @@ class Aggregator(Part):
         """
         return {}
 
+    @returns("coordinator.checks:broadcast")
     def broadcast(self, view: View) -> Mapping[str, Floats32]:
         """What is sent along with each model, frozen at dispatch as the models are.
 
@@ -56,6 +59,7 @@ class Aggregator(Part):
         """
         return {}
 
+    @returns("coordinator.checks:weights")
     def weights(self, model: Ints, num_samples: Ints, view: View) -> Floats | None:
         """The weights that `aggregate` will use, if they are known before the tasks are trained.
 
@@ -74,6 +78,7 @@ class Aggregator(Part):
         return None
 
     @abstractmethod
+    @returns("coordinator.checks:models")
     def aggregate(self, updates: Updates, view: View) -> Floats32:
         """The models of the bank after a server step.
 

@@ -10,6 +10,7 @@ import numpy as np
 from coordinator.assignment import Assignment
 from coordinator.view import Part, View
 from emulator.messages import InferencePlan
+from emulator.plugins import returns
 from emulator.ports import Segment
 
 
@@ -87,6 +88,7 @@ class Clusterer(Part):
         """
         return {}
 
+    @returns("coordinator.checks:assigned")
     def on_data(self, view: View) -> Assignment | None:
         """Decide when a round is opened, after samples arrived or expired and drifted clients reported.
 
@@ -103,6 +105,7 @@ class Clusterer(Part):
         """
         return None
 
+    @returns("coordinator.checks:assigned")
     def on_joined(self, view: View) -> Assignment | None:
         """Place the clients that joined, before `on_data` decides about all clients with new data.
 
@@ -134,6 +137,7 @@ class Clusterer(Part):
             lanes[view.joined] = lane
         return Assignment.moved(members, len(view.model_ids), lanes=lanes)
 
+    @returns("coordinator.checks:assigned")
     def on_participants(self, view: View) -> Assignment | None:
         """Decide after `view.participants` were selected. The lanes and quotas of this round do not change.
 
@@ -145,6 +149,7 @@ class Clusterer(Part):
         """
         return None
 
+    @returns("coordinator.checks:assigned")
     def on_updates(self, view: View) -> Assignment | None:
         """Decide after `view.updates` came back and were aggregated into `view.models`.
 
@@ -158,6 +163,7 @@ class Clusterer(Part):
         """
         return None
 
+    @returns("coordinator.checks:served_by")
     def serve(self, view: View) -> InferencePlan:
         """Choose the models that predict for each client; by default its own models, equally weighted.
 

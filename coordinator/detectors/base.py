@@ -5,21 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar, Literal
 
-import numpy as np
-
 from coordinator.view import Part
 from emulator.arrays import Bools, Floats, Ints
-from emulator.errors import RunError
+from emulator.plugins import returns
 
 Watches = Literal["representation", "arrivals", "training"]
 """What a detector can watch: the representation of a client's data, what arrives for it, or its training."""
-
-
-def refuse_wrong_flags(whose: str, flags: object, number: int) -> None:
-    """RunError if `flags` are not those of `number` clients; `whose` is the method that has returned them."""
-    if not (isinstance(flags, np.ndarray) and flags.dtype == np.bool_ and flags.shape == (number,)):
-        found = f"{flags.dtype} of shape {flags.shape}" if isinstance(flags, np.ndarray) else repr(flags)
-        raise RunError(f"{whose} must return ({number},) bools, one for each client, not {found:.80}")
 
 
 class Detector(Part):
@@ -37,6 +28,7 @@ class Detector(Part):
     What it remembers of a client must not depend on other clients.
     """
 
+    chance: ClassVar[str] = 'draw from self.streams.generator("my purpose", number of the draw)'
     watches: ClassVar[Watches] = "representation"
 
     def open(self, num_clients: int) -> None:
@@ -64,6 +56,7 @@ class Detector(Part):
         return 0
 
     @abstractmethod
+    @returns("coordinator.checks:flags")
     def detect(self, clients: Ints, signal: Floats, last: Floats | None) -> Bools:
         """Which of n clients drifted.
 

@@ -9,11 +9,11 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from coordinator.detectors.base import Detector, refuse_wrong_flags
+from coordinator.detectors.base import Detector
 from emulator.arrays import Bools, Floats, Ints
 from emulator.errors import RunError
 from emulator.messages import TaskMetric
-from emulator.plugins import Settings
+from emulator.plugins import Settings, returns
 from emulator.storage.state_tree import Tree
 
 BLOCK = 1 << 14
@@ -147,6 +147,7 @@ class Columns(Detector):
         return signal
 
     @abstractmethod
+    @returns("coordinator.checks:updated", writes=True)
     def update(self, rows: Rows, number: Floats) -> Bools:
         """Take in one number of each of k clients.
 
@@ -197,18 +198,13 @@ class Columns(Detector):
 
     def _take_in(self, rows: Rows, number: Floats) -> Bools:
         if not self.starts_anew:
-            return self._updated(rows, number)
+            return self.update(rows, number)
         again = np.flatnonzero(rows["flagged"])
         if len(again) > 0:
             for name, column in self.columns.items():
                 rows[name][..., again] = column.start
-        found = self._updated(rows, number)
-        rows["flagged"][:] = found
-        return found
-
-    def _updated(self, rows: Rows, number: Floats) -> Bools:
         found = self.update(rows, number)
-        refuse_wrong_flags(f"{self.name}.update", found, len(number))
+        rows["flagged"][:] = found
         return found
 
     def _within_domain(self, numbers: Floats) -> Floats:

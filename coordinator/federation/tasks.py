@@ -12,7 +12,6 @@ from coordinator.schedules import Schedule
 from coordinator.view import View
 from emulator.arrays import Bools, Floats, Ints
 from emulator.counts import epoch_steps
-from emulator.errors import RunError
 from emulator.latency import LatencyModel
 from emulator.messages import BYTES_PER_PARAMETER, SampleRanges, SolverFacts, Work
 
@@ -31,8 +30,7 @@ def task_settings(
     `client` (n,) and `row` (n,), a row of the bank, are the pair of each task, and `samples` those that it
     trains on; `views` holds the view of each schedule, which observes it first. Of the numbers that rules of
     the `solver` read, tasks have those that a schedule decides; if the solver stops, they have
-    `local_epochs`, the most. Raises RunError if a schedule returns anything but a number of each task for
-    each setting that it sets.
+    `local_epochs`, the most.
     """
     zeros = np.zeros(len(client))
     base = {
@@ -49,14 +47,7 @@ def task_settings(
     decided: dict[str, Floats] = {}
     for schedule, view in zip(schedules, views, strict=True):
         schedule.observe(view)
-        columns = schedule.task_settings(client, row, base, view)
-        if columns.keys() != schedule.sets or any(np.shape(of) != row.shape for of in columns.values()):
-            returned = {name: np.shape(column) for name, column in columns.items()}
-            raise RunError(
-                f"the schedule {schedule.name} returned arrays of shapes {returned}; must be one of shape "
-                f"{row.shape} for each of {sorted(schedule.sets)}"
-            )
-        decided.update(columns)
+        decided.update(schedule.task_settings(client, row, base, view))
     if settings.local_epochs is not None:
         if "batch_size" in decided and "local_steps" not in decided:
             in_epoch = epoch_steps(num_samples, decided["batch_size"])

@@ -10,6 +10,7 @@ from coordinator.assignment import Assignment
 from coordinator.view import Part, View
 from emulator.arrays import Bools, Ints
 from emulator.messages import SampleRanges
+from emulator.plugins import returns
 
 
 class Memory(Part):
@@ -32,6 +33,7 @@ class Memory(Part):
         """
 
     @abstractmethod
+    @returns("coordinator.checks:samples_of")
     def samples(self, clients: Ints, model: int, view: View) -> SampleRanges:
         """The samples that each client holds for one model.
 
@@ -45,6 +47,7 @@ class Memory(Part):
         """
 
     @abstractmethod
+    @returns("coordinator.checks:pairs")
     def rows(self, clients: Ints, view: View) -> tuple[Ints, Ints, SampleRanges]:
         """The (client, model) pairs that train, and their samples.
 
@@ -60,6 +63,7 @@ class Memory(Part):
             samples: one row per pair, each with at least one sample.
         """
 
+    @returns("coordinator.checks:trains")
     def trains(self, clients: Ints, view: View) -> Bools:
         """Whether each client has something to train, a pair in `rows`; the others cannot be selected.
 

@@ -16,7 +16,8 @@ import numpy as np
 from coordinator.view import Part
 from emulator.arrays import Bools, Floats, Ints
 from emulator.counts import exact, largest_remainder
-from emulator.plugins import Settings
+from emulator.own_parts import defining
+from emulator.plugins import Settings, returns
 
 Push = Literal["none", "active", "online"]
 """Who is sent each new version of a model, besides the participants that are dispatched with it."""
@@ -82,6 +83,7 @@ class Pacing(Part):
     and does otherwise ends the run with a RunError that names it.
     """
 
+    chance: ClassVar[str] = 'draw from self.streams.generator("my purpose", number of the draw)'
     cancels: ClassVar[bool] = True
     whole_rounds: ClassVar[bool] = True
     deadline_s: float | None = None
@@ -102,9 +104,7 @@ class Pacing(Part):
     def sees(self, rule: Literal["full", "absorbs"]) -> Literal["lanes", "lane", "sums"]:
         """What a rule looks at: what is declared of this very rule, else "lanes"."""
         kind = type(self)
-        declared, defined = (
-            next(base for base in kind.__mro__ if name in vars(base)) for name in (f"{rule}_sees", rule)
-        )
+        declared, defined = defining(kind, f"{rule}_sees"), defining(kind, rule)
         if rule in vars(self) or not issubclass(declared, defined):
             return "lanes"
         return self.full_sees if rule == "full" else self.absorbs_sees
@@ -129,6 +129,7 @@ class Pacing(Part):
         """The most visits that are out at once; None where a round is one dispatch."""
         return None
 
+    @returns("coordinator.checks:quota")
     def quota(self, sizes: Ints) -> Ints:
         """The number of visits that each lane is to have absorbed by its server step, or its slots.
 
@@ -159,6 +160,7 @@ class Pacing(Part):
             quota[[largest, lane]] = -count - 1, 1
         return quota
 
+    @returns("coordinator.checks:opened")
     def opens(self, quota: Ints, sizes: Ints, out: Ints, back: Ints) -> Ints:
         """The number of visits to open in each lane.
 
@@ -180,6 +182,7 @@ class Pacing(Part):
         return np.where(in_flight, 0, wanted)
 
     @abstractmethod
+    @returns("coordinator.checks:due")
     def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
         """Whether each lane is full, and waits for no further visit; not evaluated unless the pacing cancels.
 
@@ -194,6 +197,7 @@ class Pacing(Part):
         """
 
     @abstractmethod
+    @returns("coordinator.checks:due")
     def absorbs(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
         """Whether each lane makes a server step now, of its visits that are back.
 

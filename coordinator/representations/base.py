@@ -12,7 +12,7 @@ from coordinator.view import Part
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Work
 from emulator.numbers import Count, PositiveFactor
-from emulator.plugins import Settings
+from emulator.plugins import Settings, returns
 from emulator.seeding import RandomStreams
 
 At = Literal["frozen", "global"]
@@ -94,6 +94,7 @@ class Representation(Part):
         shares: whether a report consists of shares: numbers from 0 on that sum to 1.
     """
 
+    chance: ClassVar[str] = 'draw from data.streams.generator("my purpose", client)'
     distance: ClassVar[DistanceName]
     shares: ClassVar[bool] = False
 
@@ -111,6 +112,7 @@ class Representation(Part):
         return False
 
     @abstractmethod
+    @returns("coordinator.checks:size")
     def size(self, data: LocalData) -> int:
         """D, the number of numbers in a report.
 
@@ -122,6 +124,7 @@ class Representation(Part):
         """
 
     @abstractmethod
+    @returns("coordinator.checks:reports")
     def measure(self, clients: Ints, data: LocalData) -> Floats:
         """The reports that clients would send now.
 
@@ -133,6 +136,7 @@ class Representation(Part):
             (n, D) finite numbers, or rows with NaN or infinity for clients whose reports cannot be used.
         """
 
+    @returns("coordinator.checks:reporting_work")
     def work(self, clients: Ints, data: LocalData) -> Work:
         """What a report costs each client besides its upload; by default nothing.
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 from coordinator.view import Part, View
 from emulator.arrays import Floats, Ints
 from emulator.messages import EndedVisits
+from emulator.plugins import returns
 
 TASK_SETTINGS = ("batch_size", "learning_rate", "local_steps")
 """The settings of a task that a schedule may decide, besides those that local rules read."""
@@ -38,6 +39,7 @@ class Schedule(Part):
         """
 
     @abstractmethod
+    @returns("coordinator.checks:settings")
     def task_settings(
         self, client: Ints, model: Ints, base: Mapping[str, Floats], view: View
     ) -> Mapping[str, Floats]:

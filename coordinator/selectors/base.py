@@ -8,6 +8,7 @@ from coordinator.candidates import Candidates
 from coordinator.view import Part, View
 from emulator.arrays import Ints
 from emulator.messages import EndedVisits, Updates
+from emulator.plugins import returns
 
 
 class Selector(Part):
@@ -25,6 +26,7 @@ class Selector(Part):
         """
 
     @abstractmethod
+    @returns("coordinator.checks:participants")
     def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:
         """The participants of a round.
 
@@ -36,6 +38,6 @@ class Selector(Part):
             view: the facts of this moment, and requests to clients.
 
         Returns:
-            (n,) distinct ids, ascending: of each lane `wanted` candidates, or all if there are fewer. The
-            run ends with a RunError if the array is empty, not ascending, or names a client of no lane.
+            (n,) distinct ids, at least one, ascending: of each lane `wanted` candidates, or all if there are
+            fewer.
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from coordinator.distances import DistanceName
 from coordinator.view import Part
 from emulator.arrays import Floats, Ints
 from emulator.messages import AnyTrigger, Updates
+from emulator.plugins import returns
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,10 @@ class Moved:
 class ReclusteringTrigger(Part):
     """Base of triggers; built with its own frozen settings."""
 
+    chance: ClassVar[str] = 'draw from moved.rng("my purpose")'
+
     @abstractmethod
+    @returns("coordinator.checks:trigger")
     def evaluate(self, moved: Moved) -> AnyTrigger:
         """Decide whether all clients are re-clustered.
 

@@ -6,10 +6,12 @@ A recipe knows nothing of training, flat vectors or initial values: `executor.fl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 from torch import nn
 
 from emulator import plugins
+from emulator.plugins import returns
 
 
 class ModelSpec(plugins.Configured, ABC):
@@ -25,10 +27,12 @@ class ModelSpec(plugins.Configured, ABC):
             layer; a vector named `mask`, by which the features are multiplied, may come first.
     """
 
+    chance: ClassVar[str] = "a model has no random numbers of its own yet: leave chance out"
     stacks: bool
     dense: bool = False
 
     @abstractmethod
+    @returns("executor.checks:module")
     def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
         """A module that maps samples of shape (n, *sample_shape) to logits of shape (n, num_labels).
 

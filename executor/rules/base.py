@@ -20,6 +20,7 @@ from emulator import plugins
 from emulator.arrays import Ints
 from emulator.errors import ConfigurationError
 from emulator.messages import SolverFacts, StateSpec, StepForm
+from emulator.plugins import returns
 from emulator.ports import Segment
 
 
@@ -97,6 +98,7 @@ class LocalRule(plugins.Configured, ABC):
     subtracted from the parameters.
     """
 
+    chance: ClassVar[str] = "a local rule has no random numbers of its own yet: leave chance out"
     is_optimiser: ClassVar[bool] = False
     receives: ClassVar[frozenset[str]] = frozenset()
     """The arrays of the aggregator that it reads from `run.broadcast`: only an aggregator that broadcasts
@@ -184,6 +186,7 @@ class LocalRule(plugins.Configured, ABC):
         """The most epochs of a task, if it `stops_early`; None: as many as tasks would have without it."""
         return None
 
+    @returns("executor.checks:stops")
     def stops(self, epoch: int, before: Tensor, after: Tensor, samples: Tensor) -> Tensor:
         """Which of n tasks stop after an epoch.
 
@@ -212,6 +215,7 @@ class LocalRule(plugins.Configured, ABC):
         """
 
     @abstractmethod
+    @returns("executor.checks:corrected")
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
         """The corrected gradient; for an optimiser, the amount to subtract from the parameters.
 
@@ -242,6 +246,7 @@ class LocalRule(plugins.Configured, ABC):
             run: All tasks, also those without a step, with `steps` of each.
         """
 
+    @returns("executor.checks:personal")
     def personal(self, received: Tensor, state: Mapping[str, Tensor]) -> Tensor:
         """The parameters that a client uses itself; a pure function. By default the served model.
 

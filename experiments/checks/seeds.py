@@ -17,7 +17,7 @@ from emulator.errors import MOST_NAMED, ConfigurationError, naming
 from emulator.ports import Availability
 from emulator.seeding import RandomStreams
 from executor.malloc import give_back_freed_memory
-from experiments.build import World, check_rounds
+from experiments.build import World, build_availability, check_rounds
 from experiments.checks.arms import refuse_late_reports
 from experiments.config import Experiment
 from experiments.locating import Locate
@@ -62,7 +62,7 @@ def check_seeds(
         DataFileError: A file is missing or damaged.
         RunError: There is no room for the file of a large trace.
     """
-    source, availability = experiment.trace.build(), experiment.devices.availability.build()
+    source = experiment.trace.build()
     absent: list[str] = []
     for seed in sorted({*seeds, world.streams.seed}):
         streams = RandomStreams(seed)
@@ -73,7 +73,7 @@ def check_seeds(
             if seed != world.streams.seed:
                 holders = _fitting_holders(experiment, source, world.trace, context)
                 clients = holders.num_clients
-                online = availability.build(clients, streams.generator("availability"), locate)
+                online = build_availability(experiment, clients, streams, locate)
                 refuse_late_reports(experiment, arms, online, clients)
             never = never_online(online, holders.num_clients)
             if len(never):

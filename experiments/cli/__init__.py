@@ -42,8 +42,8 @@ def main(program: Callable[[], None] = _app) -> NoReturn:
 def _run(program: Callable[[], None]) -> int:
     """Run `program`; returns its exit code.
 
-    Expected errors (EmulatorError, OSError, MemoryError) print one line. Any other error is a mistake in the
-    code, and prints its traceback before that line.
+    Expected errors (EmulatorError, OSError, MemoryError) print one line, and so does an error of the user's
+    own code. Any other error is a mistake in ours, and prints its traceback before that line.
     """
     foreign = foreign_package()
     if foreign is not None:  # before anything is imported from it
@@ -61,14 +61,23 @@ def _run(program: Callable[[], None]) -> int:
     except MemoryError:
         return _end("out of memory; finished runs are kept; the same command resumes the rest", RUN_FAILED)
     except Exception as error:
-        import traceback
+        return _end_by_mistake(error)
 
-        traceback.print_exc()  # it shows where the mistake is
-        return _end(
-            f"{type(error).__name__}: {error}: a mistake in driftscale or in a plug-in (see the traceback); "
-            f"finished runs are kept; the same command resumes the rest from the last checkpoint",
-            RUN_FAILED,
-        )
+
+def _end_by_mistake(error: Exception) -> int:
+    """End with an error that nobody expected: one of own code on one line, ours with its traceback."""
+    from emulator.own.code import error_of
+
+    if (of_own_code := error_of(error)) is not None:
+        return _end(str(of_own_code), BAD_INPUT)
+    import traceback
+
+    traceback.print_exc()  # it shows where the mistake is
+    return _end(
+        f"{type(error).__name__}: {error}: a mistake in driftscale (see the traceback); "
+        f"finished runs are kept; the same command resumes the rest from the last checkpoint",
+        RUN_FAILED,
+    )
 
 
 def _exit_code_of(program: Callable[[], None]) -> int:

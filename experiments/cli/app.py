@@ -91,6 +91,13 @@ Sweep = Annotated[
     ),
 ]
 AllowMany = Annotated[bool, typer.Option("--yes", help="Allow a sweep of more than 10,000 cells.")]
+Trial = Annotated[
+    bool,
+    typer.Option(
+        "--trial/--no-trial",
+        help="Own code: play the first round of each arm that has some, twice, before any run begins.",
+    ),
+]
 Seeds = Annotated[str | None, typer.Option("--seeds", help="Seeds: 0..9, or 0,3,7.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Print all tables, with notes on how to read them.")]
 Format = Annotated[OutputFormat, typer.Option("--format", help="A table, or JSON on stdout.")]
@@ -148,6 +155,7 @@ def run(
             metavar="TRACKER",
         ),
     ] = None,
+    trial: Trial = True,
     explain: Explain = False,
     output: Format = OutputFormat.TABLE,
 ) -> None:
@@ -191,6 +199,7 @@ def run(
             fresh=fresh,
             scale=scale,
             track=track or [],
+            trial=trial,
         ),
         output,
         explain=explain,
@@ -287,14 +296,25 @@ def check(
     allow_many: AllowMany = False,
     seeds: Seeds = None,
     data: Data = None,
+    trial: Trial = True,
+    contracts: Annotated[
+        bool, typer.Option("--contracts", help="Run the contracts of parts of your own, too.")
+    ] = False,
     output: Format = OutputFormat.TABLE,
 ) -> None:
-    """Build everything that a configuration needs, and train nothing.
+    """Build everything that a configuration needs, and try own code.
 
     Draws the clients of the first seed, reads all files and builds every arm. Of the other seeds, checks that
     clients have data at every step, and names those that are never online. Says how long a visit takes, and
     about how many rounds a run of so many virtual seconds has. If CONFIG is a folder, or has a sweep, all its
     configurations are checked.
+
+    Nothing is trained but a trial of own code, such as "my_parts:MySelector": the first round of its arm is
+    played twice, with few local steps. That shows what it returns, whether it draws from a global random generator or changes its
+    arguments, and whether the round is the same when it is stored and restored.
+
+    Contracts play a part in worlds of their own, of about 13 clients: a part that is right for your clients
+    alone, as by ids in its settings, may break its contract.
     """
     from experiments.cli.configurations.check_table import check_members_of, print_check, print_checks
     from experiments.playing.command import RunCommand, members_of
@@ -314,7 +334,7 @@ def check(
     members, left_out = members_of(command)
     for note in left_out:
         say(note, aside=True)
-    checks = check_members_of(members, lambda note: say(note, aside=True))
+    checks = check_members_of(members, lambda note: say(note, aside=True), trial=trial, contracts=contracts)
     if taken.path.is_dir() or members[0].cell is not None:
         print_checks(checks, output, [member.cell for member in members])
     else:

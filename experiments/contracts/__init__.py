@@ -18,10 +18,11 @@ interrupted. All checks that run a part also fail if it draws from or seeds a gl
 
 from typing import TYPE_CHECKING
 
+from coordinator.checks import check_assignment, check_plan, check_ranges
 from experiments.contracts.adaptations import check_adaptation
 from experiments.contracts.aggregators import check_aggregator, check_robust_aggregator
-from experiments.contracts.clusterers import check_assignment, check_clusterer, check_plan
-from experiments.contracts.memories import check_memory, check_ranges
+from experiments.contracts.clusterers import check_clusterer
+from experiments.contracts.memories import check_memory
 from experiments.contracts.numbers import check_numbers
 from experiments.contracts.pacings import check_pacing
 from experiments.contracts.parts import check_detector, check_part, check_schedule

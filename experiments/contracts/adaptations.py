@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from coordinator.adaptations import Adaptation, ClientView, Served
+from coordinator.checks import check_served, check_work
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.evaluation.adapting import Adapting
 from coordinator.federation.hearing import Reports
@@ -16,10 +17,9 @@ from coordinator.federation.method import RoundSettings
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.latency import DriftscaleLatency
 from emulator.messages import InferencePlan
-from experiments.contracts.clusterers import check_plan
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.ports import NUM_LABELS, LabelStream, ToyModels, initial, quick_fleet
-from experiments.contracts.sameness import left_alone, resumed, same
+from experiments.sameness import left_alone, resumed, same
 
 CLIENTS = 5
 ROUNDS_PER_STEP = 2
@@ -102,7 +102,7 @@ def _play(adaptation: Adaptation, clients: Ints, value: float | None = None) -> 
         with left_alone(view):
             served.append(adaptation.adapt(view))
             _check_work(adaptation, view)
-        _check_served(served[-1], len(clients))
+        check_served(served[-1], len(clients), NUM_LABELS)
     return served
 
 
@@ -126,26 +126,9 @@ def _check_work(adaptation: Adaptation, view: ClientView) -> None:
     work = adaptation.work(view)
     if work is None:
         return
-    for name, column in vars(work).items():
-        assert column.shape == view.clients.shape, f"work: {name} must have a number for each client"
-        assert (np.isfinite(column) & (column >= 0)).all(), f"work: {name} must be finite, and not negative"
+    check_work(work, len(view.clients))
     moved = np.concatenate([work.download_bytes, work.upload_bytes])
     assert not moved.any(), "work: an adaptation moves no bytes"
-
-
-def _check_served(served: Served, num_clients: int) -> None:
-    assert isinstance(served, Served), f"adapt returns a {type(served).__name__}, not a Served"
-    plan = served.plan
-    check_plan(plan, num_clients, len(served.models))
-    shape = (*plan.models.shape, NUM_LABELS)
-    if plan.outputs is not None:
-        assert plan.outputs.shape == shape, f"outputs of shape {plan.outputs.shape}, not {shape}"
-        assert (np.sort(plan.outputs, axis=2) == np.arange(NUM_LABELS)).all(), (
-            "outputs must be permutations of the labels"
-        )
-    if plan.offsets is not None:
-        assert plan.offsets.shape == shape, f"offsets of shape {plan.offsets.shape}, not {shape}"
-        assert not np.isnan(plan.offsets).any(), "offsets must not be NaN"
 
 
 def _check_same_client(left: Served, left_row: int, right: Served, right_row: int, what: str) -> None:

@@ -18,8 +18,8 @@ from emulator.storage.round_schema import refuse_wrong_noted
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.ports import NUM_LABELS, NUM_PARAMETERS, LabelStream, initial
 from experiments.contracts.rounds import Rounds, Scripted
-from experiments.contracts.sameness import left_alone, resumed, same
 from experiments.contracts.watched import Watch
+from experiments.sameness import left_alone, resumed, same
 
 MEMBERS = (2, 0, 2, 0)
 """The model that each client is a member of at first, of three: nobody is a member of model 1."""

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import get_args
 
 import numpy as np
 
 from coordinator.assignment import Assignment
+from coordinator.checks import check_assigned, check_plan
 from coordinator.clusterers import Clusterer
 from coordinator.view import View
 from emulator.arrays import Bools, Floats
-from emulator.messages import Combine, InferencePlan, TaskMetric
+from emulator.messages import InferencePlan, TaskMetric
 from experiments.contracts.generators import and_no_global_generator
-from experiments.contracts.ports import HELD_STEPS, NUM_LABELS, NUM_PARAMETERS, LabelStream
+from experiments.contracts.ports import HELD_STEPS, NUM_LABELS, LabelStream
 from experiments.contracts.rounds import Rounds
-from experiments.contracts.sameness import left_alone, resumed, same
 from experiments.contracts.watched import Watch
+from experiments.sameness import left_alone, resumed, same
 
 ROUNDS_PER_STEP = 2
 SILENT_STEPS = (None, 1, 2)
@@ -53,94 +53,6 @@ def check_clusterer(make: Callable[[], Clusterer]) -> None:
         labels = np.eye(NUM_LABELS)[np.add.outer(steps // 2, clients) % 3]
         for silent_step in SILENT_STEPS[: 2 if number == 0 else 1]:
             _play(make, labels, silent_step, turnover)
-
-
-def check_assignment(assignment: Assignment, num_clients: int, num_old: int) -> None:
-    """Check an assignment: the mixing matrix, members, lanes and successors.
-
-    Rows of `mixing` are finite and sum to 1; `members`, lanes and `successor` name existing models; all
-    arrays have the declared shapes and dtypes; at least one client has a lane. Successors of an assignment
-    that leaves all models as they are must be the models themselves.
-
-    Args:
-        assignment: The assignment.
-        num_clients: The number of clients.
-        num_old: The number of models that existed before.
-
-    Raises:
-        AssertionError: The assignment breaks a rule, which the message names.
-    """
-    num_models = assignment.num_models
-    assert num_models >= 1, "an assignment must have at least one model"
-    num_extra = len(assignment.extra)
-    assert assignment.mixing.shape == (num_models, num_old + num_extra), (
-        f"mixing has shape {assignment.mixing.shape}; must be ({num_models}, {num_old} old models + "
-        f"{num_extra} extra)"
-    )
-    assert np.isfinite(assignment.mixing).all(), "mixing must be finite"
-    assert np.allclose(assignment.mixing.sum(axis=1), 1.0, rtol=0, atol=1e-9), "rows of mixing must sum to 1"
-    if num_extra:
-        assert assignment.extra.shape == (num_extra, NUM_PARAMETERS), (
-            f"extra has shape {assignment.extra.shape}, but models have {NUM_PARAMETERS} parameters"
-        )
-    assert assignment.extra.dtype == np.float32, f"extra is {assignment.extra.dtype}, not float32"
-    members = assignment.members
-    assert members.ndim == 2, "members must have shape (num_clients, width)"
-    assert len(members) == num_clients, "members must have a row for each client"
-    assert members.dtype == np.int64, f"members are {members.dtype}, not int64"
-    assert ((members >= -1) & (members < num_models)).all(), "members must be rows of the new models, or -1"
-    assert not ((members[:, :-1] < 0) & (members[:, 1:] >= 0)).any(), "-1 must pad rows of members at the end"
-    ordered = np.sort(members, axis=1)
-    twice = (ordered[:, :-1] == ordered[:, 1:]) & (ordered[:, 1:] >= 0)
-    assert not twice.any(), "a client must not be a member of the same model twice"
-    _check_lanes(assignment, num_clients)
-    _check_successors(assignment, num_old)
-
-
-def _check_lanes(assignment: Assignment, num_clients: int) -> None:
-    lanes = assignment.lane_of_client
-    assert lanes.shape == (num_clients,), "lanes must have a row for each client"
-    assert lanes.dtype == np.int64, f"lanes are {lanes.dtype}, not int64"
-    assert ((lanes >= -1) & (lanes < assignment.num_models)).all(), "lanes must be rows of the models, or -1"
-    assert (lanes >= 0).any(), "no client can be selected: every client's lane is -1"
-
-
-def _check_successors(assignment: Assignment, num_old: int) -> None:
-    successor = assignment.successor
-    assert successor.shape == (num_old,), "successor must have a row for each old model"
-    assert successor.dtype == np.int64, f"successor is {successor.dtype}, not int64"
-    assert ((successor >= -1) & (successor < assignment.num_models)).all(), (
-        "successor must be rows of the new models, or -1"
-    )
-    if not assignment.changes_models:
-        assert (successor == np.arange(num_old)).all(), (
-            "when all models stay as they are, each must be its own successor"
-        )
-
-
-def check_plan(plan: InferencePlan, num_clients: int, num_models: int) -> None:
-    """Check an inference plan: models that exist, weights that sum to 1, and a known way to combine them.
-
-    Args:
-        plan: The plan.
-        num_clients: The number of clients.
-        num_models: The number of models in the bank.
-
-    Raises:
-        AssertionError: The plan breaks a rule, which the message names.
-    """
-    models, weights = plan.models, plan.weights
-    assert models.ndim == 2, "a plan's models must have shape (num_clients, width)"
-    assert len(models) == num_clients, "a plan must have a row for each client"
-    assert models.dtype == np.int64, f"a plan's models are {models.dtype}, not int64"
-    assert ((models >= -1) & (models < num_models)).all(), "a plan's models must be rows of the bank, or -1"
-    assert weights.shape == models.shape, "a plan must have a weight for each of its models"
-    assert np.isfinite(weights).all(), "a plan's weights must be finite"
-    assert (weights >= 0).all(), "a plan's weights must not be negative"
-    assert not weights[models < 0].any(), "a plan's weights must be 0 where models are padded"
-    served = (models >= 0).any(axis=1)
-    assert np.allclose(weights[served].sum(axis=1), 1.0, rtol=0, atol=1e-9), "rows of weights must sum to 1"
-    assert plan.combine in get_args(Combine), f"combine = {plan.combine!r}; choices: {get_args(Combine)}"
 
 
 def _stories() -> list[Floats]:
@@ -291,20 +203,9 @@ class _Watched(Clusterer):
         with left_alone(view):
             assignment = moment(self.watch.over(view))
         if assignment is not None:
-            check_assignment(_counted(assignment, view), view.num_clients, num_old=len(view.model_ids))
-            self._check_fixed(assignment)
+            check_assigned(assignment, view, self.clusterer.fixed_clusters)
         self.outputs.append(assignment)
         return assignment
-
-    def _check_fixed(self, assignment: Assignment) -> None:
-        fixed, old = self.clusterer.fixed_clusters, np.arange(len(assignment.successor))
-        if fixed is not None:
-            assert assignment.num_models == fixed, (
-                f"fixed_clusters = {fixed}, and an assignment has {assignment.num_models} models"
-            )
-            assert (assignment.successor == old).all(), (
-                f"fixed_clusters = {fixed}, and a model is not its own successor"
-            )
 
     def _served(self, view: View) -> InferencePlan:
         requests, logged = len(self.watch.requests), len(self.watch.logged)
@@ -323,10 +224,3 @@ class _Watched(Clusterer):
             "several models serve a client, and the clusterer does not declare `serves_several`"
         )
         return plan
-
-
-def _counted(assignment: Assignment, view: View) -> Assignment:
-    """The part of the assignment that counts: the rows of clients that hold data."""
-    lanes = assignment.members if assignment.lanes is None else assignment.lanes
-    is_complete = assignment.members.ndim == 2 and len(assignment.members) == len(lanes) == view.num_clients
-    return assignment.among(view.holding) if is_complete else assignment

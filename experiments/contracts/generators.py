@@ -10,7 +10,7 @@ from typing import NamedTuple, ParamSpec
 
 import numpy as np
 
-from experiments.contracts.sameness import same
+from experiments.sameness import same
 
 Arguments = ParamSpec("Arguments")
 

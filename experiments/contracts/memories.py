@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from coordinator.assignment import Assignment
+from coordinator.checks import check_ranges
 from coordinator.memories import Memory
 from coordinator.view import View
 from emulator.arrays import Bools, Ints
@@ -15,8 +16,8 @@ from emulator.messages import SampleRanges
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.ports import NUM_LABELS, LabelStream, initial
 from experiments.contracts.rounds import Rounds, Scripted
-from experiments.contracts.sameness import left_alone, resumed, same
 from experiments.contracts.watched import Watch
+from experiments.sameness import left_alone, resumed, same
 
 NUM_CLIENTS = 5
 
@@ -65,29 +66,6 @@ def _play(make: Callable[[], Memory], turnover: Bools | None) -> None:
             outputs.append(_outputs(watched, watched.view))
             rounds.dispatch()
         assert same(*outputs), "two fresh memories behave differently on equal histories"
-
-
-def check_ranges(samples: SampleRanges, clients: Ints, view: View) -> None:
-    """Check sample ranges: a well-formed row for each client, of samples that it holds, with weights above 0.
-
-    Args:
-        samples: The ranges.
-        clients: The client of each row, of shape (n,).
-        view: The view at the same instant; it tells what clients hold.
-
-    Raises:
-        AssertionError: The ranges break a rule, which the message names.
-    """
-    offsets, first, last = samples.offsets, samples.first, samples.last
-    assert len(samples) == len(clients), f"ranges have {len(samples)} rows; must be {len(clients)}"
-    assert offsets[0] == 0, "offsets must begin at 0"
-    assert (np.diff(offsets) >= 0).all(), "offsets must not descend"
-    assert offsets[-1] == len(first) == len(last) == len(samples.weight), "offsets must end with the ranges"
-    assert (first <= last).all(), "a range must not end before it begins"
-    assert (np.isfinite(samples.weight) & (samples.weight > 0)).all(), "weights of ranges must be above zero"
-    held = view.held(np.repeat(clients, np.diff(offsets)))
-    inside = (held.first <= first) & (last <= held.last)
-    assert (inside | (first == last)).all(), "a range has samples that its client does not hold"
 
 
 def _history() -> list[Assignment]:

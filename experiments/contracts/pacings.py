@@ -14,7 +14,7 @@ from emulator.arrays import Ints
 from emulator.in_flight import NO_ENDS, InFlight, VisitEnds
 from emulator.messages import COMPLETED, DROPPED
 from experiments.contracts.generators import and_no_global_generator
-from experiments.contracts.sameness import same
+from experiments.sameness import same
 
 COHORT = CohortSize(participants=10, over_commit=1.3)
 LANES = ([20], [12, 0, 7, 1], [3, 3, 3])

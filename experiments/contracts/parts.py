@@ -21,8 +21,8 @@ from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.numbers import check_numbers
 from experiments.contracts.ports import NUM_LABELS, LabelStream, initial
 from experiments.contracts.rounds import Rounds, Scripted
-from experiments.contracts.sameness import left_alone, resumed, same
 from experiments.contracts.watched import Watch
+from experiments.sameness import left_alone, resumed, same
 from experiments.setting_descriptions import descriptions
 
 STRANGE: tuple[Any, ...] = (

@@ -8,6 +8,7 @@ from typing import get_args
 import numpy as np
 
 from coordinator.assignment import Assignment
+from coordinator.checks import check_work
 from coordinator.distances import DistanceName
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.hearing.client_data import ClientData, Reference
@@ -18,7 +19,7 @@ from emulator.ports import unmeasured
 from emulator.seeding import RandomStreams
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.ports import NUM_LABELS, NUM_PARAMETERS, LabelStream, ToyModels, initial
-from experiments.contracts.sameness import left_alone, resumed, same
+from experiments.sameness import left_alone, resumed, same
 
 CLIENTS = 7
 
@@ -83,7 +84,5 @@ def _checked(representation: Representation, clients: Ints, data: ClientData) ->
     if representation.shares:
         assert (reports >= 0).all(), "shares must not be negative"
         assert np.allclose(reports.sum(axis=1), 1), "shares must sum to 1"
-    for name, column in vars(work).items():
-        assert column.shape == clients.shape, f"work: {name} has shape {column.shape}"
-        assert (np.isfinite(column) & (column >= 0)).all(), f"work: {name} = {column}"
+    check_work(work, len(clients))
     return reports, work

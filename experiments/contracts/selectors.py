@@ -16,8 +16,8 @@ from emulator.messages import TASK_METRICS, EndedVisits, TaskMetric, Updates
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.ports import NUM_LABELS, LabelStream, initial
 from experiments.contracts.rounds import SLOTS, Rounds, Scripted
-from experiments.contracts.sameness import left_alone, resumed, same
 from experiments.contracts.watched import Watch
+from experiments.sameness import left_alone, resumed, same
 
 LANES = (np.array([1, 4, 5, 9, 12]), np.array([0, 2]), np.zeros(0, dtype=np.int64), np.array([7]))
 """The clients of each lane; client 5 is offline."""
@@ -175,6 +175,7 @@ class _Watched(Selector):
         assert all(got <= limit for got, limit in zip(taken, most, strict=True)), (
             f"{taken} participants by lane; must be at most {most}"
         )
+        assert len(chosen) > 0 or not any(most), "it chose none of the clients online"
         self.chosen.append(chosen.copy())
         return chosen
 

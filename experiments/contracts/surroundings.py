@@ -12,7 +12,7 @@ from emulator.arrays import Floats
 from emulator.ports import Availability
 from emulator.seeding import RandomStreams
 from experiments.contracts.generators import and_no_global_generator
-from experiments.contracts.sameness import left_alone, same
+from experiments.sameness import left_alone, same
 from traces.arrivals import SPLITS
 from traces.draw import StreamSettings
 from traces.drift import Drift, Population, PopulationContext

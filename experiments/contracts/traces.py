@@ -14,7 +14,7 @@ from emulator.messages import SampleRanges
 from emulator.ports import Split
 from emulator.seeding import RandomStreams
 from experiments.contracts.generators import and_no_global_generator
-from experiments.contracts.sameness import left_alone, same
+from experiments.sameness import left_alone, same
 from traces.arrivals import SPLITS, STEPS_AHEAD, Arrivals
 from traces.concepts import ConceptSamples, ConceptSet
 from traces.images import ImageSet

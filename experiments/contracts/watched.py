@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import get_args
 
 import numpy as np
 
+from coordinator.checks import check_trigger
 from coordinator.view import ClaimedBy, Part, Samples, ScoreResponse, View
 from emulator.arrays import Floats32, Ints
-from emulator.messages import AnyTrigger, Metric, NamedNumbers, PairwiseTrigger, Trigger, Updates
-from emulator.storage.round_schema import refuse_wrong_numbers
+from emulator.messages import AnyTrigger, Metric, Updates
 
 METRICS: frozenset[Metric] = frozenset(get_args(Metric))
 
@@ -103,28 +102,6 @@ class Watch:
 
     def _log(self, view: View, trigger: AnyTrigger) -> None:
         """Check that the log can hold the trigger, and log it."""
-        if isinstance(trigger, NamedNumbers):
-            _refuse_wrong_numbers(trigger)
-        else:
-            _refuse_wrong_distances(trigger)
+        check_trigger(trigger)
         self.logged.append(trigger)
         view.log_trigger(trigger)
-
-
-def _refuse_wrong_numbers(trigger: NamedNumbers) -> None:
-    """Raise AssertionError unless named numbers are within their bounds."""
-    try:
-        refuse_wrong_numbers(vars(trigger))
-    except ValueError as error:
-        raise AssertionError(f"{trigger}: {error}") from None
-
-
-def _refuse_wrong_distances(trigger: Trigger | PairwiseTrigger) -> None:
-    """Raise AssertionError unless compared distances are finite and of Python's own types."""
-    compared = "delta" if isinstance(trigger, PairwiseTrigger) else "shift"
-    kinds = type(getattr(trigger, compared)), type(trigger.clusters), type(trigger.fired)
-    assert kinds == (float, int, bool), (
-        f"{trigger}: {compared}, clusters and fired must be a float, an int and a bool of Python"
-    )
-    for number in vars(trigger).values():
-        assert number is None or math.isfinite(number), f"{trigger}: its numbers must be finite"

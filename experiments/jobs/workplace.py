@@ -57,6 +57,7 @@ def described(plan: Plan, data: DataFolders) -> dict[str, Any]:
         "data": [str(folder.absolute()) for folder in folders_of(data)],
         "here": str(Path.cwd()),
         "track": list(plan.track),
+        "trial": plan.trial,
     }
 
 
@@ -72,6 +73,7 @@ def _plan_of(description: Mapping[str, Any], own_data: DataFolders) -> Plan:
         locate=locate,
         file=file,
         track=tuple(description["track"]),
+        trial=bool(description["trial"]),
     )
 
 
@@ -197,6 +199,7 @@ class Workplace:
             lost=job.lost,
             beside=lambda: self._beside,
             when_locked=lambda: self._refuse_to_intrude(run.experiment),
+            has_threads=True,
         )
         if why is not None:
             return {"end": "failed", "why": why}

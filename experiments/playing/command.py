@@ -39,8 +39,8 @@ class RunCommand:
 
     `config` is a configuration or a folder of them, and `note` a line that says which was taken, where two
     could be meant; `started` is when the command was given; `allow_many` is --yes; `track` are names of
-    installed trackers. In a call from Python, `table` may have the configuration, `overrides` and `sweep`
-    have values by key, and `arguments` have the call, as manifests record it.
+    installed trackers, and `trial` is --trial. In a call from Python, `table` may have the configuration,
+    `overrides` and `sweep` have values by key, and `arguments` have the call, as manifests record it.
     """
 
     config: Path
@@ -54,6 +54,7 @@ class RunCommand:
     fresh: bool = False
     scale: Scale = field(default_factory=Scale)
     track: Sequence[str] = ()
+    trial: bool = True
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     arguments: Sequence[str] = field(default_factory=_command_line)
     table: Mapping[str, Any] | None = None
@@ -67,8 +68,7 @@ class RunCommand:
     def resumes(self) -> str:
         """What the message of an error says where the command ended early."""
         again = "command" if self.arguments[0] == "driftscale" else "call"
-        without = {"command": ", without --fresh,", "call": ", without fresh=True,"}[again]
-        return RESUMES.format(again, without if self.fresh else "")
+        return RESUMES.format(again, ", without --fresh," if self.fresh else "")
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from experiments.cli.signals import stop_on_signals
 from experiments.config import Experiment
 from experiments.jobs.command import run_in_parallel
 from experiments.locating import locator
-from experiments.own_code import own_parts
+from experiments.own.identity import unseen_by
+from experiments.own.parts import own_parts
 from experiments.playing.command import RunCommand, Several
 from experiments.playing.scale import scaled_out
 from experiments.results.pages import plotly_path, write_plotly
 from experiments.results.reading.run_directory import RunDirectory
-from experiments.running.code_identity import unseen_by
 from experiments.running.command_facts import command_facts
 from experiments.running.folder import plan_folder, refuse_failed, run_folder
 from experiments.running.locking import locked
@@ -71,6 +71,7 @@ def play_one(command: RunCommand, experiment: Experiment, job: Job | None, show:
             fresh=command.fresh,
             file=str(command.config),
             is_checked_first=command.scale.may_start_workers,
+            trial=command.trial,
         )
         [plan] = _of_command([plan], command)
 
@@ -108,7 +109,7 @@ def play_several(command: RunCommand, several: Several, show: Show) -> Path:
         for member in members:
             stack.enter_context(locked(path_below(target, member.experiment.name, is_folder=True)))
         plotly_path(target)  # refuse a link before anything is done
-        plans = _of_command(plan_folder(members, target, fresh=command.fresh), command)
+        plans = _of_command(plan_folder(members, target, fresh=command.fresh, trial=command.trial), command)
         write_plotly(target)
         runs = [run for plan in plans for run in plan.runs()]
 

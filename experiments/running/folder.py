@@ -6,7 +6,7 @@ Plays one experiment after another; `runner.py` plays the runs of each.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,7 +23,10 @@ from experiments.running.stop import Stop
 
 
 def check_members(
-    members: Sequence[Member], scratch: Path, note: Callable[[str], None] = lambda _: None
+    members: Sequence[Member],
+    scratch: Path,
+    note: Callable[[str], None] = lambda _: None,
+    tried: Callable[[Member], Collection[str] | None] = lambda _: (),
 ) -> Iterator[tuple[Member, World]]:
     """Check each member, as `plan.check` does, those of one world after another: a world is drawn once.
 
@@ -31,6 +34,7 @@ def check_members(
         members: The configurations.
         scratch: Folder for the file of a large trace; if it does not exist, the nearest existing parent.
         note: Receives warnings.
+        tried: The arms of a member whose own code is tried; None for all.
 
     Yields:
         Each member, and the world of its first seed.
@@ -52,15 +56,17 @@ def check_members(
                 member.where,
                 scratch=scratch,
                 identities=member.identities,
+                tried=tried(member),
             ),
         )
 
 
-def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Plan]:
+def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool, trial: bool = False) -> list[Plan]:
     """Prepare a run directory `<out>/<name>` for each member.
 
     First builds, as a check, every experiment that has unfinished runs, or with `fresh` every one. Runs that
-    several members have are played by one of them, see `sharing.py`.
+    several members have are played by one of them, see `sharing.py`. With `trial`, own code that no run of a
+    member has begun with is tried.
 
     Returns:
         The plans, in the order of `members`.
@@ -82,7 +88,14 @@ def plan_folder(members: Sequence[Member], out: Path, *, fresh: bool) -> list[Pl
         for member, folder in zip(members, folders, strict=True)
         if fresh or not _all_done(member, RunDirectory(folder))
     ]
-    for _ in check_members(unfinished, scratch=out):
+
+    def untried(member: Member) -> list[str]:
+        directory = RunDirectory(out / member.experiment.name)
+        keeps = directory.experiment_path.is_file() and not fresh
+        begun = {arm for arm, _ in directory.resumable_pairs()} if keeps else set()
+        return [arm.name for arm in member.experiment.arm if trial and arm.name not in begun]
+
+    for _ in check_members(unfinished, scratch=out, tried=untried):
         pass
     plans = [
         plan_run(

@@ -328,7 +328,7 @@ def _refuse_unread_keys(configuration: Configuration, members: Sequence[Member])
         alone = [axis for axis in configuration.axes if len(axis.values) == 1]
         unread = next((axis for axis in alone if _is_unread(configuration, axis, members[0])), None)
     if unread is not None:
-        arms = "no arm" if members[0].arms is None else f"none of --arms {','.join(members[0].arms)}"
+        arms = "no arm" if members[0].arms is None else f"none of the arms {', '.join(members[0].arms)}"
         raise ConfigurationError(
             f"{unread.where}: {arms} reads {unread.key}, so it makes no difference to any run; leave it out, "
             f"or set it with --set"

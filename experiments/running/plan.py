@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from emulator.errors import ConfigurationError, InputError, abbreviated, naming
+from emulator.own.code import before_any_run
 from emulator.own_parts import is_loaded, named_modules
 from emulator.storage.checkpoints import make_folder, write_durably
 from experiments.build import World, build_world, check_rounds, world_settings
@@ -15,11 +16,12 @@ from experiments.checks.arms import check_arms, late_reporting, refuse_detection
 from experiments.checks.seeds import CHECKED_OF_ROUNDS, check_seeds
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import Locate
-from experiments.own_code import own_parts
+from experiments.own.identity import unseen_by
+from experiments.own.parts import own_parts
+from experiments.own.trial import tried_arms, try_arms, try_world
 from experiments.results.reading.deciding import deciding, differences
 from experiments.results.reading.json_files import Command, SweepCell, Timing
 from experiments.results.reading.run_directory import RunDirectory
-from experiments.running.code_identity import unseen_by
 from experiments.running.leftovers import at_work, clear
 from experiments.running.manifest import recorded_files
 from experiments.running.members import refuse_unknown_arms
@@ -71,6 +73,7 @@ class Plan:
         adopted: By (arm, seed), the run directory of another plan that has the same run: that plan plays it,
             and it is copied (`sharing.py`).
         track: Names of the trackers of its runs; they decide nothing.
+        trial: Whether own code is still to be tried before the first run begins.
     """
 
     experiment: Experiment
@@ -82,6 +85,7 @@ class Plan:
     cell: SweepCell | None = None
     adopted: Mapping[tuple[str, int], RunDirectory] = field(default_factory=dict)
     track: Sequence[str] = ()
+    trial: bool = False
 
     def own_modules(self) -> list[str]:
         """The modules of parts named by "my_module:MyPart", as far as they are loaded, of the arms to run."""
@@ -93,6 +97,11 @@ class Plan:
         """Record the code of all own parts of the arms to run; DataFileError if it has changed."""
         parts = own_parts(self.experiment, self.arms)  # which loads a device profile
         files.code(self.own_modules(), parts)
+
+    def untried(self) -> list[str]:
+        """The arms with own code that no run has begun with, if it is to be tried."""
+        begun = {arm for arm, _ in self.directory.resumable_pairs()} if self.trial else set()
+        return [arm for arm in tried_arms(self.experiment, self.arms) if self.trial and arm not in begun]
 
     def pairs(self) -> list[tuple[str, int]]:
         """(arm, seed) of all runs, seed by seed, since all arms of a seed share its world."""
@@ -133,6 +142,7 @@ def plan_run(
     cell: SweepCell | None = None,
     is_checked: bool = False,
     is_checked_first: bool = False,
+    trial: bool = False,
 ) -> Plan:
     """Prepare the run directory `path`, and plan the runs of `experiment` in it.
 
@@ -150,6 +160,7 @@ def plan_run(
         is_checked: Whether the new runs have been checked already.
         is_checked_first: Whether to check the first runs of a run directory too, as with `fresh`: before
             workers start, which takes seconds.
+        trial: Whether to try own code that no run has begun with.
 
     Returns:
         The plan. Its arms are in the given order, without duplicates.
@@ -170,12 +181,14 @@ def plan_run(
     directory.refuse_foreign((arm, seed) for arm in names for seed in experiment.seeds)
     replaces = fresh and path.exists()
     if not is_checked and (replaces or (is_checked_first and not directory.experiment_path.is_file())):
-        check(experiment, locate, arms, where, scratch=path)
+        check(experiment, locate, arms, where, scratch=path, trial=trial)
+        trial = False
     if replaces:
         clear(directory)
     if not directory.experiment_path.is_file():
         _refuse_other_folders(directory)
-    plan = Plan(experiment, directory, list(dict.fromkeys(arms)) if arms else names, locate, file, cell=cell)
+    chosen = list(dict.fromkeys(arms)) if arms else names
+    plan = Plan(experiment, directory, chosen, locate, file, cell=cell, trial=trial)
     recorded = experiment
     begun: list[tuple[str, int]] = []
     # Runs that failed, or never reached a checkpoint, start over: they do not bind the configuration. A run
@@ -236,6 +249,7 @@ def check(
     file: str = "",
     *,
     scratch: Path,
+    trial: bool = False,
 ) -> World:
     """Check a configuration: build all that runs of its first seed need, without training.
 
@@ -247,14 +261,16 @@ def check(
         arms: Names of the arms to check; None or empty for all.
         file: The configuration's file, for errors to name.
         scratch: Folder for the file of a large trace; if it does not exist, the nearest existing parent.
+        trial: Whether to play the first round of each arm with own code, twice.
 
     Returns:
         The world of the first seed.
 
     Raises:
-        ConfigurationError: The configuration cannot be recorded, or its worlds or arms cannot be built.
+        ConfigurationError: The configuration cannot be recorded, or its worlds or arms cannot be built, or
+            own code fails its trial.
     """
-    return Checker().check(experiment, locate, arms, file, scratch=scratch)
+    return Checker().check(experiment, locate, arms, file, scratch=scratch, tried=None if trial else ())
 
 
 class Checker:
@@ -281,16 +297,18 @@ class Checker:
         *,
         scratch: Path,
         identities: Mapping[str, str] | None = None,
+        tried: Collection[str] | None = None,
     ) -> World:
         """The world of the first seed of `experiment`, which is checked; see `check`.
 
-        `identities` has, by arm, a text that is the same exactly if the runs of the arm are.
+        `identities` has, by arm, a text that is the same exactly if the runs of the arm are. Of the arms that
+        are `tried`, None for all, the own code is.
         """
         while not scratch.is_dir() and scratch != scratch.parent:
             scratch = scratch.parent
         names = arms or [arm.name for arm in experiment.arm]
         known = identities or {}
-        with naming(where):
+        with naming(where), before_any_run():
             experiment.to_toml()  # refuse what cannot be recorded before drawing the world
             world = self._draw(experiment, locate, scratch)
             check_rounds(experiment, world.trace, world.streams)
@@ -300,6 +318,11 @@ class Checker:
                 check_arms(experiment, unbuilt, world)
             self._say(where, unseen_by(own_parts(experiment, names)))
             self._check_seeds(experiment, locate, names, where, world, scratch)
+            wanted = [arm for arm in tried_arms(experiment, names) if tried is None or arm in tried]
+            if wanted:
+                try_world(experiment, world, locate, scratch)
+            for note in try_arms(experiment, [arm for arm in wanted if arm in unbuilt], world):
+                self._note(note)
         self._built.update(known.values())
         return world
 

@@ -20,6 +20,7 @@ from emulator.errors import (
     ResumableError,
 )
 from emulator.messages import VisitRows
+from emulator.own.code import naming_own_code
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree
 from executor.executor import LocalExecutor
@@ -138,7 +139,7 @@ class _Following:
                 with self._ranks.telling(ends=True):
                     self._draw(table, seed)
             case {"play": str(arm), "state": state}:
-                with self._ranks.telling(ends=False):
+                with self._ranks.telling(ends=False), naming_own_code():
                     self._play(arm, state)
             case _:
                 self.takes_part = False

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Protocol
@@ -22,6 +23,8 @@ from emulator.errors import (
     abbreviated,
     naming,
 )
+from emulator.own.code import OwnCodeError, before_any_run
+from emulator.storage.checkpoints import write_durably
 from emulator.storage.runlog import RoundRecord
 from executor.ranks import Ranks, Spent
 from executor.replicas import ReplicatedExecutor
@@ -35,6 +38,9 @@ from experiments.build import (
 from experiments.checks.arms import check_arms, late_reporting
 from experiments.checks.seeds import check_seeds
 from experiments.config import Experiment, Round
+from experiments.own.parts import own_parts
+from experiments.own.trial import try_arms, try_world
+from experiments.own.watch import Watch
 from experiments.reference import build_measuring, build_reference
 from experiments.running.attempt import Attempt, Tally
 from experiments.running.leftovers import delete_leftovers
@@ -198,7 +204,7 @@ def draw_world(plan: Plan, seed: int, files: SourceFiles, note: Callable[[str], 
         ConfigurationError: The world, or an arm in it, cannot be built; or, if checked, that of a later seed.
         DataFileError: A data file is damaged, or has changed since earlier runs.
     """
-    with naming(plan.file):
+    with naming(plan.file), before_any_run():
         world = build_world(plan.experiment, seed, files, plan.directory.path)
         plan.record_code(files)
         if note is not None:
@@ -207,6 +213,10 @@ def draw_world(plan: Plan, seed: int, files: SourceFiles, note: Callable[[str], 
             late = late_reporting(plan.experiment, plan.arms)
             for warning in check_seeds(plan.experiment, late, seeds, world, files, plan.directory.path):
                 note(warning)
+            if untried := plan.untried():
+                try_world(plan.experiment, world, files, plan.directory.path)
+                for warning in try_arms(plan.experiment, untried, world):
+                    note(warning)
     return world
 
 
@@ -231,6 +241,7 @@ def run_one(
     lost: int = 0,
     beside: Callable[[], int] = lambda: 0,
     when_locked: Callable[[], None] = lambda: None,
+    has_threads: bool = False,
 ) -> str | None:
     """Run one (arm, seed) under its lock, from its last checkpoint or from its first round.
 
@@ -244,6 +255,7 @@ def run_one(
         lost: Number of workers that this command has lost while they played the run.
         beside: Returns the maximum number of other runs at work on this machine at once so far.
         when_locked: Called once the lock is held, before any file is touched; may raise.
+        has_threads: Whether this process has threads that may draw from global generators themselves.
 
     Returns:
         None if the run is DONE, else the reason for which it is marked FAILED.
@@ -262,7 +274,7 @@ def run_one(
             return None
         try:
             with nullcontext() if ranks is None else ranks.telling(ends=False):
-                _run_to_end(plan, run, world, progress, stop, ranks, lost, beside)
+                _run_to_end(plan, run, world, progress, stop, ranks, lost, beside, has_threads)
         except (ResumableError, CheckpointError, ForeignFileError):
             raise
         except EmulatorError as error:
@@ -280,6 +292,7 @@ def _run_to_end(
     ranks: Ranks | None,
     lost: int,
     beside: Callable[[], int],
+    has_threads: bool,
 ) -> None:
     """Run one (arm, seed) to DONE; see `run_one`."""
     arm = plan.experiment.find_arm(run.arm)
@@ -291,6 +304,9 @@ def _run_to_end(
     if ranks is not None:
         reference, measuring = replicated(reference, ranks), replicated(measuring, ranks)
     agreed = stop if ranks is None else ranks
+    # Threads of workers draw, and trackers do as they please.
+    own = own_parts(plan.experiment, [run.arm])
+    watch = Watch(own, by_call=has_threads or bool(plan.track))
     tracking = LiveTracking(plan.track, plan.directory, run.arm, run.seed, progress.note)
     attempt = Attempt(
         plan.directory,
@@ -299,7 +315,7 @@ def _run_to_end(
         plan.experiment.checkpoint,
         header=run_header(plan.experiment, arm, world, executor, reference, measuring),
         build=lambda log, observers, stopwatch: build_emulation(
-            plan.experiment, arm, world, executor, log, observers, stopwatch, reference, measuring
+            plan.experiment, arm, world, executor, watch.over(log), observers, stopwatch, reference, measuring
         ),
         fleet=world.fleet,
         log_visits=plan.experiment.round.log_visits,
@@ -312,7 +328,7 @@ def _run_to_end(
     )
     progress.begun(run)
     try:
-        with _reporting_left(run, progress), attempt, tracking:
+        with _reporting_left(run, progress), watch, attempt, tracking:
             if attempt.stored is not None:
                 now_s = attempt.emulation.clock.now_s
                 progress.resumed(run, plan.experiment.round.reached(attempt.stored, now_s))
@@ -320,7 +336,7 @@ def _run_to_end(
             if ranks is not None:
                 state = None if attempt.stored is None else attempt.emulation.state()
                 lead_to_play(ranks, run.arm, state)
-            for _ in attempt.emulation.steps():
+            for _ in watch.steps(attempt.emulation.steps()):
                 if agreed.stop_requested or attempt.is_due:
                     attempt.store()
                 if agreed.stop_requested:
@@ -328,6 +344,8 @@ def _run_to_end(
             if arm.adaptation.build().federates:
                 _refuse_empty(attempt.tally, plan.experiment)
             plan.directory.mark_done(run.arm, run.seed, attempt.finish())
+    except OwnCodeError as error:
+        raise RunError(f"round {attempt.tally.rounds}: {error}{_traced(plan, run, error)}") from error
     except (OSError, MemoryError, ResumableError) as error:
         last = attempt.stored
         how = "begins again" if last is None else f"resumes from its last checkpoint, round {last},"
@@ -337,6 +355,15 @@ def _run_to_end(
         ) from error
     progress.done(run)
     _note_faults(attempt, run, progress)
+
+
+def _traced(plan: Plan, run: PlannedRun, error: OwnCodeError) -> str:
+    """Write the traceback of an error that own code has raised beside its log; says where it is."""
+    if error.__cause__ is None:
+        return ""
+    path = plan.directory.traceback_path(run.arm, run.seed)
+    write_durably(path, "".join(traceback.format_exception(error.__cause__)))
+    return f"; its traceback is in {path}"
 
 
 def _observer(run: PlannedRun, rounds: Round, progress: Progress, tracking: LiveTracking) -> Observer:

@@ -12,9 +12,9 @@ from pathlib import Path
 from emulator.errors import DataFileError
 from emulator.own_parts import files_of
 from experiments.locating import Locate, entries_below
-from experiments.own_code import OwnPart
+from experiments.own.identity import code_of
+from experiments.own.parts import OwnPart
 from experiments.results.reading.json_files import Identity
-from experiments.running.code_identity import code_of
 from traces.files import ARRIVALS, FACTS, FEATURES, data_facts, file_facts, read_facts
 from traces.idx import idx_files
 

@@ -50,7 +50,5 @@ def without_simpy(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_missing_package_is_one_line_that_names_the_extra_before_anything_is_measured() -> None:
     with pytest.raises(InputError) as raised:
         chosen(["w1", "e1"])
-    assert str(raised.value) == (
-        "the workload 'e1' needs simpy, which the extra `dev` installs: pip install -e '.[dev]'"
-    )
+    assert str(raised.value) == ("the workload 'e1' needs simpy, which the extra `dev` installs: make setup")
     assert list(chosen(["w1", "e1-size"])) == ["w1", "e1-size"]

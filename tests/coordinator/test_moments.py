@@ -235,38 +235,6 @@ def test_a_schedule_sets_the_numbers_of_each_task_and_watches_each_round() -> No
     assert halving.rounds == [0, 1]
 
 
-class Wrong(Halving):
-    """Returns what `settings` has."""
-
-    def __init__(self, settings: Mapping[str, Floats]) -> None:
-        super().__init__()
-        self.returned = settings
-
-    def task_settings(
-        self, client: Ints, model: Ints, base: Mapping[str, Floats], view: View
-    ) -> Mapping[str, Floats]:
-        return self.returned
-
-
-@pytest.mark.parametrize(
-    ("settings", "shapes"),
-    [
-        ({"lr": np.ones(2)}, "{'lr': (2,)}"),
-        ({}, "{}"),
-        ({"learning_rate": np.ones(1)}, "{'learning_rate': (1,)}"),
-    ],
-)
-def test_a_schedule_that_returns_anything_but_what_it_sets_ends_the_run(
-    settings: Mapping[str, Floats], shapes: str
-) -> None:
-    with pytest.raises(RunError) as refused:
-        Population(FakeExecutor([1.0, 1.0]), schedules=(Wrong(settings),)).play()
-    assert str(refused.value) == (
-        f"the schedule Wrong returned arrays of shapes {shapes}; must be one of shape (2,) for each of "
-        f"['learning_rate']"
-    )
-
-
 # -- solver state -------------------------------------------------------------------------------------------
 
 

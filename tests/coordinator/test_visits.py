@@ -247,15 +247,6 @@ def test_a_pacing_is_asked_for_further_visits_after_each_end_unless_none_may_be_
     assert (count, due and due.at_s, due and due.absorbing.tolist()) == (3, 107.0, [True, True, False])
 
 
-@pytest.mark.parametrize("wrong", [np.array([1, 0, 0]), np.array([[1.0, 0, 0]]), [[1, 0, 0]], 1])
-def test_numbers_of_visits_to_open_of_another_shape_or_type_are_refused(wrong: Any) -> None:
-    visits = three(Further(opens=lambda quota, sizes, out, back: wrong))
-    with pytest.raises(
-        RunError, match=r"Further: opens must return whole numbers of shape \(1, 3\), for 1 i"
-    ):
-        visits.end(ends((105.0, 12, False)))
-
-
 def test_a_pacing_that_waits_for_visits_when_none_is_out_is_refused_by_name():
     def never(kind: type[Scripted]) -> Visits:
         return three(kind(absorbs=lambda quota, out, back, elapsed_s: NONE(out.shape, dtype=bool)))
@@ -378,13 +369,3 @@ def test_visits_are_stored_and_put_back():
     assert (count, step_s) == (2, 111.0)
     assert ended.outcome.tolist() == [DROPPED, BACK, BACK]
     assert again.counts.dropped == 1
-
-
-@pytest.mark.parametrize("flags", [True, [[True]], np.array([[1]]), np.array([True]), np.ones((1, 2), bool)])
-@pytest.mark.parametrize("rule", ["full", "absorbs"])
-def test_flags_of_another_shape_or_type_are_refused(rule, flags):
-    visits = three(Scripted(**{rule: lambda quota, out, back, elapsed_s: flags}))
-    with pytest.raises(
-        RunError, match=rf"pacing Scripted: {rule} must return bools of shape \(1, 3\) or \(1, 1\), for 1 i"
-    ):
-        visits.end(ends((105.0, 12, False)))

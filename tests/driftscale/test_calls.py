@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 import driftscale
+from driftscale.one_line import in_python
 from emulator.errors import ConfigurationError, InputError, RunError
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.runner import FailedRunsError
@@ -186,12 +188,12 @@ def test_a_failed_run_raises_after_the_others_and_says_how_to_load_them(
         ({"sweep": {"round.rounds": 3}}, "sweep: [sweep] round.rounds = 3: must be a list of values"),
         ({"seeds": "0..9"}, "seeds = '0..9': must be whole numbers"),
         ({"seeds": [0.5]}, "config: seeds"),
-        ({"arms": "globel"}, "unknown arm 'globel'; choices: fielding, global"),
+        ({"arms": "globel"}, "arms: unknown arm 'globel'; choices: fielding, global"),
         ({"arms": []}, "arms = []: must be a name, or a list of names that is not empty"),
         ({"arms": 3}, "arms = 3: must be a name, or a list of names"),
         ({"data": 3}, "data: 3 is not a path"),
-        ({"jobs": 0}, "--jobs '0': must be a number from 1 to 1024, or auto"),
-        ({"data": "nowhere"}, "nowhere: no such folder"),
+        ({"jobs": 0}, "jobs='0': must be a number from 1 to 1024, or auto"),
+        ({"data": "nowhere"}, "nowhere: no such folder; data= (or DRIFTSCALE_DATA) must name"),
         ({"out": ""}, "out: is empty"),
         ({"config": "nowhere.toml"}, "nowhere.toml: no such configuration"),
         ({"config": 3}, "config: 3 is not a path"),
@@ -219,10 +221,24 @@ def test_a_notebook_shows_the_line_alone() -> None:
     assert caught.value._render_traceback_() == [f"ConfigurationError: {caught.value}"]
 
 
-def test_a_run_directory_of_another_configuration_is_refused() -> None:
+def test_a_run_directory_of_another_configuration_is_refused_in_words_of_python() -> None:
     driftscale.run(SMALL, {"round.rounds": 2}, arms="global", progress=False)
-    with pytest.raises(ConfigurationError, match=r"^runs/small holds runs of another configuration"):
+    with pytest.raises(ConfigurationError, match=r"^runs/small holds runs .* out=, or fresh=True to delete"):
         driftscale.run(SMALL, {"round.rounds": 2, "round.participants": 2}, arms="global", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("of_command", "of_call"),
+    [
+        ("--out a/b: cannot be made a folder", "out=a/b: cannot be made a folder"),
+        ("leave it out (--set 'trace.drift.events=[]')", "leave it out (set={'trace.drift.events': []})"),
+        ("give --yes, or --cluster", "give --yes, or --cluster"),
+        ("driftscale traces build --out a; --data 'b c'", "driftscale traces build --out a; data='b c'"),
+    ],
+)
+def test_options_are_arguments_in_the_errors_of_a_call(of_command: str, of_call: str) -> None:
+    parameters = inspect.signature(driftscale.run).parameters
+    assert in_python(of_command, parameters) == of_call
 
 
 # -- check and compare --------------------------------------------------------------------------------------

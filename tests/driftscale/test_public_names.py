@@ -45,9 +45,9 @@ def test_the_arguments_are_those_of_the_command() -> None:
     names = {name: list(inspect.signature(getattr(driftscale, name)).parameters) for name in ("run", "check")}
     assert names["run"] == [
         *("config", "set", "seeds", "out", "jobs"),
-        *("arms", "data", "sweep", "fresh", "track", "progress"),
+        *("arms", "data", "sweep", "fresh", "track", "trial", "progress"),
     ]
-    assert names["check"] == ["config", "set", "seeds", "arms", "data", "sweep"]
+    assert names["check"] == ["config", "set", "seeds", "arms", "data", "sweep", "trial", "contracts"]
     assert list(inspect.signature(driftscale.compare).parameters) == ["first", "more"]
     assert next(iter(inspect.signature(driftscale.load).parameters)) == "path"
 

@@ -46,9 +46,9 @@ def test_columns_by_name_make_a_frame_and_numbers_of_numpy_are_numbers(tmp_path:
         ({"client": None, "partition": "idd"}, "write_trace: partition = 'idd': unknown partition 'idd'"),
         (
             {"time": "at"},
-            "give unix s if it is one, time_format for dates such as 20240131, or step or order",
+            "give unix=s if it is one, time_format= for dates such as 20240131, or step= or order=",
         ),
-        ({"most_cells": 9}, "raise most_cells if"),
+        ({"most_cells": 9}, "raise most_cells= if"),
         ({"frame": [1, 2]}, "frame: is a list; must be a pandas frame, or columns by name"),
         ({"frame": {"who": [1], "kind": [1, 2]}}, "frame: All arrays must be of the same length"),
         ({"frame": {"who": [1], "kind": [1]}}, "features: 4 samples, but the frame has 1 rows; row i of the"),
@@ -79,7 +79,7 @@ def test_a_folder_that_exists_or_is_being_built_is_named_as_the_argument(tmp_pat
     given = {"features": SAMPLES, "frame": COLUMNS, "label": "kind", "client": "who"}
     driftscale.write_trace(tmp_path / "out", **given)  # type: ignore[arg-type]
     with pytest.raises(
-        EmulatorError, match=r"^folder .*/out: exists already; delete it, or take another name"
+        EmulatorError, match=r"^folder=.*/out: exists already; delete it, or take another name"
     ):
         driftscale.write_trace(tmp_path / "out", **given)  # type: ignore[arg-type]
 

@@ -63,7 +63,7 @@ def test_a_folder_that_is_a_link_into_another_data_folder_is_read(tmp_path: Path
     way_out = f"--data '{store / 'mnist'}'"
     assert str(refused.value) == (
         f"mnist: leads to {store / 'mnist'}; a configuration may only read files in {here}, {data}; "
-        f"to allow it, add {way_out} (--data may be given several times)"
+        f"to allow it, add {way_out} (--data takes several folders)"
     )
     for allowed in (store / "mnist", store):
         assert locator([data, allowed], None, here)("mnist/t.csv") == data / "mnist" / "t.csv"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ Locate = Callable[[str], Path]
 
 class AvailabilitySource(plugins.Configured, ABC):
     """Base class of availability sources, built with its own frozen settings."""
+
+    chance: ClassVar[str] = "draw from the generator that it is given"
 
     @abstractmethod
     def build(self, num_clients: int, generator: np.random.Generator, locate: Locate) -> Availability:

@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from emulator.arrays import Ints
-from emulator.plugins import Configured
+from emulator.plugins import Configured, returns
 from emulator.seeding import RandomStreams
 from traces.images import ImageSet
 
@@ -32,8 +33,11 @@ class ConceptSamples:
 class ConceptSet(Configured, ABC):
     """Base class of concept sets, built with its own frozen settings. Concepts are 0 .. num_concepts - 1."""
 
+    chance: ClassVar[str] = 'draw from streams.generator("my purpose")'
+
     @property
     @abstractmethod
+    @returns("traces.checks:count")
     def num_concepts(self) -> int:
         """The number of concepts."""
 
@@ -46,6 +50,7 @@ class ConceptSet(Configured, ABC):
         return False
 
     @abstractmethod
+    @returns("traces.checks:drawn")
     def draw(self, pattern: Ints, samples: int, streams: RandomStreams, locate: Locate) -> ConceptSamples:
         """Draw samples for every cell of a pattern, each of the cell's concept.
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from emulator.arrays import Floats
-from emulator.plugins import Configured
+from emulator.plugins import Configured, returns
 from emulator.seeding import RandomStreams
 from traces.arrivals import STEPS_AHEAD
 from traces.draw import StreamSettings, draw_table, refuse_oversize
@@ -55,6 +55,7 @@ class Population(Configured, ABC):
             check draws the population of each seed where this is False.
     """
 
+    chance: ClassVar[str] = "draw from the streams of the context, or the generator that it is given"
     same_holders: ClassVar[bool] = False
 
     @abstractmethod
@@ -132,6 +133,7 @@ class Drift(Population):
         return table, watch.onsets()
 
     @abstractmethod
+    @returns("traces.checks:shares")
     def shares(
         self,
         num_clients: int,

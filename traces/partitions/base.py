@@ -9,12 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from emulator.arrays import Ints
 from emulator.errors import ConfigurationError
-from emulator.plugins import Configured
+from emulator.plugins import Configured, returns
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Partition(Configured, ABC):
     A subclass implements `assign`; callers use `divide`.
     """
 
+    chance: ClassVar[str] = "draw from the generator that it is given"
+
     def divide(self, samples: Samples, num_clients: int | None, generator: np.random.Generator) -> Ints:
         """Divide samples among clients: each sample goes to exactly one, and no client is without samples.
 
@@ -56,17 +59,7 @@ class Partition(Configured, ABC):
             raise ConfigurationError(
                 f"partition: {wanted} clients cannot each have one of {len(samples)} samples; lower clients"
             )
-        clients = np.asarray(self.assign(samples, wanted, generator))
-        if clients.shape != (len(samples),):
-            raise ConfigurationError(
-                f"partition: {type(self).__name__} returned clients of shape {clients.shape}; must be "
-                f"one for each of {len(samples)} samples"
-            )
-        if clients.dtype.kind not in "iu" or clients.min() < 0 or clients.max() >= wanted:
-            raise ConfigurationError(
-                f"partition: {type(self).__name__} returned clients from {clients.min()} to {clients.max()} "
-                f"of type {clients.dtype}; must be whole numbers from 0 to {wanted - 1}"
-            )
+        clients = self.assign(samples, wanted, generator)
         empty = np.flatnonzero(np.bincount(clients, minlength=wanted) == 0)
         if len(empty):
             raise ConfigurationError(
@@ -93,6 +86,7 @@ class Partition(Configured, ABC):
         return num_clients
 
     @abstractmethod
+    @returns("traces.checks:clients")
     def assign(self, samples: Samples, num_clients: int, generator: np.random.Generator) -> Ints:
         """Assign a client to each sample.
 

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from emulator.plugins import Configured
+from emulator.plugins import Configured, returns
 from emulator.seeding import RandomStreams
 
 if TYPE_CHECKING:  # neither is needed to read a configuration
@@ -30,7 +30,10 @@ class TraceContext:
 class TraceSource(Configured, ABC):
     """Base class of trace sources, built with its own frozen settings."""
 
+    chance: ClassVar[str] = 'draw from context.streams.generator("my purpose")'
+
     @abstractmethod
+    @returns("traces.checks:trace")
     def build(self, context: TraceContext) -> Trace:
         """Build the trace of one seed.
 

@@ -15,6 +15,7 @@ from experiments.running.sweep import short_keys
 if TYPE_CHECKING:
     from experiments.build import World
     from experiments.config import Experiment
+    from experiments.own.parts import OwnPart
     from experiments.results.reading.json_files import SweepCell
     from experiments.running.members import Member
 
@@ -67,8 +68,16 @@ def print_checks(
     print_table(rows, title)
 
 
-def check_members_of(members: Sequence[Member], note: Callable[[str], None]) -> list[Facts]:
+def check_members_of(
+    members: Sequence[Member],
+    note: Callable[[str], None],
+    *,
+    trial: bool = True,
+    contracts: bool = False,
+) -> list[Facts]:
     """Check each configuration; returns the facts about each, and passes warnings to `note`.
+
+    With `trial`, own code is tried; with `contracts`, those of own parts are run, too.
 
     The last warning is of no configuration: that the installed torch was built for a GPU, which nothing uses.
     For the errors see `check_members`.
@@ -78,16 +87,40 @@ def check_members_of(members: Sequence[Member], note: Callable[[str], None]) -> 
 
     warnings: list[str] = []
     facts: dict[str, Facts] = {}
-    for member, world in check_members(members, Path(), warnings.append):
-        found = check_facts(member.experiment, world, warnings.append)
+    checked: list[OwnPart] = []
+    tried = None if trial else ()
+    for member, world in check_members(members, Path(), warnings.append, lambda _: tried):
+        found = {
+            **check_facts(member.experiment, world, warnings.append),
+            **_own_code(member.experiment, member.arms, trial=trial),
+        }
         told = {"warnings": "; ".join(warnings)} if warnings else {}
         facts[member.experiment.name] = {**found, **told}
         for warning in warnings:
             note(warning)
         warnings.clear()
+        if contracts:
+            from experiments.own.contracts import check_contracts
+
+            if kept := check_contracts(member, world, checked):
+                facts[member.experiment.name]["contracts"] = ", ".join(kept)
+    if contracts and not checked:
+        note("contracts: all parts are shipped ones, so there is no part of one's own to check")
     if (platform := gpu_build()) is not None:
         note(GPU_BUILD.format(platform))
     return [facts[member.experiment.name] for member in members]
+
+
+def _own_code(experiment: Experiment, arms: Sequence[str] | None, *, trial: bool) -> Facts:
+    """The facts `own code`, its parts, and `trial`, what was played of it; none without such parts."""
+    from experiments.own.parts import own_parts
+    from experiments.own.trial import tried_arms
+
+    names = arms or [arm.name for arm in experiment.arm]
+    own = dict.fromkeys(f"{part.what} {part.name}" for part in own_parts(experiment, names))
+    tried = ", ".join(tried_arms(experiment, names))
+    played = f"two rounds of each of {tried}, before any run" if trial else "left out"
+    return {"own code": ", ".join(own), "trial": played} if own else {}
 
 
 def check_facts(experiment: Experiment, world: World, note: Callable[[str], None] = lambda _: None) -> Facts:

@@ -9,6 +9,7 @@
     <arm>/seed-<n>/timing.json wall times and memory, and the machine they were measured on
     <arm>/seed-<n>/checkpoint/ the checkpoints from which an unfinished run resumes
     <arm>/seed-<n>/DONE        or FAILED, with the reason; neither while a run is unfinished
+    <arm>/seed-<n>/traceback.txt   of code of the user's own in which a run has FAILED
     <arm>/.seed-<n>.lock       held by the process that is at work on this run, and deleted at its end
     rounds.parquet, summary.json, report.html
     .lock                      held by the process that runs into the directory
@@ -62,6 +63,7 @@ SHARED_FILES = ("manifest.json", "rounds.parquet", "summary.json", "report.html"
 
 RUN_FILES = (
     *("log.jsonl", "visits.arrow", "visits.parquet", "clients.parquet", "timing.json", "DONE", "FAILED"),
+    "traceback.txt",
 )
 """The files of one run, in its folder."""
 
@@ -173,6 +175,10 @@ class RunDirectory:
     def failed_path(self, arm: str, seed: int) -> Path:
         """The file that marks a run as failed, with the reason."""
         return path_below(self.path, *_folders(arm, seed), "FAILED")
+
+    def traceback_path(self, arm: str, seed: int) -> Path:
+        """The traceback of the own code that a failed run ended in."""
+        return path_below(self.path, *_folders(arm, seed), "traceback.txt")
 
     def checkpoints(self, arm: str, seed: int) -> CheckpointFolder:
         """The checkpoints of one run."""

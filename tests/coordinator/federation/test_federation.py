@@ -11,10 +11,6 @@ from coordinator.clusterers.fielding import Fielding, FieldingSettings
 from coordinator.detectors.changed import Changed
 from coordinator.memories.claimed import Claimed, ClaimedSettings
 from coordinator.memories.held import Held, HeldSettings
-from coordinator.selectors import Candidates
-from coordinator.selectors.random import Random
-from coordinator.view import View
-from emulator.arrays import Ints
 from emulator.errors import RunError
 from emulator.messages import InferencePlan
 from tests.fakes import (
@@ -462,16 +458,6 @@ def test_a_record_is_plain_json():
 
 
 # -- errors -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("chosen", [[2, 0, 1], [0, 0, 1]])
-def test_a_selector_that_does_not_choose_distinct_clients_in_order_is_refused_by_name(chosen):
-    class Careless(Random):
-        def select(self, candidates: Candidates, wanted: Ints, view: View) -> Ints:
-            return ints(*chosen)
-
-    with pytest.raises(RunError, match="round 0: the selector Careless must choose distinct candidates, asc"):
-        Population(FakeExecutor([1.0] * 3), selector=Careless(NOTHING)).play()
 
 
 @pytest.mark.parametrize("memory", [Held(HeldSettings()), Claimed(ClaimedSettings())])

@@ -193,12 +193,22 @@ def test_a_part_that_only_this_process_has_is_refused_for_several(
         described(plan, None)
 
 
-def test_a_mistake_in_its_method_is_shown_with_its_traceback(driftscale: Driftscale, config: Path) -> None:
-    config.with_name("my_parts.py").write_text(SELECTOR.replace("skip = first", "1 / 0; skip = first"))
-    ended = driftscale("run", config)
+def test_a_mistake_in_its_method_is_one_line_and_its_traceback_is_beside_the_log(
+    driftscale: Driftscale, config: Path
+) -> None:
+    module = config.with_name("my_parts.py")
+    module.write_text(SELECTOR.replace("skip = first", "view.round < 2 or 1 / 0; skip = first"))
+    ended = driftscale("run", config, "--arms", "lowest")
+    traced = Path("runs/small/lowest/seed-0/traceback.txt")
     assert ended.code == 3
-    assert "Traceback" in ended.err
-    assert "ZeroDivisionError" in ended.err
+    assert "Traceback" not in ended.err
+    line = f"({module}, line 20, in select); its traceback is in {traced}"
+    assert (
+        f"round 2: selector 'my_parts:Lowest': select raised ZeroDivisionError: division by zero {line}"
+        in (ended.err)
+    )
+    assert traced.read_text().endswith("ZeroDivisionError: division by zero\n")
+    assert RunDirectory(Path("runs/small")).failure("lowest", 0) is not None
 
 
 def test_an_object_of_ones_own_can_be_the_device_profile(driftscale: Driftscale, config: Path) -> None:

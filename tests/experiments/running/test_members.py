@@ -220,7 +220,7 @@ def test_a_key_that_no_arm_reads_is_refused_by_name(sweep: list[str], key: str, 
 def test_a_key_that_only_other_arms_read_is_refused(tmp_path: Path) -> None:
     path = write_small(tmp_path)
     assert refused(path, f"{THRESHOLD}=0.1,0.25", arms=["global"]).startswith(
-        f"--sweep {THRESHOLD}=0.1,0.25: none of --arms global reads {THRESHOLD}, so it makes no difference"
+        f"--sweep {THRESHOLD}=0.1,0.25: none of the arms global reads {THRESHOLD}, so it makes no difference"
     )
     assert len(load(path, f"{THRESHOLD}=0.1,0.25", arms=["fielding"])) == 2
 

@@ -88,38 +88,6 @@ def test_a_client_without_samples_is_refused_and_named() -> None:
         Favouring(NoSettings()).divide(Samples(np.zeros(9, np.int64)), 4, np.random.default_rng(0))
 
 
-def test_a_sample_without_a_client_is_refused() -> None:
-    class Short(Partition):
-        """The last sample gets no client."""
-
-        def assign(self, samples: Samples, num_clients: int, generator: np.random.Generator) -> Ints:
-            return np.arange(len(samples) - 1)
-
-    with pytest.raises(
-        ConfigurationError, match=r"Short returned clients of shape \(8,\); must be one for each"
-    ):
-        Short(NoSettings()).divide(Samples(np.zeros(9, np.int64)), 4, np.random.default_rng(0))
-
-
-@pytest.mark.parametrize(
-    ("clients", "complaint"),
-    [
-        ([0, 1, 2, 4], r"from 0 to 4 of type int64; must be whole numbers from 0 to 3"),
-        ([0, 1, 2, -1], r"from -1 to 2 of type int64"),
-        ([0.0, 1.0, 2.0, 3.0], r"from 0\.0 to 3\.0 of type float64"),
-    ],
-)
-def test_clients_that_are_none_are_refused(clients: list[float], complaint: str) -> None:
-    class Fixed(Partition):
-        """Each sample has the client of a list."""
-
-        def assign(self, samples: Samples, num_clients: int, generator: np.random.Generator) -> Ints:
-            return np.array(clients)
-
-    with pytest.raises(ConfigurationError, match=f"Fixed returned clients {complaint}"):
-        Fixed(NoSettings()).divide(Samples(np.zeros(4, np.int64)), 4, np.random.default_rng(0))
-
-
 def test_samples_are_shuffled_within_their_label_only() -> None:
     labels = np.array([2, 0, 1, 0, 2, 0])
     orders = {tuple(shuffled_by_label(labels, np.random.default_rng(seed)).tolist()) for seed in range(100)}

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from emulator.errors import ConfigurationError, UnknownNameError
 from emulator.ports import Split
 from emulator.seeding import RandomStreams
-from experiments.contracts.sameness import same
+from experiments.sameness import same
 from tests.traces.tiny import context, write_idx, write_idx_folder
 from traces.images import ImageSet, stratified_parts
 from traces.sources import SOURCES

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from emulator.arrays import Floats, Ints
 from emulator.errors import ConfigurationError
-from experiments.contracts.sameness import same
+from experiments.sameness import same
 from tests.traces.tiny import context
 from traces.arrivals import SPLITS
 from traces.sources import synthetic

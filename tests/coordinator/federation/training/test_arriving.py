@@ -15,7 +15,6 @@ from coordinator.pacing.buffered import Buffered, BufferedSettings
 from coordinator.schedules import Schedule
 from coordinator.view import View
 from emulator.arrays import Bools, Floats, Ints
-from emulator.errors import RunError
 from emulator.messages import COMPLETED, DROPPED, EndedVisits, SampleRanges
 from emulator.plugins import NoSettings
 from tests.fakes import (
@@ -189,15 +188,6 @@ def test_one_that_holds_nothing_any_more_is_forgotten_and_scores_all_when_it_com
     assert watching.forgotten == [[0]]
     assert [clients for clients, _ in watching.given] == [[0, 1], [1], [0, 1]]
     assert watching.given[2][1] == [[1.5 * 3, 6.0], [1.5, 2.0]]
-
-
-def test_a_detector_that_does_not_answer_for_each_client_ends_the_run():
-    class Wrong(Watching):
-        def detect(self, clients: Ints, signal: Floats, last: Floats | None) -> Bools:
-            return np.zeros(5, dtype=bool)
-
-    with pytest.raises(RunError, match=r"detectors\.mine: detect must return \(2,\) bools"):
-        play(Growing(2, 1), detectors={"mine": Wrong()})
 
 
 def test_asynchronous_visits_score_what_is_there_at_their_dispatch():

@@ -27,9 +27,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from emulator.own_code import OUR_PACKAGES
-from emulator.own_parts import MAIN, is_installed
-from experiments.own_code import OwnPart
+from emulator.own_parts import GUARDS, MAIN, OUR_PACKAGES, is_installed, top_of
+from experiments.own.parts import OwnPart
 
 PLAIN = (NoneType, bool, int, float, complex, str, bytes, range, EllipsisType, type(MISSING))
 MADE_OF = {
@@ -66,7 +65,7 @@ def code_of(part: Any, stored: frozenset[str] = frozenset()) -> Code:
     `stored` are the names under which that code stores globals and attributes of classes while it runs, so
     that what they hold is not compared.
     """
-    code = Code(part if isinstance(part, type | FunctionType) else type(part), stored)
+    code = Code(part if isinstance(part, type | FunctionType) else _kind(part), stored)
     return code if code.stored <= stored else code_of(part, stored | code.stored)
 
 
@@ -82,7 +81,7 @@ class Code:
         self.modules: set[str] = set()
         self.stored: set[str] = set()
         self._known_stored = stored
-        self._top = _top(part.__module__)
+        self._top = top_of(part.__module__)
         self._numbers: dict[Any, int] = {}  # of definitions, in the order in which they are read
         self._definitions: list[Any] = []
         self._lines: list[str] = [self._form("", part)]
@@ -154,7 +153,7 @@ class Code:
 
     def _form(self, name: str, value: Any) -> str:
         """The text of a value that is read as `name`; definitions of one's own in it are followed."""
-        kind = type(value)
+        kind = _kind(value)
         if kind in PLAIN or isinstance(value, Number):
             return f"{kind.__name__} {format(value, '#x') if kind is int else _stripped(value)}"
         if kind is tuple:
@@ -177,10 +176,10 @@ class Code:
             return f"#{self._numbers[value]}"
         inner = _closure(value).values() if is_function else ()  # a decorator keeps what it decorates
         kept = [self._form(name, item) for item in inner if isinstance(item, type | FunctionType)]
-        return " ".join([f"{_top(module)}:{value.__qualname__}", *kept])
+        return " ".join([f"{top_of(module)}:{value.__qualname__}", *kept])
 
     def _made_of(self, name: str, value: Any) -> str:
-        kind = type(value)
+        kind = _kind(value)
         wrapped = ("__wrapped__",) if "__wrapped__" in getattr(value, "__dict__", ()) else ()
         if parts := next((MADE_OF[base] for base in kind.__mro__ if base in MADE_OF), wrapped):
             items = [getattr(value, part) for part in parts]
@@ -191,19 +190,19 @@ class Code:
         known_as = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
         if known_as is None or not isinstance(getattr(value, "__self__", None), NoneType | ModuleType):
             return self._unseen(name)
-        return f"{_top(getattr(value, '__module__', None) or '')}:{known_as}"
+        return f"{top_of(getattr(value, '__module__', ''))}:{known_as}"
 
     def _is_own(self, module: str) -> bool:
         """Whether code of this module is followed: it is of the part's package, or not installed."""
-        if _top(module) in OUR_PACKAGES:
+        if top_of(module) in OUR_PACKAGES:
             return False
         file = getattr(sys.modules.get(module), "__file__", None)
-        return _top(module) in (MAIN, self._top) or (file is not None and not is_installed(file))
+        return top_of(module) in (MAIN, self._top) or (file is not None and not is_installed(file))
 
 
-def _top(module: str) -> str:
-    """The package, within which a library may move what it defines."""
-    return module.partition(".")[0]
+def _kind(value: Any) -> type:
+    """The class of a value, which may be guarded."""
+    return getattr(type(value), GUARDS, type(value))
 
 
 def _closure(function: FunctionType) -> dict[str, Any]:

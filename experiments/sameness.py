@@ -17,9 +17,13 @@ from emulator.storage.state_tree import from_bytes, to_bytes
 from emulator.storage.stateful import Stateful
 
 
+class WritesError(AssertionError):
+    """A call has written to its arguments."""
+
+
 @contextmanager
 def left_alone(*arguments: Any) -> Iterator[None]:
-    """Within it, `arguments` must not change; AssertionError if an array or plain value in them did.
+    """Within it, `arguments` must not change; WritesError if an array or plain value in them did.
 
     Arrays are compared, and not made read-only meanwhile: torch warns of a read-only array that it would only
     read, and what is written through another view of the same memory is noticed too.
@@ -35,7 +39,8 @@ def left_alone(*arguments: Any) -> Iterator[None]:
         (len(items) == len(held) and all(map(is_, items, held))) or same(items, held)
         for items, (_, _, held) in zip(now, containers, strict=True)
     )
-    assert is_as_before, "it writes to its arguments"
+    if not is_as_before:
+        raise WritesError("it writes to its arguments")
 
 
 def same(left: Any, right: Any) -> bool:

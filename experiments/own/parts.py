@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from device_profiles import PROFILES
-from emulator.own_code import is_ours
-from emulator.own_parts import is_own
+from emulator.own_parts import is_ours, is_own
 from emulator.plugins import Chosen, Settings
 from experiments.config import Experiment
 

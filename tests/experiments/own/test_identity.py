@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.running.code_identity import Code, code_of
+from experiments.own.identity import Code, code_of
 from tests.processes import forked
 
 SOURCE = '''\
@@ -167,9 +167,7 @@ def test_of_an_installed_part_its_own_package_is_followed_and_no_other(
 @pytest.mark.slow
 def test_it_is_the_same_in_another_process_with_other_hashes(read: Read, tmp_path: Path) -> None:
     code = read(SOURCE)
-    program = (
-        "from experiments.running.code_identity import code_of; import mine; print(code_of(mine.Mine).text)"
-    )
+    program = "from experiments.own.identity import code_of; import mine; print(code_of(mine.Mine).text)"
     paths = f"{Path(__file__).parents[3]}{os.pathsep}{tmp_path}"
     other = forked.run(
         [sys.executable, "-c", f"print(hash('a')); {program}"],

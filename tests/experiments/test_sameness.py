@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from coordinator.view import View
-from experiments.contracts.sameness import left_alone
+from experiments.sameness import left_alone
 from tests.fakes import a_view
 
 WHOLE = np.arange(6)
