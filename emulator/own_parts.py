@@ -240,12 +240,12 @@ def _own_file(module: str) -> Path | None:
 
 def _as_imported(module: str, path: Path, where: str) -> ModuleFile:
     """The file of a module, as it was first looked at; OwnPartError if the loaded module is another one."""
-    from emulator.own.imports import is_loaded_from
+    from emulator.own.imports import is_as_in_its_file
 
     now, loaded = _read(path), sys.modules.get(module)
     if loaded is not None:
         is_known = module in _imported
-        if not (_imported[module] == now if is_known else is_loaded_from(loaded, path.read_bytes())):
+        if not (_imported[module] == now if is_known else is_as_in_its_file(loaded)):
             raise OwnPartError(
                 f"{where}{': ' if where else ''}{path} has changed since this process imported it; start a "
                 f"new process (in a notebook: restart the kernel)"

@@ -1,4 +1,4 @@
-"""What a module of one's own imports by its source, and whether a loaded module is that of a source."""
+"""What a module of one's own imports by its source, and whether a loaded module is as in its file."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def imported_by(content: bytes, package: str) -> list[str]:
     return sorted(names)
 
 
-def is_loaded_from(module: ModuleType, content: bytes) -> bool:
-    """Whether each function that `module` defines is, in its place, in this source.
+def is_as_in_its_file(module: ModuleType) -> bool:
+    """Whether `import` would now give each function that `module` defines as it has it, in the same place.
 
     So a module whose file was edited after its import is found out, as long as a function moved or changed.
-    True where this cannot be told: something else than Python's own loader has compiled it.
+    True where this cannot be told: it was not loaded from a source.
     """
-    file = str(getattr(module, "__file__", None))
-    if type(getattr(module.__spec__, "loader", None)) is not SourceFileLoader:
+    spec = module.__spec__
+    if spec is None or not isinstance(spec.loader, SourceFileLoader):
         return True
     try:
-        codes = [compile(content, file, "exec", dont_inherit=True)]
-    except (SyntaxError, ValueError):
+        codes = [spec.loader.get_code(spec.name)]
+    except (ImportError, OSError, SyntaxError):
         return False
     for code in codes:  # which grow
-        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)] if code else []
     scopes = [vars(module), *(vars(value) for value in vars(module).values() if isinstance(value, type))]
     functions = [value for scope in scopes for value in scope.values() if isinstance(value, FunctionType)]
-    return {item.__code__ for item in functions if item.__code__.co_filename == file} <= {*codes}
+    return {item.__code__ for item in functions if item.__code__.co_filename == spec.origin} <= {*codes}
