@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from emulator.errors import DataFileError
-from emulator.own_parts import files_of
+from emulator.own_parts import files_of, is_ours
 from experiments.locating import Locate, entries_below
 from experiments.own.identity import code_of
 from experiments.own.parts import OwnPart
@@ -78,7 +78,7 @@ class SourceFiles:
         Modules are recorded as they were when they were imported. DataFileError if anything has changed;
         OwnPartError if a file has changed since it was imported.
         """
-        codes = {part.name: code_of(part.code) for part in parts}
+        codes = {part.name: code_of(part.code) for part in parts if not is_ours(part.code)}
         used = {*modules, *(module for code in codes.values() for module in code.modules)}
         for module, file in files_of(used).items():  # first, since a source is read from its present file
             self._record(f"{MODULE}{module}", file.path, Identity(size=file.num_bytes, sha256=file.sha256))
