@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from emulator.errors import ConfigurationError, EmulatorError, RunError
-from emulator.own_parts import OUR_PACKAGES, imported_modules, top_of
-
-LIBRARIES = tuple(f"{Path(sysconfig.get_path(name)).resolve()}/" for name in ("stdlib", "platstdlib"))
-INSTALLED = ("site-packages", "dist-packages")
-"""The folders of the standard library, and the names of those of what is installed."""
+from emulator.own_parts import OUR_PACKAGES, imported_modules, is_installed, top_of
 
 packages: set[str] = set()
 """The packages of all parts of one's own that this process has built."""
@@ -91,11 +85,9 @@ def place_of(error: BaseException) -> str:
 
 def _is_own(frame: FrameType, top: str) -> bool:
     """Whether a frame is of own code, or of a file that is neither ours nor a library's, which it calls."""
-    file = Path(frame.f_code.co_filename)
+    file = frame.f_code.co_filename
     if top in OUR_PACKAGES:
         return False
     return top in {*packages, *map(top_of, imported_modules())} or not (
-        file.name.startswith("<")
-        or set(INSTALLED) & set(file.parts)
-        or str(file.resolve()).startswith(LIBRARIES)
+        file.startswith("<") or is_installed(file)
     )
