@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from html import escape
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import uuid4
 
 from emulator.errors import printable
@@ -44,9 +44,10 @@ def notebook_display() -> Display | None:
         return None
 
     def show(data: Mapping[str, str], *, display_id: str, is_update: bool) -> None:
-        from IPython.display import display
+        from IPython import display
 
-        display(data, raw=True, display_id=display_id, update=is_update)
+        untyped: Any = display.display
+        untyped(data, raw=True, display_id=display_id, update=is_update)
 
     return show
 

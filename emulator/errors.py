@@ -30,9 +30,6 @@ from unicodedata import category
 MOST_NAMED = 3
 """Items that `abbreviated` names."""
 
-CPU_ALLOCATOR = "can't allocate memory"
-"""What torch says in a RuntimeError if memory runs out: it has a type of its own only for accelerators."""
-
 
 class EmulatorError(Exception):
     """Base of all errors that end in one clear line instead of a traceback."""

@@ -17,8 +17,11 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib.machinery import PathFinder
+from itertools import accumulate
 from pathlib import Path
+from sysconfig import get_path
 from types import ModuleType
 from typing import Any
 
@@ -37,6 +40,9 @@ GUARDS = "_driftscale_guards"
 MAIN = "__main__"
 """The module of a notebook's cells or of the script that is run: found in the same process only."""
 
+MOST_MODULES = 1000
+"""Most modules of one's own whose files are looked at."""
+
 
 class OwnPartError(ConfigurationError):
     """A name "my_module:MyPart" under which no part of the kind can be had; one line that says why."""
@@ -44,7 +50,7 @@ class OwnPartError(ConfigurationError):
 
 @dataclass(frozen=True)
 class ModuleFile:
-    """The file of an imported module, as it was when it was imported."""
+    """The file of a module, as it was when it was imported, or before."""
 
     path: Path
     num_bytes: int
@@ -165,7 +171,7 @@ def imported_modules() -> list[str]:
 
 def is_loaded(module: str) -> bool:
     """Whether a part was loaded from a module of this name, or it is that of this process itself."""
-    return module in _imported or module == MAIN
+    return module in _imported.keys() & sys.modules.keys() or module == MAIN
 
 
 def module_file(module: str) -> ModuleFile | None:
@@ -174,6 +180,78 @@ def module_file(module: str) -> ModuleFile | None:
         path = getattr(sys.modules[MAIN], "__file__", None)
         return _read(Path(path)) if path and Path(path).is_file() else None
     return _imported[module]
+
+
+def files_of(modules: Iterable[str], where: str = "") -> dict[str, ModuleFile]:
+    """The files of modules of one's own and of those that they import, directly or not, by module.
+
+    Of all names in `modules` and in import statements, those count that `import` finds in the searched
+    folders, and the script that is run: the same ones in every process, imported yet or not. They are the
+    nearest `MOST_MODULES`.
+
+    Args:
+        modules: names of modules, of one's own or not.
+        where: what uses them, which begins an error.
+
+    Raises:
+        OwnPartError: a file cannot be read, or has changed since this process imported it.
+    """
+    from emulator.own.imports import imported_by
+
+    files: dict[str, ModuleFile] = {}
+    waiting, looked_at = sorted(modules), set()
+    for module in waiting:  # which grow
+        if module in looked_at or len(files) == MOST_MODULES:
+            continue
+        looked_at.add(module)
+        parent = module.rpartition(".")[0]
+        waiting.append(parent)  # since it is imported first
+        path = _own_file(module)
+        if path is not None:
+            files[module] = _as_imported(module, path, where)
+            waiting += imported_by(path.read_bytes(), module if path.name == "__init__.py" else parent)
+    return files
+
+
+@cache
+def is_installed(file: str) -> bool:
+    """Whether a file is of Python itself or of an installed package, but for an editable one."""
+    path = Path(file).resolve()
+    of_python = [Path(get_path(name)).resolve() for name in ("stdlib", "platstdlib")]
+    is_of_library = {"site-packages", "dist-packages"} & {*path.parts}
+    return bool(is_of_library) or any(path.is_relative_to(folder) for folder in of_python)
+
+
+def _own_file(module: str) -> Path | None:
+    """The file of a module in a searched folder, or of the script that is run; None for any other module."""
+    if module == MAIN:
+        path = Path(getattr(sys.modules[MAIN], "__file__", None) or "")
+        return path.resolve() if path.is_file() else None
+    top = module.partition(".")[0]
+    known = None if top in ("", *OUR_PACKAGES) else _known_place(top)
+    folders = [str(folder) for folder in searched() if known and _place_in(top, folder) == known]
+    for name in accumulate(module.split("."), "{}.{}".format):
+        spec = PathFinder.find_spec(name, folders) if folders else None
+        if spec is None:
+            return None
+        folders = [*(spec.submodule_search_locations or [])]
+    return Path(spec.origin).resolve() if spec is not None and spec.origin else None
+
+
+def _as_imported(module: str, path: Path, where: str) -> ModuleFile:
+    """The file of a module, as it was first looked at; OwnPartError if the loaded module is another one."""
+    from emulator.own.imports import is_as_in_its_file
+
+    now, loaded = _read(path), sys.modules.get(module)
+    if loaded is not None:
+        is_known = module in _imported
+        if not (_imported[module] == now if is_known else is_as_in_its_file(loaded)):
+            raise OwnPartError(
+                f"{where}{': ' if where else ''}{path} has changed since this process imported it; start a "
+                f"new process (in a notebook: restart the kernel)"
+            )
+    _imported[module] = now
+    return now
 
 
 def named_modules(value: Any) -> set[str]:
@@ -261,17 +339,13 @@ def _known_place(top: str) -> Path | str | None:
 def _module(module: str, where: str) -> ModuleType:
     """The module, imported after its file was read; OwnPartError if it cannot be, or has changed since."""
     _place(module, where)
-    if module in _imported:
-        before = _imported[module]
-        if _read(before.path) != before:
-            raise OwnPartError(
-                f"{where}: {before.path} has changed since this process imported it; start a new process (in "
-                f"a notebook: restart the kernel)"
-            )
-        return sys.modules[module]
     for folder in searched():
         if str(folder) not in sys.path:
             sys.path.append(str(folder))
+    is_known = is_loaded(module)
+    files_of([module], where)
+    if is_known:
+        return sys.modules[module]
     try:
         spec = importlib.util.find_spec(module)
     except Exception as error:  # a package is imported to look into it
@@ -279,12 +353,10 @@ def _module(module: str, where: str) -> ModuleType:
     file = Path(spec.origin).resolve() if spec is not None and spec.origin else None
     if file is None or not file.is_file():
         raise OwnPartError(f"{where}: no file of a module {module!r} in {', '.join(map(str, searched()))}")
-    content = _read(file)
     try:
         imported = importlib.import_module(module)
     except (Exception, SystemExit) as error:  # importing a module can raise anything
         raise OwnPartError(f"{where}: {file} cannot be imported ({_why(error, file)})") from error
-    _imported[module] = content
     return imported
 
 

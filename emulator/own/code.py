@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from emulator.errors import ConfigurationError, EmulatorError, RunError
-from emulator.own_parts import OUR_PACKAGES, imported_modules, top_of
-
-LIBRARIES = tuple(f"{Path(sysconfig.get_path(name)).resolve()}/" for name in ("stdlib", "platstdlib"))
-INSTALLED = ("site-packages", "dist-packages")
-"""The folders of the standard library, and the names of those of what is installed."""
+from emulator.own_parts import OUR_PACKAGES, imported_modules, is_installed, top_of
 
 packages: set[str] = set()
 """The packages of all parts of one's own that this process has built."""
@@ -60,9 +54,14 @@ def naming_own_code() -> Iterator[None]:
 
 def error_of(error: Exception) -> OwnCodeError | None:
     """The error for one that has come through own code; None for one that has not, or is expected."""
-    if isinstance(error, EmulatorError | MemoryError | OSError) or place_of(error) == "":
+    if is_expected(error) or isinstance(error, OSError) or place_of(error) == "":
         return None
     return raised(error)
+
+
+def is_expected(error: Exception) -> bool:
+    """Whether an error is ours, or says that memory ran out, which torch says of a CPU by a text alone."""
+    return isinstance(error, EmulatorError | MemoryError) or "can't allocate memory" in str(error)
 
 
 def raised(error: Exception, what: str = "") -> OwnCodeError:
@@ -86,11 +85,9 @@ def place_of(error: BaseException) -> str:
 
 def _is_own(frame: FrameType, top: str) -> bool:
     """Whether a frame is of own code, or of a file that is neither ours nor a library's, which it calls."""
-    file = Path(frame.f_code.co_filename)
+    file = frame.f_code.co_filename
     if top in OUR_PACKAGES:
         return False
     return top in {*packages, *map(top_of, imported_modules())} or not (
-        file.name.startswith("<")
-        or set(INSTALLED) & set(file.parts)
-        or str(file.resolve()).startswith(LIBRARIES)
+        file.startswith("<") or is_installed(file)
     )

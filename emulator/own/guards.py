@@ -16,8 +16,8 @@ from functools import cache, wraps
 from pkgutil import resolve_name
 from typing import Any, TypeVar, get_origin
 
-from emulator.errors import CPU_ALLOCATOR, ConfigurationError, EmulatorError
-from emulator.own.code import OwnCodeError, name_of, packages, raised
+from emulator.errors import ConfigurationError
+from emulator.own.code import OwnCodeError, is_expected, name_of, packages, raised
 from emulator.own.declared import WrongAnswerError, annotated, in_words, is_of, shown
 from emulator.own.generators import Generators
 from emulator.own_parts import GUARDS, is_ours, top_of
@@ -181,7 +181,7 @@ def _called(call: Call, function: Callable[..., T], *args: Any, **kwargs: Any) -
         with nullcontext() if _inspector is None else _inspector(call):
             return function(*args, **kwargs)
     except Exception as error:
-        if isinstance(error, EmulatorError | MemoryError) or CPU_ALLOCATOR in str(error):
+        if is_expected(error):
             raise
         raise raised(error, f"{call.whose}: {call.method} ") from error
 

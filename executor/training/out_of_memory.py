@@ -10,8 +10,9 @@ from typing import Literal
 import torch
 
 from emulator.arrays import Ints
-from emulator.errors import CPU_ALLOCATOR, ResumableError
+from emulator.errors import ResumableError
 
+CPU_ALLOCATOR = "can't allocate memory"  # torch has an error type of its own only for accelerators
 RESUME_ADVICE = "provide more memory and resume the run"
 
 Policy = Literal["stop", "halve"]

@@ -191,7 +191,7 @@ def refuse_model_accuracy_without_concepts(experiment: Experiment, trace: Trace)
 def _refuse_unmeasured(parts: Parts) -> None:
     """ConfigurationError if a part reads a metric of training that executors do not compute."""
     for part in parts.all:
-        if not isinstance(part.needs, frozenset):  # as of an attribute, which no guard sees
+        if not isinstance(part.needs, frozenset):
             raise ConfigurationError(
                 f"{part.name}.needs is {part.needs!r}: must be a property that returns a frozenset of "
                 f"metrics; choices: {', '.join(TASK_METRICS)}"

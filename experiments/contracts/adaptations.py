@@ -19,6 +19,7 @@ from emulator.latency import DriftscaleLatency
 from emulator.messages import InferencePlan
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.ports import NUM_LABELS, LabelStream, ToyModels, initial, quick_fleet
+from experiments.contracts.rounds import with_streams
 from experiments.sameness import left_alone, resumed, same
 
 CLIENTS = 5
@@ -48,7 +49,8 @@ def check_adaptation(make: Callable[[], Adaptation]) -> None:
         AssertionError: The adaptation breaks a rule, which the message names.
         RunError: The adaptation's state cannot be stored, or changes in an attribute that is not declared.
     """
-    everyone = np.arange(CLIENTS)
+    everyone, plain = np.arange(CLIENTS), make
+    make = lambda: with_streams(plain())  # noqa: E731
     twins = [_play(make(), everyone), _play(resumed(make), everyone)]
     assert same(*twins), "two fresh adaptations behave differently on equal views"
     turned = _play(make(), everyone[::-1])

@@ -14,6 +14,7 @@ from emulator.arrays import Ints
 from emulator.in_flight import NO_ENDS, InFlight, VisitEnds
 from emulator.messages import COMPLETED, DROPPED
 from experiments.contracts.generators import and_no_global_generator
+from experiments.contracts.rounds import with_streams
 from experiments.sameness import same
 
 COHORT = CohortSize(participants=10, over_commit=1.3)
@@ -45,6 +46,8 @@ def check_pacing(make: Callable[[CohortSize], Pacing]) -> None:
         RunError: The pacing breaks a rule that `coordinator.visits` enforces, such as opening more visits
             after the round's dispatch, although it declares whole rounds.
     """
+    plain = make
+    make = lambda cohort: with_streams(plain(cohort))  # noqa: E731
     for sizes in (np.array(lanes) for lanes in LANES):
         pacing = make(COHORT)
         deadline_s = pacing.deadline_s

@@ -20,7 +20,7 @@ from emulator.plugins import NoSettings, Settings
 from experiments.contracts.generators import and_no_global_generator
 from experiments.contracts.numbers import check_numbers
 from experiments.contracts.ports import NUM_LABELS, LabelStream, initial
-from experiments.contracts.rounds import Rounds, Scripted
+from experiments.contracts.rounds import Rounds, Scripted, with_streams
 from experiments.contracts.watched import Watch
 from experiments.sameness import left_alone, resumed, same
 from experiments.setting_descriptions import descriptions
@@ -125,7 +125,9 @@ def check_detector(make: Callable[[], Detector]) -> None:
         AssertionError: The detector breaks a rule.
         RunError: The detector's state cannot be stored, or changes in an attribute that is not declared.
     """
-    detector, watched = make(), get_args(Watches)
+    plain, watched = make, get_args(Watches)
+    make = lambda: with_streams(plain())  # noqa: E731
+    detector = make()
     assert detector.watches in watched, f"watches = {detector.watches!r}; choices: {', '.join(watched)}"
     if detector.watches == "training":
         choices = ", ".join(sorted(BATCH_METRICS))

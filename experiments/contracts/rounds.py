@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from coordinator.memories.claimed import Claimed, ClaimedSettings
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncSettings
 from coordinator.selectors.random import Random
-from coordinator.view import View
+from coordinator.view import Part, View
 from emulator.arrays import Bools
 from emulator.latency import DriftscaleLatency
 from emulator.messages import EndedVisits, Outcome
@@ -32,6 +32,15 @@ SLOTS = 3
 The round opens in the first, its visits are in the second, and in the third updates are aggregated and
 clients are served.
 """
+
+
+P = TypeVar("P", bound=Part)
+
+
+def with_streams(part: P) -> P:
+    """The part, with random streams as a run would give them to it."""
+    part.streams = RandomStreams(9)
+    return part
 
 
 class Scripted(Clusterer):

@@ -30,6 +30,7 @@ from experiments.build import World, build_emulation, build_executor, build_worl
 from experiments.config import Arm, Experiment
 from experiments.locating import Locate
 from experiments.own.parts import named, own_parts
+from experiments.own.watch import Watch
 from experiments.reference import build_measuring, build_reference
 from experiments.sameness import WritesError, left_alone, same
 from experiments.stopwatch import Stopwatch
@@ -171,23 +172,25 @@ def _played(
     threads = experiment.executor.model_copy(update={"threads": 1})  # so that calls come one by one
     brief = experiment.model_copy(update={"round": rounds, "executor": threads})
     reference, measuring = build_reference(brief, arm, world), build_measuring(brief, arm, world)
-    played = _Round()
+    # What draws outside of a guarded call, as the module of a model does, moves a generator in the round.
+    played, watch = _Round(), Watch(own_parts(experiment, [arm.name]), by_call=False)
 
     def begun(state: bytes | None) -> Emulation:
         executor: Any = _Brief(build_executor(brief, arm, world))
-        emulation = build_emulation(brief, arm, world, executor, played, (), stopwatch, reference, measuring)
+        log = watch.over(played)
+        emulation = build_emulation(brief, arm, world, executor, log, (), stopwatch, reference, measuring)
         if state is not None:
             emulation.restore(from_bytes(state))
         return emulation
 
     emulation = begun(None)
-    steps = emulation.steps()
+    steps = watch.steps(emulation.steps())
     while not played.records and next(steps, played) is not played:
         state = emulation.state()
         played.states.append(_digests(state))
         if is_stored:
             emulation = begun(to_bytes(state))
-            steps = emulation.steps()
+            steps = watch.steps(emulation.steps())
     return played
 
 

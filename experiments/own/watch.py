@@ -44,13 +44,16 @@ class Watch(ExitStack):
 
     def steps(self, steps: Iterator[None]) -> Iterator[None]:
         """The steps of the run; the first begins a round, and so does the first after a round has ended."""
+        return self._watched(steps) if self._own and not self._by_call else steps
+
+    def _watched(self, steps: Iterator[None]) -> Iterator[None]:
         self._begin()
         for _ in steps:
             yield
             self._begin()
 
     def _begin(self) -> None:
-        if self._own and self._imported is None:
+        if self._imported is None:
             self._imported = len(sys.modules)
             self._generators.begin()
 

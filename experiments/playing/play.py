@@ -15,6 +15,8 @@ from experiments.cli.signals import stop_on_signals
 from experiments.config import Experiment
 from experiments.jobs.command import run_in_parallel
 from experiments.locating import locator
+from experiments.own.identity import unseen_by
+from experiments.own.parts import own_parts
 from experiments.playing.command import RunCommand, Several
 from experiments.playing.scale import scaled_out
 from experiments.results.pages import plotly_path, write_plotly
@@ -83,6 +85,7 @@ def play_one(command: RunCommand, experiment: Experiment, job: Job | None, show:
             show.progress(plan.runs(), _earlier_s([plan]), at_once) as progress,
             nullcontext() if job is None else joined(job, stop) as ranks,
         ):
+            _say_unseen([plan], progress)
             if pool is None:
                 run_plan(plan, progress, stop, ranks)
             else:
@@ -124,6 +127,7 @@ def play_several(command: RunCommand, several: Several, show: Show) -> Path:
             show.progress(runs, _earlier_s(plans), at_once) as progress,
             sharing(plans, finish, progress.note) as ended,
         ):
+            _say_unseen(plans, progress)
             if pool is None:
                 run_folder(plans, progress, ended, stop)
             else:
@@ -140,6 +144,13 @@ def _of_command(plans: Sequence[Plan], command: RunCommand) -> Sequence[Plan]:
     place = None if version_identifies(command.config) else folder
     facts = command_facts(command.arguments, command.started, place)
     return [replace(plan, command=facts, track=command.track) for plan in plans]
+
+
+def _say_unseen(plans: Sequence[Plan], progress: Progress) -> None:
+    """Note, once for all plans, what the own parts of their arms read of which changes are not seen."""
+    parts = [part for plan in plans for part in own_parts(plan.experiment, plan.arms)]
+    for line in unseen_by(parts):
+        progress.note(line)
 
 
 def _earlier_s(plans: Sequence[Plan]) -> dict[PlannedRun, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from experiments.checks.arms import check_arms, late_reporting, refuse_detection
 from experiments.checks.seeds import CHECKED_OF_ROUNDS, check_seeds
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import Locate
+from experiments.own.identity import unseen_by
+from experiments.own.parts import own_parts
 from experiments.own.trial import tried_arms, try_arms, try_world
 from experiments.results.reading.deciding import deciding, differences
 from experiments.results.reading.json_files import Command, SweepCell, Timing
@@ -92,6 +94,11 @@ class Plan:
         table = self.experiment.resolved()
         arms = [arm for arm in table.pop("arm") if arm["name"] in self.arms]
         return sorted(module for module in named_modules([arms, table]) if is_loaded(module))
+
+    def record_code(self, files: SourceFiles) -> None:
+        """Record the code of all own parts of the arms to run; DataFileError if it has changed."""
+        parts = own_parts(self.experiment, self.arms)  # which loads a device profile
+        files.code(self.own_modules(), parts)
 
     def untried(self) -> list[str]:
         """The arms with own code that no run has begun with, if it is to be tried."""
@@ -194,7 +201,7 @@ def plan_run(
         _refuse_other_modules(experiment, directory)
         old = parse_experiment(directory.experiment(), str(path))
         recorded = _united(experiment, old, {arm for arm, _ in begun}, path)
-        _refuse_changed_modules(plan)
+        plan.record_code(SourceFiles(plan.locate, recorded_files(directory)))
     with naming(where):
         text = recorded.to_toml()
     is_rewritten = begun and text != directory.experiment_path.read_text(encoding="utf-8")
@@ -237,13 +244,6 @@ def _refuse_other_modules(experiment: Experiment, directory: RunDirectory) -> No
             f"configuration does not name, and which is not imported on the word of a run directory; take "
             f"another --out, or --fresh to delete them"
         )
-
-
-def _refuse_changed_modules(plan: Plan) -> None:
-    """Raise DataFileError if the module of a part has changed since the runs of the plan were begun."""
-    files = SourceFiles(plan.locate, recorded_files(plan.directory))
-    for module in plan.own_modules():
-        files.module(module)
 
 
 def check(
@@ -320,6 +320,7 @@ class Checker:
             unbuilt = [arm for arm in names if known.get(arm) not in self._built]
             if unbuilt:
                 check_arms(experiment, unbuilt, world)
+            self._say(where, unseen_by(own_parts(experiment, names)))
             self._check_seeds(experiment, locate, names, where, world, scratch)
             wanted = [arm for arm in tried_arms(experiment, names) if tried is None or arm in tried]
             if wanted:
@@ -345,11 +346,14 @@ class Checker:
         key = (json.dumps(known, sort_keys=True), locate)
         if key in self._sound:
             return
-        for note in check_seeds(experiment, late, experiment.seeds, world, locate, scratch):
+        self._say(where, check_seeds(experiment, late, experiment.seeds, world, locate, scratch))
+        self._sound.add(key)
+
+    def _say(self, where: str, notes: Iterable[str]) -> None:
+        for note in notes:
             if note not in self._noted:
                 self._note(f"{where}: {note}" if where else note)
             self._noted.add(note)
-        self._sound.add(key)
 
     def _draw(self, experiment: Experiment, locate: Locate, scratch: Path) -> World:
         """The world of the first seed: the one that was drawn last, if it is the same."""

@@ -210,8 +210,7 @@ def draw_world(plan: Plan, seed: int, files: SourceFiles, note: Callable[[str], 
     """
     with naming(plan.file), before_any_run():
         world = build_world(plan.experiment, seed, files, plan.directory.path)
-        for module in plan.own_modules():  # now, since a device profile is loaded with the world
-            files.module(module)
+        plan.record_code(files)
         if note is not None:
             check_arms(plan.experiment, plan.arms, world)
             seeds = {run.seed for run in plan.runs() if not plan.is_kept(run)}

@@ -1,16 +1,19 @@
 """The files behind runs: their identities (size, sha256), and the check that they have not changed.
 
-They are the data files of worlds, and the modules of parts that are named by "my_module:MyPart".
+They are the data files of worlds, the code of parts of one's own, and the modules that this is in or uses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from emulator.errors import DataFileError
-from emulator.own_parts import module_file
+from emulator.own_parts import files_of, is_ours
 from experiments.locating import Locate, entries_below
+from experiments.own.identity import code_of
+from experiments.own.parts import OwnPart
 from experiments.results.reading.json_files import Identity
 from traces.files import ARRIVALS, FACTS, FEATURES, data_facts, file_facts, read_facts
 from traces.idx import idx_files
@@ -20,8 +23,11 @@ TRACE_FILES = (FACTS, ARRIVALS, FEATURES)
 MODULE = "module:"
 """Begins the name under which a module is recorded, as in "module:my_parts"."""
 
+CODE = "code:"
+"""Begins the name under which the code of a part is recorded, as in "code:my_parts:Steady"."""
+
 WITHOUT_FILE = Identity(size=0, sha256="without a file")
-"""The identity of a module without a file, such as that of a notebook's cells: nothing to compare."""
+"""In older manifests the identity of a notebook's cells: nothing to compare."""
 
 
 class SourceFiles:
@@ -38,7 +44,8 @@ class SourceFiles:
 
     def __init__(self, locate: Locate, known: Mapping[str, Identity]) -> None:
         self._locate = locate
-        self._known = dict(known)  # and each file as it was when this object first located it
+        # And each file as it was when this object first located it.
+        self._known = {name: identity for name, identity in known.items() if identity != WITHOUT_FILE}
         self.identities: dict[str, Identity] = {}
 
     def __call__(self, path: str) -> Path:
@@ -58,22 +65,27 @@ class SourceFiles:
         return location
 
     def look_at(self, name: str) -> None:
-        """Record the data file or the module that is recorded as `name`; the errors are those of a call."""
-        if name.startswith(MODULE):
-            self.module(name.removeprefix(MODULE))
-        else:
+        """Record what is recorded as `name`, unless it is code; the errors are those of a call.
+
+        Code may not be loaded yet: it is recorded and compared with the first world that is drawn.
+        """
+        if not name.startswith((MODULE, CODE)):
             self(name)
 
-    def module(self, module: str) -> None:
-        """Record the module of a part, which has been loaded, as it was when it was imported.
+    def code(self, modules: Iterable[str], parts: Iterable[OwnPart]) -> None:
+        """Record the code of parts, the modules that they are named by, and those of one's own that both use.
 
-        Only this one file is recorded, not those that it imports. DataFileError if it has changed.
+        Modules are recorded as they were when they were imported. DataFileError if anything has changed;
+        OwnPartError if a file has changed since it was imported.
         """
-        file = module_file(module)
-        if file is None:
-            self._record(f"{MODULE}{module}", module, WITHOUT_FILE)
-        else:
+        codes = {part.name: code_of(part.code) for part in parts if not is_ours(part.code)}
+        used = {*modules, *(module for code in codes.values() for module in code.modules)}
+        for module, file in files_of(used).items():  # first, since a source is read from its present file
             self._record(f"{MODULE}{module}", file.path, Identity(size=file.num_bytes, sha256=file.sha256))
+        for name, code in codes.items():
+            text = code.text.encode()
+            identity = Identity(size=len(text), sha256=hashlib.sha256(text).hexdigest())
+            self._record(f"{CODE}{name}", f"the code of {name}", identity)
 
     def _record(self, name: str, file: Path | str, identity: Identity) -> None:
         known = self._known.setdefault(name, identity)

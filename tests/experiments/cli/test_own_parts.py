@@ -43,7 +43,9 @@ class Lowest(Selector):
     Settings = LowestSettings
 
     def select(self, candidates, wanted, view):
-        skip = self.settings.skip
+        from offsets import first
+
+        skip = first(self.settings.skip)
         return np.sort(
             np.concatenate([candidates.ids(lane)[skip : skip + count] for lane, count in enumerate(wanted)])
         )
@@ -59,6 +61,8 @@ def config(own_modules: None, tmp_path: Path) -> Path:
     folder = tmp_path / "configs"
     folder.mkdir()
     (folder / "my_parts.py").write_text(SELECTOR)
+    (folder / "offsets.py").write_text("import table\n\ndef first(skip):\n    return skip + table.START\n")
+    (folder / "table.py").write_text("START = 0\n")
     return write_small(
         folder, arm=[ARM, {**ARM, "name": "next", "selector": {"kind": ARM["selector"], "skip": 1}}]
     )
@@ -95,25 +99,33 @@ def test_a_selector_beside_the_configuration_runs_and_is_recorded(
         assert {record["participants"][0] for record in rounds} == {first}
 
 
-def forget(module: str) -> None:
-    """Make the next command import the module again, as a process of its own would."""
-    own_parts._imported.pop(module)
-    del sys.modules[module]
+MODULES = ("my_parts", "offsets", "table")
 
 
+def forget() -> None:
+    """Make the next command import the modules again, as a process of its own would."""
+    for module in MODULES:
+        own_parts._imported.pop(module, None)
+        sys.modules.pop(module, None)
+
+
+@pytest.mark.parametrize("changed", MODULES)
 def test_a_changed_module_is_refused_also_for_finished_runs_and_the_report_needs_none(
-    driftscale: Driftscale, config: Path
+    driftscale: Driftscale, config: Path, changed: str
 ) -> None:
     assert driftscale("run", config, "--arms", "lowest").code == 0
-    module = config.with_name("my_parts.py")
-    module.write_text(SELECTOR + "# changed\n")
-    forget("my_parts")
+    module = config.with_name(f"{changed}.py")
+    module.write_text(module.read_text() + "# changed\n")
+    ended = driftscale("run", config)
+    assert f"{module} has changed since this process imported it" in ended.error
+    forget()
     for more in (("--arms", "lowest"), ("--arms", "next"), ("--seeds", "0..1")):
         ended = driftscale("run", config, *more)
         assert ended.code == 2
         assert f"{module}: has changed since the runs in this directory were begun with it" in ended.err
-    module.unlink()
-    forget("my_parts")
+        forget()
+    config.with_name("my_parts.py").unlink()
+    forget()
     for command in (("report", "runs/small"), ("report", "runs")):
         assert driftscale(*command).code == 0
     assert "my_parts" not in sys.modules
@@ -164,7 +176,15 @@ def test_a_part_that_only_this_process_has_is_refused_for_several(
     monkeypatch.setitem(sys.modules, "__main__", cells)
     config = write_small(config.parent, arm=[{**ARM, "selector": "__main__:Lowest"}])
     assert driftscale("run", config).code == 0
-    assert '"sha256": "without a file"' in Path("runs/small/manifest.json").read_text()
+    files = json.loads(Path("runs/small/manifest.json").read_text())["files"]
+    assert sorted(files) == ["code:my_parts:Lowest", *(f"module:{module}" for module in MODULES)]
+    cells.Lowest.late = 1  # type: ignore[attr-defined]  # as if its cell were another one
+    assert "the code of my_parts:Lowest: has changed since the runs" in driftscale("run", config).error
+    manifest = RunDirectory(Path("runs/small")).manifest_path
+    known = {"module:__main__": {"size": 0, "sha256": "without a file"}}  # as older versions recorded it
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "files": known}))
+    assert driftscale("run", config, "--seeds", "0..1").code == 0
+    assert json.loads(manifest.read_text())["files"].keys() > known.keys()
     locate = locator(None, config)
     plan = plan_run(load_experiment(config), Path("other"), None, locate, fresh=False, file=str(config))
     with pytest.raises(
@@ -177,12 +197,12 @@ def test_a_mistake_in_its_method_is_one_line_and_its_traceback_is_beside_the_log
     driftscale: Driftscale, config: Path
 ) -> None:
     module = config.with_name("my_parts.py")
-    module.write_text(SELECTOR.replace("skip = self", "view.round < 2 or 1 / 0; skip = self"))
+    module.write_text(SELECTOR.replace("skip = first", "view.round < 2 or 1 / 0; skip = first"))
     ended = driftscale("run", config, "--arms", "lowest")
     traced = Path("runs/small/lowest/seed-0/traceback.txt")
     assert ended.code == 3
     assert "Traceback" not in ended.err
-    line = f"({module}, line 18, in select); its traceback is in {traced}"
+    line = f"({module}, line 20, in select); its traceback is in {traced}"
     assert (
         f"round 2: selector 'my_parts:Lowest': select raised ZeroDivisionError: division by zero {line}"
         in (ended.err)
@@ -198,7 +218,10 @@ def test_an_object_of_ones_own_can_be_the_device_profile(driftscale: Driftscale,
     ended = driftscale("run", config, "--set", "devices.profile=my_devices:slow", "--arms", "lowest")
     assert ended.code == 0, ended.err
     manifest = json.loads(Path("runs/small/manifest.json").read_text())
-    assert sorted(manifest["files"]) == ["module:my_devices", "module:my_parts"]
+    assert sorted(manifest["files"]) == [
+        *("code:my_devices:slow", "code:my_parts:Lowest"),
+        *("module:my_devices", *(f"module:{module}" for module in MODULES)),
+    ]
     config.with_name("my_fleets.py").write_text("from my_devices import slow\n")
     ended = driftscale("check", config, "--set", "devices.profile=my_fleets:slow")
     assert ended.code == 0, ended.err
