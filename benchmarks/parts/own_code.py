@@ -10,8 +10,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import torch
-
 from benchmarks.figures import Figure, Target, figure
 from benchmarks.measure import Measured, Say, interleaved
 from benchmarks.population import Population
@@ -26,6 +24,7 @@ from emulator.arrays import Ints
 from emulator.emulation import Emulation
 from emulator.own.guards import guarded
 from emulator.plugins import NoSettings
+from executor.capability import cpu_capability
 from experiments.own.parts import OwnPart
 from experiments.own.watch import Watch
 
@@ -45,7 +44,7 @@ def measure_own_code(repeats: int, say: Say) -> list[Figure]:
 
 def own_code_figures(clients: int, repeats: int, say: Say, sizes: RoundSizes | None = None) -> list[Figure]:
     """Microseconds of CPU that a round takes more with an own selector."""
-    assert torch.default_generator is not None, "its generator is looked at, too"
+    cpu_capability()  # with torch, whose generator is looked at, too
     sizes = sizes or RoundSizes(rounds=300)
     population = Population.of(clients)
 
