@@ -15,6 +15,7 @@ from typing import Any
 
 from emulator.errors import EmulatorError
 from experiments.cluster import child_signals
+from experiments.cluster.generators import set_dask_apart
 from experiments.cluster.installation import rounding, source_digest
 from experiments.cluster.settings import OWN_DATA
 from experiments.jobs.workplace import Job, JobResult, Workplace
@@ -95,6 +96,7 @@ def do(token: str, job: Job) -> JobResult:
     worker, workplace = get_worker(), _workplaces.get(token)
     if workplace is None:
         return {"end": "stopped", "notes": []}
+    set_dask_apart()  # whatever it has imported by now
     return workplace.do(job, lambda body: worker.log_event(token, {"at": worker.address, **body}))
 
 

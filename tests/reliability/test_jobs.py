@@ -448,7 +448,7 @@ def test_a_signal_before_runs_are_at_work_ends_soon_and_in_one_line(after_s: flo
 
 
 @pytest.mark.sweep
-def test_a_mistake_in_a_part_ends_all_and_stores_the_runs_beside(stage: Stage) -> None:
+def test_an_exception_in_own_code_fails_its_run_and_no_other(stage: Stage) -> None:
     config = stage.config(LONG, seeds=[0])
     stage.act("a", "wait", "divide")
     stage.act("b", "wait")
@@ -456,10 +456,10 @@ def test_a_mistake_in_a_part_ends_all_and_stores_the_runs_beside(stage: Stage) -
     stage.wait_for_runs(2, command)
     stage.release()
     assert command.wait() == 3
-    assert 'acting.py", line' in command.stderr
-    assert "ZeroDivisionError: division by zero: a mistake in driftscale or in a plug-in" in command.lines[-1]
-    assert stage.files("a", 0) == {"log.jsonl"}
-    assert stage.files("b", 0) == {"checkpoint", "log.jsonl"}
+    assert "Traceback" not in command.stderr
+    assert "a, seed 0: FAILED: round 3: clusterer 'acting:Acting': on_data raised Zero" in command.stderr
+    assert stage.files("a", 0) == {"FAILED", "log.jsonl", "traceback.txt"}
+    assert "DONE" in stage.files("b", 0)
     assert stage.leftovers() == []
 
 
