@@ -59,6 +59,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     is_sweep = item.get_closest_marker("sweep") is not None
     code.packages.clear()  # of other tests' own parts
+    for module in [name for name in own_parts._imported if name.startswith("tests")]:
+        del own_parts._imported[module]
     item.config.stash[STARTS].begin("" if is_sweep else item.nodeid)
     return (yield)
 
