@@ -77,7 +77,8 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
     numbers = iter(range(100))
 
     def code(source: str) -> Code:
-        (tmp_path / "mine.py").write_text(f"{source}# {'.' * 50 * next(numbers)}\n")  # another size: another file
+        content = f"{source}# {chr(46) * 50 * next(numbers)}\n"  # of another size: another file
+        (tmp_path / "mine.py").write_text(content)
         monkeypatch.delitem(sys.modules, "mine", raising=False)
         importlib.invalidate_caches()
         return code_of(importlib.import_module("mine").Mine)
