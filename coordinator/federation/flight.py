@@ -64,9 +64,17 @@ class Flight(Stateful):
         return self._visits.count + self._num_loose
 
     def state(self) -> dict[str, Tree]:
-        """The visits in flight; nothing is moved, as the state may be stored by one rank alone."""
+        """The visits in flight; nothing is moved, as the state may be stored by one rank alone.
+
+        Tasks are numbered from 0, so that it is the same whether the flight was ever restored or not.
+        """
+        state = super().state()
+        tasks, ranges = state["_tasks"], state["_ranges"]
+        if tasks:
+            ranges["task"] = tasks["task"].searchsorted(ranges["task"])
+            tasks["task"] = np.arange(len(tasks["task"]))
         return {
-            **super().state(),
+            **state,
             "_loose": [as_tree(cohort) for cohort in self._loose.values()],
             "_models": [(*pair, *content) for pair, content in self._models.items()],
             "_starting": [(*pair, count) for pair, count in self._starting.items()],

@@ -317,6 +317,17 @@ def copied(flight: Flight) -> Flight:
     return again
 
 
+def test_a_flight_that_was_restored_has_the_states_of_one_that_was_not() -> None:
+    flight = Flight()
+    flight.add(three_visits(0, 10))
+    flight.take(ints(12))  # the last one, and the others move to the tables
+    again = copied(flight)
+    for each in (flight, again):
+        each.add(three_visits(1, 20))
+        each.take(ints(10, 21))
+    assert to_bytes(again.state()) == to_bytes(flight.state())
+
+
 def tasks_drawn(data: st.DataObject, num_models: int) -> list[Task]:
     rows = data.draw(st.lists(st.integers(0, num_models - 1), min_size=1, max_size=3, unique=True))
     ranges = st.lists(st.tuples(st.integers(0, 9), st.integers(9, 20), st.just(0.5)), max_size=3)
