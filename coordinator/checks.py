@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from coordinator.assignment import Assignment
+from coordinator.schedules.base import TASK_SETTINGS
 from coordinator.view import View
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.messages import (
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from coordinator.adaptations.base import Adaptation, ClientView, Served
     from coordinator.aggregators.base import Aggregator
+    from coordinator.aggregators.by_coordinate import ByCoordinate
     from coordinator.candidates import Candidates
     from coordinator.clusterers.base import Clusterer
     from coordinator.detectors.base import Detector
@@ -259,6 +261,11 @@ def models(models: Floats32, aggregator: Aggregator, updates: Updates, view: Vie
     expect_array(models, view.models.shape, "f")
 
 
+def centre(centre: Floats, aggregator: ByCoordinate, values: Floats32) -> None:
+    """Rule of `ByCoordinate.centre`."""
+    expect_array(centre, values.shape[1:], "f")
+
+
 def broadcast(arrays: Mapping[str, Floats32], aggregator: Aggregator, view: View) -> None:
     """Rule of `Aggregator.broadcast`."""
     expect(arrays.keys() == aggregator.broadcasts, f"must have {sorted(aggregator.broadcasts)}")
@@ -363,7 +370,8 @@ def settings(
     expect(settings.keys() == schedule.sets, f"must have the settings in sets, {sorted(schedule.sets)}")
     for name, column in settings.items():
         expect_array(column, client.shape, "fi")
-        expect((column > 0).all(), f"{name} must be above 0")
+        # The numbers of rules have bounds of their own, which may include 0.
+        expect(name not in TASK_SETTINGS or (column > 0).all(), f"{name} must be above 0")
 
 
 def trigger(trigger: AnyTrigger, part: ReclusteringTrigger, moved: Moved) -> None:

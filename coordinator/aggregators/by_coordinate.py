@@ -10,6 +10,7 @@ from coordinator.aggregators.base import Aggregator
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32
 from emulator.messages import Updates
+from emulator.plugins import returns
 
 AT_ONCE = 4_000_000
 """Numbers, of all updates, that are processed at once: bounds memory, and changes no result."""
@@ -22,6 +23,7 @@ class ByCoordinate(Aggregator):
     """
 
     @abstractmethod
+    @returns("coordinator.checks:centre", writes=True)
     def centre(self, values: Floats32) -> Floats:
         """(c,) the centre of each column of `values` (n, c), n > 0, which may be reordered in place.
 

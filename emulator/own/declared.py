@@ -8,10 +8,15 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-ACCEPTED: Mapping[Any, Any] = {float: (float, int), Iterator: (Iterator, list, tuple, np.ndarray)}
+ACCEPTED: Mapping[Any, Any] = {
+    bool: (bool, np.bool_),
+    int: (int, np.integer),
+    float: (float, int, np.floating, np.integer),
+    Iterator: (Iterator, list, tuple, np.ndarray),
+}
 """What is as good as an annotated type; besides, any array of floats is one of float64."""
 
-NUMBERS = (int, ACCEPTED[float])  # which True is not
+NUMBERS = (ACCEPTED[int], ACCEPTED[float])  # which True is not
 
 MOST_SHOWN = 100
 """Letters of a value that an error shows."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache, wraps
 from pkgutil import resolve_name
-from typing import Any, TypeVar, get_origin
+from typing import Any, TypeVar, cast, get_origin
 
 from emulator.errors import ConfigurationError
 from emulator.own.code import OwnCodeError, is_expected, name_of, packages, raised
@@ -41,6 +41,15 @@ class Call:
 Inspector = Callable[[Call], AbstractContextManager[None]]
 
 _END: Any = object()
+
+
+class _Quiet:
+    """Comes before what a guard extends, whose `__init_subclass__` is for classes of its author alone."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **_: Any) -> None: ...
+
 
 _inspector: Inspector | None = None
 
@@ -101,29 +110,44 @@ def guarded(what: str, part: T, *protocols: Any) -> T:
         protocols: Those that its class does not extend, but has to follow.
 
     Raises:
-        ConfigurationError: A method does not take the arguments of its protocol.
+        ConfigurationError: A method does not take the arguments of its protocol, or its class cannot be
+            extended by guards.
     """
     kind: Any = type(part)
     if not is_ours(kind) and (protocols or not hasattr(kind, GUARDS)):
         packages.add(top_of(kind.__module__))
-        guard: Any = _guard(getattr(kind, GUARDS, kind), what, protocols)
-        object.__setattr__(part, "__class__", guard)  # also of a frozen dataclass
+        kind = getattr(kind, GUARDS, kind)
+        members = _members(kind, what, protocols)
+        if not members:  # as of types.SimpleNamespace
+            return part
+        try:
+            object.__setattr__(part, "__class__", _guard(kind, what, protocols))  # also of a frozen dataclass
+        except Exception as error:  # as of an enumeration
+            raise ConfigurationError(
+                f"{what} {name_of(kind)!r}: its class must be one that can be extended ({error})"
+            ) from error
     return part
 
 
 @cache
 def _guard(kind: Any, what: str, protocols: tuple[Any, ...]) -> type:
     """A subclass of `kind` whose methods that a protocol declares, and own code defines, are guarded."""
+    facts = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
+    extending: Any = type("Extending", (type(kind),), {"mro": lambda guard: [guard, _Quiet, *kind.__mro__]})
+    guard: Any = extending(
+        kind.__name__, (kind,), {"__slots__": (), **facts, **_members(kind, what, protocols)}
+    )
+    setattr(guard, GUARDS, kind)  # now: pydantic would take it for a private attribute of instances
+    return cast(type, guard)
+
+
+@cache
+def _members(kind: Any, what: str, protocols: tuple[Any, ...]) -> dict[str, Any]:
+    """The methods and properties of `kind` that a protocol declares, and own code defines, guarded."""
     ours = [base for base in (*kind.__mro__, *protocols) if is_ours(base)]
     whose = f"{what} {name_of(kind)!r}"
     chance = next((str(vars(base)["chance"]) for base in ours if "chance" in vars(base)), "")
-    members: dict[str, Any] = {
-        GUARDS: kind,
-        "__slots__": (),
-        "__module__": kind.__module__,
-        "__qualname__": kind.__qualname__,
-        "__doc__": kind.__doc__,
-    }
+    members: dict[str, Any] = {}
     for name in dict.fromkeys(name for base in ours for name in vars(base) if not name.startswith("_")):
         base = next((base for base in kind.__mro__ if name in vars(base)), None)
         if base is None or is_ours(base):
@@ -133,10 +157,9 @@ def _guard(kind: Any, what: str, protocols: tuple[Any, ...]) -> type:
         if isinstance(own, property) and own.fget is not None:
             members[name] = property(_guarded(own.fget, name, whose, chance, declared))
         elif inspect.isfunction(own):
-            _refuse_misfit(own, declared[0], f"{whose}: {name}")
+            _refuse_misfit(own, declared[-1], f"{whose}: {name}")
             members[name] = _guarded(own, name, whose, chance, declared)
-    guard: type = type(kind)(kind.__name__, (kind,), members)
-    return guard
+    return members
 
 
 def _guarded(
@@ -145,7 +168,9 @@ def _guarded(
     functions = [getattr(of_base, "fget", of_base) for of_base in declared]
     where = next((found.returns for found in functions if hasattr(found, "returns")), None)
     rule = None if where is None else resolve_name(where)
-    expected, writes = annotated(functions[0]), any(getattr(found, "writes", False) for found in functions)
+    # The protocol's own, as that of a shipped part which is extended may be narrower.
+    expected = next((kind for kind in map(annotated, reversed(functions)) if kind is not Any), Any)
+    writes = any(getattr(found, "writes", False) for found in functions)
 
     def checked(answer: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -190,10 +215,13 @@ def _refuse_misfit(own: Callable[..., Any], declared: Any, whose: str) -> None:
     """ConfigurationError unless a method takes the arguments of the protocol's."""
     if not inspect.isfunction(declared):
         return
-    names = list(inspect.signature(declared).parameters)
+    names, signature = list(inspect.signature(declared).parameters), inspect.signature(own)
     try:
-        inspect.signature(own).bind(*names)
+        signature.bind(*names)
     except TypeError as error:
+        with suppress(TypeError):  # those that callers name may be taken by name alone
+            signature.bind(names[0], **dict.fromkeys(names[1:]))
+            return
         raise ConfigurationError(
-            f"{whose}{inspect.signature(own)}: must take ({', '.join(names)}), the arguments of its protocol"
+            f"{whose}{signature}: must take ({', '.join(names)}), the arguments of its protocol"
         ) from error

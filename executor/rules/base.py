@@ -215,7 +215,7 @@ class LocalRule(plugins.Configured, ABC):
         """
 
     @abstractmethod
-    @returns("executor.checks:corrected")
+    @returns("executor.checks:corrected", writes=True)  # to `gradient`, and `run.still`
     def correct(self, run: LocalRun, gradient: Tensor) -> Tensor:
         """The corrected gradient; for an optimiser, the amount to subtract from the parameters.
 

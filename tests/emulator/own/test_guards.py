@@ -1,17 +1,26 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from enum import Enum
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import BaseModel
 
+from coordinator.aggregators.fedavg import FedAvg, FedAvgSettings
+from coordinator.aggregators.median import Median
 from coordinator.pacing import CohortSize
 from coordinator.pacing.sync import Sync, SyncSettings
 from coordinator.selectors.fewest_updates import FewestUpdates
+from coordinator.selectors.random import Random
 from emulator.errors import ConfigurationError
 from emulator.own.code import OwnCodeError
-from emulator.own.guards import guarded
+from emulator.own.guards import Call, build, guarded, inspecting
+from emulator.own_parts import GUARDS, is_own
 from emulator.plugins import NoSettings
+from experiments.sameness import left_alone
 from traces.drift.base import Drift
 
 
@@ -61,3 +70,100 @@ def test_what_the_rules_of_a_pacing_look_at_is_the_same_behind_a_guard() -> None
     assert before == ("lanes", "sums")
     pacing = guarded("pacing", pacing)
     assert (pacing.sees("full"), pacing.sees("absorbs")) == before
+
+
+class Listed(Random):
+    """Lists its subclasses, as a registry of its author does."""
+
+    all: list[type] = []  # noqa: RUF012
+
+    def __init_subclass__(cls, *, key: str) -> None:
+        cls.all.append(cls)
+
+
+class InList(Listed, key="it"):
+    @property
+    def needs_reports(self) -> bool:
+        return np.bool_(False)  # type: ignore[return-value]
+
+
+def test_a_guard_is_no_subclass_of_which_the_author_is_told() -> None:
+    part = build("selector", InList, NoSettings())
+    assert hasattr(type(part), GUARDS)
+    assert Listed.all == [InList]
+    assert not part.needs_reports
+
+
+class Unweighted(FedAvg):
+    def weights(self, *_: Any) -> None:  # type: ignore[override]
+        return None
+
+
+def test_what_a_protocol_allows_is_right_though_the_shipped_part_that_is_extended_never_does_it() -> None:
+    assert build("aggregator", Unweighted, FedAvgSettings()).weights(1, 2, 3) is None  # type: ignore[func-returns-value]
+
+
+class ByName(Drift):
+    Settings = NoSettings
+
+    def shares(self, num_clients: int, num_windows: int, num_labels: int, **_: Any) -> Iterator[Any]:  # type: ignore[override]
+        return [np.eye(num_labels)[:num_clients]] * num_windows  # type: ignore[return-value]
+
+
+def test_arguments_may_be_taken_by_name() -> None:
+    drawn = build("drift", ByName, NoSettings()).shares(2, 3, 4, first_step=0)
+    assert [each.shape for each in drawn] == [(2, 4)] * 3
+
+
+class MyMedian(Median):
+    def centre(self, values: Any) -> Any:
+        return super().centre(values)
+
+
+def test_what_may_be_reordered_in_place_may_be() -> None:
+    def inspector(call: Call) -> Any:
+        return left_alone(*call.arguments)
+
+    with inspecting(inspector):
+        centre = build("aggregator", MyMedian, NoSettings()).centre(
+            np.array([[3], [1], [2]], dtype=np.float32)
+        )
+    assert centre.tolist() == [2]
+
+
+class Model(BaseModel):
+    size: int = 1
+
+    def draw(self) -> int:
+        return self.size
+
+
+def test_the_class_of_a_guarded_pydantic_model_is_known() -> None:
+    part = guarded("device profile", Model(), _Drawing)
+    assert getattr(type(part), GUARDS) is Model
+    assert part.draw() == 1
+
+
+class _Drawing:
+    def draw(self) -> int:
+        raise NotImplementedError
+
+
+_Drawing.__module__ = is_own.__module__  # as if it were a protocol of ours
+
+
+def test_an_object_that_has_its_methods_itself_needs_no_guard() -> None:
+    part = SimpleNamespace(draw=lambda: 1)
+    assert type(guarded("device profile", part, _Drawing)) is SimpleNamespace
+
+
+class Coin(Enum):
+    HEADS = 1
+
+    def draw(self) -> int:
+        return self.value
+
+
+def test_a_class_that_cannot_be_extended_is_refused_in_one_line() -> None:
+    with pytest.raises(ConfigurationError, match=r"Coin': its class must be one that can be extended \("):
+        guarded("device profile", Coin.HEADS, _Drawing)
