@@ -348,9 +348,10 @@ def _run_to_end(
             elif arm.adaptation.build().federates:
                 _refuse_empty(attempt.tally, plan.experiment)
             plan.directory.mark_done(run.arm, run.seed, attempt.finish(), stopped)
-    except OwnCodeError as error:
-        raise RunError(f"round {attempt.tally.rounds}: {error}{_traced(plan, run, error)}") from error
-    except (OSError, MemoryError, ResumableError) as error:
+    except (OSError, MemoryError, ResumableError, OwnCodeError) as error:
+        # An OSError is the machine's in own code, too: a full disk must not cost the checkpoints.
+        if isinstance(error, OwnCodeError) and not isinstance(error.__cause__, OSError):
+            raise RunError(f"round {attempt.tally.rounds}: {error}{_traced(plan, run, error)}") from error
         last = attempt.stored
         how = "begins again" if last is None else f"resumes from its last checkpoint, round {last},"
         raise ResumableError(
@@ -450,7 +451,7 @@ def _note_faults(attempt: Attempt, run: PlannedRun, progress: Progress) -> None:
         )
 
 
-def machine_problem(error: OSError | MemoryError | ResumableError) -> str:
+def machine_problem(error: OSError | MemoryError | EmulatorError) -> str:
     """One line on what the machine failed at: the file and its problem, lack of memory, or the error."""
     if isinstance(error, OSError):
         if error.filename is None:

@@ -324,3 +324,19 @@ def test_a_wrong_device_profile_is_one_line_too(
     assert ended.code == 2, ended.err
     assert words in ended.error
     assert "device profile 'my_parts:Mine'" in ended.error
+
+
+def test_what_the_machine_fails_at_in_own_code_costs_no_checkpoint(
+    driftscale: Driftscale, tmp_path: Path
+) -> None:
+    fails = 'if args[2].round == 2 and Path("full").exists(): raise OSError(28, "No space left on device")'
+    write(tmp_path, "selector", f"from pathlib import Path\n        {fails}", "answer")
+    (tmp_path / "full").touch()
+    stored = ("run", "mine.toml", "--set", "checkpoint.every_rounds=1")
+    ended = driftscale(*stored)
+    assert "select raised OSError: [Errno 28] No space left on device (" in ended.err
+    assert "It resumes from its last checkpoint, round 2," in ended.err
+    (tmp_path / "full").unlink()
+    again = driftscale(*stored)
+    assert again.code == 0, again.err
+    assert "resuming from round 2" in again.err
