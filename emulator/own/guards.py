@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass
 from functools import cache, wraps
 from pkgutil import resolve_name
-from typing import Any, TypeVar, cast, get_origin
+from typing import Any, TypeVar, get_origin
 
 from emulator.errors import ConfigurationError
 from emulator.own.code import OwnCodeError, is_expected, name_of, packages, raised
@@ -41,15 +41,6 @@ class Call:
 Inspector = Callable[[Call], AbstractContextManager[None]]
 
 _END: Any = object()
-
-
-class _Quiet:
-    """Comes before what a guard extends, whose `__init_subclass__` is for classes of its author alone."""
-
-    __slots__ = ()
-
-    def __init_subclass__(cls, **_: Any) -> None: ...
-
 
 _inspector: Inspector | None = None
 
@@ -133,12 +124,10 @@ def guarded(what: str, part: T, *protocols: Any) -> T:
 def _guard(kind: Any, what: str, protocols: tuple[Any, ...]) -> type:
     """A subclass of `kind` whose methods that a protocol declares, and own code defines, are guarded."""
     facts = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
-    extending: Any = type("Extending", (type(kind),), {"mro": lambda guard: [guard, _Quiet, *kind.__mro__]})
-    guard: Any = extending(
-        kind.__name__, (kind,), {"__slots__": (), **facts, **_members(kind, what, protocols)}
-    )
+    members = {"__slots__": (), **facts, **_members(kind, what, protocols)}
+    guard: type = type(kind)(kind.__name__, (kind,), members)
     setattr(guard, GUARDS, kind)  # now: pydantic would take it for a private attribute of instances
-    return cast(type, guard)
+    return guard
 
 
 @cache
