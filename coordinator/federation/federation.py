@@ -127,7 +127,8 @@ class Federation(Stateful):
         self._measured = parts.needs
         self._watching = parts.detectors_on("training")
         for part in parts.all:
-            part.streams = streams
+            if not hasattr(part, "streams"):  # else the name is its author's
+                part.streams = streams
         for detector in parts.detectors.values():
             detector.open(stream.num_clients)
         aggregator, solver, federates = parts.aggregator, executor.solver, parts.adaptation.federates

@@ -22,7 +22,7 @@ from emulator.arrays import Floats, Floats32, Ints
 from emulator.emulation import Emulation
 from emulator.errors import ConfigurationError, ResumableError, RunError, naming
 from emulator.messages import ArrayUpdates, TrainTasks, VisitRows
-from emulator.own.code import OwnCodeError, naming_own_code
+from emulator.own.code import OwnCodeError, before_any_run
 from emulator.own.guards import Call, inspecting, without_chance
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree, from_bytes, to_bytes
@@ -82,7 +82,8 @@ def try_arms(experiment: Experiment, arms: Sequence[str], world: World) -> list[
         world: The world of a seed.
 
     Returns:
-        A line on each arm whose trial took more than a minute: what took how long.
+        A line on each arm whose trial took more than a minute: what took how long; and on each whose first
+        round nothing of own code ends, such as one that diverges.
 
     Raises:
         ConfigurationError: Own code has raised an error, returned what its protocol does not declare, drawn
@@ -91,27 +92,22 @@ def try_arms(experiment: Experiment, arms: Sequence[str], world: World) -> list[
     notes = []
     for name in arms:
         arm, start_s, stopwatch = experiment.find_arm(name), time.perf_counter(), Stopwatch()
-        with naming(f"arm {name!r}"), _as_bad_input(), naming_own_code(), inspecting(_inspected):
-            once = _played(experiment, arm, world, stopwatch, is_stored=False)
-            again = _played(experiment, arm, world, stopwatch, is_stored=True)
-            _refuse_another(once, again, named(own_parts(experiment, [name])))
+        where = f"arm {name!r}: in a trial of its first round"
+        try:
+            with naming(where), before_any_run(), inspecting(_inspected):
+                once = _played(experiment, arm, world, stopwatch, is_stored=False)
+                again = _played(experiment, arm, world, stopwatch, is_stored=True)
+                _refuse_another(once, again, named(own_parts(experiment, [name])))
+        except RunError as error:
+            if isinstance(error, ResumableError):  # of the machine
+                raise
+            notes.append(f"{where}: {error}")  # as it diverges: the run itself ends in that
         took_s = time.perf_counter() - start_s
         if took_s > LONG_S:
             parts = sorted(stopwatch.seconds.items(), key=lambda item: -item[1])
             spent = ", ".join(f"{activity.removesuffix('_s')} {seconds:.0f} s" for activity, seconds in parts)
             notes.append(f"arm {name!r}: the trial of its own code took {took_s:.0f} s: {spent}")
     return notes
-
-
-@contextmanager
-def _as_bad_input() -> Iterator[None]:
-    """Context in which what ends a run is an error of the configuration, since none has begun."""
-    try:
-        yield
-    except RunError as error:
-        if isinstance(error, ResumableError):  # of the machine
-            raise
-        raise ConfigurationError(f"in a trial of its first round: {error}") from error
 
 
 @contextmanager
@@ -186,7 +182,10 @@ def _played(
     emulation = begun(None)
     steps = watch.steps(emulation.steps())
     while not played.records and next(steps, played) is not played:
-        state = emulation.state()
+        try:
+            state = emulation.state()
+        except RunError as error:  # a part cannot be stored
+            raise OwnCodeError(str(error)) from error
         played.states.append(_digests(state))
         if is_stored:
             emulation = begun(to_bytes(state))

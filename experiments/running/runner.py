@@ -369,7 +369,10 @@ def _traced(plan: Plan, run: PlannedRun, error: OwnCodeError) -> str:
     if error.__cause__ is None:
         return ""
     path = plan.directory.traceback_path(run.arm, run.seed)
-    write_durably(path, "".join(traceback.format_exception(error.__cause__)))
+    try:
+        write_durably(path, "".join(traceback.format_exception(error.__cause__)))
+    except OSError as problem:
+        return f"; its traceback cannot be written ({problem})"
     return f"; its traceback is in {path}"
 
 

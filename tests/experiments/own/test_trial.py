@@ -340,3 +340,16 @@ def test_what_the_machine_fails_at_in_own_code_costs_no_checkpoint(
     again = driftscale(*stored)
     assert again.code == 0, again.err
     assert "resuming from round 2" in again.err
+
+
+def test_a_first_round_that_ends_by_itself_is_said_and_left_to_the_run(
+    driftscale: Driftscale, tmp_path: Path
+) -> None:
+    write(tmp_path, "selector", "pass", "answer")
+    diverging = ("--set", "faults.corrupt=1", "--set", "round.nonfinite_updates=stop")
+    checked = driftscale("check", "mine.toml", *diverging)
+    assert checked.code == 0
+    assert "arm 'mine': in a trial of its first round: round 0: " in checked.err
+    ended = driftscale("run", "mine.toml", *diverging)
+    assert ended.code == 3
+    assert "FAILED: " in ended.err
