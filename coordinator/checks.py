@@ -248,12 +248,14 @@ def served_by(plan: InferencePlan, clusterer: Clusterer, view: View) -> None:
 def participants(chosen: Ints, selector: Selector, candidates: Candidates, wanted: Ints, view: View) -> None:
     """Rule of `Selector.select`."""
     expect_array(chosen, (chosen.size,), "i", 0, view.num_clients - 1)
-    expect(chosen.size > 0 and (chosen[1:] > chosen[:-1]).all(), "must be distinct ids, ascending, and some")
+    expect(
+        chosen.size > 0 and (chosen[1:] > chosen[:-1]).all(), "must be distinct ids, ascending, at least one"
+    )
     assert view.assignment is not None, "clients are selected among the members of models"
     lanes = view.assignment.lane_of_client[chosen]
     expect(lanes.min() >= 0, "must be clients of a lane")
     if (np.bincount(lanes, minlength=len(wanted)) > wanted).any():
-        raise WrongAnswerError(f"must be at most {wanted.tolist()} of the lanes")
+        raise WrongAnswerError(f"must be at most {wanted.tolist()} clients, lane by lane")
 
 
 def models(models: Floats32, aggregator: Aggregator, updates: Updates, view: View) -> None:

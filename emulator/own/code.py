@@ -45,26 +45,26 @@ def naming_own_code() -> Iterator[None]:
     """Context that turns an unexpected error which has come through own code into an OwnCodeError."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         of_own_code = error_of(error)
         if of_own_code is None:
             raise
         raise of_own_code from error
 
 
-def error_of(error: Exception) -> OwnCodeError | None:
+def error_of(error: BaseException) -> OwnCodeError | None:
     """The error for one that has come through own code; None for one that has not, or is expected."""
     if is_expected(error) or isinstance(error, OSError) or place_of(error) == "":
         return None
-    return raised(error)
+    return raised(error, "own code ")
 
 
-def is_expected(error: Exception) -> bool:
+def is_expected(error: BaseException) -> bool:
     """Whether an error is ours, or says that memory ran out, which torch says of a CPU by a text alone."""
     return isinstance(error, EmulatorError | MemoryError) or "can't allocate memory" in str(error)
 
 
-def raised(error: Exception, what: str = "") -> OwnCodeError:
+def raised(error: BaseException, what: str) -> OwnCodeError:
     """The error of own code that has raised `error`, as `what` it did."""
     text = " ".join(str(error).split())
     return OwnCodeError(f"{what}raised {type(error).__name__}{f': {text}' if text else ''}{place_of(error)}")

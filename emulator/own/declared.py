@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+
+from emulator.errors import shorten
 
 ACCEPTED: Mapping[Any, Any] = {
     bool: (bool, np.bool_),
@@ -50,6 +53,7 @@ def expect_array(
         expect((least is None or low >= least) and (most is None or high <= most), must)
 
 
+@cache
 def annotated(function: Any) -> Any:
     """The type that a method of a protocol returns; Any if its annotation does not say, or is None."""
     try:
@@ -98,4 +102,7 @@ def shown(value: Any) -> str:
             text += f", from {value.min()} to {value.max()}"
         return text
     text = " ".join(repr(value).split())
-    return text if len(text) <= MOST_SHOWN else f"{type(value).__name__} {text[: MOST_SHOWN - 1]}…"
+    if len(text) <= MOST_SHOWN:
+        return text
+    is_text = isinstance(value, str | list | tuple | dict)
+    return shorten(text, MOST_SHOWN) if is_text else type(value).__name__

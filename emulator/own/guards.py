@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import wraps
 from pkgutil import resolve_name
 from typing import Any, TypeVar, get_origin
 
@@ -120,7 +120,6 @@ def guarded(what: str, part: T, *protocols: Any) -> T:
     return part
 
 
-@cache
 def _guard(kind: Any, what: str, protocols: tuple[Any, ...]) -> type:
     """A subclass of `kind` whose methods that a protocol declares, and own code defines, are guarded."""
     facts = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
@@ -130,7 +129,6 @@ def _guard(kind: Any, what: str, protocols: tuple[Any, ...]) -> type:
     return guard
 
 
-@cache
 def _members(kind: Any, what: str, protocols: tuple[Any, ...]) -> dict[str, Any]:
     """The methods and properties of `kind` that a protocol declares, and own code defines, guarded."""
     ours = [base for base in (*kind.__mro__, *protocols) if is_ours(base)]
@@ -194,7 +192,7 @@ def _called(call: Call, function: Callable[..., T], *args: Any, **kwargs: Any) -
     try:
         with nullcontext() if _inspector is None else _inspector(call):
             return function(*args, **kwargs)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if is_expected(error):
             raise
         raise raised(error, f"{call.whose}: {call.method} ") from error

@@ -28,7 +28,7 @@ class ModelSpec(plugins.Configured, ABC):
     """
 
     chance: ClassVar[str] = "a model has no random numbers of its own yet: leave chance out"
-    stacks: bool
+    stacks: bool = False
     dense: bool = False
 
     @abstractmethod

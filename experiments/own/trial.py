@@ -182,15 +182,25 @@ def _played(
     emulation = begun(None)
     steps = watch.steps(emulation.steps())
     while not played.records and next(steps, played) is not played:
-        try:
-            state = emulation.state()
-        except RunError as error:  # a part cannot be stored
-            raise OwnCodeError(str(error)) from error
+        state = _stored(emulation)
         played.states.append(_digests(state))
         if is_stored:
             emulation = begun(to_bytes(state))
             steps = watch.steps(emulation.steps())
     return played
+
+
+def _stored(emulation: Emulation) -> Tree:
+    """The state of an emulation; OwnCodeError if a part of it cannot be stored."""
+    where = ""
+    try:
+        state = emulation.state()
+        for name, part in state["coordinator"]["federation"]["_stored"].items():
+            where = f"the {name} cannot be stored: "
+            to_bytes(part)
+    except RunError as error:
+        raise OwnCodeError(f"{where}{error}") from error
+    return state
 
 
 def _digests(state: Tree) -> Mapping[str, str]:

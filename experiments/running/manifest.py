@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from emulator.errors import ConfigurationError
+from emulator.own_parts import named_modules
 from emulator.seeding import SCHEME
 from emulator.storage.checkpoints import write_durably
 from experiments.build import World
@@ -171,10 +172,21 @@ def _write(directory: RunDirectory, manifest: Manifest) -> None:
 def recorded_files(directory: RunDirectory) -> dict[str, Identity]:
     """Identities of the data files of existing runs, by path; empty if no run is finished or can be resumed.
 
-    Raises DataFileError if the manifest is damaged.
+    Without those of modules that none of these runs uses: what has failed binds no mended code. Raises
+    DataFileError if the manifest is damaged.
     """
-    manifest = directory.manifest() if directory.resumable_pairs() else None
-    return {} if manifest is None else manifest.files
+    begun = {arm for arm, _ in directory.resumable_pairs()}
+    manifest = directory.manifest() if begun else None
+    if manifest is None:
+        return {}
+    table = directory.experiment()
+    arms = table.pop("arm")
+    bound = named_modules([table, *(arm for arm in arms if arm["name"] in begun)])
+    free = named_modules(arms) - bound
+    names = (
+        tuple(f"code:{module}:" for module in free) if bound else ("module:", *(f"code:{m}:" for m in free))
+    )
+    return {name: file for name, file in manifest.files.items() if not (free and name.startswith(names))}
 
 
 @cache

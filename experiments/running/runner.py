@@ -389,6 +389,7 @@ def _play(attempt: Attempt, steps: Iterator[None], until: int | None, stop: Stop
             raise KeyboardInterrupt
         if is_over:
             return
+    attempt.emulation.state()  # refuses what a part has kept beside its state, however short the run
 
 
 def _observer(run: PlannedRun, rounds: Round, progress: Progress, tracking: LiveTracking) -> Observer:

@@ -250,3 +250,20 @@ def test_a_function_that_is_not_defined_in_a_module_of_ones_own_is_not_called(
         f"devices.profile: device profile 'my_devices:slow': slow is {origin}, not defined in "
         f"'my_devices', and is not called; define a function in 'my_devices' that returns the device profile"
     ) in ended.error
+
+
+def test_mended_code_of_an_arm_that_failed_is_played_beside_what_finished_without_it(
+    driftscale: Driftscale, config: Path
+) -> None:
+    config = write_small(config.parent, arm=[{"name": "global"}, ARM])
+    module = config.with_name("my_parts.py")
+    module.write_text(SELECTOR.replace("skip = first", "view.round < 2 or 1 / 0; skip = first"))
+    assert driftscale("run", config).code == 3
+    forget()
+    module.write_text(SELECTOR)
+    ended = driftscale("run", config)
+    assert ended.code == 0, ended.err
+    assert "[2/2] lowest, seed 0: done" in ended.err
+    forget()
+    module.write_text(SELECTOR + "# changed\n")
+    assert driftscale("run", config).code == 2

@@ -99,7 +99,7 @@ KINDS = {
             "range": ("answer + 999", "of int64 from 0 to 11"),
             "order": ("answer[::-1].copy()", "must be distinct ids, ascending"),
             "twice": ("np.repeat(answer, 2)", "must be distinct ids, ascending"),
-            "none of them": ("answer[:0]", "and some"),
+            "none of them": ("answer[:0]", "at least one"),
             "kind": ("1.0 * answer", "array of int64"),
             "another time": ("answer[len(calls) % 2:]", "is another round"),
         },
@@ -353,3 +353,27 @@ def test_a_first_round_that_ends_by_itself_is_said_and_left_to_the_run(
     ended = driftscale("run", "mine.toml", *diverging)
     assert ended.code == 3
     assert "FAILED: " in ended.err
+
+
+def test_what_is_kept_beside_the_state_is_refused_however_short_the_run(
+    driftscale: Driftscale, tmp_path: Path
+) -> None:
+    write(tmp_path, "selector", "args[2].round < 2 or setattr(self, 'late', True)", "answer")
+    ended = driftscale("run", "mine.toml")
+    assert ended.code == 3
+    assert "its attribute late has changed since it was made" in ended.err
+
+
+def test_a_state_that_cannot_be_stored_is_refused_by_name(driftscale: Driftscale, tmp_path: Path) -> None:
+    write(tmp_path, "selector", "self.state_fields, self.late = ('late',), {1}", "answer")
+    checked = driftscale("check", "mine.toml")
+    assert checked.code == 2
+    assert "the selector cannot be stored: " in checked.error.splitlines()[-1]
+
+
+def test_leaving_python_in_own_code_is_an_error_of_it(driftscale: Driftscale, tmp_path: Path) -> None:
+    write(tmp_path, "selector", "args[2].round < 2 or sys.exit()", "answer")
+    (tmp_path / "my_parts.py").write_text("import sys\n" + (tmp_path / "my_parts.py").read_text())
+    ended = driftscale("run", "mine.toml")
+    assert ended.code == 3
+    assert "FAILED: round 2: selector 'my_parts:Mine': select raised SystemExit (" in ended.err
