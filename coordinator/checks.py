@@ -247,10 +247,10 @@ def served_by(plan: InferencePlan, clusterer: Clusterer, view: View) -> None:
 
 def participants(chosen: Ints, selector: Selector, candidates: Candidates, wanted: Ints, view: View) -> None:
     """Rule of `Selector.select`."""
-    expect_array(chosen, (chosen.size,), "i", 0, view.num_clients - 1)
-    expect(
-        chosen.size > 0 and (chosen[1:] > chosen[:-1]).all(), "must be distinct ids, ascending, at least one"
-    )
+    is_ascending = chosen.ndim == 1 and chosen.size > 0 and (chosen[1:] > chosen[:-1]).all()
+    if not (is_ascending and chosen[0] >= 0 and chosen[-1] < view.num_clients):
+        expect_array(chosen, (chosen.size,), "i", 0, view.num_clients - 1)
+        raise WrongAnswerError("must be distinct ids, ascending, at least one")
     assert view.assignment is not None, "clients are selected among the members of models"
     lanes = view.assignment.lane_of_client[chosen]
     expect(lanes.min() >= 0, "must be clients of a lane")

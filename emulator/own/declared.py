@@ -42,15 +42,17 @@ def expect_array(
 
     `kinds` are the letters of its dtype's kind, as numpy has them: "i", "b", "f"; integers are int64.
     """
-    names = {"i": "int64", "f": "finite floats", "b": "bools"}
-    bounds = "" if least is None else f" from {least} on" if most is None else f" from {least} to {most}"
-    must = f"must be an array of shape {shape} of {' or '.join(names[kind] for kind in kinds)}{bounds}"
-    expect(isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind in kinds, must)
-    expect(value.dtype.kind != "i" or value.dtype == np.int64, must)
-    if value.size > 0 and value.dtype.kind != "b":
+    is_right = isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind in kinds
+    is_right = is_right and (value.dtype.kind != "i" or value.dtype == np.int64)
+    if is_right and value.size > 0 and value.dtype.kind != "b":
         low, high = value.min(), value.max()  # NaN if any number is
-        expect(np.isfinite(low) and np.isfinite(high), must)
-        expect((least is None or low >= least) and (most is None or high <= most), must)
+        is_right = low > -np.inf and high < np.inf
+        is_right = is_right and (least is None or low >= least) and (most is None or high <= most)
+    if not is_right:
+        names = {"i": "int64", "f": "finite floats", "b": "bools"}
+        bounds = "" if least is None else f" from {least} on" if most is None else f" from {least} to {most}"
+        wanted = " or ".join(names[kind] for kind in kinds)
+        raise WrongAnswerError(f"must be an array of shape {shape} of {wanted}{bounds}")
 
 
 @cache

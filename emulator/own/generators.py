@@ -1,8 +1,9 @@
 """The global random generators of Python, numpy and torch, which nothing of ours reads or seeds.
 
 Whoever draws from one of them, or seeds it, makes two equal runs differ. States are compared, since a call of
-a library leaves no other trace: Python's and torch's as they are handed out, numpy's by the memory that it
-documents (`BitGenerator.ctypes`), as a copy by `get_state` takes three times as long as all the rest.
+a library leaves no other trace: torch's as it is handed out, numpy's by the memory that it documents
+(`BitGenerator.ctypes`), and Python's where its words are found in memory. Copies by their own methods take
+most of the time of such a comparison.
 """
 
 from __future__ import annotations
@@ -16,6 +17,17 @@ import numpy as np
 
 MERSENNE_BYTES = 4 * (624 + 1)
 """The state of a Mersenne Twister in numpy's memory: its words, and the position in them."""
+
+
+def _address_of_python() -> int | None:
+    """Where in memory the words of Python's generator are, behind the position; None if not found."""
+    held: Any = random.random.__self__  # type: ignore[attr-defined]  # its stubs have a function
+    words = np.array(random.getstate()[1][:-1], dtype=np.uint32).tobytes()
+    found = string_at(id(held), type(held).__basicsize__).find(words)
+    return None if found < 0 else id(held) + found
+
+
+PYTHONS = _address_of_python()
 
 
 class Generators:
@@ -47,7 +59,9 @@ def _states() -> dict[str, Any]:
     """The state of each global generator, by name."""
     numpys: Any = getattr(np.random, "get_bit_generator")()  # noqa: B009  (its stubs lack it)
     states: dict[str, Any] = {
-        "random": random.getstate(),
+        "random": (string_at(PYTHONS - 4, MERSENNE_BYTES), random.random.__self__.gauss_next)  # type: ignore[attr-defined]
+        if PYTHONS is not None
+        else random.getstate(),
         "numpy": string_at(numpys.ctypes.state_address, MERSENNE_BYTES)
         if isinstance(numpys, np.random.MT19937)
         else repr(numpys.state),

@@ -11,10 +11,9 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from functools import wraps
 from pkgutil import resolve_name
-from typing import Any, TypeVar, get_origin
+from typing import Any, NamedTuple, TypeVar, get_origin
 
 from emulator.errors import ConfigurationError
 from emulator.own.code import OwnCodeError, is_expected, name_of, packages, raised
@@ -25,8 +24,7 @@ from emulator.own_parts import GUARDS, is_ours, top_of
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """A call of own code: whose it is, its method, where its chance is to come from, and its arguments.
 
     Those that it may write to are not among the `arguments`.
