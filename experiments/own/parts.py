@@ -8,6 +8,7 @@ from typing import Any
 
 from device_profiles import PROFILES
 from emulator.errors import abbreviated
+from emulator.own.code import name_of
 from emulator.own_parts import is_ours, is_own
 from emulator.plugins import Chosen, Settings
 from experiments.config import Experiment
@@ -27,8 +28,7 @@ class OwnPart:
     @property
     def name(self) -> str:
         """Its module and its name in it, as in "my_parts:Steady"."""
-        code = self.code if hasattr(self.code, "__qualname__") else type(self.code)
-        return f"{code.__module__}:{code.__qualname__}"
+        return name_of(self.code)
 
 
 def named(parts: Sequence[OwnPart]) -> str:

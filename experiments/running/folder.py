@@ -94,7 +94,7 @@ def plan_folder(
     def untried(member: Member) -> list[str]:
         directory = RunDirectory(out / member.experiment.name)
         keeps = directory.experiment_path.is_file() and not fresh
-        begun = {arm for arm, _ in directory.resumable_pairs()} if keeps else set()
+        begun = directory.begun_arms() if keeps else set()
         return [arm.name for arm in member.experiment.arm if trial and arm.name not in begun]
 
     for _ in check_members(unfinished, scratch=out, tried=untried):

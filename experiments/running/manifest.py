@@ -175,7 +175,7 @@ def recorded_files(directory: RunDirectory) -> dict[str, Identity]:
     Without those of modules that none of these runs uses: what has failed binds no mended code. Raises
     DataFileError if the manifest is damaged.
     """
-    begun = {arm for arm, _ in directory.resumable_pairs()}
+    begun = directory.begun_arms()
     manifest = directory.manifest() if begun else None
     if manifest is None:
         return {}

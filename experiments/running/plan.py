@@ -102,8 +102,8 @@ class Plan:
 
     def untried(self) -> list[str]:
         """The arms with own code that no run has begun with, if it is to be tried."""
-        begun = {arm for arm, _ in self.directory.resumable_pairs()} if self.trial else set()
-        return [arm for arm in tried_arms(self.experiment, self.arms) if self.trial and arm not in begun]
+        arms = tried_arms(self.experiment, self.arms) if self.trial else []
+        return [arm for arm in arms if arm not in self.directory.begun_arms()]
 
     def pairs(self) -> list[tuple[str, int]]:
         """(arm, seed) of all runs, seed by seed, since all arms of a seed share its world."""
@@ -325,8 +325,7 @@ class Checker:
             wanted = [arm for arm in tried_arms(experiment, names) if tried is None or arm in tried]
             if wanted:
                 try_world(experiment, world, locate, scratch)
-            for note in try_arms(experiment, [arm for arm in wanted if arm in unbuilt], world):
-                self._note(note)
+            self._say(where, try_arms(experiment, [arm for arm in wanted if arm in unbuilt], world))
         self._built.update(known.values())
         return world
 

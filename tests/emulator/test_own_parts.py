@@ -215,3 +215,15 @@ def test_modules_are_named_by_texts_of_that_form_alone() -> None:
     }
     assert named_modules(table) == {"x.y", "m"}
     assert not own_parts.is_own("http://x")
+
+
+def test_at_most_so_many_modules_are_looked_at_the_nearest_first(
+    own_modules: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, imports in (("one", "import two"), ("two", "import three"), ("three", "")):
+        (tmp_path / f"{name}.py").write_text(f"{imports}\n")
+    look_in(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert list(own_parts.files_of(["one"])) == ["one", "two", "three"]
+    monkeypatch.setattr(own_parts, "MOST_MODULES", 2)
+    assert list(own_parts.files_of(["one"])) == ["one", "two"]

@@ -376,6 +376,10 @@ class RunDirectory:
             or (not self.failed_path(arm, seed).is_file() and self.checkpoints(arm, seed).files())
         ]
 
+    def begun_arms(self) -> set[str]:
+        """The arms of `resumable_pairs`."""
+        return {arm for arm, _ in self.resumable_pairs()}
+
     def reported_runs(self) -> list[ReportedRun]:
         """The runs of `reported_pairs`.
 

@@ -377,3 +377,16 @@ def test_leaving_python_in_own_code_is_an_error_of_it(driftscale: Driftscale, tm
     ended = driftscale("run", "mine.toml")
     assert ended.code == 3
     assert "FAILED: round 2: selector 'my_parts:Mine': select raised SystemExit (" in ended.err
+
+
+def test_a_trial_takes_two_local_steps(driftscale: Driftscale, tmp_path: Path) -> None:
+    write(tmp_path, "solver", "assert args[0].step < 2", "answer")
+    longer = ("--set", "training.local_steps=5")
+    assert driftscale("check", "mine.toml", *longer).code == 0
+    assert driftscale("run", "mine.toml", *longer).code == 3
+
+
+def test_a_trial_evaluates_though_its_round_is_not_due(driftscale: Driftscale, tmp_path: Path) -> None:
+    write(tmp_path, "clusterer", "1 / 0", "answer")
+    checked = driftscale("check", "mine.toml", "--set", "round.evaluate_every=4")
+    assert "serve raised ZeroDivisionError" in checked.error
