@@ -81,7 +81,8 @@ class Fleet:
     """The speed of the device of each of N clients: columns of shape (N,), as emulator.ports.FleetColumns.
 
     `seconds_per_sample` is the training time (forward and backward) of the profile's reference model.
-    `device` (N,) is the row of the profile's table that each client's device is; None if it has no table.
+    `device` (N,) is the row of the profile's table that each client's device is, and `ids` has the id in each
+    row of the table; both are None if the profile has no table.
     InputError if the columns are not of one shape (N,), or for a value outside `DEVICE_BOUNDS`.
     """
 
@@ -90,6 +91,7 @@ class Fleet:
     upload_bytes_per_s: Floats
     latency_s: Floats
     device: Ints | None = None
+    ids: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         """Check shapes and bounds."""
@@ -127,7 +129,8 @@ class Fleet:
             The fleet of n clients.
         """
         device = None if self.device is None else self.device[rows]
-        return Fleet(device=device, **{name: values[rows] for name, values in self.columns().items()})
+        columns = {name: values[rows] for name, values in self.columns().items()}
+        return Fleet(device=device, ids=self.ids, **columns)
 
     def quantiles(self, probabilities: Sequence[float]) -> dict[str, Floats]:
         """Compute quantiles of every column.

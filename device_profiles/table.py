@@ -12,7 +12,7 @@ from device_profiles.fleet import COLUMNS, MAY_BE_ZERO, SOURCES, Fleet, match_co
 from emulator.arrays import Floats
 from emulator.errors import DataFileError
 from emulator.numbers import DEVICE_BOUNDS
-from emulator.seeding import deal
+from emulator.assigning import DeviceIds, deal
 from emulator.storage.bounded import has_controls
 from emulator.storage.tables import TableFile, read_table
 
@@ -28,7 +28,8 @@ class TableProfile:
     Two devices serve four clients, twice each:
 
     >>> devices = Fleet(np.array([0.1, 0.2]), np.full(2, 1e6), np.full(2, 1e5), np.zeros(2))
-    >>> profile = TableProfile("bench", None, None, "an example", devices)
+    >>> ids = DeviceIds(Path("bench.csv"), "device_id", ["a", "b"], np.arange(2))
+    >>> profile = TableProfile("bench", None, None, "an example", devices, ids)
     >>> np.sort(profile.draw(4, np.random.default_rng(0)).seconds_per_sample).tolist()
     [0.1, 0.1, 0.2, 0.2]
     """
@@ -38,6 +39,7 @@ class TableProfile:
     reference_flops: float | None
     source: str
     devices: Fleet
+    ids: DeviceIds
 
     def draw(self, num_clients: int, generator: np.random.Generator) -> Fleet:
         """Deal the devices in random permutations, one after another, until every client has one.
@@ -65,10 +67,12 @@ def read_device_table(path: Path) -> TableProfile:
     except ValueError as error:
         raise DataFileError(path, f"{error}; it has {', '.join(table.columns)}") from error
     by_id = np.argsort(table.unique_ids(ID))
+    ids = table.devices(ID)
     columns = {column: _read(table, column, given.get(column))[by_id] for column in COLUMNS}
     model, flops, source = _about(table)
-    devices = Fleet(device=by_id, **columns)
-    return TableProfile(path.stem, model, flops, source or f"the table {path.name}", devices)
+    by_row = [ids.ids[rank] for rank in np.argsort(by_id).tolist()]
+    devices = Fleet(device=by_id, ids=by_row, **columns)
+    return TableProfile(path.stem, model, flops, source or f"the table {path.name}", devices, ids)
 
 
 def _read(table: TableFile, column: str, name: str | None) -> Floats:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from emulator.clock import VirtualClock
 from emulator.errors import RunError
 from emulator.in_flight import InFlight
 from emulator.messages import VisitRows
 from emulator.ports import Coordinator, Reaction
-from emulator.queue import EventQueue
+from emulator.queue import EventQueue, VirtualClock
 from emulator.storage.runlog import RoundRecord
 from emulator.storage.state_tree import Tree
 

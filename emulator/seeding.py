@@ -33,28 +33,6 @@ READING = (0x8B51F9DD, 0x58F38DED)  # the same, for reading the state
 LEFT, RIGHT, HALF = np.uint32(0xCA01F9DD), np.uint32(0x4973F715), np.uint32(16)
 
 
-def deal(num_clients: int, num_devices: int, generator: np.random.Generator) -> Ints:
-    """Assign a device to each client: random permutations of all devices, one after the other.
-
-    The order of devices in a file therefore does not matter, and no device is used twice before every device
-    has been used once.
-
-    Args:
-        num_clients: length of the result.
-        num_devices: number of devices to choose from, at least 1.
-        generator: is advanced.
-
-    Returns:
-        Array of shape (num_clients,) with values in [0, num_devices).
-
-    >>> np.sort(deal(6, 3, np.random.default_rng(0)))
-    array([0, 0, 1, 1, 2, 2])
-    """
-    laps = -(-num_clients // num_devices)
-    devices = np.tile(np.arange(num_devices, dtype=np.int64), (laps, 1))
-    return generator.permuted(devices, axis=1).ravel()[:num_clients]
-
-
 @dataclass(frozen=True)
 class RandomStreams:
     """The random streams of one seed.

@@ -64,6 +64,7 @@ class World:
         fleet: The device of every client.
         availability: When every client is online.
         faults: Which clients are byzantine, and which visits and updates fail.
+        assigned: Where `speeds` and `hours` come from, and how clients got theirs, as texts.
         references: The reference models trained so far, by their settings: the parameters, and the number of
             samples of each label.
     """
@@ -74,6 +75,7 @@ class World:
     fleet: Fleet
     availability: Availability
     faults: Faults
+    assigned: Mapping[str, str] = field(default_factory=dict, compare=False)
     references: dict[str, tuple[Floats32, Ints]] = field(default_factory=dict, compare=False, repr=False)
 
     def fingerprint(self) -> dict[str, str]:

@@ -63,7 +63,7 @@ def test_a_draw_is_the_same_again_and_a_third_of_each_group(
 
 
 def test_the_cheapest_tests_of_a_line_are_taken_first() -> None:
-    path = "emulator/clock.py"
+    path = "emulator/queue.py"
     line = "        self._now_s = 0.0"
     number = (Path(__file__).parents[1] / path).read_text().splitlines().index(line) + 1
     known = {

@@ -21,6 +21,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from emulator.arrays import Bools, Floats, Ints
+from emulator.assigning import DeviceIds
 from emulator.errors import DataFileError
 from emulator.storage.bounded import is_file
 
@@ -123,6 +124,18 @@ class TableFile:
             [value] = self._python(name, int(first[rank]), 1)
             raise DataFileError(self.path, f"{name} {value!r} is also in row {rows[0]}", row=int(rows[1]))
         return ranks
+
+    def devices(self, name: str) -> DeviceIds:
+        """The devices whose ids the column has, by rank as in `ids`, each with its first row.
+
+        Ids are texts as they are written: in a CSV, `007` is not 7, though both have one rank.
+        """
+        _, first = np.unique(self.ids(name), return_index=True)
+        column = self.table.column(name)
+        if self.path.suffix != ".parquet" and not pa.types.is_string(column.type):
+            as_text = pyarrow.csv.ConvertOptions(include_columns=[name], column_types={name: pa.string()})
+            column = pyarrow.csv.read_csv(self.path, convert_options=as_text).column(name)
+        return DeviceIds(self.path, name, list(map(str, column.take(pa.array(first)).to_pylist())), first)
 
     def values(self, name: str) -> list[Any]:
         """(rows,) the column as Python values, to be ids; DataFileError if one is missing or nested."""

@@ -17,7 +17,7 @@ from pydantic import Field
 from emulator import plugins
 from emulator.arrays import Floats, Ints
 from emulator.numbers import Count
-from emulator.seeding import deal
+from emulator.assigning import deal
 from traces.availability.base import AvailabilitySource, Locate
 from traces.availability.interval_availability import DeviceIntervals, IntervalAvailability, lay_out
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from emulator import plugins
 from emulator.arrays import Bools, Floats, Ints
 from emulator.errors import DataFileError
-from emulator.seeding import deal
+from emulator.assigning import deal
 from emulator.storage.tables import TableFile, read_table
 from traces.availability.base import AvailabilitySource, Locate
 from traces.availability.interval_availability import DeviceIntervals, IntervalAvailability, from_intervals

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.errors import DataFileError
-from emulator.seeding import deal
+from emulator.assigning import deal
 from traces.availability import IntervalAvailability, from_intervals
 
 NEVER = float("inf")
