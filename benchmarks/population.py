@@ -9,6 +9,7 @@ import numpy as np
 
 from device_profiles import Fleet, load_profile
 from emulator.arrays import NO_IDS, Floats, Floats32, Ints
+from emulator.assigning import deal
 from emulator.latency import DriftscaleLatency
 from emulator.messages import (
     ArrayUpdates,
@@ -22,7 +23,7 @@ from emulator.messages import (
     Work,
 )
 from emulator.ports import Segment, Split
-from emulator.seeding import RandomStreams, deal
+from emulator.seeding import RandomStreams
 from traces.availability.diurnal import DiurnalSettings, generate
 from traces.availability.interval_availability import DeviceIntervals, IntervalAvailability
 

@@ -59,8 +59,9 @@ def import_fedscale(path: Path, out: Path) -> Imported:
     """Convert one of the two published files, recognised by its content, to the Parquet table `out`.
 
     `client_device_capacity` becomes a device table that `device_profiles.table` reads; `client_behave_trace`
-    becomes intervals: device_id, start_s, end_s, period_s (one row each, half-open). Rows are in the order of
-    device_id, not in the published order, which is by available time. DataFileError if the file is neither of
+    becomes intervals: device_id, start_s, end_s, period_s (one row each, half-open). Devices are in the
+    published order there, by which FedScale gives them to clients, and each has a row, if only an empty
+    interval; speeds are in the order of device_id. DataFileError if the file is neither of
     the two, is damaged or too large, or has content that is not allowed, and if `out` is not a `.parquet`
     file or cannot be written.
 
@@ -146,9 +147,9 @@ def _behaviour(path: Path, entries: Mapping[int, Any]) -> tuple[pa.Table, int]:
             raise DataFileError(path, f"device {device}: active, inactive and finish_time must be integers")
         ids.append(device)
         periods.append(period)
-        counts.append(len(active))
-        starts += active
-        ends += inactive
+        counts.append(max(len(active), 1))
+        starts += active or [0]
+        ends += inactive or [0]
     table = np.stack(
         [
             np.repeat(_array(path, ids, np.int64), counts),
@@ -157,7 +158,7 @@ def _behaviour(path: Path, entries: Mapping[int, Any]) -> tuple[pa.Table, int]:
             np.repeat(_array(path, periods, np.int64), counts),
         ]
     )
-    device_id, start_s, end_s, period_s = table
+    start_s, end_s, period_s = table[1:]
     bad = (start_s < 0) | (end_s < start_s) | (period_s <= 0)
     if bad.any():
         device, start, end, period = table[:, np.flatnonzero(bad)[0]].tolist()
@@ -166,11 +167,15 @@ def _behaviour(path: Path, entries: Mapping[int, Any]) -> tuple[pa.Table, int]:
             f"device {device}: interval [{start}, {end}) with period {period} must start at 0 or later, "
             "not end before it starts, and have a period above 0",
         )
-    order = np.lexsort((end_s, start_s, device_id))
-    nonempty = table[:, order[(end_s > start_s)[order]]]
-    columns = dict(zip(("device_id", "start_s", "end_s", "period_s"), nonempty, strict=True))
+    place = np.repeat(np.arange(len(ids)), counts)
+    order = np.lexsort((end_s, start_s, place))
+    online_s = np.bincount(place, weights=end_s - start_s)
+    is_first = np.append(True, np.diff(place) > 0)
+    order = order[((end_s > start_s) | (is_first & (online_s[place] == 0)))[order]]
+    kept = table[:, order]
+    columns = dict(zip(("device_id", "start_s", "end_s", "period_s"), kept, strict=True))
     about = {"source": "FedScale client_behave_trace (FLASH, charging devices)", "licence": LICENCE}
-    return pa.table(columns).replace_schema_metadata(about), table.shape[1] - nonempty.shape[1]
+    return pa.table(columns).replace_schema_metadata(about), table.shape[1] - kept.shape[1]
 
 
 def _array(path: Path, values: list[Any], dtype: Any) -> np.ndarray[Any, Any]:

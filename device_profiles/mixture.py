@@ -306,7 +306,7 @@ class MixtureProfile(Settings):
             members = np.flatnonzero(chosen == index)
             for name, values in class_.draw(len(members), generator).items():
                 columns[name][members] = values
-        return Fleet(device=None, **columns)
+        return Fleet(device=None, ids=None, **columns)
 
     @property
     def counts(self) -> Mapping[str, int]:

@@ -10,9 +10,9 @@ import numpy as np
 
 from device_profiles.fleet import COLUMNS, MAY_BE_ZERO, SOURCES, Fleet, match_columns
 from emulator.arrays import Floats
+from emulator.assigning import DeviceIds, deal
 from emulator.errors import DataFileError
 from emulator.numbers import DEVICE_BOUNDS
-from emulator.assigning import DeviceIds, deal
 from emulator.storage.bounded import has_controls
 from emulator.storage.tables import TableFile, read_table
 

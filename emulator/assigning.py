@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +12,9 @@ from unicodedata import normalize
 import numpy as np
 
 from emulator.arrays import Ints
-from emulator.errors import DataFileError, abbreviated
+from emulator.errors import ConfigurationError, DataFileError
 
 Assign = Literal["draw", "by_name", "by_index"]
-Unmatched = Literal["refuse", "draw"]
 
 MOST_SHOWN = 5
 """Names that a refusal shows on either side."""
@@ -80,12 +79,9 @@ class DeviceIds:
                 )
         return devices
 
-    def devices_in(self, other: DeviceIds) -> Ints | None:
-        """(D,) the device of each id in `other`; None unless it has all of them."""
-        if len(self) > len(other):
-            return None
-        found = [other.by_key.get(key, -1) for key in self.by_key]
-        return np.array(found, dtype=np.int64) if min(found) >= 0 else None
+    def found_in(self, other: DeviceIds) -> Ints:
+        """(D,) the device of each id in `other`, as ids are compared; -1 for none."""
+        return np.array([other.by_key.get(compared(id_), -1) for id_ in self.ids], dtype=np.int64)
 
     def take(self, devices: Ints) -> DeviceIds:
         """Those of some devices, in this order."""
@@ -111,10 +107,55 @@ def by_index(num_clients: int, devices: DeviceIds) -> Ints:
     return np.resize(np.argsort(devices.first_row, kind="stable"), num_clients)
 
 
-def by_name(names: Sequence[str], devices: DeviceIds) -> Ints:
-    """(num_clients,) the device that has the name of each client; -1 for none.
+def by_name(names: Sequence[str], devices: DeviceIds, *, may_lack: bool) -> Ints:
+    """(num_clients,) the device whose id is the name of each client; -1 for none, if clients `may_lack` one.
 
-    InputError if two clients have the same name, or two devices.
+    Raises:
+        DataFileError: Two devices have the same name, or a client has no device, and may not.
     """
-    refuse_same_names(names)
-    return np.array([devices.by_key.get(compared(name), -1) for name in names], dtype=np.int64)
+    found = np.array([devices.by_key.get(compared(name), -1) for name in names], dtype=np.int64)
+    lacking = np.flatnonzero(found < 0).tolist()
+    if lacking and not may_lack:
+        spare = np.setdiff1d(np.arange(len(devices)), found)
+        spare = spare[np.argsort(devices.first_row[spare], kind="stable")].tolist()
+        others = f"; ids of no client: {_shown([devices.ids[one] for one in spare])}" if spare else ""
+        without = _shown([names[client] for client in lacking])
+        raise DataFileError(
+            devices.path,
+            f"{devices.column}: {len(lacking)} of {len(names)} clients have no row, by their names: "
+            f"{without}{others}{_near(names, lacking, devices, spare)}; "
+            f'add or rename rows, or set devices.unmatched = "draw"',
+        )
+    return found
+
+
+def refuse_same_names(names: Sequence[str]) -> None:
+    """Raise ConfigurationError if two clients have the same name, as names are compared."""
+    clients: dict[str, int] = {}
+    for client, name in enumerate(names):
+        other = clients.setdefault(compared(name), client)
+        if other != client:
+            raise ConfigurationError(
+                f'devices.assign = "by_name": clients {other} and {client} of the trace are {names[other]!r} '
+                f"and {name!r}, the same but for blanks or how letters are composed; rename one in the trace"
+            )
+
+
+def _shown(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
+    return ", ".join(map(repr, names[:MOST_SHOWN])) + more
+
+
+def _near(names: Sequence[str], lacking: Sequence[int], devices: DeviceIds, spare: Sequence[int]) -> str:
+    """The first client without a device that has one if case, or zeros in front, did not matter."""
+    loose = {_loose(devices.ids[device]): device for device in reversed(spare)}
+    for client in lacking:
+        device = loose.get(_loose(names[client]))
+        if device is not None:
+            row, id_ = devices.first_row[device] + 1, devices.ids[device]
+            return f"; names are compared as written: row {row} has {id_!r}, the client is {names[client]!r}"
+    return ""
+
+
+def _loose(name: str) -> str:
+    return compared(name).casefold().lstrip("0")

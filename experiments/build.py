@@ -34,7 +34,7 @@ from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import ConfigurationError
 from emulator.latency import TIME_MODELS, LatencyModel
 from emulator.messages import SolverFacts
-from emulator.own.guards import guarded, inspecting, without_chance
+from emulator.own.guards import inspecting, without_chance
 from emulator.ports import Availability, Executor
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import DRIFT_COLUMNS
@@ -43,6 +43,7 @@ from executor.flops import forward_flops
 from executor.malloc import give_back_freed_memory
 from executor.replicas import ReplicatedExecutor
 from experiments.config import Arm, Experiment
+from experiments.devices import assign_devices
 from experiments.locating import Locate
 from experiments.stopwatch import Stopwatch
 from traces.holders import Holders
@@ -129,21 +130,12 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
         clients = trace.num_clients
         check_rounds(experiment, trace, streams)
         profile = find_profile(experiment.devices.profile, locate)
-        fleet = profile.draw(clients, streams.generator("devices"))
-        availability = build_availability(experiment, clients, streams, locate)
+        devices = assign_devices(experiment.devices, profile, trace, streams, locate)
+        fleet = devices.fleet(profile, clients, streams)
     faults = Faults(experiment.faults, clients, streams)
     trace = trace.with_flipped_labels(faults.clients("label_flip"))
     give_back_freed_memory()
-    return World(streams, trace, profile, fleet, availability, faults)
-
-
-def build_availability(
-    experiment: Experiment, num_clients: int, streams: RandomStreams, locate: Locate
-) -> Availability:
-    """When the clients of a seed, whose random streams these are, are online."""
-    chosen = experiment.devices.availability
-    drawn = chosen.build().build(num_clients, streams.generator("availability"), locate)
-    return guarded(chosen.what, drawn, Availability)
+    return World(streams, trace, profile, fleet, devices.availability, faults, devices.assigned)
 
 
 def build_emulation(

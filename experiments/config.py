@@ -36,6 +36,7 @@ from coordinator.representations.base import ReferenceSettings
 from coordinator.schedules import SCHEDULES, Schedule
 from coordinator.selectors import SELECTORS, Selector
 from device_profiles import SUFFIXES as PROFILE_SUFFIXES
+from emulator.assigning import Assign
 from emulator.counts import LastBatch
 from emulator.errors import ConfigurationError
 from emulator.messages import FurtherAccuracy
@@ -109,6 +110,17 @@ class Devices(Settings):
         validate_default=True,
         description="when clients are online: a source, or the path of a .csv or .parquet table of intervals",
     )
+    assign: Assign = Field(
+        "draw",
+        description="which client has which row of the tables of speeds and hours: draw, both at "
+        "once if all ids of the profile are ids of the hours; by_name, the row whose id is the name of "
+        "the client in the trace, as written; by_index, client i row i, after the last row the first again",
+    )
+    unmatched: Literal["refuse", "draw"] = Field(
+        "refuse",
+        description="with by_name: refuse clients that have no row, or draw a row for them",
+        examples=["draw"],
+    )
     time_model: Literal["driftscale", "fedscale"] = Field(
         "driftscale",
         description="how work becomes virtual seconds: latency, two bandwidths and the model's cost, or "
@@ -123,6 +135,14 @@ class Devices(Settings):
         description="how many times slower than the profile's reference model a sample is trained; "
         '"flops": the FLOPs of the one over those of the other',
     )
+
+    @model_validator(mode="after")
+    def _draws_the_unmatched_by_name(self) -> Devices:
+        if self.unmatched == "draw" and self.assign != "by_name":
+            raise ValueError(
+                f"unmatched = 'draw': is of assign = 'by_name', not of {self.assign!r}; leave it out"
+            )
+        return self
 
     def find_files(self, locate: Callable[[str], Path]) -> None:
         """Find the table of the profile, and those of the availability; see `Settings.find_files`."""

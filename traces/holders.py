@@ -24,6 +24,11 @@ class Holders(Protocol):
         ...
 
     @property
+    def client_names(self) -> tuple[str, ...] | Ints | None:
+        """The names of the clients; None if they have no other than their ids."""
+        ...
+
+    @property
     def rounds_per_step(self) -> int:
         """The number of rounds between two data steps."""
         ...
@@ -66,6 +71,7 @@ class CertainHolders:
         rounds_per_step: the number of rounds between two data steps.
         share: the share of test samples, in [0, 1].
         test_on: "next" if clients are tested on the test samples that arrive at the next step.
+        client_names: the names of the clients, as of a trace.
     """
 
     concepts: Ints | None = None
@@ -77,6 +83,7 @@ class CertainHolders:
         rounds_per_step: int,
         share: float,
         test_on: TestOn = "present",
+        client_names: tuple[str, ...] | Ints | None = None,
     ) -> None:
         # Whose labels are flipped differs from seed to seed too.
         self._table = table.table if isinstance(table, FlippedLabels) else table
@@ -84,6 +91,7 @@ class CertainHolders:
         self.num_clients = table.num_clients
         self.rounds_per_step = rounds_per_step
         self.test_on: TestOn = test_on
+        self.client_names = client_names
         # Of so many rows of a label one is of the split, beyond rounding.
         self._needed = [np.inf if part == 0 else (1 + 1e-9) / part for part in (1 - share, share)]
 

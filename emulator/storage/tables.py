@@ -135,7 +135,7 @@ class TableFile:
         if self.path.suffix != ".parquet" and not pa.types.is_string(column.type):
             as_text = pyarrow.csv.ConvertOptions(include_columns=[name], column_types={name: pa.string()})
             column = pyarrow.csv.read_csv(self.path, convert_options=as_text).column(name)
-        return DeviceIds(self.path, name, list(map(str, column.take(pa.array(first)).to_pylist())), first)
+        return DeviceIds(self.path, name, list(map(str, column.take(first.tolist()).to_pylist())), first)
 
     def values(self, name: str) -> list[Any]:
         """(rows,) the column as Python values, to be ids; DataFileError if one is missing or nested."""

@@ -17,9 +17,10 @@ from emulator.errors import MOST_NAMED, ConfigurationError, naming
 from emulator.ports import Availability
 from emulator.seeding import RandomStreams
 from executor.malloc import give_back_freed_memory
-from experiments.build import World, build_availability, check_rounds
+from experiments.build import World, check_rounds
 from experiments.checks.arms import refuse_late_reports
 from experiments.config import Experiment
+from experiments.devices import assign_devices
 from experiments.locating import Locate
 from traces.holders import Holders
 from traces.sources import TraceContext, TraceSource
@@ -72,9 +73,9 @@ def check_seeds(
             online = world.availability
             if seed != world.streams.seed:
                 holders = _fitting_holders(experiment, source, world.trace, context)
-                clients = holders.num_clients
-                online = build_availability(experiment, clients, streams, locate)
-                refuse_late_reports(experiment, arms, online, clients)
+                devices = assign_devices(experiment.devices, world.profile, holders, streams, locate)
+                online = devices.availability
+                refuse_late_reports(experiment, arms, online, holders.num_clients)
             never = never_online(online, holders.num_clients)
             if len(never):
                 if not isinstance(holders, Trace):

@@ -94,15 +94,24 @@ def test_an_imported_capacity_is_a_profile_that_names_mobilenet(tmp_path: Path) 
     assert len(profile.draw(10, np.random.default_rng(0))) == 10
 
 
-def test_behaviour_becomes_intervals_by_device_without_the_empty_ones(tmp_path: Path) -> None:
+def test_behaviour_becomes_intervals_in_the_published_order_without_the_empty_ones(tmp_path: Path) -> None:
     done = import_fedscale(write(tmp_path, published(BEHAVIOUR)), tmp_path / "online.parquet")
     assert (done.kind, done.num_devices, done.num_rows, done.num_empty_intervals) == ("intervals", 2, 3, 1)
     assert pq.read_table(done.path).to_pydict() == {
-        "device_id": [3, 5, 5],
-        "start_s": [0, 10, 30],
-        "end_s": [7, 20, 50],
-        "period_s": [172800, 86400, 86400],
+        "device_id": [5, 5, 3],
+        "start_s": [10, 30, 0],
+        "end_s": [20, 50, 7],
+        "period_s": [86400, 86400, 172800],
     }
+
+
+def test_a_device_without_hours_keeps_its_row(tmp_path: Path) -> None:
+    empty = {3: {**BEHAVIOUR[3], "active": [], "inactive": []}, 8: {**BEHAVIOUR[3], "active": [4, 5]}}
+    empty[8] = {**empty[8], "inactive": [4, 5]}
+    done = import_fedscale(write(tmp_path, published({**empty, 5: BEHAVIOUR[5]})), tmp_path / "o.parquet")
+    rows = pq.read_table(done.path).to_pydict()
+    assert rows["device_id"] == [3, 8, 5, 5]
+    assert rows["start_s"][:2] == rows["end_s"][:2] == [0, 4]
 
 
 def test_the_real_rows_of_capacity_are_read(tmp_path: Path, devices_data: Path) -> None:

@@ -48,6 +48,8 @@ def test_omitted_settings_have_the_documented_defaults() -> None:
         "availability": {"kind": "always"},
         "time_model": "driftscale",
         "model_factor": "flops",
+        "assign": "draw",
+        "unmatched": "refuse",
     }
     assert resolved["report"] == {"window": 5, "targets": []}
     assert resolved["round"] | {"rounds": 1, "participants": 1} == {

@@ -87,7 +87,7 @@ LEFT_OUT = frozenset(
     | {"group", "time", "label", "count", "concepts", "pattern", "features", "on_out_of_memory", "published"}
     | {"feddrift_unmasked_inference", "drop_never_online", "min_windows", "most_common", "events"}
     | {"changes", "partition", "samples", "test_share", "static", "shared", "samples_per_client"}
-    | {"starts_with", "split", "timeout_s"}
+    | {"starts_with", "split", "timeout_s", "assign", "unmatched"}
 )
 """Settings that name files or columns, affect no result, or fit hardly any draw; `draw_trace` sets some."""
 

@@ -16,8 +16,8 @@ from pydantic import Field
 
 from emulator import plugins
 from emulator.arrays import Floats, Ints
-from emulator.numbers import Count
 from emulator.assigning import deal
+from emulator.numbers import Count
 from traces.availability.base import AvailabilitySource, Locate
 from traces.availability.interval_availability import DeviceIntervals, IntervalAvailability, lay_out
 

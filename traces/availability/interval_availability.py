@@ -8,13 +8,14 @@ Shapes: D devices, I intervals, N clients, n ids in a query.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from emulator.arrays import Bools, Floats, Floats32, Ints
+from emulator.assigning import DeviceIds
 from emulator.errors import DataFileError
 
 Result = TypeVar("Result", Bools, Floats)
@@ -36,6 +37,7 @@ class DeviceIntervals:
     end_s: Floats  # (I,)
     period_s: Floats  # (D,), inf where nothing repeats
     num_dropped_empty: int = 0
+    ids: DeviceIds | None = None  # of the table that they come from
 
     @property
     def num_devices(self) -> int:
@@ -50,12 +52,14 @@ class DeviceIntervals:
     def num_never_online(self) -> int:
         return int((self.num_intervals == 0).sum())
 
-    def without_never_online(self) -> DeviceIntervals:
-        """The devices that are online at some time, renumbered in their order."""
-        ever_online = self.num_intervals > 0
-        offsets = np.append(self.offsets[:-1][ever_online], self.offsets[-1])
-        return DeviceIntervals(
-            offsets, self.start_s, self.end_s, self.period_s[ever_online], self.num_dropped_empty
+    def take(self, devices: Ints) -> DeviceIntervals:
+        """The devices (n,) in this order, ascending, of which only ones without intervals are left out."""
+        offsets = np.append(self.offsets[:-1][devices], self.offsets[-1])
+        return replace(
+            self,
+            offsets=offsets,
+            period_s=self.period_s[devices],
+            ids=None if self.ids is None else self.ids.take(devices),
         )
 
 

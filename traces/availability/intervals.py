@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,8 +13,8 @@ from pydantic import Field
 
 from emulator import plugins
 from emulator.arrays import Bools, Floats, Ints
-from emulator.errors import DataFileError
 from emulator.assigning import deal
+from emulator.errors import DataFileError
 from emulator.storage.tables import TableFile, read_table
 from traces.availability.base import AvailabilitySource, Locate
 from traces.availability.interval_availability import DeviceIntervals, IntervalAvailability, from_intervals
@@ -73,15 +74,25 @@ class Intervals(AvailabilitySource):
     settings: IntervalsSettings
 
     def build(self, num_clients: int, generator: np.random.Generator, locate: Locate) -> IntervalAvailability:
+        hours = self.read(locate)
+        hours = hours.take(np.flatnonzero(self.is_dealt(hours)))
+        return IntervalAvailability(hours, deal(num_clients, hours.num_devices, generator))
+
+    def read(self, locate: Locate) -> DeviceIntervals:
+        """The hours of all devices of the tables, with their ids; DataFileError if a table breaks a rule."""
         settings = self.settings
         devices = None if settings.devices is None else locate(settings.devices)
-        windows = locate(settings.windows)
-        intervals = read_intervals(windows, devices, settings.align)
-        if settings.drop_never_online:
-            intervals = intervals.without_never_online()
-        if not intervals.num_devices:
-            raise DataFileError(windows, "no device is ever online: every interval has length 0")
-        return IntervalAvailability(intervals, deal(num_clients, intervals.num_devices, generator))
+        return read_intervals(locate(settings.windows), devices, settings.align)
+
+    def is_dealt(self, hours: DeviceIntervals) -> Bools:
+        """(D,) whether each device is dealt to clients; DataFileError if none is left."""
+        if not self.settings.drop_never_online:
+            return np.ones(hours.num_devices, dtype=np.bool_)
+        ever_online: Bools = hours.num_intervals > 0
+        if not ever_online.any():
+            path = "intervals" if hours.ids is None else hours.ids.path
+            raise DataFileError(path, "no device is ever online: every interval has length 0")
+        return ever_online
 
 
 def read_intervals(
@@ -97,7 +108,7 @@ def read_intervals(
     table.refuse_others({id_name, "start_s", "end_s", "period_s", *UNREAD_IN_WINDOWS})
     start_s, end_s = table.numbers("start_s"), table.numbers("end_s")
     if devices is None:
-        device = table.ids(id_name)
+        device, ids = table.ids(id_name), table.devices(id_name)
         period_s = _own_periods(table, device)
         origin_s = np.zeros(len(period_s))
     else:
@@ -105,9 +116,10 @@ def read_intervals(
             raise DataFileError(windows, f"period_s belongs in {devices}, which describes the devices")
         described = read_table(devices)
         device = _match_devices(table, described)
+        ids = described.devices(_one_of(described, ID_NAMES))
         origin_s, period_s = _origins_and_periods(described, traced=device)
     phase_s = np.fmod(origin_s, DAY_S) if align == "time_of_day" else None
-    return from_intervals(device, start_s, end_s, period_s, origin_s, phase_s, path=windows)
+    return replace(from_intervals(device, start_s, end_s, period_s, origin_s, phase_s, path=windows), ids=ids)
 
 
 def _own_periods(windows: TableFile, device: Ints) -> Floats:

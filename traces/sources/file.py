@@ -230,6 +230,7 @@ class File(TraceSource):
             self.settings.rounds_per_step,
             self._test_share,
             self.settings.test_on,
+            trace.client_names,
         )
 
     def taking_part(self, folder: TraceFolder) -> tuple[Ints, int]:

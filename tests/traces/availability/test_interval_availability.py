@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.errors import DataFileError
 from emulator.assigning import deal
+from emulator.errors import DataFileError
 from traces.availability import IntervalAvailability, from_intervals
 
 NEVER = float("inf")
