@@ -64,20 +64,22 @@ class DeviceIds:
 
     @cached_property
     def by_key(self) -> Mapping[str, int]:
-        """The device of each id, as ids are compared; DataFileError if two are then the same."""
-        devices: dict[str, int] = {}
+        """The device of each id, as ids are compared; of several with the same id the first row's."""
+        order = np.argsort(self.first_row, kind="stable")[::-1].tolist()
+        return {compared(self.ids[device]): device for device in order}
+
+    def refuse_same(self) -> None:
+        """Raise DataFileError if two ids are the same as ids are compared."""
         for device, id_ in enumerate(self.ids):
-            other = devices.setdefault(compared(id_), device)
-            if other != device:
-                first, second = sorted((other, device), key=lambda one: self.first_row[one])
+            first = self.by_key[compared(id_)]
+            if first != device:
+                row, other = self.first_row[first] + 1, self.ids[first]
                 raise DataFileError(
                     self.path,
-                    f"{self.column} {self.ids[second]!r} is {self.ids[first]!r} of row "
-                    f"{self.first_row[first] + 1} but for blanks around it or how its letters are composed; "
-                    f"each device needs a name of its own",
-                    row=int(self.first_row[second]) + 1,
+                    f"{self.column} {id_!r} is {other!r} of row {row} but for blanks around it or how its "
+                    f"letters are composed; each device needs a name of its own",
+                    row=int(self.first_row[device]) + 1,
                 )
-        return devices
 
     def found_in(self, other: DeviceIds) -> Ints:
         """(D,) the device of each id in `other`, as ids are compared; -1 for none."""
@@ -113,6 +115,7 @@ def by_name(names: Sequence[str], devices: DeviceIds, *, may_lack: bool) -> Ints
     Raises:
         DataFileError: Two devices have the same name, or a client has no device, and may not.
     """
+    devices.refuse_same()
     found = np.array([devices.by_key.get(compared(name), -1) for name in names], dtype=np.int64)
     lacking = np.flatnonzero(found < 0).tolist()
     if lacking and not may_lack:

@@ -15,7 +15,7 @@ import numpy as np
 from device_profiles import DeviceProfile, Fleet
 from device_profiles.table import TableProfile
 from emulator.arrays import Bools, Ints
-from emulator.assigning import DeviceIds, by_index, by_name, deal, refuse_same_names
+from emulator.assigning import DeviceIds, by_index, by_name, compared, deal, refuse_same_names
 from emulator.errors import ConfigurationError, DataFileError
 from emulator.own.guards import guarded
 from emulator.ports import Availability
@@ -24,7 +24,7 @@ from experiments.config import Devices
 from experiments.locating import Locate
 from traces.availability.interval_availability import IntervalAvailability
 from traces.availability.intervals import Intervals
-from traces.holders import Holders
+from traces.holders import Holders, names_of
 
 ALWAYS, INTERVALS = "always", "intervals"
 """The source of hours that needs no device, and the one that reads tables of devices."""
@@ -49,14 +49,6 @@ class ClientDevices:
         if self.speeds is None:
             return profile.draw(num_clients, streams.generator("devices"))
         return cast(TableProfile, profile).devices.take(self.speeds)
-
-
-def names_of(clients: Holders) -> Sequence[str]:
-    """The names of all clients as texts: their numbers, where a trace has no names."""
-    names = clients.client_names
-    if isinstance(names, tuple):
-        return names
-    return list(map(str, range(clients.num_clients) if names is None else names.tolist()))
 
 
 def assign_devices(
@@ -102,6 +94,19 @@ def assign_devices(
     kept = np.union1d(np.flatnonzero(is_dealt), hours)
     online = IntervalAvailability(read.take(kept), np.searchsorted(kept, hours))
     return ClientDevices(devices, online, {"speeds": of_profile, "hours": of_hours})
+
+
+def unread_names(settings: Devices, profile: DeviceProfile, clients: Holders) -> list[str]:
+    """A line, if devices are drawn though the profile has a row for each client by its name."""
+    names = clients.client_names  # numbers may be ids by chance
+    if settings.assign != "draw" or type(profile) is not TableProfile or not isinstance(names, tuple):
+        return []
+    if not all(compared(name) in profile.ids.by_key for name in names):
+        return []
+    return [
+        f"devices.profile: the names of all {len(names)} clients are ids of {profile.ids.path.name}, and yet "
+        f'its devices are drawn; devices.assign = "by_name" gives each client its own'
+    ]
 
 
 @dataclass(frozen=True)

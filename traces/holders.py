@@ -57,6 +57,14 @@ class Holders(Protocol):
         ...
 
 
+def names_of(clients: Holders) -> Sequence[str]:
+    """The names of all clients as texts: their numbers, where a trace has no names."""
+    names = clients.client_names
+    if isinstance(names, tuple):
+        return names
+    return list(map(str, range(clients.num_clients) if names is None else names.tolist()))
+
+
 class CertainHolders:
     """Clients that hold samples of both splits however the test samples of their rows are drawn.
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from experiments.cli import completing
 from experiments.cli.output import OutputFormat, as_text, print_json, print_table, say
-from experiments.cli.paths import path_for
+from experiments.cli.paths import Data, path_for
+from experiments.shipped import take
 
 if TYPE_CHECKING:
     from device_profiles import DeviceProfile, Fleet
@@ -102,6 +104,40 @@ def check_profile(
     else:
         counts = ", ".join(f"{number:,} {what}" for what, number in profile.counts.items())
         say(f"ok: {path}: {counts}")
+
+
+@app.command("template")
+def print_template(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="A trace folder; or a configuration (.toml), or the name of a shipped one.",
+            metavar="DIR|CONFIG",
+            parser=path_for("DIR|CONFIG"),
+            autocompletion=completing.configurations,
+        ),
+    ],
+    data: Data = None,
+) -> None:
+    """Print a table to fill in, as CSV: a row for each client of a trace, with its name as the id.
+
+    For devices.assign = "by_name". A column latency_s may be added.
+    """
+    import csv
+    import io
+
+    from device_profiles.fleet import COLUMNS, MAY_BE_ZERO
+    from device_profiles.table import ID
+    from experiments.cli.traces.views import client_names
+
+    columns = [ID, *(name for name in COLUMNS if name not in MAY_BE_ZERO)]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    empty = [""] * (len(columns) - 1)
+    writer.writerows(
+        [columns, *([name, *empty] for name in client_names(take(path, folders=False).path, data))]
+    )
+    say(text.getvalue().removesuffix("\n"))
 
 
 @app.command("import-fedscale")

@@ -15,6 +15,7 @@ from experiments.build import World, build_world, check_rounds, world_settings
 from experiments.checks.arms import check_arms, late_reporting, refuse_detection_without_truth
 from experiments.checks.seeds import CHECKED_OF_ROUNDS, check_seeds
 from experiments.config import Experiment, parse_experiment
+from experiments.devices import unread_names
 from experiments.locating import Locate
 from experiments.own.identity import unseen_by
 from experiments.own.parts import own_parts
@@ -321,6 +322,7 @@ class Checker:
             if unbuilt:
                 check_arms(experiment, unbuilt, world)
             self._say(where, unseen_by(own_parts(experiment, names)))
+            self._say(where, unread_names(experiment.devices, world.profile, world.trace))
             self._check_seeds(experiment, locate, names, where, world, scratch)
             wanted = [arm for arm in tried_arms(experiment, names) if tried is None or arm in tried]
             if wanted:

@@ -18,6 +18,7 @@ from traces.calendar import microseconds
 from traces.files import ARRIVALS, ArrivalRows, open_folder
 from traces.files.arrivals import When
 from traces.files.windows import windows_of_rows
+from traces.holders import names_of
 from traces.inspection.observations import Observations, trace_observations
 from traces.inspection.trace_folder import folder_observations
 from traces.inspection.truth import Truth, folder_truth, trace_truth
@@ -112,6 +113,19 @@ class ConfigView:
     @property
     def _first(self) -> Observations:
         return next(iter(self._counts.values()))
+
+
+def client_names(path: Path, data: Sequence[Path] | None) -> Sequence[str]:
+    """The names of the clients in a trace folder, or in the first seed's trace of a configuration.
+
+    Raises InputError if there is no such trace.
+    """
+    if path.is_dir():
+        return [str(name) for name in open_folder(path).rows.clients]
+    experiment, locate = load_without_torch(path, (), data)
+    context = TraceContext(experiment.round.rounds, RandomStreams(experiment.seeds[0]), locate)
+    with naming(named(path)):
+        return names_of(experiment.trace.build().build(context))
 
 
 class FolderView:
