@@ -22,7 +22,7 @@ from coordinator.federation.evaluation.measurement import measured_distance, sco
 from coordinator.federation.faults import Faults
 from coordinator.federation.hearing.client_data import Reference
 from coordinator.federation.method import Parts, RoundSettings
-from coordinator.federation.tasks import TaskCosts, expected_s
+from coordinator.federation.tasks import TaskCosts, expected_phases
 from coordinator.pacing import CohortSize
 from coordinator.representations import Representation
 from coordinator.schedules import Schedule
@@ -32,7 +32,7 @@ from emulator.arrays import Floats, Floats32, Ints
 from emulator.counts import exact
 from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import ConfigurationError
-from emulator.latency import TIME_MODELS, LatencyModel
+from emulator.latency import TIME_MODELS, LatencyModel, Phases
 from emulator.messages import SolverFacts
 from emulator.own.guards import inspecting, without_chance
 from emulator.ports import Availability, Executor
@@ -210,16 +210,16 @@ def build_latency(experiment: Experiment, arm: Arm, world: World) -> LatencyMode
     return TIME_MODELS[experiment.devices.time_model](world.fleet, factor)
 
 
-def visit_s(
+def visit_phases(
     experiment: Experiment, arm: Arm, executor: Executor, world: World, ids: Ints, held: Ints
-) -> Floats:
-    """(n,) virtual seconds of a visit of `arm` to each client of `ids` (n,) that holds `held` (n,) samples.
+) -> Phases:
+    """The phases of a visit of `arm` to each client of `ids` (n,) that holds `held` (n,) samples.
 
     It trains one model. A visit that may stop early is of one epoch, which all take, without predictions.
     """
     samples = round_settings(experiment, arm, executor.solver).visit_samples(held)
     costs = TaskCosts.of(executor.solver, executor.num_parameters)
-    return expected_s(ids, np.ones(len(ids)), samples, costs, build_latency(experiment, arm, world))
+    return expected_phases(ids, np.ones(len(ids)), samples, costs, build_latency(experiment, arm, world))
 
 
 def build_parts(experiment: Experiment, arm: Arm) -> Parts:

@@ -12,7 +12,7 @@ from coordinator.schedules import Schedule
 from coordinator.view import View
 from emulator.arrays import Bools, Floats, Ints
 from emulator.counts import epoch_steps
-from emulator.latency import LatencyModel
+from emulator.latency import LatencyModel, Phases
 from emulator.messages import BYTES_PER_PARAMETER, SampleRanges, SolverFacts, Work
 
 
@@ -79,15 +79,17 @@ class TaskCosts:
         )
 
 
-def expected_s(ids: Ints, models: Floats, samples: Floats, costs: TaskCosts, latency: LatencyModel) -> Floats:
-    """(n,) virtual seconds of a visit to each client of `ids` (n,) that trains so many `models` (n,).
+def expected_phases(
+    ids: Ints, models: Floats, samples: Floats, costs: TaskCosts, latency: LatencyModel
+) -> Phases:
+    """The phases of a visit to each client of `ids` (n,) that trains so many `models` (n,).
 
     Each model is trained on `samples` (n,), counted once for each use. Requests and predictions are left out.
     """
     downloads = models * (costs.model_bytes + costs.broadcast_bytes)
     trained = models * samples * costs.gradients
     work = Work(downloads, models * costs.upload_bytes, np.zeros(len(ids)), trained)
-    return latency.phases(ids, work).total_s
+    return latency.phases(ids, work)
 
 
 def visit_work(

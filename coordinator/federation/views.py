@@ -12,7 +12,7 @@ from coordinator.distances import DistanceName
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.hearing.reports import Reports
 from coordinator.federation.run import Run
-from coordinator.federation.tasks import TaskCosts, expected_s
+from coordinator.federation.tasks import TaskCosts, expected_phases
 from coordinator.memories import Memory
 from coordinator.view import NO_MODELS, ClaimedBy, Part, Samples, ScoreRequest, TrainRequest, View
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
@@ -134,7 +134,7 @@ class Views:
         if assignment is not None and assignment.members.shape[1] > 1:
             models = np.maximum((assignment.members[ids] >= 0).sum(axis=1), 1).astype(np.float64)
         samples = self._run.settings.visit_samples(self._run.stream.held(ids, "train").counts())
-        return expected_s(ids, models, samples, self._costs, self._run.latency)
+        return expected_phases(ids, models, samples, self._costs, self._run.latency).total_s
 
     def _concepts_for(self, part: Part) -> Ints | None:
         _refuse_unless_oracle(part, "concepts")

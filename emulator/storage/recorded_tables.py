@@ -70,7 +70,7 @@ OF_STEPS = _columns("dispatch", "staleness", kind=pa.int64())
 VISITS_OF_STEPS = pa.schema([*VISITS, *OF_STEPS])
 """`visits.parquet` of such a run."""
 
-CLIENTS = pa.schema(
+CLIENTS_UNNAMED = pa.schema(
     [
         *_columns("client", "device", kind=pa.int64()),
         *_columns(
@@ -79,24 +79,46 @@ CLIENTS = pa.schema(
         ),
     ]
 )
-"""`clients.parquet`: a row per client, by client id."""
+"""`clients.parquet` as it was before clients and devices had names there."""
+
+TEXT = pa.dictionary(pa.int32(), pa.string())
+
+CLIENTS = pa.schema([*CLIENTS_UNNAMED, *_columns("client_name", "device_id", kind=TEXT)])
+"""`clients.parquet`: a row per client, by client id. `device_id` is the id in the row `device`, or null."""
 
 
-def write_clients(path: Path, devices: Mapping[str, Floats], rows: Ints | None) -> None:
+DEVICE = ("device", "device_id")
+"""The columns that are null without a table of devices."""
+
+
+def write_clients(
+    path: Path,
+    devices: Mapping[str, Floats],
+    rows: Ints | None,
+    ids: Sequence[str] | None,
+    names: Sequence[str] | Ints | None,
+) -> None:
     """Write `clients.parquet`, atomically.
 
     Args:
         path: the file.
         devices: the columns (N,) of the fleet, by name.
         rows: (N,) the row of the profile's table that each client's device is; None without a table.
+        ids: the id in each row of that table.
+        names: (N,) the names of the clients, texts or numbers; None: 0, 1, 2, ...
     """
     count = len(devices["seconds_per_sample"])
     columns: dict[str, pa.Array[Any]] = {
         "client": _column(np.arange(count)),
         "device": pa.nulls(count, pa.int64()) if rows is None else _column(rows),
+        "client_name": _texts(np.arange(count) if names is None else names),
+        "device_id": pa.nulls(count, TEXT)
+        if rows is None or ids is None
+        else _texts(ids).take(_column(rows)),
         **{name: _column(values) for name, values in devices.items()},
     }
-    table = pa.Table.from_arrays([columns[name] for name in CLIENTS.names], schema=CLIENTS)
+    typed = [columns[field.name].cast(field.type) for field in CLIENTS]
+    table = pa.Table.from_arrays(typed, schema=CLIENTS)
     with replacing(path) as file, pq.ParquetWriter(file, CLIENTS, compression="zstd") as writer:
         writer.write_table(table, ROWS_AT_ONCE)
 
@@ -106,6 +128,16 @@ def _column(values: Floats | Ints) -> pa.Array[Any]:
     contiguous = np.ascontiguousarray(values)
     kind = pa.from_numpy_dtype(contiguous.dtype)
     return pa.Array.from_buffers(kind, len(contiguous), [None, pa.py_buffer(contiguous.data)])
+
+
+def _texts(texts: Sequence[str] | Ints) -> pa.Array[Any]:
+    """Texts, or numbers as texts, as a column; see `_column`."""
+    if isinstance(texts, np.ndarray):
+        return pc.cast(_column(texts), pa.string())
+    encoded = [text.encode() for text in texts]
+    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers)
 
 
 def read_visits(path: Path) -> pa.Table:
@@ -118,8 +150,8 @@ def read_visits(path: Path) -> pa.Table:
 
 
 def read_clients(path: Path) -> pa.Table:
-    """The table in a `clients.parquet`, with the columns `CLIENTS`; DataFileError if it is damaged."""
-    table = _read(path, (CLIENTS,), MOST_CLIENTS)
+    """The table in a `clients.parquet`: `CLIENTS`, or `CLIENTS_UNNAMED`; DataFileError if it is damaged."""
+    table = _read(path, (CLIENTS_UNNAMED, CLIENTS), MOST_CLIENTS)
     clients = table.column("client").to_numpy()
     if not np.array_equal(clients, np.arange(len(clients))):
         raise DataFileError(path, "damaged: its clients are not 0, 1, 2, ...")
@@ -127,7 +159,7 @@ def read_clients(path: Path) -> pa.Table:
 
 
 def _read(path: Path, schemas: Sequence[pa.Schema], most_rows: int) -> pa.Table:
-    """The table of a file with exactly the columns of a schema, of which only `device` may have nulls."""
+    """The table of a file with exactly the columns of a schema, of which only `DEVICE` may have nulls."""
     if not is_file(path):
         raise DataFileError(path, "is not a regular file")
     if path.stat().st_size > MOST_BYTES:
@@ -154,7 +186,7 @@ def _read(path: Path, schemas: Sequence[pa.Schema], most_rows: int) -> pa.Table:
         table.validate(full=True)
     for name in schema.names:
         column = table.column(name)
-        if column.null_count and name != "device":
+        if column.null_count and name not in DEVICE:
             raise DataFileError(path, f"damaged: column {name!r} has empty cells")
         if pa.types.is_floating(column.type):
             least, most = DEVICE_BOUNDS.get(name, (0, LARGEST_LOGGED))

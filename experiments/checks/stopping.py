@@ -9,7 +9,7 @@ import numpy as np
 from coordinator.federation.method import Parts
 from emulator.errors import ConfigurationError
 from executor.executor import LocalExecutor
-from experiments.build import World, visit_s
+from experiments.build import World, visit_phases
 from experiments.config import Arm, Experiment
 
 AT_ONCE = 1_000
@@ -75,16 +75,16 @@ def _refuse_short_deadline(
     deadline_s: float, experiment: Experiment, arm: Arm, executor: LocalExecutor, world: World
 ) -> None:
     """ConfigurationError if no client can have done one epoch, over what it holds at first, by a deadline."""
-    epoch_s = partial(visit_s, experiment, arm, executor, world)
+    epoch = partial(visit_phases, experiment, arm, executor, world)
     counts = world.trace.held(np.arange(world.trace.num_clients), "train", 0).counts()
     clients = np.flatnonzero(counts)
     # The fastest first, so that mostly a look at some of them will do.
-    clients = clients[np.argsort(epoch_s(clients, counts[clients]), kind="stable")]
+    clients = clients[np.argsort(epoch(clients, counts[clients]).total_s, kind="stable")]
     fastest_s = np.inf
     for first in range(0, len(clients), AT_ONCE):
         some = clients[first : first + AT_ONCE]
         samples = world.trace.held(some, "train", 0)
-        seconds = epoch_s(some, samples.counts() - executor.held_out(samples))
+        seconds = epoch(some, samples.counts() - executor.held_out(samples)).total_s
         fastest_s = min(fastest_s, float(seconds.min()))
         if fastest_s <= deadline_s:
             return

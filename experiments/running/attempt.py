@@ -7,7 +7,7 @@ all attempts at the run.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from device_profiles.fleet import Fleet
+from emulator.arrays import Ints
 from emulator.emulation import Emulation, Log, Observer
 from emulator.errors import CheckpointError, DataFileError, RunError
 from emulator.messages import VisitRows
@@ -96,6 +97,7 @@ class Attempt:
         header: First line of the log.
         build: Builds a fresh emulation.
         fleet: The clients' devices.
+        client_names: The clients' names, as a trace has them.
         log_visits: Whether the emulation logs visits.
         observer: Called after every round.
         halved: Returns how many times so far the executor has split a task group for lack of memory.
@@ -120,6 +122,7 @@ class Attempt:
         header: dict[str, Any],
         build: Build,
         fleet: Fleet,
+        client_names: Sequence[str] | Ints | None,
         log_visits: bool,
         observer: Observer,
         halved: Callable[[], int],
@@ -132,7 +135,7 @@ class Attempt:
         self._folder = directory.checkpoints(arm, seed)
         self._log_path = directory.log_path(arm, seed)
         self._visits_path = directory.visit_log_path(arm, seed)
-        self._fleet, self._logs_visits = fleet, log_visits
+        self._fleet, self._client_names, self._logs_visits = fleet, client_names, log_visits
         self._settings = settings
         self._header = header
         self._build = build
@@ -235,7 +238,8 @@ class Attempt:
         with naming_file(self._log_path):
             self._log.close()
         run, fleet = (self._arm, self._seed), self._fleet
-        write_clients(self._directory.clients_path(*run), fleet.columns(), fleet.device)
+        path = self._directory.clients_path(*run)
+        write_clients(path, fleet.columns(), fleet.device, fleet.ids, self._client_names)
         if self._visits is not None:
             with naming_file(self._visits_path):
                 self._visits.close()

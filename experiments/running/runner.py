@@ -321,6 +321,7 @@ def _run_to_end(
             plan.experiment, arm, world, executor, watch.over(log), observers, stopwatch, reference, measuring
         ),
         fleet=world.fleet,
+        client_names=world.trace.client_names,
         log_visits=plan.experiment.round.log_visits,
         observer=_observer(run, plan.experiment.round, progress, tracking),
         halved=lambda: executor.halved_groups,

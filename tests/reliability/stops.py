@@ -65,6 +65,7 @@ class Stopped:
                 measuring,
             ),
             fleet=self.world.fleet,
+            client_names=self.world.trace.client_names,
             log_visits=self.experiment.round.log_visits,
             observer=observer,
             halved=lambda: executor.halved_groups,

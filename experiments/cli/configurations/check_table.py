@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 Facts = dict[str, object]
 
+FLEET = "fleet: "
+"""What the names of the facts begin with that have a table of their own."""
+
 MOST_LABELS, MOST_LETTERS = 50, 50  # labels shown, and letters of each
 
 COLUMNS = ("clients", "labels", "samples in the trace", "last data step", "client updates in all")
@@ -37,7 +40,11 @@ def print_check(facts: Facts, output: OutputFormat) -> None:
     if output is OutputFormat.JSON:
         print_json(facts)
         return
-    print_table([{"what": key, "value": str(value)} for key, value in facts.items()], "ok")
+    for title, shown in (("ok", False), ("fleet", True)):
+        rows = {key: value for key, value in facts.items() if key.startswith(FLEET) == shown}
+        print_table(
+            [{"what": key.removeprefix(FLEET), "value": str(value)} for key, value in rows.items()], title
+        )
 
 
 def print_checks(
@@ -128,11 +135,8 @@ def check_facts(experiment: Experiment, world: World, note: Callable[[str], None
 
     `world` is the world of its first seed; `note` receives warnings.
     """
-    import numpy as np
+    from experiments.cli.configurations.fleet_facts import fleet_facts
 
-    from experiments.cli.configurations.visit_facts import visit_facts
-
-    clients = np.arange(world.trace.num_clients)
     return {
         "name": experiment.name,
         "arms": ", ".join(arm.name for arm in experiment.arm),
@@ -146,9 +150,8 @@ def check_facts(experiment: Experiment, world: World, note: Callable[[str], None
         "model factor": _model_factors(experiment, world),
         **{f"availability: {name}": count for name, count in world.availability.facts.items()},
         **_faults(experiment, world),
-        "online at the start": int(world.availability.online(clients, 0.0).sum()),
         **_updates(experiment),
-        **visit_facts(experiment, world, note),
+        **fleet_facts(experiment, world, note),
     }
 
 

@@ -28,7 +28,7 @@ def clients_frame(run: ReportedRun, horizon: Horizon, devices: pa.Table | None) 
     evaluation, NaN and missing for a client that was not scored then, and no columns at all if the run did
     not log them (`round.log_client_accuracy`); `cluster`, missing for a client in none; `participations` and
     `completed`, visits begun and completed; `device`, the row of the profile's table, and the columns
-    `DEVICE`, no columns if `devices` is None.
+    `DEVICE`, no columns if `devices` is None; and names, see `with_names`.
 
     Raises:
         InputError: The log has a client that the run does not have.
@@ -48,15 +48,37 @@ def clients_frame(run: ReportedRun, horizon: Horizon, devices: pa.Table | None) 
     if devices is not None:
         known = typed_frame(devices, ["device"])
         columns |= {name: known[name] for name in ("device", *DEVICE)}
-    return pd.DataFrame(columns)
+    return with_names(pd.DataFrame(columns), devices)
 
 
-def visits_frame(visits: pa.Table) -> pd.DataFrame:
+def visits_frame(visits: pa.Table, devices: pa.Table | None) -> pd.DataFrame:
     """A row per visit of a run, with the columns of `visits.parquet` (recorded_tables.py), in its order.
 
-    `outcome` is a category, `models` are lists of labels, `device` is missing without a table of devices.
+    `outcome` is a category, `models` are lists of labels, `device` is missing without a table of devices;
+    names are as `with_names` has them, from the run's `clients.parquet`.
     """
-    return typed_frame(visits, ["device", *(field.name for field in OF_STEPS)])
+    return with_names(typed_frame(visits, ["device", *(field.name for field in OF_STEPS)]), devices)
+
+
+def with_names(frame: pd.DataFrame, devices: pa.Table | None) -> pd.DataFrame:
+    """The frame with `client_name` behind its column `client`, and `device_id` behind `device`, if any.
+
+    Neither is there if `devices` is None, or was written before clients had names. Raises InputError if the
+    frame has a client that `devices` does not have.
+    """
+    for beside, name in (("client", "client_name"), ("device", "device_id")):
+        if beside in frame.columns and devices is not None and name in devices.column_names:
+            frame.insert(frame.columns.get_loc(beside) + 1, name, texts_of(devices, name, frame["client"]))
+    return frame
+
+
+def texts_of(devices: pa.Table, name: str, clients: Any) -> Any:
+    """(n,) objects: the text of each of `clients` (n,) in a column of a `clients.parquet`, or None."""
+    ids, texts = np.asarray(clients), devices.column(name).to_pandas().astype(object).to_numpy()
+    outside = ids[(ids < 0) | (ids >= len(texts))]
+    if len(outside):
+        raise InputError(f"clients.parquet is damaged: it has {len(texts)} clients, and not {outside[0]}")
+    return texts[ids]
 
 
 def _num_clients(run: ReportedRun, members: Ints | None, devices: pa.Table | None) -> int:

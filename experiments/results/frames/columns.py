@@ -474,10 +474,23 @@ NOTED = Column(
     "if no part noted it",
 )
 
+CLIENT_NAME = Column(
+    "its name in the trace; its number, if the trace has no names", absent="if a run was recorded without"
+)
+DEVICE_ID = Column(
+    "id of its device in the profile's table",
+    missing="without a table",
+    absent="if a run was recorded without",
+)
+
 _CLIENTS: Mapping[str, Column] = {
     "arm": ARM,
     "seed": SEED,
-    "client": Column("id of the client, from 0"),
+    "client": Column(
+        "id of the client, from 0, in the order of names: texts by letters, `wearer-10` before `wearer-2`; "
+        "whole numbers by size"
+    ),
+    "client_name": CLIENT_NAME,
     "accuracy": Column(
         "its accuracy at the last evaluation by the horizon",
         SHARE,
@@ -493,6 +506,7 @@ _CLIENTS: Mapping[str, Column] = {
     "participations": Column("visits that it began by the horizon", "visits"),
     "completed": Column("visits that it completed by the horizon", "visits"),
     "device": Column("row of its device in the profile's table", missing="without a table"),
+    "device_id": DEVICE_ID,
     "seconds_per_sample": Column("what its device takes to train on a sample", "virtual seconds per sample"),
     "download_bytes_per_s": Column("its bandwidth down", "bytes per virtual second"),
     "upload_bytes_per_s": Column("its bandwidth up", "bytes per virtual second"),
@@ -505,7 +519,9 @@ _VISITS: Mapping[str, Column] = {
     "round": Column("number of the round, from 0"),
     "visit": Column("number of the visit in its run, from 0"),
     "client": Column("id of the client"),
+    "client_name": CLIENT_NAME,
     "device": Column("row of its device in the profile's table", missing="without a table"),
+    "device_id": DEVICE_ID,
     "lane": Column(
         "number of the lane that it was drawn from, or that continues that; -1: abandoned, as no model "
         "continues its own"
@@ -615,6 +631,7 @@ _DRIFTS: Mapping[str, Column] = {
     "seed": SEED,
     "detector": DETECTOR,
     "client": Column("id of the client"),
+    "client_name": CLIENT_NAME,
     "onset": Column("number of the round in which its data become others, from 0"),
     "step": Column("data step at which they do", "data steps"),
     "kind": Column("name of the kind of drift"),
@@ -694,20 +711,35 @@ CHECK: Mapping[str, Column] = {
         "configured probability of a fault, or the number of byzantine clients of a kind",
         absent="without that fault",
     ),
-    "online at the start": Column("clients that are online at virtual time 0", "clients"),
     "client updates in all": Column(
         "participants x rounds x arms x seeds", "updates", absent="with `round.seconds_per_round`"
     ),
     "virtual seconds of a run": Column(
         "`round.rounds` x `round.seconds_per_round`", "s", absent="without `round.seconds_per_round`"
     ),
-    "seconds of a visit": Column(
-        "least, median and 90 % quantile over the clients, of one model, without faults and requests", "s"
+    "fleet: speeds": Column("where the speeds of clients come from, and how they got them"),
+    "fleet: hours": Column("where the hours at which clients are online come from, and how they got them"),
+    "fleet: seconds of <phase>": Column(
+        "median and quantiles, 10 and 90 %, over the clients, of the download, computing and upload of one "
+        "model, without faults and requests; of each arm, if they differ",
+        "s",
     ),
-    "rounds of a run": Column(
+    "fleet: seconds of a visit": Column("the same of all phases together", "s"),
+    "fleet: can finish in time": Column(
+        "clients whose visits end within the duration, deadline or time-out of the pacing",
+        "clients",
+        absent="if no pacing has one",
+    ),
+    "fleet: rounds of a run": Column(
         "if every visit takes the median, and comes back",
         "rounds",
         absent="without `round.seconds_per_round`",
+    ),
+    "fleet: online at the start": Column("clients that are online at virtual time 0", "clients"),
+    "fleet: online from": Column(
+        "when the first client and the tenth part of all have been online, beside the horizon, the end of a "
+        "run whose visits take the median, and `round.max_wait_days`",
+        "s",
     ),
     "warnings": Column("what it warns of, such as seeds without clients online", absent="without warnings"),
 }

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
+from experiments.results.frames.client_frames import texts_of
 from experiments.results.frames.typed_columns import as_arms, known_ints
 from experiments.results.reading.detection import DetectionSettings
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.detection.by_drift import NEVER
 from experiments.results.statistics.detection.scores import COUNTS, FIGURES, DetectorScores, score_run
+
+NO_TEXTS = np.zeros(0, dtype=object)
 
 Scored = tuple[ReportedRun, str, DetectorScores]
 """A run, the name of one of its detectors, and the scores of that."""
@@ -38,7 +42,9 @@ def detection_frame(scored: Sequence[Scored], arms: Sequence[str]) -> pd.DataFra
     return as_arms(frame.astype({"seed": "int64", **kinds}), arms)
 
 
-def drifts_frame(scored: Sequence[Scored], arms: Sequence[str]) -> pd.DataFrame:
+def drifts_frame(
+    scored: Sequence[Scored], arms: Sequence[str], devices: Callable[[str, int], pa.Table | None]
+) -> pd.DataFrame:
     """A row per arm, seed, detector and drift that begins in a scored round, by client and round.
 
     Columns: arm, seed, `detector`, `client`; `onset`, the round in which the drift begins, and `step`, its
@@ -46,6 +52,8 @@ def drifts_frame(scored: Sequence[Scored], arms: Sequence[str]) -> pd.DataFrame:
     rounds of the first decision about the client and of the flag that found the drift; `delay_rounds` and
     `delay_s`, from the drift to that flag; `asked_s` and `found_s`, the parts of `delay_s` up to the first
     decision and from there. `asked_s` is also known of a drift that was asked about and missed.
+
+    `client_name` is behind `client` unless a run's `devices`, its `clients.parquet`, has no names.
     """
     parts = [_drifts(*one) for one in scored]
     kinds = list(dict.fromkeys(kind for _, _, scores in scored for kind in scores.kinds))
@@ -55,7 +63,15 @@ def drifts_frame(scored: Sequence[Scored], arms: Sequence[str]) -> pd.DataFrame:
     for name in ("before", "after", "asked_round", "found_round", "delay_rounds"):
         columns[name] = known_ints(columns[name])
     columns["kind"] = pd.Categorical(columns["kind"], categories=kinds)
-    return as_arms(pd.DataFrame(columns), arms)
+    frame = pd.DataFrame(columns)
+    names: list[Any] = [NO_TEXTS]
+    for (run, _, _), part in zip(scored, parts, strict=True):
+        table = devices(run.arm, run.seed)
+        if table is None or "client_name" not in table.column_names:
+            return as_arms(frame, arms)
+        names.append(texts_of(table, "client_name", part["client"]))
+    frame.insert(frame.columns.get_loc("client") + 1, "client_name", np.concatenate(names))
+    return as_arms(frame, arms)
 
 
 _EMPTY: dict[str, Any] = {

@@ -129,7 +129,8 @@ class RecordedExperiment:
         visits = self.directory.read_visits(arm, seed)
         if visits is None:
             raise NotRecordedError(str(self.directory.path), "visits", LOG_VISITS)
-        return with_run(visits_frame(visits), arm, seed, self.arms)
+        devices = self.directory.read_clients(arm, seed)
+        return with_run(visits_frame(visits, devices), arm, seed, self.arms)
 
     def model_accuracy(self) -> pd.DataFrame:
         """The frame of the models of its finished runs (`model_accuracy_frame`).
@@ -293,7 +294,12 @@ class ResultFrames:
         Raises:
             NotRecordedError: A finished run did not record decisions of detectors.
         """
-        return self._joined([drifts_frame(item.detectors, item.arms) for item in self.experiments])
+        return self._joined(
+            [
+                drifts_frame(item.detectors, item.arms, item.directory.read_clients)
+                for item in self.experiments
+            ]
+        )
 
     @cached_property
     def model_accuracy(self) -> pd.DataFrame:

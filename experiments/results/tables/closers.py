@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from experiments.results.statistics.closers import Closer
 from experiments.results.statistics.scales import Scale, time_scale
@@ -21,8 +21,11 @@ NOTE = (
 )
 
 
-def closers_table(rows: Sequence[tuple[str, Closer]]) -> TextTable:
-    """A row for each (arm, client): how many rounds the client closed, and how slow its device is."""
+def closers_table(rows: Sequence[tuple[str, Closer]], names: Mapping[int, Sequence[str]]) -> TextTable:
+    """A row for each (arm, client): how many rounds the client closed, and how slow its device is.
+
+    `names` has the names of the clients by seed; without them they have their numbers.
+    """
     has_device = any(closer.device != NO_DEVICE for _, closer in rows)
     slowness = Scale(1, "x", None)
     scale = time_scale(max((closer.waited_s / closer.rounds for _, closer in rows), default=0.0))
@@ -37,7 +40,7 @@ def closers_table(rows: Sequence[tuple[str, Closer]]) -> TextTable:
                 arm,
                 [
                     Cell(str(closer.seed)),
-                    Cell(str(closer.client)),
+                    Cell(names[closer.seed][closer.client] if closer.seed in names else str(closer.client)),
                     *([Cell(str(closer.device))] if has_device else []),
                     Cell(f"{closer.rounds:,}"),
                     Cell(f"{100 * closer.share:.1f} %"),
@@ -57,12 +60,23 @@ def closers_table(rows: Sequence[tuple[str, Closer]]) -> TextTable:
     )
 
 
+def _names(report: Report) -> dict[int, Sequence[str]]:
+    """The names of the clients by seed, of those seeds of which they were recorded."""
+    found: dict[int, Sequence[str]] = {}
+    for arm in report.arms:
+        for run in arm.runs:
+            table = None if run.seed in found else report.directory.read_clients(arm.name, run.seed)
+            if table is not None and "client_name" in table.column_names:
+                found[run.seed] = [str(name) for name in table.column("client_name").to_pylist()]
+    return found
+
+
 def _on_page(report: Report) -> OnPage | None:
     found = report.once(waits)
     if not found.closed_most:
         return None
     notes = [NOTE, *filter(None, [found.omission])]
-    return OnPage([NotedTable("Who closed rounds", closers_table(found.closed_most), notes)])
+    return OnPage([NotedTable("Who closed rounds", closers_table(found.closed_most, _names(report)), notes)])
 
 
 TABLE = Table(title="Who closed rounds", place=Place("why", group="rounds"), on_page=_on_page)

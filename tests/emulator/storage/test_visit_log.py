@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from emulator.arrays import Ints
 from emulator.errors import DataFileError
 from emulator.messages import Outcome, VisitRows
 from emulator.numbers import DEVICE_BOUNDS
 from emulator.storage import visit_log
 from emulator.storage.recorded_tables import (
-    CLIENTS,
+    CLIENTS_UNNAMED,
     VISITS,
     VISITS_OF_STEPS,
     read_clients,
@@ -265,16 +266,39 @@ def test_every_cut_of_a_table_is_refused_in_one_line(tmp_path: Path) -> None:
 
 
 def test_clients_are_written_and_read_back(tmp_path: Path) -> None:
-    names = CLIENTS.names[2:]
+    names = CLIENTS_UNNAMED.names[2:]
     columns = {name: np.array([1.0, 2.0]) + index for index, name in enumerate(names)}
     path = tmp_path / "clients.parquet"
-    write_clients(path, columns, np.array([5, 3]))
+    write_clients(path, columns, np.array([5, 3]), [*"uvwxyz"], ["é", "b"])
     table = read_clients(path)
     assert table["client"].to_pylist() == [0, 1]
     assert table["device"].to_pylist() == [5, 3]
+    assert table["device_id"].to_pylist() == ["z", "x"]
+    assert table["client_name"].to_pylist() == ["é", "b"]
     assert table["latency_s"].to_pylist() == columns["latency_s"].tolist()
     pq.write_table(changed(table, "client", [1, 0]), path)
     with pytest.raises(DataFileError, match="its clients are not 0, 1, 2"):
+        read_clients(path)
+
+
+@pytest.mark.parametrize(("names", "texts"), [(None, ["0", "1"]), (np.array([7, 3]), ["7", "3"])])
+def test_clients_without_texts_for_names_have_their_numbers(
+    names: Ints | None, texts: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "clients.parquet"
+    write_clients(path, {column: np.ones(2) for column in DEVICE_BOUNDS}, None, None, names)
+    table = read_clients(path)
+    assert table["client_name"].to_pylist() == texts
+    assert table["device_id"].to_pylist() == [None, None]
+
+
+def test_a_table_of_clients_from_before_they_had_names_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "clients.parquet"
+    write_clients(path, {column: np.ones(2) for column in DEVICE_BOUNDS}, None, None, None)
+    pq.write_table(pq.read_table(path).select(CLIENTS_UNNAMED.names), path)
+    assert read_clients(path).schema == CLIENTS_UNNAMED
+    pq.write_table(pq.read_table(path).select(CLIENTS_UNNAMED.names[:-1]), path)
+    with pytest.raises(DataFileError, match=r"latency_s, with or without client_name and device_id, of"):
         read_clients(path)
 
 
@@ -292,7 +316,7 @@ def test_a_device_that_no_fleet_may_have_is_refused_with_its_row(
     name: str, value: float, least: str, most: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "clients.parquet"
-    write_clients(path, {column: np.ones(3) for column in DEVICE_BOUNDS}, None)
+    write_clients(path, {column: np.ones(3) for column in DEVICE_BOUNDS}, None, None, None)
     pq.write_table(changed(read_clients(path), name, [1.0, value, 1.0]), path)
     refusal = rf"clients.parquet, row 2: damaged: {name} = \S+ must be from {least} to {most}$"
     with pytest.raises(DataFileError, match=refusal):

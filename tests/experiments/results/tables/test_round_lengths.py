@@ -65,7 +65,7 @@ def test_tables_have_shares_of_rounds_and_the_clients_that_closed_them():
     assert table.headings == ["rounds", "mean length", "compute", "upload"]
     assert [cell.figure for cell in table.rows[0][1]] == ["10", "10.0 s", "90.0 %", "10.0 %"]
     closer = Closer(0, 7, 3, 2, 0.25, 20.0, compute_slowness=4.0)
-    table = closers_table([("global", closer)])
+    table = closers_table([("global", closer)], {})
     assert [cell.figure for cell in table.rows[0][1]] == [
         *("0", "7", "3", "2", "25.0 %", "10.0 s", "4.00x", "n/a", "n/a")
     ]
