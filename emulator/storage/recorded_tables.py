@@ -95,8 +95,8 @@ def write_clients(
     path: Path,
     devices: Mapping[str, Floats],
     rows: Ints | None,
-    ids: Sequence[str] | None,
-    names: Sequence[str] | Ints | None,
+    ids: Sequence[str] | None = None,
+    names: Sequence[str] | Ints | None = None,
 ) -> None:
     """Write `clients.parquet`, atomically.
 

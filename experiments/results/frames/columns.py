@@ -719,11 +719,13 @@ CHECK: Mapping[str, Column] = {
     ),
     "fleet: speeds": Column("where the speeds of clients come from, and how they got them"),
     "fleet: hours": Column("where the hours at which clients are online come from, and how they got them"),
-    "fleet: seconds of <phase>": Column(
-        "median and quantiles, 10 and 90 %, over the clients, of the download, computing and upload of one "
-        "model, without faults and requests; of each arm, if they differ",
+    "fleet: seconds of download": Column(
+        "median and quantiles, 10 and 90 %, over the clients, of the download of one model, without faults and "
+        "requests; of each arm, if they differ",
         "s",
     ),
+    "fleet: seconds of compute": Column("the same of local training", "s"),
+    "fleet: seconds of upload": Column("the same of the upload", "s"),
     "fleet: seconds of a visit": Column("the same of all phases together", "s"),
     "fleet: can finish in time": Column(
         "clients whose visits end within the duration, deadline or time-out of the pacing",

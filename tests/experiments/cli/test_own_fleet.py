@@ -15,6 +15,7 @@ from tests.experiments.cli.conftest import Driftscale
 
 WEARERS = [f"wearer-{number}" for number in range(40)]
 DAY_S, NIGHT_S = 86_400, 40_000
+RECORDED = "round.log_visits=true"
 SPEEDS = "device_id,seconds_per_sample,download_bytes_per_s,upload_bytes_per_s"
 
 CONFIGURATION = """\
@@ -96,7 +97,7 @@ def test_by_name_forty_of_forty_wearers_play_on_their_own_device_in_each_seed(we
 
 @pytest.mark.slow
 def test_drawn_with_their_hours_no_slow_device_visits_by_day(wearers: Driftscale) -> None:
-    longer = ("round.rounds=400", "trace.rounds_per_step=400", "round.evaluate_every=400")
+    longer = ("round.rounds=400", "trace.rounds_per_step=400", "round.evaluate_every=400", RECORDED)
     ran = wearers("run", "wearers.toml", *(f"--set={value}" for value in longer), "--out", "runs/drawn")
     assert ran.code == 0, ran.err
     by_day, by_night = set(), set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -11,7 +12,8 @@ import driftscale
 from driftscale.results import Results
 from emulator.errors import InputError
 from emulator.messages import NamedNumbers
-from emulator.storage.recorded_tables import OF_STEPS
+from emulator.numbers import DEVICE_BOUNDS
+from emulator.storage.recorded_tables import OF_STEPS, write_clients
 from emulator.storage.runlog import SCHEMA
 from experiments.results.frames.columns import (
     CHECK,
@@ -74,7 +76,9 @@ def frames(played: ResultFrames, tmp_path_factory) -> dict[str, pd.DataFrame]:
     path = tmp_path_factory.mktemp("detection")
     table = {"positive": "changed", "first_round": 0, "tolerance": 3}
     drifts = [(3, 0, "sudden", 0, 1), (4, 1, "mix", -1, -1)]
-    store(a_directory(path, ["global"], [0], detection=table), a_detecting_run("global", 0, {}, {}, drifts))
+    directory = a_directory(path, ["global"], [0], detection=table)
+    store(directory, a_detecting_run("global", 0, {}, {}, drifts))
+    write_clients(directory.clients_path("global", 0), {name: np.ones(20) for name in DEVICE_BOUNDS}, None)
     detecting = ResultFrames.read(path)
     path = tmp_path_factory.mktemp("models")
     recorded = {"participants": 20, "over_commit": 1.3, "rounds": 150, "log_model_accuracy": True}

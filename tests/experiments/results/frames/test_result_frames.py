@@ -28,6 +28,8 @@ CLIENTS_OF_FOUR = {
     "download_bytes_per_s": [1e6] * 4,
     "upload_bytes_per_s": [1e5] * 4,
     "latency_s": [0.0] * 4,
+    "client_name": ["anna", "bo", "cy", "di"],
+    "device_id": ["pixel", "pixel", None, "moto"],
 }
 A_VISIT = {
     "round": [0],
@@ -180,6 +182,12 @@ def test_a_client_has_the_accuracy_of_the_last_evaluation_by_the_horizon(tmp_pat
     assert clients.participations.to_list() == [2, 2, 2, 2]
     assert clients.completed.to_list() == [2, 2, 2, 0]
     assert clients.device.to_list() == [7, 7, pd.NA, 5]
+    assert list(clients.columns[2:4]) == ["client", "client_name"]
+    assert clients.client_name.to_list() == CLIENTS_OF_FOUR["client_name"]
+    assert clients.device_id.fillna("none").to_list() == ["pixel", "pixel", "none", "moto"]
+    own = pd.DataFrame({"name": ["cy", "anna"], "age": [30, 40]})
+    joined = clients.merge(own, left_on="client_name", right_on="name")
+    assert joined.set_index("client").age.to_dict() == {0: 40, 2: 30}
     assert clients.seconds_per_sample.to_list() == [0.1, 0.1, 0.2, 0.3]
 
 
