@@ -720,8 +720,8 @@ CHECK: Mapping[str, Column] = {
     "fleet: speeds": Column("where the speeds of clients come from, and how they got them"),
     "fleet: hours": Column("where the hours at which clients are online come from, and how they got them"),
     "fleet: seconds of download": Column(
-        "median and quantiles, 10 and 90 %, over the clients, of the download of one model, without faults and "
-        "requests; of each arm, if they differ",
+        "median and quantiles, 10 and 90 %, over the clients, of the download of one model, without faults "
+        "and requests; of each arm, if they differ",
         "s",
     ),
     "fleet: seconds of compute": Column("the same of local training", "s"),

@@ -110,6 +110,7 @@ def test_drawn_with_their_hours_no_slow_device_visits_by_day(wearers: Driftscale
     assert (by_day, by_night) == ({False}, {True})
 
 
+@pytest.mark.slow
 def test_a_renamed_device_is_refused_with_both_names(wearers: Driftscale) -> None:
     Path("speeds.csv").write_text(Path("speeds.csv").read_text().replace("wearer-7,", "watch-7,"))
     refused = wearers("run", "wearers.toml", "--set", "devices.assign=by_name")
