@@ -107,6 +107,11 @@ class Fleet:
                     f"it must lie between {least:g} and {most:g}"
                 )
 
+        if self.device is not None and self.ids is not None:
+            outside = (self.device < 0) | (self.device >= len(self.ids))
+            if self.device.shape != self.seconds_per_sample.shape or outside.any():
+                raise InputError(f"fleet column device must have one of {len(self.ids)} rows for each client")
+
     def __len__(self) -> int:
         """The number of clients."""
         return len(self.seconds_per_sample)

@@ -103,13 +103,16 @@ class Trace:
                 where the samples come from; None if they have no other names than their ids.
 
         Raises:
-            InputError: no client has a training sample at step 0, or none has a test sample.
+            InputError: no client has a training sample at step 0, or none has a test sample, or there are
+                more or fewer names than clients.
             ValueError: clients are tested on what arrives next, and test samples held for more than one step.
         """
         if test_on == "next":
             if test_retain_steps not in (None, 1):
                 raise ValueError("test_on = 'next': test samples are held for one step")
             test_retain_steps, test_then_train = 1, True
+        if client_names is not None and len(client_names) != table.num_clients:
+            raise InputError(f"trace: {len(client_names)} names of {table.num_clients} clients; each has one")
         table.seal()
         self.table = table
         self.retain_steps = retain_steps

@@ -33,8 +33,8 @@ dispatch and one server step each, as under every pacing but `buffered`."""
 
 FILES = """\
 A run directory has `rounds` of all finished runs in `rounds.parquet`, and each run, beside its log,
-`visits.parquet`, and `clients.parquet` with the columns about devices; what the frames add is `arm` and
-`seed`."""
+`visits.parquet`, and `clients.parquet` with names and the columns about devices; what the frames add is
+`arm` and `seed`."""
 
 FIGURES_ABOUT = """\
 The quantities of `summary.json`. They are paired: an arm is measured on the seeds that the reference arm,

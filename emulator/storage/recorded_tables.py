@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,9 @@ MOST_VALUES = 2**28
 
 MOST_BYTES = 2**32
 """Largest file."""
+
+MOST_NAME_BYTES = 2**16
+"""Longest name of a client, and longest id of a device."""
 
 
 def _columns(*names: str, kind: pa.DataType) -> list[pa.Field[Any]]:
@@ -117,9 +120,10 @@ def write_clients(
         else _texts(ids).take(_column(rows)),
         **{name: _column(values) for name, values in devices.items()},
     }
-    typed = [columns[field.name].cast(field.type) for field in CLIENTS]
-    table = pa.Table.from_arrays(typed, schema=CLIENTS)
-    with replacing(path) as file, pq.ParquetWriter(file, CLIENTS, compression="zstd") as writer:
+    schema = _plain(CLIENTS)  # Parquet makes a dictionary for each group of rows
+    typed = [columns[field.name].cast(field.type) for field in schema]
+    table = pa.Table.from_arrays(typed, schema=schema)
+    with replacing(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         writer.write_table(table, ROWS_AT_ONCE)
 
 
@@ -155,6 +159,11 @@ def read_clients(path: Path) -> pa.Table:
     clients = table.column("client").to_numpy()
     if not np.array_equal(clients, np.arange(len(clients))):
         raise DataFileError(path, "damaged: its clients are not 0, 1, 2, ...")
+    for name in set(table.column_names) & set(CLIENTS.names[-2:]):
+        for chunk in table.column(name).chunks:
+            lengths = pc.binary_length(cast(Any, chunk).dictionary)
+            if len(lengths) and pc.max(lengths).as_py() > MOST_NAME_BYTES:
+                raise DataFileError(path, f"damaged: {name} has a text of over {MOST_NAME_BYTES:,} bytes")
     return table
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -47,40 +46,38 @@ class Visits:
         phases: How long each phase takes.
         limit_s: What a visit may take at most; inf: nothing limits it.
         limit: That limit as its key and value; empty without one.
-        is_certain: Whether visits compute so long in any case: not where steps follow from the data, clients
-            stop early or a schedule sets them.
+        least_s: What a visit takes at least, of any client and at any step: its upload, and its computing,
+            unless steps follow from the data, clients stop early or a schedule sets them. What a client has
+            downloaded for a request is not sent again.
     """
 
     phases: Phases
     limit_s: float
     limit: str
-    is_certain: bool
+    least_s: float
 
     @property
     def finishes(self) -> Bools:
         """(n,) whether the visit ends within the limit."""
         return self.phases.total_s <= self.limit_s
 
-    @property
-    def longest_phase(self) -> str:
-        """The phase that takes most of the shortest visit."""
-        at = int(np.argmin(self.phases.total_s))
-        names = ("download_s", "compute_s", "upload_s")
-        return max(names, key=lambda name: getattr(self.phases, name)[at]).removesuffix("_s")
+    def spread_s(self) -> tuple[float, float, float]:
+        """The shortest, the median and the longest visit."""
+        least, median, most = np.quantile(self.phases.total_s, [0, 0.5, 1]).tolist()
+        return least, median, most
 
 
 def visits_of(experiment: Experiment, arm: Arm, executor: Executor, parts: Parts, world: World) -> Visits:
     """The visits of an arm in a world, before its first round."""
-    samples = world.trace.held(np.arange(world.trace.num_clients), "train", 0).counts()
-    clients = np.flatnonzero(samples)
+    everyone = np.arange(world.trace.num_clients)
+    samples = world.trace.held(everyone, "train", 0).counts()
     settings = round_settings(experiment, arm, executor.solver)
-    limit_s, limit = _limit(parts.pacing)
-    return Visits(
-        visit_phases(experiment, arm, executor, world, clients, samples[clients]),
-        limit_s,
-        limit,
-        settings.local_epochs is None and not settings.stops and not set_by_schedules(parts),
-    )
+    of_all = visit_phases(experiment, arm, executor, world, everyone, samples)
+    is_certain = settings.local_epochs is None and not settings.stops and not set_by_schedules(parts)
+    least_s = of_all.upload_s + (of_all.compute_s if is_certain else 0)
+    holding = samples > 0
+    phases = Phases(of_all.download_s[holding], of_all.compute_s[holding], of_all.upload_s[holding])
+    return Visits(phases, *limit_of(parts.pacing), float(least_s.min()))
 
 
 def set_by_schedules(parts: Parts) -> list[str]:
@@ -88,29 +85,29 @@ def set_by_schedules(parts: Parts) -> list[str]:
     return sorted({name for part in parts.schedules for name in part.sets} & {"batch_size", "local_steps"})
 
 
-def _limit(pacing: Pacing) -> tuple[float, str]:
-    """The least limit of a visit, in virtual seconds, and its key and value; inf and "" without one."""
-    named: dict[str, Any] = {
-        "duration_s" if hasattr(pacing.settings, "duration_s") else "deadline_s": pacing.deadline_s,
-        "timeout_s": pacing.timeout_s,
-    }
-    limits = [(value, f"pacing.{key} = {value:g}") for key, value in named.items() if value is not None]
-    return min(limits, default=(math.inf, ""))
+def limit_of(pacing: Pacing) -> tuple[float, str]:
+    """The least limit of a visit, in virtual seconds, and its key and value; inf and "" without one.
+
+    A deadline is one if the visits that are out then are abandoned, though none is back.
+    """
+    limits: dict[str, float | None] = {"timeout_s": pacing.timeout_s}
+    if pacing.deadline_s is not None and pacing.cancels:
+        one, none = np.ones((1, 1), dtype=np.int64), np.zeros((1, 1), dtype=np.int64)
+        if pacing.full(one[0], one, none, np.array([[pacing.deadline_s]])).all():
+            has_duration = "duration_s" in type(pacing.settings).model_fields
+            limits["duration_s" if has_duration else "deadline_s"] = pacing.deadline_s
+    known = [(value, f"pacing.{key} = {value:g}") for key, value in limits.items() if value is not None]
+    return min(known, default=(math.inf, ""))
 
 
 def refuse_unreachable_limit(experiment: Experiment, visits: Visits, world: World) -> None:
-    """ConfigurationError if no client can ever finish a visit within the limit.
-
-    Of visits whose computing is not certain, only the transfers count.
-    """
-    phases = visits.phases
-    least = phases.total_s if visits.is_certain else phases.download_s + phases.upload_s
-    if len(least) and visits.limit_s < least.min():
+    """ConfigurationError if no client can ever finish a visit within the limit."""
+    if visits.limit_s < visits.least_s:
         hints = "".join(f"; {hint}" for hint in unit_hints(world))
         raise ConfigurationError(
-            f"{visits.limit}: no client can finish a visit in it: the shortest takes {least.min():,.4g} s, "
-            f"most of it {visits.longest_phase}, by devices.profile = {experiment.devices.profile!r}{hints}; "
-            f"raise it, or lower training.local_steps or devices.model_factor"
+            f"{visits.limit}: no client can finish a visit in it: without its download the shortest takes "
+            f"{visits.least_s:,.4g} s, by devices.profile = {experiment.devices.profile!r}{hints}; raise it, "
+            f"or lower training.local_steps or devices.model_factor"
         )
 
 
@@ -143,62 +140,73 @@ def round_s(pacing: Pacing, visit_s: float) -> float:
 
 
 def run_s(experiment: Experiment, pacing: Pacing, visit_s: float) -> float:
-    """Virtual seconds of a run whose visits all take `visit_s`."""
+    """Virtual seconds of a run whose visits all take `visit_s`, from when somebody is online on."""
     each = experiment.round.seconds_per_round or round_s(pacing, visit_s)
     return experiment.round.rounds * each
 
 
-def fleet_warnings(experiment: Experiment, arm: str, visits: Visits, pacing: Pacing) -> Iterator[str]:
-    """What of an arm's rounds leaves hardly anything to see: few visits that end, or no evaluation."""
-    share = float(visits.finishes.mean()) if len(visits.finishes) else 1.0
-    median_s = float(np.median(visits.phases.total_s)) if len(visits.finishes) else 0.0
+def visit_warnings(arm: str, visits: Visits) -> Iterator[str]:
+    """That hardly a client of an arm finishes a visit in time."""
+    share = float(visits.finishes.mean())
     if share < FEWEST:
         yield (
             f"arm {arm!r}: {100 * share:.2g} % of the clients can finish a visit within {visits.limit}; the "
-            f"median takes {median_s:,.4g} s, by devices.profile; raise the limit, or lower "
+            f"median takes {visits.spread_s()[1]:,.4g} s, by devices.profile; raise the limit, or lower "
             f"training.local_steps or devices.model_factor"
         )
+
+
+def evaluation_warnings(
+    experiment: Experiment, arm: str, visits: Visits, pacing: Pacing, first_s: float
+) -> Iterator[str]:
+    """That no evaluation of an arm but the last one is due, or none by the horizon.
+
+    It is so even if all visits are as short, or as long, as any. Somebody is online from `first_s` on.
+    """
     rounds, asked_s = experiment.round, experiment.report.horizon_s
-    length_s = run_s(experiment, pacing, median_s)
+    least_s, _, most_s = visits.spread_s()
     if rounds.evaluate_every_s is not None:
-        key, first_s = f"round.evaluate_every_s = {rounds.evaluate_every_s:g}", rounds.evaluate_every_s
+        key, earliest_s = f"round.evaluate_every_s = {rounds.evaluate_every_s:g}", rounds.evaluate_every_s
+        is_last = earliest_s > end_s(experiment, run_s(experiment, pacing, most_s), first_s)
     else:
-        each_s = length_s / rounds.rounds if rounds.seconds_per_round is None else round_s(pacing, median_s)
-        key, first_s = f"round.evaluate_every = {rounds.evaluate_every}", rounds.evaluate_every * each_s
-    if first_s > length_s:
-        yield f"arm {arm!r}: {key}: of about {length_s:,.4g} s only the end is evaluated; lower it"
-    elif asked_s is not None and first_s > asked_s:
+        shortest_s = round_s(pacing, least_s)
+        key = f"round.evaluate_every = {rounds.evaluate_every}"
+        earliest_s = rounds.evaluate_every * shortest_s
+        is_last = rounds.evaluate_every > (rounds.closed or run_s(experiment, pacing, least_s) / shortest_s)
+    if is_last:
+        yield f"arm {arm!r}: {key}: only the end of a run is evaluated; lower it"
+    elif asked_s is not None and earliest_s > asked_s:
         yield (
-            f"arm {arm!r}: report.horizon_s = {asked_s:g}: the first evaluation is at about {first_s:,.4g} "
-            f"s, by {key}, and no figure has anything to show; raise the horizon, or evaluate earlier"
+            f"arm {arm!r}: report.horizon_s = {asked_s:g}: no evaluation is due before {earliest_s:,.4g} s, "
+            f"by {key}, and no figure has anything to show; raise the horizon, or evaluate earlier"
         )
 
 
-def end_of(experiment: Experiment, length_s: float, first_s: float) -> tuple[float, str]:
-    """When figures end, and what says so: the horizon, or the end of a run.
+def end_s(experiment: Experiment, length_s: float, first_s: float) -> float:
+    """When a run of this length ends: from 0 on where rounds follow virtual time, else from `first_s` on.
 
-    A run whose rounds do not follow virtual time lasts about `length_s` from when somebody is online on, at
-    `first_s`.
+    `first_s` is when somebody is online for the first time.
     """
-    end_s = length_s if experiment.round.seconds_per_round is not None else first_s + length_s
-    horizon_s = experiment.report.horizon_s
-    if horizon_s is not None and horizon_s < end_s:
-        return horizon_s, f"report.horizon_s = {horizon_s:,.6g}"
-    return end_s, f"the end of a run at about {end_s:,.6g} s"
+    return length_s if experiment.round.seconds_per_round is not None else first_s + length_s
 
 
 def online_warnings(experiment: Experiment, from_s: Floats, length_s: float) -> Iterator[str]:
-    """What hours leave hardly anybody online: by when figures end, or before a round is given up."""
+    """What hours leave hardly anybody online: by the horizon or the end, or before a round is given up.
+
+    `length_s` is that of a run, by its longest visits.
+    """
     days, first_s = experiment.round.max_wait_days, float(from_s.min(initial=math.inf))
-    end_s, end = end_of(experiment, length_s, first_s)
+    last_s, tenth_s = end_s(experiment, length_s, first_s), tenth_online_s(from_s)
+    end, horizon_s = f"the end of a run at about {last_s:,.6g} s", experiment.report.horizon_s
+    if horizon_s is not None and horizon_s < last_s:
+        last_s, end = horizon_s, f"report.horizon_s = {horizon_s:,.6g}"
     unit = "Unix seconds? Subtract the first instant" if first_s >= UNIX_S else "begin the hours earlier"
-    tenth_s = tenth_online_s(from_s)
     if days * DAY_S < first_s < math.inf:
         yield (
             f"devices.availability: nobody is online before {first_s:,.6g} s, and a run waits "
             f"round.max_wait_days = {days:g}; {unit}"
         )
-    elif end_s < tenth_s and first_s < math.inf:
+    elif last_s < tenth_s and first_s < math.inf:
         yield (
             f"devices.availability: not a tenth of the clients are online before {tenth_s:,.6g} s, after "
             f"{end}; {unit}"

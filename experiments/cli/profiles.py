@@ -119,9 +119,9 @@ def print_template(
     ],
     data: Data = None,
 ) -> None:
-    """Print a table to fill in, as CSV: a row for each client of a trace, with its name as the id.
+    """Print a CSV to fill in, a row a client.
 
-    For devices.assign = "by_name". A column latency_s may be added.
+    Ids are the names of a trace's clients, for devices.assign = "by_name". A column latency_s may be added.
     """
     import csv
     import io

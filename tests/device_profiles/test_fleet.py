@@ -53,3 +53,10 @@ def test_one_bandwidth_gives_both_directions_and_latency_may_be_left_out() -> No
         "download_bytes_per_s": "bandwidth_kibit_per_s",
         "upload_bytes_per_s": "bandwidth_kibit_per_s",
     }
+
+
+@pytest.mark.parametrize("device", [[0, 2], [-1, 0], [0]])
+def test_a_device_that_has_no_id_is_refused(device: list[int]) -> None:
+    columns = fleet().columns()
+    with pytest.raises(InputError, match="fleet column device must have one of 2 rows for each client"):
+        Fleet(**columns, device=np.array(device), ids=["a", "b"])

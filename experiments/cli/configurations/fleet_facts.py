@@ -15,8 +15,8 @@ from emulator.messages import SolverFacts
 from experiments.build import World, build_executor, build_parts, round_settings
 from experiments.checks.fleet import (
     Visits,
-    end_of,
-    fleet_warnings,
+    end_s,
+    evaluation_warnings,
     online_from,
     online_warnings,
     round_s,
@@ -24,6 +24,7 @@ from experiments.checks.fleet import (
     set_by_schedules,
     tenth_online_s,
     unit_hints,
+    visit_warnings,
     visits_of,
 )
 from experiments.cli.configurations.check_table import FLEET
@@ -38,28 +39,29 @@ PHASES = ("download", "compute", "upload")
 def fleet_facts(experiment: Experiment, world: World, note: Callable[[str], None]) -> dict[str, object]:
     """The facts of the table "fleet", by name; warnings go to `note`."""
     facts: dict[str, dict[str, str]] = {}  # by arm
-    most, longest_s, warnings = 0.0, 0.0, dict[str, None]()
+    from_s = online_from(world.availability, world.trace.num_clients)
+    first_s = float(from_s.min())
+    most, typical_s, longest_s, warnings = 0.0, 0.0, 0.0, list[str]()
     for arm in experiment.arm:
         executor, parts = build_executor(experiment, arm, world), build_parts(experiment, arm)
-        visits = visits_of(experiment, arm, executor, parts, world)
-        assumed = _assumed(experiment, arm, executor.solver, parts)
-        facts[arm.name] = _of_visits(visits, assumed)
-        least_s, median_s = np.quantile(visits.phases.total_s, [0, 0.5]).tolist()
-        length_s = run_s(experiment, parts.pacing, median_s)
-        longest_s = max(longest_s, length_s)
+        visits, pacing = visits_of(experiment, arm, executor, parts, world), parts.pacing
+        facts[arm.name] = _of_visits(visits, _assumed(experiment, arm, executor.solver, parts))
+        least_s, median_s, most_s = visits.spread_s()
+        length_s = run_s(experiment, pacing, median_s)
+        typical_s, longest_s = max(typical_s, length_s), max(longest_s, run_s(experiment, pacing, most_s))
         if experiment.round.seconds_per_round is not None:
-            about = float(f"{max(1, length_s / round_s(parts.pacing, median_s)):.2g}")
+            about = float(f"{max(1, length_s / round_s(pacing, median_s)):.2g}")
             facts[arm.name]["rounds of a run"] = f"about {about:,.0f}, if every visit takes the median"
-            most = max(most, length_s / round_s(parts.pacing, least_s))
-        warnings |= dict.fromkeys(fleet_warnings(experiment, arm.name, visits, parts.pacing))
-    from_s = online_from(world.availability, world.trace.num_clients)
-    warnings |= dict.fromkeys(f"devices.profile: {hint}" for hint in unit_hints(world))
-    warnings |= dict.fromkeys(online_warnings(experiment, from_s, longest_s))
+            most = max(most, length_s / round_s(pacing, least_s))
+        warnings += visit_warnings(arm.name, visits)
+        warnings += evaluation_warnings(experiment, arm.name, visits, pacing, first_s)
+    warnings += [f"devices.profile: {hint}" for hint in unit_hints(world)]
+    warnings += online_warnings(experiment, from_s, longest_s)
     if most > MOST_ROUNDS:
-        warnings[
+        warnings.append(
             f"if every visit takes the least, a run has up to {most:,.0f} rounds, over {MOST_ROUNDS:,}; "
             f"raise devices.model_factor or shorten the run"
-        ] = None
+        )
     for warning in warnings:
         note(f"{experiment.name}: {warning}")
     names = dict.fromkeys(name for of_arm in facts.values() for name in of_arm)
@@ -68,7 +70,7 @@ def fleet_facts(experiment: Experiment, world: World, note: Callable[[str], None
         **{f"{FLEET}{name}": text for name, text in world.assigned.items()},
         **{f"{FLEET}{name}": _by_arm(texts) for name, texts in by_arm.items()},
         f"{FLEET}online at the start": int((from_s == 0).sum()),
-        f"{FLEET}online from": _online(experiment, from_s, longest_s),
+        f"{FLEET}online from": _online(experiment, from_s, end_s(experiment, typical_s, first_s)),
     }
 
 
@@ -90,13 +92,14 @@ def _spread(seconds: Floats) -> str:
     return f"{median:,.4g} in the median, {low:,.4g} to {high:,.4g} for 10 to 90 %"
 
 
-def _online(experiment: Experiment, from_s: Floats, length_s: float) -> str:
+def _online(experiment: Experiment, from_s: Floats, last_s: float) -> str:
     """When the first client and the tenth part of all are online, beside the ends of a run and of a wait."""
-    first_s, tenth_s = float(from_s.min()), tenth_online_s(from_s)
-    days = f"round.max_wait_days = {experiment.round.max_wait_days:g}"
+    horizon_s = experiment.report.horizon_s
+    horizon = "" if horizon_s is None else f"report.horizon_s = {horizon_s:,.6g}, "
     return (
-        f"the first at {first_s:,.6g} s, a tenth of all by {tenth_s:,.6g} s; "
-        f"{end_of(experiment, length_s, first_s)[1]}, {days}"
+        f"the first at {float(from_s.min()):,.6g} s, a tenth of all by {tenth_online_s(from_s):,.6g} s; "
+        f"{horizon}a run ends at about {last_s:,.6g} s, round.max_wait_days = "
+        f"{experiment.round.max_wait_days:g}"
     )
 
 

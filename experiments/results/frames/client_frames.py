@@ -74,10 +74,11 @@ def with_names(frame: pd.DataFrame, devices: pa.Table | None) -> pd.DataFrame:
 
 def texts_of(devices: pa.Table, name: str, clients: Any) -> Any:
     """(n,) objects: the text of each of `clients` (n,) in a column of a `clients.parquet`, or None."""
-    ids, texts = np.asarray(clients), devices.column(name).to_pandas().astype(object).to_numpy()
-    outside = ids[(ids < 0) | (ids >= len(texts))]
+    ids = np.asarray(clients)
+    outside = ids[(ids < 0) | (ids >= len(devices))]
     if len(outside):
-        raise InputError(f"clients.parquet is damaged: it has {len(texts)} clients, and not {outside[0]}")
+        raise InputError(f"clients.parquet is damaged: it has {len(devices)} clients, and not {outside[0]}")
+    texts = devices.column(name).to_pandas().astype(object).to_numpy()
     return texts[ids]
 
 

@@ -475,12 +475,14 @@ NOTED = Column(
 )
 
 CLIENT_NAME = Column(
-    "its name in the trace; its number, if the trace has no names", absent="if a run was recorded without"
+    "its name in the trace; its number, if the trace has no names",
+    missing="if its run was recorded without",
+    absent="if all runs were",
 )
 DEVICE_ID = Column(
     "id of its device in the profile's table",
-    missing="without a table",
-    absent="if a run was recorded without",
+    missing="without a table, and if its run was recorded without",
+    absent="if all runs were",
 )
 
 _CLIENTS: Mapping[str, Column] = {

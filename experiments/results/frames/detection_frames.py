@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,6 @@ from experiments.results.reading.detection import DetectionSettings
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.detection.by_drift import NEVER
 from experiments.results.statistics.detection.scores import COUNTS, FIGURES, DetectorScores, score_run
-
-NO_TEXTS = np.zeros(0, dtype=object)
 
 Scored = tuple[ReportedRun, str, DetectorScores]
 """A run, the name of one of its detectors, and the scores of that."""
@@ -64,14 +62,22 @@ def drifts_frame(
         columns[name] = known_ints(columns[name])
     columns["kind"] = pd.Categorical(columns["kind"], categories=kinds)
     frame = pd.DataFrame(columns)
-    names: list[Any] = [NO_TEXTS]
-    for (run, _, _), part in zip(scored, parts, strict=True):
-        table = devices(run.arm, run.seed)
-        if table is None or "client_name" not in table.column_names:
-            return as_arms(frame, arms)
-        names.append(texts_of(table, "client_name", part["client"]))
-    frame.insert(frame.columns.get_loc("client") + 1, "client_name", np.concatenate(names))
+    tables = {(run.arm, run.seed): devices(run.arm, run.seed) for run, _, _ in scored}
+    names = [_names(tables[run.arm, run.seed], part) for (run, _, _), part in zip(scored, parts, strict=True)]
+    if any(of_run is not None for of_run in names):
+        texts = [
+            np.full(len(part["client"]), None) if of_run is None else of_run
+            for of_run, part in zip(names, parts, strict=True)
+        ]
+        frame.insert(frame.columns.get_loc("client") + 1, "client_name", np.concatenate(texts))
     return as_arms(frame, arms)
+
+
+def _names(table: pa.Table | None, part: Mapping[str, Any]) -> Any:
+    """(n,) the names of the clients of a part of the columns; None if they were not recorded."""
+    if table is None or "client_name" not in table.column_names:
+        return None
+    return texts_of(table, "client_name", part["client"])
 
 
 _EMPTY: dict[str, Any] = {

@@ -4,7 +4,7 @@
     manifest.json              versions of the first attempt and any later ones, commands with their dates and
                                git commits, hashes of trace and profile, files that were read, seed streams
     <arm>/seed-<n>/log.jsonl   the log of a run: virtual quantities only
-    <arm>/seed-<n>/clients.parquet the device of each client
+    <arm>/seed-<n>/clients.parquet the name and the device of each client
     <arm>/seed-<n>/visits.parquet  its visits, with `round.log_visits`; visits.arrow while it is unfinished
     <arm>/seed-<n>/timing.json wall times and memory, and the machine they were measured on
     <arm>/seed-<n>/checkpoint/ the checkpoints from which an unfinished run resumes

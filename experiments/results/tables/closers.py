@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
 
 from experiments.results.statistics.closers import Closer
 from experiments.results.statistics.scales import Scale, time_scale
@@ -21,10 +24,10 @@ NOTE = (
 )
 
 
-def closers_table(rows: Sequence[tuple[str, Closer]], names: Mapping[int, Sequence[str]]) -> TextTable:
+def closers_table(rows: Sequence[tuple[str, Closer]], names: Mapping[int, pa.ChunkedArray[Any]]) -> TextTable:
     """A row for each (arm, client): how many rounds the client closed, and how slow its device is.
 
-    `names` has the names of the clients by seed; without them they have their numbers.
+    `names` has the names of the clients by seed, as far as they were recorded.
     """
     has_device = any(closer.device != NO_DEVICE for _, closer in rows)
     slowness = Scale(1, "x", None)
@@ -40,7 +43,7 @@ def closers_table(rows: Sequence[tuple[str, Closer]], names: Mapping[int, Sequen
                 arm,
                 [
                     Cell(str(closer.seed)),
-                    Cell(names[closer.seed][closer.client] if closer.seed in names else str(closer.client)),
+                    Cell(_called(closer, names)),
                     *([Cell(str(closer.device))] if has_device else []),
                     Cell(f"{closer.rounds:,}"),
                     Cell(f"{100 * closer.share:.1f} %"),
@@ -60,14 +63,21 @@ def closers_table(rows: Sequence[tuple[str, Closer]], names: Mapping[int, Sequen
     )
 
 
-def _names(report: Report) -> dict[int, Sequence[str]]:
+def _called(closer: Closer, names: Mapping[int, pa.ChunkedArray[Any]]) -> str:
+    """The number of the client, behind its name if it has another one."""
+    number = str(closer.client)
+    name = str(names[closer.seed][closer.client]) if closer.seed in names else number
+    return number if name == number else f"{name} ({number})"
+
+
+def _names(report: Report) -> dict[int, pa.ChunkedArray[Any]]:
     """The names of the clients by seed, of those seeds of which they were recorded."""
-    found: dict[int, Sequence[str]] = {}
+    found: dict[int, pa.ChunkedArray[Any]] = {}
     for arm in report.arms:
         for run in arm.runs:
             table = None if run.seed in found else report.directory.read_clients(arm.name, run.seed)
             if table is not None and "client_name" in table.column_names:
-                found[run.seed] = [str(name) for name in table.column("client_name").to_pylist()]
+                found[run.seed] = table.column("client_name")
     return found
 
 

@@ -292,6 +292,16 @@ def test_clients_without_texts_for_names_have_their_numbers(
     assert table["device_id"].to_pylist() == [None, None]
 
 
+def test_a_name_that_nobody_gave_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "clients.parquet"
+    columns = {column: np.ones(2) for column in DEVICE_BOUNDS}
+    write_clients(path, columns, np.array([0, 0]), ["x" * 2**16], ["a", "b"])
+    assert len(read_clients(path)) == 2
+    write_clients(path, columns, np.array([0, 0]), ["x" * (2**16 + 1)], ["a", "b"])
+    with pytest.raises(DataFileError, match="damaged: device_id has a text of over 65,536 bytes"):
+        read_clients(path)
+
+
 def test_a_table_of_clients_from_before_they_had_names_is_read(tmp_path: Path) -> None:
     path = tmp_path / "clients.parquet"
     write_clients(path, {column: np.ones(2) for column in DEVICE_BOUNDS}, None, None, None)

@@ -421,10 +421,17 @@ def test_a_check_prints_the_facts_of_the_configuration_and_writes_nothing(
         "last data step": 1,
         "device profile": "uniform",
         "model factor": 1.0,
-        "online at the start": 12,
         "client updates in all": 3 * 4 * 2 * 2,
+        "fleet: speeds": "uniform, drawn",
+        "fleet: hours": "always",
         # Eight samples at 3 x 41 ms, and 650 parameters each way at 6079 Kibit/s.
-        "seconds of a visit": "0.9907 at least, 0.9907 in the median, 0.9907 or more for the slowest tenth",
+        "fleet: seconds of download": "0.003341 in the median, 0.003341 to 0.003341 for 10 to 90 %",
+        "fleet: seconds of compute": "0.984 in the median, 0.984 to 0.984 for 10 to 90 %",
+        "fleet: seconds of upload": "0.003341 in the median, 0.003341 to 0.003341 for 10 to 90 %",
+        "fleet: seconds of a visit": "0.9907 in the median, 0.9907 to 0.9907 for 10 to 90 %",
+        "fleet: online at the start": 12,
+        "fleet: online from": "the first at 0 s, a tenth of all by 0 s; a run ends at about 3.96273 s, "
+        "round.max_wait_days = 30",
     }
     table = driftscale("check", config, "--seeds", "0..9")
     assert table.out.splitlines()[0].strip() == "ok"
@@ -448,7 +455,7 @@ def test_a_check_warns_of_rounds_in_which_nobody_can_come_back_and_a_run_of_them
     checked = driftscale("check", config, "--format", "json")
     facts = json.loads(checked.out)
     assert checked.code == 0
-    assert facts["rounds of a run"] == "about 450,000, if every visit takes the median"
+    assert facts["fleet: rounds of a run"] == "about 450,000, if every visit takes the median"
     warning = (
         "small: if every visit takes the least, a run has up to 449,990 rounds, over 100,000; raise "
         "devices.model_factor or shorten the run"

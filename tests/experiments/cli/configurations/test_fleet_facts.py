@@ -5,6 +5,7 @@ A visit of 2 steps of 4 samples, and of a linear model of 8x8 digits: 65 x 10 pa
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ from coordinator.pacing import CohortSize, Pacing
 from coordinator.pacing.buffered import Buffered, BufferedSettings
 from coordinator.pacing.fixed import Fixed, FixedSettings
 from coordinator.pacing.sync import Sync, SyncSettings
+from emulator.arrays import Bools, Floats, Ints
 from emulator.errors import ConfigurationError
 from experiments.build import build_emulation, build_executor, build_world
 from experiments.checks.arms import check_arms
-from experiments.checks.fleet import round_s
+from experiments.checks.fleet import limit_of, round_s
 from experiments.cli.configurations.check_table import check_facts
 from experiments.config import Experiment
 from experiments.locating import locator
@@ -131,7 +133,7 @@ def test_phases_are_told_beside_the_limit_and_who_can_finish_in_it(tmp_path: Pat
     assert facts["fleet: speeds"] == "fleet.csv, 11 devices, drawn"
     assert facts["fleet: hours"] == "always"
     assert facts["fleet: online from"] == (
-        "the first at 0 s, a tenth of all by 0 s; the end of a run at about 32 s, round.max_wait_days = 30"
+        "the first at 0 s, a tenth of all by 0 s; a run ends at about 32 s, round.max_wait_days = 30"
     )
 
 
@@ -283,15 +285,15 @@ def test_a_limit_that_hardly_a_client_keeps_is_told_with_the_key(tmp_path: Path)
     [
         (
             {"round": {"evaluate_every": 500}},
-            "arm 'global': round.evaluate_every = 500: of about 44 s only the end is evaluated; lower it",
+            "arm 'global': round.evaluate_every = 500: only the end of a run is evaluated; lower it",
         ),
         (
             {"round": {"evaluate_every_s": 500}},
-            "arm 'global': round.evaluate_every_s = 500: of about 44 s only the end is evaluated; lower it",
+            "arm 'global': round.evaluate_every_s = 500: only the end of a run is evaluated; lower it",
         ),
         (
             {"round": {"evaluate_every": 2}, "report": {"horizon_s": 5}},
-            "arm 'global': report.horizon_s = 5: the first evaluation is at about 22 s, by "
+            "arm 'global': report.horizon_s = 5: no evaluation is due before 12 s, by "
             "round.evaluate_every = 2, and no figure has anything to show; raise the horizon, or evaluate "
             "earlier",
         ),
@@ -303,7 +305,7 @@ def test_a_run_without_an_evaluation_in_its_horizon_is_told(
     assert warned(tmp_path, **changes) == [warning]
 
 
-@pytest.mark.parametrize(("limit_s", "is_refused"), [(5.9, True), (6.0, False)])
+@pytest.mark.parametrize(("limit_s", "is_refused"), [(4.4, True), (4.5, False)])
 @pytest.mark.parametrize(
     ("pacing", "key"),
     [("fixed", "duration_s"), ("sync", "deadline_s"), ("sync", "timeout_s"), ("buffered", "timeout_s")],
@@ -319,16 +321,39 @@ def test_a_limit_below_every_visit_is_refused_before_any_round(
     with pytest.raises(ConfigurationError) as refused:
         check_arms(experiment, ["a"], world)
     assert str(refused.value) == (
-        f"arm 'a': pacing.{key} = 5.9: no client can finish a visit in it: the shortest takes 6 s, most of "
-        f"it upload, by devices.profile = 'fleet.csv'; raise it, or lower training.local_steps or "
+        f"arm 'a': pacing.{key} = 4.4: no client can finish a visit in it: without its download the shortest "
+        f"takes 4.5 s, by devices.profile = 'fleet.csv'; raise it, or lower training.local_steps or "
         f"devices.model_factor"
     )
 
 
-def test_where_steps_are_not_certain_only_transfers_are_held_against_a_limit(tmp_path: Path) -> None:
-    for duration_s, is_refused in ((4.1, False), (3.9, True)):
+def test_where_steps_are_not_certain_only_the_upload_is_held_against_a_limit(tmp_path: Path) -> None:
+    for duration_s, is_refused in ((2.5, False), (2.4, True)):
         arm = {"name": "a", "pacing": {"kind": "fixed", "duration_s": duration_s}}
         experiment = experiment_of(tmp_path, arm=[{**arm, "training": {"local_epochs": 2}}])
         world = build_world(experiment, 0, locator(tmp_path, None))
         with pytest.raises(ConfigurationError, match="no client can finish") if is_refused else nullcontext():
             check_arms(experiment, ["a"], world)
+
+
+class Patient(Sync):
+    """Closes at its deadline only once a visit is back."""
+
+    def full(self, quota: Ints, out: Ints, back: Ints, elapsed_s: Floats) -> Bools:
+        return super().full(quota, out, back, elapsed_s) & (back > 0)
+
+
+def test_a_deadline_at_which_a_pacing_goes_on_waiting_is_no_limit() -> None:
+    cohort = CohortSize(4)
+    assert limit_of(Patient(SyncSettings(deadline_s=2), cohort)) == (math.inf, "")
+    assert limit_of(Sync(SyncSettings(deadline_s=2), cohort)) == (2, "pacing.deadline_s = 2")
+    both = SyncSettings(deadline_s=3, timeout_s=2)
+    assert limit_of(Sync(both, cohort)) == (2, "pacing.timeout_s = 2")
+
+
+def test_neither_a_slow_client_nor_a_late_start_makes_a_check_warn_of_evaluations(tmp_path: Path) -> None:
+    """Most devices take 6 s, one 100 s, which a round may wait for; hours begin at 4,000 s."""
+    fleet = HEADER + "".join(f"d{n:02},{0.25 if n else 12},2600,1300,0.5\n" for n in range(11))
+    assert warned(tmp_path, fleet, round={"evaluate_every_s": 300}) == []
+    devices = {"availability": hours(tmp_path, 4000)}
+    assert warned(tmp_path, devices=devices, round={"evaluate_every_s": 3000}) == []
