@@ -22,7 +22,7 @@ from experiments.checks.arms import refuse_late_reports
 from experiments.config import Experiment
 from experiments.devices import assign_devices
 from experiments.locating import Locate
-from traces.holders import Holders
+from traces.holders import Holders, names_of
 from traces.sources import TraceContext, TraceSource
 from traces.trace import Trace
 
@@ -81,7 +81,9 @@ def check_seeds(
                 if not isinstance(holders, Trace):
                     holders = source.build(context)
                 _refuse_steps_without_online(experiment, holders, never)
-                absent.append(f"seed {seed}: {len(never)} of {holders.num_clients} ({_listed(never)})")
+                absent.append(
+                    f"seed {seed}: {len(never)} of {holders.num_clients} ({_listed(never, holders)})"
+                )
         del holders
         give_back_freed_memory()
     if not absent:
@@ -93,9 +95,11 @@ def check_seeds(
     ]
 
 
-def _listed(ids: Ints) -> str:
+def _listed(ids: Ints, holders: Holders) -> str:
+    """The first of some clients, by their names."""
     more = f" and {len(ids) - MOST_IDS} more" if len(ids) > MOST_IDS else ""
-    return ", ".join(map(str, ids[:MOST_IDS].tolist())) + more
+    names = names_of(holders)
+    return ", ".join(names[client] for client in ids[:MOST_IDS].tolist()) + more
 
 
 def _refuse_steps_without_online(experiment: Experiment, holders: Holders, never: Ints) -> None:
@@ -109,7 +113,7 @@ def _refuse_steps_without_online(experiment: Experiment, holders: Holders, never
             raise ConfigurationError(
                 f"round.rounds = {rounds}: at data step {step}, which {experiment.round.counted} "
                 f"{step * each} begins, all clients that hold a training sample are never online, by "
-                f"devices.availability ({_listed(never)})"
+                f"devices.availability ({_listed(never, holders)})"
             )
 
 

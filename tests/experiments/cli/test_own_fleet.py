@@ -133,3 +133,16 @@ def test_a_template_has_a_row_for_each_client_and_is_a_profile_once_it_is_filled
     assert wearers("profiles", "check", "fleet.csv").code == 0
     own = ("devices.profile=fleet.csv", "devices.assign=by_name")
     assert wearers("check", "wearers.toml", *(f"--set={value}" for value in own)).code == 0
+
+
+@pytest.mark.slow
+def test_wearers_whose_hours_are_empty_are_named(wearers: Driftscale) -> None:
+    Path("hours.csv").write_text(
+        Path("hours.csv").read_text().replace("wearer-7,40000,86400", "wearer-7,0,0")
+    )
+    checked = wearers("check", "wearers.toml", "--set", "devices.assign=by_name")
+    assert checked.code == 0
+    assert (
+        "clients that are never online, by devices.availability, take no part: seed 0: 1 of 40 (wearer-7); "
+        "seed 1: 1 of 40 (wearer-7); seed 2: 1 of 40 (wearer-7)"
+    ) in checked.err
