@@ -33,6 +33,7 @@ def test_data_arrives_and_expires_at_every_step_of_the_stream(streaming: Streami
     assert streaming.trace.last_step == SIZES.steps
 
 
+@pytest.mark.slow
 def test_both_train_what_clients_hold_at_their_step(streaming: Streaming) -> None:
     executor = streaming.executor()
     start = executor.initial(0)
