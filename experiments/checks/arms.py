@@ -29,7 +29,7 @@ from emulator.ports import Availability, unmeasured
 from emulator.storage.log_lines import MOST_DRIFTS
 from executor.executor import LocalExecutor
 from experiments.build import World, always_online, build_executor, build_parts, model_factors
-from experiments.checks.fleet import refuse_unreachable_limit, visits_of
+from experiments.checks.fleet import limit_of, refuse_unreachable_limit, visits_of
 from experiments.checks.stopping import check_stopping
 from experiments.config import Arm, Experiment
 from experiments.reference import reference_executor
@@ -92,8 +92,9 @@ def check_arms(experiment: Experiment, arms: Sequence[str], world: World) -> Non
             _refuse_step_norms(parts, arm, executors[trained].solver)
             _refuse_unread_settings(parts, arm, executors[trained].solver)
             check_stopping(experiment, parts, arm, executors[trained], world)
-            visits = visits_of(experiment, arm, executors[trained], parts, world)
-            refuse_unreachable_limit(experiment, visits, world)
+            if limit_of(parts.pacing)[1]:
+                visits = visits_of(experiment, arm, executors[trained], parts, world)
+                refuse_unreachable_limit(experiment, visits, world)
             _refuse_detectors(parts, arm, scored=experiment.detection is not None)
             _refuse_oversize_detectors(parts, world.trace.num_clients)
             _refuse_oversize_memory(experiment, parts, executors[trained], world.trace.num_clients)

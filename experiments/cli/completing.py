@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from experiments.cli.paths import path_for
 from experiments.shipped import SUFFIX, shipped_files, shipped_folders, take
 
 if TYPE_CHECKING:
@@ -58,6 +59,18 @@ def configurations(incomplete: str) -> list[str]:
         *_that_begin([*shipped_files(), *shipped_folders()], incomplete),
         *_entries(incomplete, lambda entry: entry.is_dir() or entry.suffix == SUFFIX),
     ]
+
+
+TraceOrConfiguration = Annotated[
+    Path,
+    typer.Argument(
+        help="A trace folder; or a configuration (.toml), or the name of a shipped one.",
+        metavar="DIR|CONFIG",
+        parser=path_for("DIR|CONFIG"),
+        autocompletion=configurations,
+    ),
+]
+"""The argument of commands that look at a trace."""
 
 
 @silently

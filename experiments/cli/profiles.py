@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from experiments.cli import completing
+from experiments.cli.completing import TraceOrConfiguration
 from experiments.cli.output import OutputFormat, as_text, print_json, print_table, say
 from experiments.cli.paths import Data, path_for
 from experiments.shipped import take
@@ -108,15 +108,7 @@ def check_profile(
 
 @app.command("template")
 def print_template(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            help="A trace folder; or a configuration (.toml), or the name of a shipped one.",
-            metavar="DIR|CONFIG",
-            parser=path_for("DIR|CONFIG"),
-            autocompletion=completing.configurations,
-        ),
-    ],
+    path: TraceOrConfiguration,
     data: Data = None,
 ) -> None:
     """Print a CSV to fill in, a row a client.

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from experiments.cli import completing
+from experiments.cli.completing import TraceOrConfiguration
 from experiments.cli.output import OutputFormat, print_json, print_table, say
 from experiments.cli.paths import Data, path_for
 from experiments.cli.traces import build
@@ -47,15 +48,7 @@ def list_sources(output: Format = OutputFormat.TABLE) -> None:
 
 @app.command("inspect")
 def inspect(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            help="A trace folder; or a configuration (.toml), or the name of a shipped one.",
-            metavar="DIR|CONFIG",
-            parser=path_for("DIR|CONFIG"),
-            autocompletion=completing.configurations,
-        ),
-    ],
+    path: TraceOrConfiguration,
     overrides: Overrides = None,
     data: Data = None,
     seed: Annotated[
@@ -146,15 +139,7 @@ def inspect(
 
 @app.command("export")
 def export(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            help="A trace folder; or a configuration (.toml), or the name of a shipped one.",
-            metavar="DIR|CONFIG",
-            parser=path_for("DIR|CONFIG"),
-            autocompletion=completing.configurations,
-        ),
-    ],
+    path: TraceOrConfiguration,
     to: Annotated[str | None, typer.Option("--to", help="Format: parquet.", metavar="FORMAT")] = None,
     out: Annotated[
         Path | None,
