@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
 from emulator.messages import AnyTrigger, Metric, SampleRanges, Scores, TaskMetric, Updates
 from emulator.plugins import Configured
-from emulator.ports import Segment
+from emulator.ports import Segment, num_statistics
 from emulator.seeding import RandomStreams, generators
 from emulator.storage.stateful import Stateful
 
@@ -266,6 +266,20 @@ class View:
     # `Aggregator.aggregate`, and empty in all other calls.
     received: Floats32 = field(default_factory=lambda: NO_MODELS)
     started: Ints = field(default_factory=lambda: NO_IDS)
+
+    @property
+    def num_parameters(self) -> int:
+        """Q: how many of the P numbers of a model are parameters; statistics of batch norm come behind."""
+        return int(self.models.shape[1]) - num_statistics(self.layout)
+
+    def of_parameters(self) -> View:
+        """The view of an aggregator, which sees no statistics of batch norm: P is Q."""
+        size = self.num_parameters
+        if size == self.models.shape[1]:
+            return self
+        layout = {name: part for name, part in self.layout.items() if part.kind == "parameter"}
+        models, received = self.models[:, :size], self.received[:, :size]
+        return replace(self, models=models, received=received, layout=layout)
 
     @property
     def concepts(self) -> Ints | None:

@@ -207,29 +207,40 @@ Lifetime = Literal["data", "model", "run"]
 class StateSpec:
     """One named variable that a local rule keeps between tasks: a slot.
 
-    `shape` is that of one row: (P,) for "parameters", (1,) for "scalar". `until` says whose row it is, and
-    when it ends: "data", that of a (client, model) pair, when the client's data change or the model is
-    replaced; "model", that of such a pair, when the model is replaced or the client moves away from it, but
-    for a visit that is out at that time, which writes it once more; "run", that of a client, whatever its
-    model, never. In every case a client that ceases to hold data loses its rows. A new row begins with
+    `shape` is that of one row: (Q,) for "parameters", without statistics of batch norm; (1,) for "scalar";
+    for "columns" those of the P numbers of a model that are in `columns` [first, last). `until` says whose
+    row it is, and when it ends: "data", that of a (client, model) pair, when the client's data change or the
+    model is replaced; "model", that of such a pair, when the model is replaced or the client moves away from
+    it, but for a visit that is out at that time, which writes it once more; "run", that of a client, whatever
+    its model, never. In every case a client that ceases to hold data loses its rows. A new row begins with
     zeros, or, for `start` "received", with the parameters that the task starts from.
     """
 
-    shape: Literal["parameters", "scalar"]
+    shape: Literal["parameters", "scalar", "columns"]
     until: Lifetime = "data"
     start: Literal["zeros", "received"] = "zeros"
+    columns: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         choices = {name: get_args(kind) for name, kind in get_type_hints(StateSpec).items()}
         for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
+            if name != "columns" and getattr(self, name) not in allowed:
                 raise ValueError(f"{name} = {getattr(self, name)!r} of a slot; choices: {', '.join(allowed)}")
-        if self.start == "received" and self.shape != "parameters":
+        if self.start == "received" and self.shape == "scalar":
             raise ValueError(f"a slot of shape {self.shape!r} cannot begin with the received parameters")
 
     def width(self, num_parameters: int) -> int:
-        """The numbers of one row, for models of `num_parameters` parameters."""
+        """The numbers of one row, for models of `num_parameters` parameters, without statistics."""
+        if self.shape == "columns":
+            return sum(last - first for first, last in self.columns)
         return num_parameters if self.shape == "parameters" else 1
+
+    def begun(self, received: Floats32, num_parameters: int) -> Floats32:
+        """(n, width) the rows with which tasks begin that start from `received` (n, P)."""
+        if self.start == "zeros":
+            return np.zeros((len(received), self.width(num_parameters)), dtype=np.float32)
+        columns = self.columns or ((0, num_parameters),)
+        return np.concatenate([received[:, first:last] for first, last in columns], axis=1)
 
 
 @dataclass(frozen=True)
@@ -273,7 +284,8 @@ class SolverFacts:
     `state` has the slots by name, and `personal` names those of which the parameters that a client uses
     itself are made; none if it uses the served model. `receives` names the arrays of its aggregator that are
     sent along with each model, as large as it. Besides the update of each task `uploads` whole models are
-    sent up. Of a model `unsent` parameters stay with the client, and are sent neither way. Each step takes
+    sent up. Of a model `unsent` numbers stay with the client, and are sent neither way, and `statistics`, its
+    last ones, are those of batch norm, which no rule and no aggregator sees. Each step takes
     `gradients` gradients of its batch. `settings` are the numbers that rules read from a task's settings, if
     these have them, such as "adam.beta1", with what each is if they have not. `shares` are those that its
     aggregator must have, too, such as "feddyn.alpha". `form` is that of its steps, None if they have none.
@@ -287,6 +299,7 @@ class SolverFacts:
     receives: frozenset[str] = frozenset()
     uploads: int = 0
     unsent: int = 0
+    statistics: int = 0
     gradients: int = 1
     settings: Mapping[str, float] = field(default_factory=dict)
     stops: bool = False
@@ -295,8 +308,8 @@ class SolverFacts:
     form: StepForm | None = None
 
     def state_width(self, num_parameters: int) -> int:
-        """The numbers that all slots of a row have together."""
-        return sum(spec.width(num_parameters) for spec in self.state.values())
+        """The numbers that all slots of a row have together, for models of `num_parameters` numbers."""
+        return sum(spec.width(num_parameters - self.statistics) for spec in self.state.values())
 
 
 TaskMetric = Literal["batch_errors", "batch_losses", "loss_before", "loss_squared", "step_norm"]
@@ -399,7 +412,8 @@ class TrainTasks:
 class Updates(Protocol):
     """The results of training, one row per task.
 
-    The updates (deltas) may be on other ranks, and are reached only through the methods. Sums are taken
+    The updates (deltas) are of the Q parameters alone; statistics of batch norm come beside them. They
+    may be on other ranks, and are reached only through the methods. Sums are taken
     within each task group first and then over the groups, so that the number of ranks does not change a bit
     of them.
     """
@@ -444,12 +458,17 @@ class Updates(Protocol):
 
     @property
     def state(self) -> Mapping[str, Floats32]:
-        """The solver's new state of each task, with a column (n, P) or (n, 1) for each slot."""
+        """The solver's new state of each task, with a column (n, Q) or (n, 1) for each slot."""
         ...
 
     @property
     def finite(self) -> Bools:
         """(n,) whether all numbers of the task's update are finite."""
+        ...
+
+    @property
+    def statistics(self) -> Floats32:
+        """(n, S) the statistics of batch norm in each trained model, themselves; S = 0 without batch norm."""
         ...
 
     def take(self, rows: Ints) -> Updates:
@@ -478,7 +497,7 @@ class Updates(Protocol):
             weights: array of shape (k, n).
 
         Returns:
-            Array of shape (k, P), in float64.
+            Array of shape (k, Q), in float64.
         """
         ...
 
@@ -494,7 +513,7 @@ class Updates(Protocol):
         """The inner products of the updates (deltas) with some vectors.
 
         Args:
-            vectors: array of shape (r, P).
+            vectors: array of shape (r, Q).
 
         Returns:
             Array of shape (n, r), in float64.
@@ -505,7 +524,7 @@ class Updates(Protocol):
         """Some parameters of all n updates (deltas), as an array of shape (n, c).
 
         Args:
-            columns: slice of the P parameters, which selects c of them.
+            columns: slice of the Q parameters, which selects c of them.
         """
         ...
 
@@ -514,7 +533,7 @@ class Updates(Protocol):
 class ArrayUpdates:
     """Updates that are all in this process's memory.
 
-    `delta` (n, P) holds the updates; `group` (n,) the task group of each row, or None for a single group.
+    `delta` (n, Q) holds the updates; `group` (n,) the task group of each row, or None for a single group.
     """
 
     client: Ints
@@ -526,6 +545,12 @@ class ArrayUpdates:
     state: Mapping[str, Floats32] = field(default_factory=dict)
     group: Ints | None = None
     late: Ints | None = None  # staleness; None: all 0
+    of_batch_norm: Floats32 | None = None  # statistics (n, S); None: none
+
+    @property
+    def statistics(self) -> Floats32:
+        """(n, S) see `Updates.statistics`."""
+        return self.delta[:, :0] if self.of_batch_norm is None else self.of_batch_norm
 
     @property
     def staleness(self) -> Ints:
@@ -542,8 +567,9 @@ class ArrayUpdates:
 
     @property
     def finite(self) -> Bools:
-        """(n,) whether all numbers of the row's `delta` are finite."""
-        return np.array(np.isfinite(self.delta).all(axis=1))
+        """(n,) whether all numbers of the row's `delta` and of its statistics are finite."""
+        finite = np.isfinite(self.delta).all(axis=1)
+        return np.array(finite & np.isfinite(self.statistics).all(axis=1))
 
     def take(self, rows: Ints) -> ArrayUpdates:
         """The given rows; see `Updates.take`."""
@@ -557,6 +583,7 @@ class ArrayUpdates:
             {name: column[rows] for name, column in self.state.items()},
             None if self.group is None else self.group[rows],
             None if self.late is None else self.late[rows],
+            None if self.of_batch_norm is None else self.of_batch_norm[rows],
         )
 
     def weighted_sum(self, weights: Floats) -> Floats:
@@ -581,7 +608,7 @@ class ArrayUpdates:
         return np.sqrt(np.array(squares, dtype=np.float64))
 
     def project(self, vectors: Floats | Floats32) -> Floats:
-        """(n, r) the inner products of the updates with `vectors` (r, P)."""
+        """(n, r) the inner products of the updates with `vectors` (r, Q)."""
         # Contiguous, so that the order of the sums does not depend on how the vectors lie in memory.
         wide = np.ascontiguousarray(vectors, dtype=np.float64)
         # Not a matrix product, as in `gram`.
@@ -591,6 +618,20 @@ class ArrayUpdates:
     def rows(self, columns: slice) -> Floats32:
         """(n, c) some columns of the updates, as a view."""
         return self.delta[:, columns]
+
+
+def trained_models(updates: Updates, received: Floats32) -> Floats32:
+    """(n, P) the models that n tasks have made of those that they `received` (n, P); with ranks an exchange.
+
+    >>> one = np.ones(1, dtype=np.int64)
+    >>> made = ArrayUpdates(one, one, one, one, np.float32([[2]]), of_batch_norm=np.float32([[0.5]]))
+    >>> trained_models(made, np.float32([[1, 9]])).tolist()
+    [[3.0, 0.5]]
+    """
+    deltas = updates.rows(slice(None))
+    if updates.statistics.shape[1] == 0:
+        return received + deltas
+    return np.hstack([received[:, : deltas.shape[1]] + deltas, updates.statistics])
 
 
 Combine = Literal["probabilities", "votes"]

@@ -15,7 +15,7 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import PathFinder
@@ -116,13 +116,14 @@ def refuse_missing(name: str, what: str) -> None:
         _place(module, f"{what} {name!r}")
 
 
-def load(name: str, what: str, base: type | None) -> Any:
+def load(name: str, what: str, base: type | None, taken: Callable[[Any, str, str], Any] | None = None) -> Any:
     """The part of that name; its module is imported if it was not.
 
     Args:
         name: of the form "my_module:MyPart".
         what: the kind of part, such as "selector", perhaps with its key in front.
         base: the class that a part of this kind extends; None accepts any object.
+        taken: makes a part of an object of another kind, given with its name and `what`.
 
     Raises:
         OwnPartError: there is no such module, it fails at import, or it has no such part of the kind.
@@ -136,6 +137,8 @@ def load(name: str, what: str, base: type | None) -> Any:
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise OwnPartError(f"{where}: {_of(module)} has no {attribute!r}{hint}")
     part = getattr(module, attribute)
+    if taken is not None:
+        part = taken(part, name, what)
     if base is not None:
         _refuse_other_kind(part, where, what, base)
     return part

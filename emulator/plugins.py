@@ -301,6 +301,7 @@ class Registry(Generic[T]):
         loads_late: bool = False,
         settings: Mapping[str, str] | None = None,
         base: str = "",
+        taken: str = "",
     ) -> None:
         """Register our own parts; those of third parties are looked up when they are needed.
 
@@ -313,7 +314,9 @@ class Registry(Generic[T]):
                 load late: "module:Class" by name.
             base: the class that all parts of the kind extend, as "module:Class", to which parts named by
                 "my_module:MyPart" are held; without one they may be any object.
+            taken: the function that makes a part of another object so named, as "module:function".
         """
+        self._taken = taken
         self._base = base
         self.kind = kind
         self.group = group
@@ -380,7 +383,8 @@ class Registry(Generic[T]):
         entries = self._entries
         if name not in self._ours and name not in entries and is_own(name):
             base = _object_at(self._base) if self._base else None
-            return cast(T, load(name, _under(where, self.kind), base))
+            taken = _object_at(self._taken) if self._taken else None
+            return cast(T, load(name, _under(where, self.kind), base, taken))
         self.refuse_unknown(name, where)
         if name in self._ours:
             part = self._ours[name]

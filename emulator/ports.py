@@ -213,7 +213,10 @@ class SampleStream(Protocol):
 
 
 class SampleReader(Protocol):
-    """Features and labels by table row."""
+    """Features and labels by table row.
+
+    One with an attribute `integers` that is true has whole numbers as features, such as token ids.
+    """
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
@@ -259,14 +262,21 @@ class SampleReader(Protocol):
 class Segment:
     """One named tensor of a model: entries [first, last) of the vector of parameters, of `shape`.
 
-    A tensor that is not `trainable` is transferred, copied and initialised with the model, but training does
-    not change it.
+    A tensor that is not `trainable` is transferred, copied and initialised with the model, but no step of
+    local training moves it. Of the kind "statistics" are the running means and variances of batch norm, which
+    come behind all parameters: predicting in training moves them, and the federation averages them itself.
     """
 
     first: int
     last: int
     shape: tuple[int, ...]
     trainable: bool = True
+    kind: Literal["parameter", "statistics"] = "parameter"
+
+
+def num_statistics(layout: Mapping[str, Segment]) -> int:
+    """S: how many of the P numbers of a model, behind its Q parameters, are statistics of batch norm."""
+    return sum(part.last - part.first for part in layout.values() if part.kind == "statistics")
 
 
 class Executor(Protocol):
@@ -284,7 +294,7 @@ class Executor(Protocol):
 
     @property
     def num_parameters(self) -> int:
-        """P, the number of parameters of a model."""
+        """P, the numbers of a model: its parameters, and behind them the statistics of batch norm."""
         ...
 
     def initial(self, number: int) -> Floats32:

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from emulator.own.declared import WrongAnswerError, expect
+from emulator.own.declared import expect
 
 if TYPE_CHECKING:
-    from executor.models.base import ModelSpec
     from executor.rules.base import LocalRule, LocalRun
-
-
-def module(module: nn.Module, model: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> None:
-    """Rule of `ModelSpec.build`: its parameters have no values yet, and it is tried whatever they are."""
-    tried = copy.deepcopy(module).to_empty(device="cpu").eval()
-    try:
-        with torch.device("cpu"), torch.no_grad():
-            logits = tried(torch.zeros(2, *sample_shape))
-    except Exception as error:
-        problem = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise WrongAnswerError(f"must take samples of shape {sample_shape}, and raises {problem}") from error
-    made = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
-    expect(made == (2, num_labels), f"must make logits of shape {(2, num_labels)} of 2 samples, not {made}")
 
 
 def corrected(corrected: Tensor, rule: LocalRule, run: LocalRun, gradient: Tensor) -> None:

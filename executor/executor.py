@@ -39,8 +39,9 @@ from executor.malloc import keep_freed_memory
 from executor.models.base import ModelSpec
 from executor.parallel import Threads
 from executor.pretraining import pretrained
-from executor.rules.base import Chain, LocalRule, build_chain
-from executor.settings import Batches, ExecutorSettings
+from executor.probing import CONVOLUTIONS, MOST_STACKED_PARAMETERS, Probed, probed
+from executor.rules.base import KEPT, Chain, LocalRule, build_chain
+from executor.settings import Batches, BatchNorm, ExecutorSettings
 from executor.training.dense import DenseStrategy
 from executor.training.epochs import Epochs
 from executor.training.groups import Strategy, Wave
@@ -70,6 +71,8 @@ class LocalExecutor:
         settings: ExecutorSettings | None = None,
         batches: Batches = "reshuffled",
         last: LastBatch = "filled",
+        batch_norm: BatchNorm | None = None,
+        known: Probed | None = None,
     ) -> None:
         """Build the model and choose the strategy; P, the number of parameters, is known afterwards.
 
@@ -81,6 +84,8 @@ class LocalExecutor:
             settings: How training is carried out; None stands for the defaults.
             batches: How the batches of local steps are drawn.
             last: Whether the last batch of a pass over the samples of a client is filled, or short.
+            batch_norm: What becomes of batch norm's statistics; None: averaged, if the model has some.
+            known: What probing the model has found; None: it is probed.
 
         Raises:
             ConfigurationError: The model cannot be trained on these samples, or not with the configured
@@ -93,11 +98,20 @@ class LocalExecutor:
         self._streams = streams
         self._batches: tuple[Batches, LastBatch] = batches, last
         with out_of_memory_named("building the model"):
-            self._model = FlatModel(model, reader.sample_shape, reader.num_labels)
+            integers = bool(getattr(reader, "integers", False))
+            shape, num_labels = reader.sample_shape, reader.num_labels
+            self._model = FlatModel(model, shape, num_labels, streams, integers=integers)
         self._threads = Threads(settings.threads)
+        self.probed = known or probed(self._model, streams)
         self._predictor = Predictor(reader, self._model, model.dense)
-        self._chain = build_chain(rules, self._model.layout)
-        self.strategy = _strategy(settings, model)  # `auto` resolved, for the log
+        if batch_norm is not None and not self._model.statistics:
+            raise ConfigurationError(
+                f"training.batch_norm = {batch_norm!r}: {self._model.name} has no batch norm; leave it out"
+            )
+        kept = self._model.batch_norm if batch_norm == "kept" else ()
+        self._chain = build_chain(rules, self._model.layout, kept)
+        # `auto` resolved, for the log
+        self.strategy, self.reason = _strategy(settings, model, self._model, self.probed, last)
         self._strategy = _build(self.strategy, self._model, self._chain)
         stopping = self._chain.stopping
         self._held_out = None if stopping is None else HeldOut(stopping.held_out, reader, streams)
@@ -117,7 +131,7 @@ class LocalExecutor:
 
     @property
     def num_parameters(self) -> int:
-        """P: the length of the parameter vector."""
+        """P: the numbers of a model, with the statistics of batch norm."""
         return self._model.num_parameters
 
     @property
@@ -250,7 +264,9 @@ class LocalExecutor:
             ResumableError: As `train`.
         """
         wave = self._wave(tasks, models, start)
-        delta = np.zeros((len(tasks), self.num_parameters), dtype=np.float32)
+        num_parameters = self.num_parameters - self.solver.statistics
+        delta = np.zeros((len(tasks), num_parameters), dtype=np.float32)
+        statistics = np.zeros((len(tasks), self.solver.statistics), dtype=np.float32)
         group_of = np.zeros(len(tasks), dtype=np.int64)
         most_steps = int(wave.steps.max(initial=0))
         steps = wave.steps.copy()
@@ -260,7 +276,7 @@ class LocalExecutor:
             for name in ("loss", *stopped, *sorted(tasks.measure))
         }
         state = {
-            name: np.zeros((len(tasks), slot.width(self.num_parameters)), dtype=np.float32)
+            name: np.zeros((len(tasks), slot.width(num_parameters)), dtype=np.float32)
             for name, slot in self.solver.state.items()
         }
 
@@ -275,8 +291,13 @@ class LocalExecutor:
                 steps[members] = of_epochs.steps
                 for name, column in of_epochs.metrics.items():
                     metrics[name][members] = column
-            moved = trained.parameters.numpy()
-            moved -= received.numpy()
+            if self._chain.kept:
+                state[KEPT][members] = self._chain.take_kept(trained.parameters, received).numpy()
+            # What is kept is not sent: the server's statistics stay as they are.
+            came = models[start[members]] if self._chain.kept else trained.parameters.numpy()
+            statistics[members] = came[:, num_parameters:]
+            moved = self._chain.seen(trained.parameters).numpy()
+            moved -= self._chain.seen(received).numpy()
             delta[members] = moved
             metrics["loss"][members] = trained.loss
             for metric, column in trained.measured.items():
@@ -296,7 +317,11 @@ class LocalExecutor:
         if "step_norm" in tasks.measure and self.solver.form is not None:
             metrics["step_norm"] = self.solver.form.norms(steps, tasks.settings["learning_rate"])
         counts = tasks.samples.counts()
-        return ArrayUpdates(tasks.client, tasks.model, counts, steps, delta, metrics, state, group_of)
+        of_batch_norm = statistics if self.solver.statistics > 0 else None
+        return ArrayUpdates(
+            *(tasks.client, tasks.model, counts, steps, delta, metrics, state, group_of),
+            of_batch_norm=of_batch_norm,
+        )
 
     def personal(self, received: Floats32, state: Mapping[str, Floats32]) -> Floats32:
         """The parameters that clients use themselves, made of the models that serve them.
@@ -364,6 +389,7 @@ class LocalExecutor:
                 epochs=epochs,
                 batch_size=batch_size,
                 learning_rate=learning_rate,
+                draws=self.probed.draws,
             )
 
     @property
@@ -458,21 +484,45 @@ class LocalExecutor:
             receives=self.solver.receives,
             last=self._batches[1],
             held_out=self._held_out,
+            chain=self._chain,
+            draws=self.probed.draws,
         )
 
 
-def _strategy(settings: ExecutorSettings, model: ModelSpec) -> StrategyName:
-    """The configured strategy; for `auto`, the one that suits the model."""
-    if settings.strategy == "dense" and not model.dense:
+def _strategy(
+    settings: ExecutorSettings, spec: ModelSpec, model: FlatModel, known: Probed, last: LastBatch
+) -> tuple[StrategyName, str]:
+    """The configured strategy, or for `auto` the one that suits the model; and the reason, if it was counted.
+
+    What decides follows from the model alone, and is never timed, since a strategy decides the last bits.
+    """
+    if settings.strategy == "dense" and not spec.dense:
         raise ConfigurationError(
-            f'executor.strategy = "dense": the model {type(model).__name__} is not fully connected; use '
+            f'executor.strategy = "dense": the model {type(spec).__name__} is not fully connected; use '
             f'"stacked", "loop" or "auto"'
         )
+    refused = known.unstackable
+    if model.statistics and last == "short":  # stacked batches are padded
+        refused = refused or "the samples that fill up short batches would be in the means of batch norm"
+    if settings.strategy == "stacked" and refused:
+        raise ConfigurationError(f'executor.strategy = "stacked": {refused}; use "loop" or "auto"')
     if settings.strategy != "auto":
-        return settings.strategy
-    if model.dense:
-        return "dense"
-    return "stacked" if model.stacks else "loop"
+        return settings.strategy, ""
+    if spec.dense:
+        return "dense", ""
+    if refused or spec.stacks is not None:
+        return ("stacked" if spec.stacks and not refused else "loop"), refused
+    return _counted(model)
+
+
+def _counted(model: FlatModel) -> tuple[StrategyName, str]:
+    """The strategy for a model that does not say which suits it, and why."""
+    if model.layers(*CONVOLUTIONS):
+        return "loop", "convolutions keep the machine busy with one client"
+    counted = f"{model.num_parameters:,} parameters"
+    if model.num_parameters > MOST_STACKED_PARAMETERS:
+        return "loop", f"{counted}, more than {MOST_STACKED_PARAMETERS:,}"
+    return "stacked", f"no convolutions, and {counted}, at most {MOST_STACKED_PARAMETERS:,}"
 
 
 def _chunk(num_parameters: int) -> int:

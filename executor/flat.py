@@ -1,7 +1,7 @@
-"""A model as one flat parameter vector, which is how all other code sees it.
+"""A model as one flat vector of numbers, which is how all other code sees it.
 
-Owns the order of the parameters in the vector, their initial values and the check that a module can be
-trained in this form. Knows nothing of clients, tasks or local rules.
+Owns the order of the tensors in the vector, their initial values and the module that computes with them.
+Knows nothing of clients, tasks or local rules.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from math import prod, sqrt
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.modules.batchnorm import _NormBase
 
-from emulator.arrays import Floats, Floats32
+from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
-from emulator.ports import Segment
+from emulator.own.code import name_of
+from emulator.own.generators import lending
+from emulator.own_parts import is_ours
+from emulator.ports import SampleReader, Segment, num_statistics
 from emulator.seeding import RandomStreams
 from executor.models.base import ModelSpec
 from executor.models.masked import FeatureMask
@@ -32,63 +35,148 @@ MOST_PARAMETERS = 2**30
 NORMALISATIONS = (nn.GroupNorm, nn.LayerNorm, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 AFFINE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
+Mode = Literal["training", "scoring", "serving"]
+"""How a module computes: as it trains; as it is scored, in torch's evaluation mode; as it serves clients.
+
+The last two differ for a `FeatureMask` alone, which may be ignored where a model serves.
+"""
+
+_BUILDING = threading.Lock()
+
 
 class FlatModel:
-    """A model whose parameters are passed in as a vector (P,), in the order of `named_parameters()`.
+    """A model whose numbers are passed in as a vector (P,): its Q parameters, then statistics of batch norm.
 
-    Raises ConfigurationError for a module with buffers, which an update does not carry; with dropout, which
-    would draw from torch's global generator; or with more than `MOST_PARAMETERS` parameters.
+    Parameters are in the order of `named_parameters()`, each once, also if several layers share it. Other
+    buffers are constants: no vector has them.
+
+    Attributes:
+        layout: The tensors of the vector by name.
+        num_parameters: P.
+        num_statistics: P - Q, the running means and variances.
+        frozen: Boolean tensor of shape (Q,), True for parameters that training never moves; None: nowhere.
+        integers: Whether samples are whole numbers, as token ids are.
+        name: What errors call it.
+
+    Raises:
+        ConfigurationError: It has more than `MOST_PARAMETERS` parameters, or keeps tensors elsewhere than in
+            parameters and buffers.
     """
 
-    def __init__(self, spec: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> None:
-        # On the meta device nothing is drawn, so torch's global generator is not read.
-        with torch.device("meta"):
-            self._skeleton = spec.build(sample_shape, num_labels)
-        _refuse_buffers_and_dropout(self._skeleton)
+    def __init__(
+        self,
+        spec: ModelSpec,
+        sample_shape: tuple[int, ...],
+        num_labels: int,
+        streams: RandomStreams | None = None,
+        *,
+        integers: bool = False,
+    ) -> None:
+        """`streams`: of what is drawn as constants are made; those of initial model 0."""
+        self._spec = spec
+        self.sample_shape = sample_shape
         self.num_labels = num_labels
-        self._modules = _Modules(self._skeleton)
-        self.layout = _layout(self._skeleton)
-        self._sizes = [segment.last - segment.first for segment in self.layout.values()]
+        self.integers = integers
+        self.name = "the model" if is_ours(type(spec)) else f"model {name_of(spec)!r}"
+        streams = streams or RandomStreams(0)
+        if spec.has_values:
+            module = self._made(streams, 0)
+        else:  # on the meta device nothing is drawn, and nothing takes memory
+            with torch.device("meta"):
+                module = spec.build(sample_shape, num_labels)
+        self._refuse_kept_elsewhere(module)
+        statistics = _statistics(module)
+        self.layout = _layout(module, statistics)
+        self._sizes = [part.last - part.first for part in self.layout.values()]
         self.num_parameters = sum(self._sizes)
+        self.num_statistics = num_statistics(self.layout)
         if self.num_parameters > MOST_PARAMETERS:
             raise ConfigurationError(
-                f"the model has {self.num_parameters:,} parameters; a model has at most {MOST_PARAMETERS:,}"
+                f"{self.name} has {self.num_parameters:,} parameters; a model has at most {MOST_PARAMETERS:,}"
             )
-        self.frozen = _frozen(self.layout)  # (P,) True where training never moves a parameter; None: nowhere
+        constants = [key for key, _ in module.named_buffers() if key not in self.layout]
+        if constants and not spec.has_values:
+            module = self._made(streams, 0)
+        tensors = dict(module.named_buffers())
+        self._constants = {torch.float32: {key: tensors[key] for key in constants}}
+        self._skeleton = _without_values(module)
+        self._modules = _Modules(self._skeleton)
+        self.frozen = _frozen(self.layout)
+
+    @property
+    def constants(self) -> Mapping[str, Tensor]:
+        """The tensors that no update carries, by name."""
+        return self._constants[torch.float32]
+
+    @cached_property
+    def trainable(self) -> list[str]:
+        """The names of the tensors that local steps move."""
+        return [name for name, part in self.layout.items() if part.trainable]
+
+    @cached_property
+    def statistics(self) -> list[str]:
+        """The names of the running means and variances."""
+        return [name for name, part in self.layout.items() if part.kind == "statistics"]
+
+    @cached_property
+    def with_statistics(self) -> set[str]:
+        """The names of the layers that have statistics."""
+        return {name.rpartition(".")[0] for name in self.statistics}
+
+    @cached_property
+    def batch_norm(self) -> list[Segment]:
+        """All tensors of these layers, their parameters too."""
+        return [part for name, part in self.layout.items() if name.rpartition(".")[0] in self.with_statistics]
+
+    def layers(self, *kinds: type[nn.Module]) -> list[str]:
+        """The names of the layers of some kinds."""
+        return [name for name, layer in self._skeleton.named_modules() if isinstance(layer, kinds)]
 
     def named(self, flat: Tensor) -> dict[str, Tensor]:
-        """Views of `flat` (..., P), one per parameter: (..., *shape)."""
-        parts = torch.split_with_sizes(flat, self._sizes, dim=-1)
+        """Views of `flat`, one per tensor: (..., *shape); of (..., P) all, of (..., Q) the parameters."""
+        num_parameters = self.num_parameters - self.num_statistics
+        all_ = flat.shape[-1] > num_parameters or self.num_statistics == 0
+        sizes = self._sizes if all_ else self._sizes[: -len(self.statistics)]
+        parts = torch.split_with_sizes(flat, sizes, dim=-1)
         leading = flat.shape[:-1]
         return {
             name: part.view(*leading, *segment.shape)
-            for (name, segment), part in zip(self.layout.items(), parts, strict=True)
+            for (name, segment), part in zip(self.layout.items(), parts, strict=not self.num_statistics)
         }
 
-    def logits(self, named: dict[str, Tensor], features: Tensor, serving: bool = False) -> Tensor:
-        """(n, num_labels) the logits for `features` (n, *sample_shape), with the parameters `named`.
-
-        `serving`: in torch's evaluation mode, as when the trained model serves clients.
-        """
-        with self.bound(named, serving) as module:
+    def logits(self, named: dict[str, Tensor], features: Tensor, mode: Mode = "training") -> Tensor:
+        """(n, num_labels) the logits for `features` (n, *sample_shape), with the tensors `named`."""
+        with self.bound(named, mode) as module:
             logits: Tensor = module(features)
         return logits
 
     @contextmanager
-    def bound(self, named: dict[str, Tensor], serving: bool = False) -> Iterator[nn.Module]:
-        """Context with a module of this thread whose parameters are `named`; `serving`: see `logits`.
+    def bound(self, named: dict[str, Tensor], mode: Mode = "training") -> Iterator[nn.Module]:
+        """Context with a module of this thread whose tensors are `named`.
 
-        For many calls with the same parameters. No tensor is kept after the context.
+        For many calls with the same tensors. No tensor is kept after the context. In training the module
+        writes the statistics among them.
         """
-        module, places = self._modules.serving if serving else self._modules.training
+        module, places = self._modules.of(mode)
+        tensors = {**self._constants_like(named), **named} if self.constants else named
         before = [members[name] for members, name, _ in places]
         try:
             for members, name, key in places:
-                members[name] = named[key]
+                members[name] = tensors[key]
             yield module
         finally:
             for (members, name, _), tensor in zip(places, before, strict=True):
                 members[name] = tensor
+
+    def _constants_like(self, named: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The constants, those that are floats in the precision of the tensors `named`."""
+        dtype = next(iter(named.values())).dtype
+        if dtype not in self._constants:
+            constants = self.constants.items()
+            self._constants[dtype] = {
+                key: tensor.to(dtype) if tensor.is_floating_point() else tensor for key, tensor in constants
+            }
+        return self._constants[dtype]
 
     def embed(self, named: dict[str, Tensor], features: Tensor) -> Tensor:
         """(n, embedding_size) the input of the last linear layer, in torch's evaluation mode.
@@ -98,7 +186,7 @@ class FlatModel:
         """
         embedded: list[Tensor] = []
         name, size = self._last_linear
-        with self.bound(named, serving=True) as module:
+        with self.bound(named, "serving") as module:
             layer = module.get_submodule(name)
             hook = layer.register_forward_pre_hook(lambda module, inputs: embedded.append(inputs[0]))
             try:
@@ -129,43 +217,103 @@ class FlatModel:
         name, layer = layers[-1]
         return name, layer.in_features
 
-    def module(self) -> nn.Module:
-        """A new ordinary module on the CPU, with uninitialised parameters."""
-        return copy.deepcopy(self._skeleton).to_empty(device="cpu")
-
     def initial(self, streams: RandomStreams, number: int) -> Floats32:
-        """(P,) the number-th initialisation: torch's default rule, drawn from the stream ("init", number).
+        """(P,) the number-th initialisation, drawn from the stream ("init", number).
 
-        Weights and biases of linear and convolutional layers are uniform on +-1 / sqrt(fan-in); a
-        normalisation or a feature mask starts as the identity. Raises ConfigurationError for a parameter in
-        any other kind of layer.
+        Weights and biases of linear and convolutional layers are uniform on +-1 / sqrt(fan-in), torch's
+        default rule; a normalisation or a feature mask starts as the identity. Parameters of other layers,
+        and all of a spec that `has_values`, are those with which the module is built: torch's generator is
+        seeded from the same stream for that, so that they depend on torch's version, too.
         """
         rng = streams.generator("init", number)
-        values = {}
+        values: dict[str, Floats] = {
+            name: np.full(self.layout[name].shape, float(name.endswith("var"))) for name in self.statistics
+        }
+        drawn: dict[str, Floats] = {}
         for prefix, layer in self._skeleton.named_modules():
             for name, parameter in layer.named_parameters(prefix, recurse=False):
-                values[name] = _initial(layer, name, parameter, rng)
+                if not self._spec.has_values and isinstance(layer, (*AFFINE, *NORMALISATIONS, FeatureMask)):
+                    values[name] = _initial(layer, name, parameter, rng)
+                elif name in self.layout:
+                    drawn = drawn or self._drawn(streams, number)
+                    values[name] = drawn[name]
         return np.concatenate([values[name].ravel() for name in self.layout]).astype(np.float32)
+
+    def _drawn(self, streams: RandomStreams, number: int) -> dict[str, Floats]:
+        """The parameters with which the module is built for an initialisation, by name."""
+        parameters = self._made(streams, number).named_parameters()
+        return {name: part.detach().double().numpy() for name, part in parameters}
+
+    def _made(self, streams: RandomStreams, number: int) -> nn.Module:
+        """The module as it is built for an initialisation, with values, on the CPU.
+
+        NOTE: the one place where a global generator is seeded, since torch's layers draw from no other. It is
+        put back behind, and one thread at a time does it.
+        """
+        seed, generator = int(streams.generator("init", number).integers(2**62)), torch.default_generator
+        with _BUILDING, lending("torch"):
+            before = generator.get_state()
+            try:
+                generator.manual_seed(seed)
+                return self._spec.build(self.sample_shape, self.num_labels)
+            finally:
+                generator.set_state(before)
+
+    def _refuse_kept_elsewhere(self, module: nn.Module) -> None:
+        """ConfigurationError for tensors that no vector can have."""
+        for name, layer in module.named_modules():
+            where = f" in layer {name!r}" if name else ""
+            for key, value in vars(layer).items():
+                inner = value.values() if isinstance(value, dict) else value
+                held = inner if isinstance(value, dict | list | tuple) else [value]
+                if not key.startswith("_") and any(isinstance(item, Tensor) for item in held):
+                    raise ConfigurationError(
+                        f"{self.name}: the tensor {key!r}{where} is a plain attribute; register it, by "
+                        f"self.register_buffer({key!r}, ...), or make it an nn.Parameter"
+                    )
+            if isinstance(layer, _NormBase) and layer.track_running_stats and layer.momentum is None:
+                raise ConfigurationError(
+                    f"{self.name}: momentum = None{where} ({type(layer).__name__}): the weight of a batch "
+                    f"would depend on how many came before; give a number, such as torch's 0.1"
+                )
+            if any(isinstance(part, nn.UninitializedParameter) for part in layer.parameters(recurse=False)):
+                raise ConfigurationError(
+                    f"{self.name}: the {type(layer).__name__}{where} has no shape yet; give its inputs"
+                )
+
+
+def inputs(reader: SampleReader, rows: Ints, dtype: torch.dtype = torch.float32) -> Tensor:
+    """(n, *sample_shape) the features of some table rows as models take them: whole numbers as int64."""
+    features = torch.from_numpy(reader.features(rows))
+    return features.to(torch.int64 if getattr(reader, "integers", False) else dtype)
 
 
 Places = list[tuple[dict[str, Any], str, str]]
 
 
 class _Modules(threading.local):
-    """One copy of the modules per thread that binds them, with their places: `bound` swaps their tensors."""
+    """Copies of the module of each thread that binds them, with their places: `bound` swaps their tensors."""
 
     def __init__(self, skeleton: nn.Module) -> None:
         self._skeleton = skeleton
+        self._made: dict[Mode, tuple[nn.Module, Places]] = {}
 
-    @cached_property
-    def training(self) -> tuple[nn.Module, Places]:
-        module = copy.deepcopy(self._skeleton)
-        return module, _places(module)
+    def of(self, mode: Mode) -> tuple[nn.Module, Places]:
+        if mode not in self._made:
+            module = copy.deepcopy(self._skeleton).train(mode == "training")
+            for layer in module.modules():
+                if mode == "training" and isinstance(layer, nn.Embedding) and layer.padding_idx is not None:
+                    layer.register_forward_hook(_without_padding)
+                if mode == "scoring" and isinstance(layer, FeatureMask):
+                    layer.training = True
+            self._made[mode] = module, _places(module)
+        return self._made[mode]
 
-    @cached_property
-    def serving(self) -> tuple[nn.Module, Places]:
-        module = copy.deepcopy(self._skeleton).eval()
-        return module, _places(module)
+
+def _without_padding(layer: nn.Embedding, ids: tuple[Tensor, ...], embedded: Tensor) -> Tensor:
+    """Forward hook: no gradient of padding reaches its row, as torch has it, but for vmap."""
+    padding = torch.eq(ids[0], layer.padding_idx)  # type: ignore[arg-type]
+    return torch.where(padding[..., None], embedded.detach(), embedded)
 
 
 def _places(module: nn.Module) -> Places:
@@ -183,22 +331,52 @@ def _places(module: nn.Module) -> Places:
     ]
 
 
-def _layout(module: nn.Module) -> Mapping[str, Segment]:
+def _statistics(module: nn.Module) -> list[str]:
+    """The names of the running means and variances of a module; those that several layers share once.
+
+    Counters of batches, which nothing reads where momentum is a number, are dropped.
+    """
+    found = []
+    for prefix, layer in module.named_modules():
+        if isinstance(layer, _NormBase) and layer.running_mean is not None:
+            layer.num_batches_tracked = None
+            found += [f"{prefix}.{name}" if prefix else name for name in ("running_mean", "running_var")]
+    return found
+
+
+def _layout(module: nn.Module, statistics: list[str]) -> Mapping[str, Segment]:
     layout: dict[str, Segment] = {}
     first = 0
     for name, parameter in module.named_parameters():
         last = first + parameter.numel()
         layout[name] = Segment(first, last, tuple(parameter.shape), parameter.requires_grad)
         first = last
+    for name in statistics:
+        shape = tuple(module.get_buffer(name).shape)
+        last = first + prod(shape)
+        layout[name] = Segment(first, last, shape, trainable=False, kind="statistics")
+        first = last
     return layout
 
 
+def _without_values(module: nn.Module) -> nn.Module:
+    """A copy of a module whose tensors are on the meta device; what layers share stays shared."""
+    memo: dict[int, Any] = {}
+    for part in module.parameters():
+        memo[id(part)] = nn.Parameter(torch.empty_like(part, device="meta"), part.requires_grad)
+    for buffer in module.buffers():
+        memo[id(buffer)] = torch.empty_like(buffer, device="meta")
+    try:
+        return copy.deepcopy(module, memo)
+    except Exception as error:  # of whatever a module of one's own keeps
+        raise ConfigurationError(f"the module cannot be copied ({type(error).__name__}: {error})") from error
+
+
 def _frozen(layout: Mapping[str, Segment]) -> Tensor | None:
-    if all(segment.trainable for segment in layout.values()):
+    parameters = [part for part in layout.values() if part.kind == "parameter"]
+    if all(part.trainable for part in parameters):
         return None
-    return torch.cat(
-        [torch.full((segment.last - segment.first,), not segment.trainable) for segment in layout.values()]
-    )
+    return torch.cat([torch.full((part.last - part.first,), not part.trainable) for part in parameters])
 
 
 def _initial(layer: nn.Module, name: str, parameter: Tensor, rng: np.random.Generator) -> Floats:
@@ -206,26 +384,6 @@ def _initial(layer: nn.Module, name: str, parameter: Tensor, rng: np.random.Gene
     if isinstance(layer, AFFINE):
         bound = 1 / sqrt(prod(layer.weight.shape[1:]))
         return rng.uniform(-bound, bound, shape)
-    if isinstance(layer, NORMALISATIONS):
-        return np.ones(shape) if name.endswith("weight") else np.zeros(shape)
-    if isinstance(layer, FeatureMask):
-        return np.ones(shape)
-    raise ConfigurationError(
-        f"the model's parameter {name!r} is in a {type(layer).__name__}, which has no initialisation here; "
-        f"choices: {', '.join(kind.__name__ for kind in (*AFFINE, *NORMALISATIONS, FeatureMask))}"
-    )
-
-
-def _refuse_buffers_and_dropout(module: nn.Module) -> None:
-    buffers = [name for name, _ in module.named_buffers()]
-    if buffers:
-        raise ConfigurationError(
-            f"the model has the buffer {buffers[0]!r}, which is not a parameter, so an update would not "
-            "carry it; instead of BatchNorm use GroupNorm"
-        )
-    for name, layer in module.named_modules():
-        if isinstance(layer, _DropoutNd) and layer.p > 0:
-            raise ConfigurationError(
-                f"the model has the dropout layer {name!r} with p = {layer.p}, which draws from torch's "
-                "global generator; leave it out"
-            )
+    if isinstance(layer, NORMALISATIONS) and name.endswith("bias"):
+        return np.zeros(shape)
+    return np.ones(shape)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -14,19 +15,38 @@ from executor.flat import FlatModel
 from executor.models.base import ModelSpec
 
 
-def forward_flops(spec: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> float:
+def forward_flops(
+    spec: ModelSpec, sample_shape: tuple[int, ...], num_labels: int, integers: bool = False
+) -> float:
     """Floating-point operations of one sample's forward pass, a multiply-add counted as two.
 
-    Counts matrix products and convolutions only, by the formulas of torch's own counter.
+    Counts matrix products and convolutions only, by the formulas of torch's own counter; recurrent layers and
+    attention as the products that they are made of.
 
-    NOTE: a module with uninitialised parameters processes one sample. The meta device would need no
-    computation, but there torch imports its compiler for the shapes, which takes longer than most checks of
-    a configuration.
+    NOTE: a module whose parameters are zeros processes one sample. The meta device would need no computation,
+    but there torch imports its compiler for the shapes, which takes longer than most checks of a
+    configuration.
     """
-    module = FlatModel(spec, sample_shape, num_labels).module()
-    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), _FlopCounter() as counter:
-        module(torch.zeros(1, *sample_shape))
+    model = FlatModel(spec, sample_shape, num_labels, integers=integers)
+    features = torch.zeros(1, *sample_shape, dtype=torch.int64 if integers else torch.float32)
+    named = model.named(torch.zeros(model.num_parameters))
+    with torch.no_grad(), _in_products(), model.bound(named, "scoring") as module, _FlopCounter() as counter:
+        module(features)
     return float(counter.flops)
+
+
+@contextmanager
+def _in_products() -> Iterator[None]:
+    """Context in which layers compute by matrix products, and not by functions of their own."""
+    fast, mkldnn = torch.backends.mha.get_fastpath_enabled(), torch._C._get_mkldnn_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    torch._C._set_mkldnn_enabled(False)  # torch.backends.mkldnn.flags sets more, and warns
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+        torch._C._set_mkldnn_enabled(mkldnn)
 
 
 class _FlopCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -88,6 +88,7 @@ class ReplicatedExecutor:
         content = {
             "metrics": {name: column[rows] for name, column in trained.metrics.items()},
             "finite": trained.take(rows).finite,
+            "statistics": trained.statistics[rows],
             "state": {name: column[rows] for name, column in trained.state.items()},
             "steps": trained.num_steps[rows],
             "halved": self._local.halved_groups - halved,
@@ -101,6 +102,7 @@ class ReplicatedExecutor:
             members = wave.rows_of(rank)
             finite[members] = results["finite"]
             steps[members] = results["steps"]
+            trained.statistics[members] = results["statistics"]
             for name, column in results["metrics"].items():
                 trained.metrics[name][members] = column
             for name, column in results["state"].items():
@@ -108,7 +110,8 @@ class ReplicatedExecutor:
             self.halved_groups += results["halved"]
             if expected is not None:
                 sums |= wave.sums_of(rank, expected, results["sums"])
-        known = None if expected is None else (expected.weights, expected.total(sums, self.num_parameters))
+        size = trained.delta.shape[1]
+        known = None if expected is None else (expected.weights, expected.total(sums, size))
         return ReplicatedUpdates(
             tasks.client,
             tasks.model,
@@ -116,6 +119,7 @@ class ReplicatedExecutor:
             steps,
             trained.metrics,
             trained.state,
+            trained.statistics,
             finite,
             wave,
             np.arange(len(tasks)),
@@ -272,6 +276,7 @@ class ReplicatedUpdates:
     num_steps: Ints
     metrics: Mapping[str, Floats]
     state: Mapping[str, Floats32]
+    statistics: Floats32
     finite: Bools
     wave: TrainedWave
     wave_rows: Ints
@@ -291,6 +296,7 @@ class ReplicatedUpdates:
             num_steps=self.num_steps[rows],
             metrics={name: column[rows] for name, column in self.metrics.items()},
             state={name: column[rows] for name, column in self.state.items()},
+            statistics=self.statistics[rows],
             finite=self.finite[rows],
             wave_rows=self.wave_rows[rows],
             late=None if self.late is None else self.late[rows],

@@ -14,6 +14,9 @@ MOST_THREADS = 1024
 Batches = Literal["reshuffled", "fixed"]
 """How the batches of local training are drawn; see `executor.training.batches.task_batches`."""
 
+BatchNorm = Literal["averaged", "kept"]
+"""What becomes of batch norm: averaged over clients with everything else, or each client keeps its own."""
+
 
 class ExecutorSettings(Settings):
     """How local training is carried out: affects the speed, and results by rounding only."""

@@ -41,6 +41,7 @@ from emulator.storage.runlog import DRIFT_COLUMNS
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
 from executor.malloc import give_back_freed_memory
+from executor.probing import Probed
 from executor.replicas import ReplicatedExecutor
 from experiments.config import Arm, Experiment
 from experiments.devices import assign_devices
@@ -68,6 +69,7 @@ class World:
         assigned: Where `speeds` and `hours` come from, and how clients got theirs, as texts.
         references: The reference models trained so far, by their settings: the parameters, and the number of
             samples of each label.
+        probed: What models of the arms do that were probed so far, by the model.
     """
 
     streams: RandomStreams
@@ -78,6 +80,7 @@ class World:
     faults: Faults
     assigned: Mapping[str, str] = field(default_factory=dict, compare=False)
     references: dict[str, tuple[Floats32, Ints]] = field(default_factory=dict, compare=False, repr=False)
+    probed: dict[str, Probed] = field(default_factory=dict, compare=False, repr=False)
 
     def fingerprint(self) -> dict[str, str]:
         """Hashes of the trace, the fleet and the availability, by name; they are the same for the same world.
@@ -259,7 +262,7 @@ def _build_schedules(arm: Arm) -> tuple[Schedule, ...]:
 
 def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecutor:
     """The executor that trains and scores one arm, in this process."""
-    return LocalExecutor(
+    executor = LocalExecutor(
         world.trace,
         arm.training.model.build(),
         [rule.build() for rule in arm.solver],
@@ -267,7 +270,11 @@ def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecu
         experiment.executor,
         arm.training.batches,
         arm.training.last,
+        arm.training.batch_norm,
+        world.probed.get(repr(arm.training.model)),
     )
+    world.probed[repr(arm.training.model)] = executor.probed
+    return executor
 
 
 @dataclass(frozen=True)
@@ -414,7 +421,7 @@ def _detection_of(experiment: Experiment, arm: Arm, trace: Trace) -> dict[str, A
 def _solver_of(executor: LocalExecutor | ReplicatedExecutor) -> dict[str, Any]:
     """The field `solver` of a header; empty if a task sends up one model, and a step takes one gradient."""
     solver, size = executor.solver, executor.num_parameters
-    uploads = 1 + solver.uploads - solver.unsent / size
+    uploads = 1 + (solver.uploads * (size - solver.statistics) - solver.unsent) / size
     if uploads == 1 and solver.gradients == 1:
         return {}
     return {"solver": {"uploads": uploads, "gradients": solver.gradients}}
@@ -612,7 +619,8 @@ def resolve_model_factor(experiment: Experiment, arm: Arm, world: World) -> floa
             f'devices.model_factor = "flops": the profile {experiment.devices.profile!r} does not '
             f"state the FLOPs of its reference model; give a number, such as 1"
         )
-    spec = arm.training.model.build()
+    spec, trace = arm.training.model.build(), world.trace
     return (
-        forward_flops(spec, world.trace.sample_shape, world.trace.num_labels) / world.profile.reference_flops
+        forward_flops(spec, trace.sample_shape, trace.num_labels, trace.integers)
+        / world.profile.reference_flops
     )

@@ -54,7 +54,7 @@ from emulator.numbers import (
 from emulator.plugins import ChoiceOf, Chosen, Settings, alone_is_a_list
 from executor.models import MODELS
 from executor.rules import RULES
-from executor.settings import Batches, ExecutorSettings
+from executor.settings import Batches, BatchNorm, ExecutorSettings
 from experiments.results.reading.recorded import (
     MOST_EXPERIMENT_BYTES,
     MOST_NAME_BYTES,
@@ -178,6 +178,12 @@ class Training(Settings):
         "draws one with replacement",
     )
     learning_rate: PositiveFactor = Field(0.05, description="learning rate of a local step")
+    batch_norm: BatchNorm | None = Field(
+        None,
+        description="what becomes of batch norm: averaged, its running statistics by samples; kept, its "
+        "layers stay with each client, as in FedBN; if omitted, averaged. For models with batch norm only",
+        examples=["kept"],
+    )
 
     @model_validator(mode="after")
     def _counts_steps_or_epochs(self) -> Training:

@@ -70,6 +70,6 @@ def _cost(arm: Arm, world: World, settings: ReferenceSettings) -> float:
     model = arm.reference_model(settings)
     if model == arm.training.model:
         return 1.0
-    shape, num_labels = world.trace.sample_shape, world.trace.num_labels
-    reference, own = (forward_flops(each.build(), shape, num_labels) for each in (model, arm.training.model))
+    facts = world.trace.sample_shape, world.trace.num_labels, world.trace.integers
+    reference, own = (forward_flops(each.build(), *facts) for each in (model, arm.training.model))
     return reference / own

@@ -180,6 +180,11 @@ class Trace:
         """The shape of one sample."""
         return self._images.shape
 
+    @property
+    def integers(self) -> bool:
+        """Whether the features are whole numbers, such as token ids, which models take as such."""
+        return bool(getattr(self._images, "integers", False))
+
     def features(self, rows: Ints) -> Floats32:
         """Compute the samples of some rows.
 

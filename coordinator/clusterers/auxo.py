@@ -110,7 +110,7 @@ class Auxo(Clusterer):
     def on_updates(self, view: View) -> Assignment | None:
         assert view.updates is not None
         settings, updates, affinities = self.settings, view.updates, self._affinities
-        usable, end = updates.num_samples > 0, view.models.shape[1]
+        usable, end = updates.num_samples > 0, view.num_parameters
         gradients = updates.rows(slice(end - max(1, math.floor(exact(settings.gradient_share) * end)), end))
         last = math.inf if isinstance(settings.split_rounds, str) else max(settings.split_rounds) + 1
         num_updated = len(np.unique(updates.client[usable]))

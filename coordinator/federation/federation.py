@@ -140,7 +140,8 @@ class Federation(Stateful):
         # The collaborators. Each attribute that is `Stateful` is stored under its name; see `_stored` below.
         self.bank = ModelBank(executor.num_parameters)
         self.ledger = Ledger()
-        self._solver_state = SolverState(solver.state, executor.num_parameters, aggregator.averages)
+        num_parameters = executor.num_parameters - solver.statistics
+        self._solver_state = SolverState(solver.state, num_parameters, aggregator.averages)
         self._membership = Membership(self.bank, parts.all, self._solver_state)
         self._flight = Flight(self._measured)  # dispatched, until aggregated
         self._at_dispatch = AtDispatch(executor) if solver.stops else None
@@ -486,7 +487,7 @@ class Federation(Stateful):
         aggregator = self.parts.aggregator
         self._forget_untrained(round_, dispatch)
         view = self._view(aggregator, round_, dispatch, remembered=self._remembered())
-        return dict(aggregator.broadcast(view))
+        return dict(aggregator.broadcast(view.of_parameters()))
 
     def _remembered(self) -> dict[str, Floats]:
         """By slot that the aggregator averages (M, width) its mean over the clients of each model."""
@@ -539,7 +540,7 @@ class Federation(Stateful):
             if self._has_other_half:
                 seen["remembered"] = self._remembered()
             updated = self._publish(
-                round_, updates, self._view(self.parts.aggregator, round_, step, **news, **seen)
+                round_, trained, self._view(self.parts.aggregator, round_, step, **news, **seen)
             )
             if self._pushing.pushes:
                 self._pushing.published(updated, self._membership.in_force.members, out, now_s)
@@ -599,7 +600,7 @@ class Federation(Stateful):
         # An executor of one process does without: with many models they are many numbers.
         if self._at_dispatch is None and not getattr(self._executor, "ignores_weights", False):
             view = self._view(aggregator, round_, step, staleness=staleness)
-            weights = aggregator.weights(model, num_samples, view)
+            weights = aggregator.weights(model, num_samples, view.of_parameters())
         with self._meter("train_s"):
             if self._at_dispatch is None:
                 trained = self._executor.train(self._tampered(tasks), cohort.models, start, weights)
@@ -621,13 +622,17 @@ class Federation(Stateful):
             found = found.take(usable.nonzero()[0])
         return found if (found.updates.num_samples > 0).any() else None
 
-    def _publish(self, round_: int, updates: Updates, view: View) -> Bools:
-        """Make the models of the next version from `updates`, as the aggregator with this `view` decides.
+    def _publish(self, round_: int, trained: Trained, view: View) -> Bools:
+        """Make the models of the next version from updates, as the aggregator with this `view` decides.
 
-        Returns (M,) which models have one.
+        The aggregator makes their parameters; statistics of batch norm are averaged here, by samples. Returns
+        (M,) which models have one.
         """
+        updates = trained.updates
         with np.errstate(over="ignore", invalid="ignore"):  # `refuse` raises if a model is not finite
-            models = self.parts.aggregator.aggregate(updates, view)
+            models = self.parts.aggregator.aggregate(updates, view.of_parameters())
+            if self._executor.solver.statistics > 0:
+                models = np.hstack([models, trained.mean_statistics(view.models[:, models.shape[1] :])])
             self._progress.trained(updates.metrics["loss"][updates.num_samples > 0])
         if noted := self.parts.aggregator.noted:
             self._progress.note(noted)

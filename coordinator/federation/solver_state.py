@@ -86,7 +86,7 @@ class SolverState(Stateful):
             for name, spec in self._specs.items():
                 if spec.until == until and spec.start == "received" and len(new) > 0:
                     assert received is not None
-                    found[name][new] = received(new)
+                    found[name][new] = spec.begun(received(new), found[name].shape[1])
         return {name: found[name] for name in self._specs}
 
     def remembered(

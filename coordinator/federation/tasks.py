@@ -68,9 +68,9 @@ class TaskCosts:
 
     @classmethod
     def of(cls, solver: SolverFacts, num_parameters: int) -> TaskCosts:
-        """The costs with this solver of a model of `num_parameters` parameters."""
-        sent = num_parameters - solver.unsent
-        along, besides = len(solver.receives) * num_parameters, solver.uploads * num_parameters
+        """The costs with this solver of a model of `num_parameters` numbers."""
+        sent, alone = num_parameters - solver.unsent, num_parameters - solver.statistics
+        along, besides = len(solver.receives) * alone, solver.uploads * alone
         return cls(
             model_bytes=float(BYTES_PER_PARAMETER * sent),
             broadcast_bytes=float(BYTES_PER_PARAMETER * along),

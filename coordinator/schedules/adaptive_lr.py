@@ -97,7 +97,8 @@ class AdaptiveLearningRate(Schedule):
         due = self.settings.every == "round" or view.step != self._step
         self._step = view.step
         known, self._averages = self._averages, {}
-        for model, parameters in zip(view.model_ids.tolist(), view.models, strict=True):
+        models = view.models[:, : view.num_parameters]
+        for model, parameters in zip(view.model_ids.tolist(), models, strict=True):
             before = known.get(model)
             if before is None:  # a new model, not aggregated yet
                 self._averages[model] = _Averages(0, np.zeros(len(parameters)), 0.0, 0.0)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ctypes import string_at
 from typing import Any
 
@@ -28,6 +30,18 @@ def _address_of_python() -> int | None:
 
 
 PYTHONS = _address_of_python()
+
+_lent: set[str] = set()
+
+
+@contextmanager
+def lending(name: str) -> Iterator[None]:
+    """Context in which own code may draw from a global generator, which the caller seeds, and puts back."""
+    _lent.add(name)
+    try:
+        yield
+    finally:
+        _lent.discard(name)
 
 
 class Generators:
@@ -48,7 +62,7 @@ class Generators:
     def moved(self) -> list[str]:
         """The names of those that were drawn from or seeded since; torch's is none until torch is there."""
         before, self._states = self._states, _states()
-        moved = [name for name in before if self._states[name] != before[name]]
+        moved = [name for name in before if self._states[name] != before[name] and name not in _lent]
         if self._normal[0] and "numpy" not in moved and _cached_normal() != self._normal:
             moved.append("numpy")
         self._normal = (1,) if "numpy" in moved else self._normal

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from emulator.arrays import Floats32, Ints
 from emulator.messages import SampleRanges
+from executor.flat import inputs
 from executor.inference.prediction import EVALUATION_BATCH, Predictor
 from executor.parallel import Threads
 from executor.ranges import rows_of
@@ -35,7 +36,7 @@ def gradients(
     def differentiate_slab(requests: Ints) -> None:
         rows, counts = rows_of(samples, requests)
         filled = requests[counts > 0]
-        features = torch.from_numpy(predictor.reader.features(rows))
+        features = inputs(predictor.reader, rows)
         labels = torch.from_numpy(predictor.reader.labels(rows))
         into = torch.from_numpy(found)[torch.from_numpy(filled)]
         of_slab(predictor, torch.tensor(parameters), features, labels, counts[counts > 0], into)
@@ -51,16 +52,16 @@ def _by_autograd(
     """Write into `into` (n, P) the gradient of each of n requests, `counts` (n,) samples each, in order."""
     model = predictor.model
     named = model.named(parameters)
-    trainable = [name for name, segment in model.layout.items() if segment.trainable]
-    wanted = [named[name].requires_grad_() for name in trainable]
+    wanted = [named[name].requires_grad_() for name in model.trainable]
     last = np.cumsum(counts).tolist()
     for row, end, count in zip(into, last, counts.tolist(), strict=True):
         parts = model.named(row)
         for first in range(end - count, end, EVALUATION_BATCH):
             batch = slice(first, min(first + EVALUATION_BATCH, end))
-            logits = model.logits(named, features[batch])
+            logits = model.logits(named, features[batch], "scoring")
             loss = functional.cross_entropy(logits, labels[batch], reduction="sum") / count
-            for name, gradient in zip(trainable, torch.autograd.grad(loss, wanted), strict=True):
+            found = torch.autograd.grad(loss, wanted, materialize_grads=True)
+            for name, gradient in zip(model.trainable, found, strict=True):
                 parts[name].add_(gradient)
 
 

@@ -17,12 +17,12 @@ from torch import Tensor
 
 from emulator.arrays import Floats32, Ints
 from emulator.ports import SampleReader
-from executor.flat import FlatModel
+from executor.flat import FlatModel, inputs
 from executor.training.layers import Layers
 
 EVALUATION_BATCH = 512  # samples: a block
 MOST_BLOCKS = 4  # in a batch of one dense model
-FEW = 4
+FEW = 8
 """MKL with AVX-512 computes logits of so many rows or more with the same last bits, however many they are.
 
 Fewer left over whole blocks stay a batch of their own; all else is joined, and no bit of a result changes.
@@ -43,12 +43,9 @@ class Predictor:
     model: FlatModel
     dense: bool
 
-    def of_one(self, parameters: Floats32, rows: Ints, serving: bool, use: Use) -> None:
-        """Call `use` for each batch of `rows`, with logits (b, num_labels).
-
-        `serving`: in torch's evaluation mode, as when the trained model serves clients.
-        """
-        with self.model.bound(self.model.named(torch.tensor(parameters)), serving) as module:
+    def of_one(self, parameters: Floats32, rows: Ints, use: Use) -> None:
+        """Call `use` for each batch of `rows`, with logits (b, num_labels) of a model that serves clients."""
+        with self.model.bound(self.model.named(torch.tensor(parameters)), "serving") as module:
             self._batches(rows, borders_of_one(len(rows), self._blocks), module, use)
 
     def embed(self, parameters: Floats32, rows: Ints, use: Use) -> None:
@@ -68,7 +65,8 @@ class Predictor:
             models_named = [self.model.named(row) for row in flat]
 
             def stacked_logits(features: Tensor) -> Tensor:
-                return torch.stack([self.model.logits(named, features) for named in models_named]).mT
+                logits = [self.model.logits(named, features, "scoring") for named in models_named]
+                return torch.stack(logits).mT
 
             self._batches(rows, borders(len(rows), EVALUATION_BATCH), stacked_logits, use)
 
@@ -83,7 +81,7 @@ class Predictor:
         place = torch.from_numpy(
             np.arange(len(rows)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
         )
-        features = torch.from_numpy(self.reader.features(rows)).to(models.dtype).flatten(1)
+        features = inputs(self.reader, rows, models.dtype).flatten(1)
         padded = features.new_zeros(len(counts) * most, features.shape[1]).index_copy_(0, place, features)
         # NOTE: whole rows are copied; an index for each of two axes takes each number by itself, far slower.
         logits = Layers.of(self.model, models).activations(padded.view(len(counts), most, -1))[-1]
@@ -114,7 +112,7 @@ class Predictor:
         self, rows: Ints, batch_borders: Sequence[int], logits: Callable[[Tensor], Tensor], use: Use
     ) -> None:
         for first, last in pairwise(batch_borders):
-            features = torch.from_numpy(self.reader.features(rows[first:last]))
+            features = inputs(self.reader, rows[first:last])
             use(slice(first, last), logits(features), torch.from_numpy(self.reader.labels(rows[first:last])))
 
 

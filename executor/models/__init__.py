@@ -28,4 +28,5 @@ MODELS: Registry[type[ModelSpec]] = Registry(
         "resnet": "executor.models.settings:ResnetSettings",
     },
     base="executor.models.base:ModelSpec",
+    taken="executor.models.module:as_model",
 )

@@ -11,7 +11,6 @@ from typing import ClassVar
 from torch import nn
 
 from emulator import plugins
-from emulator.plugins import returns
 
 
 class ModelSpec(plugins.Configured, ABC):
@@ -21,18 +20,20 @@ class ModelSpec(plugins.Configured, ABC):
 
     Attributes:
         stacks: Whether training many clients in one batched step is faster than one after the other, as for
-            fully connected models, unlike convolutional ones.
+            fully connected models, unlike convolutional ones. None: it follows from the module's layers.
         dense: Whether the model is a sequence of affine maps of the flattened sample with ReLU between them,
             and nothing else. The parameter vector has each layer's weights and then its biases, layer by
             layer; a vector named `mask`, by which the features are multiplied, may come first.
+        has_values: Whether initial values are those with which the module is built, instead of ours for the
+            layers that we know; it is then never built on the meta device.
     """
 
-    chance: ClassVar[str] = "a model has no random numbers of its own yet: leave chance out"
-    stacks: bool = False
+    chance: ClassVar[str] = "a module is built by torch's chance alone, which is seeded for it"
+    stacks: bool | None = None
     dense: bool = False
+    has_values: bool = False
 
     @abstractmethod
-    @returns("executor.checks:module")
     def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
         """A module that maps samples of shape (n, *sample_shape) to logits of shape (n, num_labels).
 
@@ -41,7 +42,7 @@ class ModelSpec(plugins.Configured, ABC):
             num_labels: The number of labels.
 
         Returns:
-            A module without buffers and dropout, and with layers that `executor.flat` can initialise.
+            A module of any layers, but for what `executor.probing` refuses.
 
         Raises:
             ConfigurationError: The model cannot take samples of that shape.

@@ -37,7 +37,7 @@ class Masked(ModelSpec):
     def __init__(self, settings: MaskedSettings) -> None:
         super().__init__(settings)
         self._inner = settings.inner.build()
-        self.stacks = self._inner.stacks
+        self.stacks, self.has_values = self._inner.stacks, self._inner.has_values
         self.dense = self._inner.dense and not isinstance(self._inner, Masked)
 
     def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:

@@ -21,28 +21,31 @@ from emulator.arrays import Ints
 from emulator.errors import ConfigurationError
 from emulator.messages import SolverFacts, StateSpec, StepForm
 from emulator.plugins import returns
-from emulator.ports import Segment
+from emulator.ports import Segment, num_statistics
+
+KEPT = "batch_norm.kept"
+"""The slot of what each client keeps of batch norm."""
 
 
 @dataclass
 class LocalRun:
-    """The n tasks in training, as rules see them.
+    """The n tasks in training, as rules see them: with Q parameters, and no statistics of batch norm.
 
     Attributes:
-        received: Tensor of shape (n, P): the parameters that each task started from. A rule may write into
+        received: Tensor of shape (n, Q): the parameters that each task started from. A rule may write into
             it in `begin`, what a client starts from in place of what it was sent.
-        present: Tensor of shape (n, P): the parameters that each task has now.
+        present: Tensor of shape (n, Q): the parameters that each task has now.
         settings: The tasks' settings, such as `learning_rate`; tensors of shape (n, 1).
         state: What rules remember from step to step, under keys of the form "rule.name"; tensors of shape
             (n, ...). Rules must write into these tensors in place: after `keep_first` they are views of the
             tensors that also have the rows of finished tasks.
-        frozen: Boolean tensor of shape (P,), True for parameters that no step moves; None if there are none.
+        frozen: Boolean tensor of shape (Q,), True for parameters that no step moves; None if there are none.
         broadcast: The rows of the arrays that the aggregator sent along with the tasks' models, by name;
-            tensors of shape (n, P).
+            tensors of shape (n, Q).
         steps: Tensor of shape (n, 1): how many steps each task does in all; where tasks stop early, in the
             epoch at hand, and in `finish` in all.
         step: The number of steps done; where tasks stop early, of the epoch at hand.
-        still: Boolean tensor of shape (P,) or (n, P), True for parameters that the step at hand must not
+        still: Boolean tensor of shape (Q,) or (n, Q), True for parameters that the step at hand must not
             move; rules set it in `correct`, and it holds until then.
     """
 
@@ -57,7 +60,7 @@ class LocalRun:
     still: Tensor | None = None
 
     def add_decay(self, gradient: Tensor, weight_decay: float) -> None:
-        """Add weight decay to a gradient (n, P), in place, for the parameters that the step at hand moves.
+        """Add weight decay to a gradient (n, Q), in place, for the parameters that the step at hand moves.
 
         Args:
             gradient: What an optimiser received.
@@ -85,7 +88,7 @@ class LocalRun:
 
 
 GradientAt = Callable[[Tensor], Tensor]
-"""(n, P) parameters -> (n, P) the gradient of the loss there, on the batch of the step at hand.
+"""(n, Q) parameters -> (n, Q) the gradient of the loss there, on the batch of the step at hand.
 
 The result may be overwritten, and holds until the next call.
 """
@@ -221,11 +224,11 @@ class LocalRule(plugins.Configured, ABC):
 
         Args:
             run: The n tasks that take this step.
-            gradient: Tensor of shape (n, P): the output of the rule before, or the loss's gradient. It may
+            gradient: Tensor of shape (n, Q): the output of the rule before, or the loss's gradient. It may
                 be overwritten.
 
         Returns:
-            Tensor of shape (n, P).
+            Tensor of shape (n, Q).
         """
 
     def after_step(self, run: LocalRun, gradient_at: GradientAt) -> None:
@@ -254,11 +257,11 @@ class LocalRule(plugins.Configured, ABC):
         solver may have one such rule.
 
         Args:
-            received: Tensor of shape (n, P): the model that serves each client.
-            state: The rule's slots, (n, P) or (n, 1) each.
+            received: Tensor of shape (n, Q): the model that serves each client.
+            state: The rule's slots, (n, Q) or (n, 1) each.
 
         Returns:
-            Tensor of shape (n, P).
+            Tensor of shape (n, Q).
         """
         return received
 
@@ -273,17 +276,22 @@ class Chain:
     """Rules in their order, the optimiser last; `build_chain` makes one for models of a `layout`."""
 
     rules: tuple[LocalRule, ...]
-    layout: Mapping[str, Segment] = field(default_factory=dict)
+    layout: Mapping[str, Segment] = field(default_factory=dict)  # with the statistics of batch norm
+    kept: tuple[Segment, ...] = ()  # batch norm's tensors, if each client keeps its own
 
     @cached_property
     def facts(self) -> SolverFacts:
-        """All that the coordinator knows of the rules."""
+        """All that the coordinator knows of the rules, and of batch norm."""
+        columns = tuple((segment.first, segment.last) for segment in self.kept)
+        own = {KEPT: StateSpec("columns", until="run", start="received", columns=columns)} if columns else {}
+        personal = {name for rule in self.rules if rule.is_personal for name in rule.state}
         return SolverFacts(
-            state={name: slot for rule in self.rules for name, slot in rule.state.items()},
-            personal=frozenset(name for rule in self.rules if rule.is_personal for name in rule.state),
+            state={**self.slots, **own},
+            personal=frozenset(personal | own.keys()),
             receives=frozenset[str]().union(*(rule.receives for rule in self.rules)),
             uploads=sum(rule.uploads for rule in self.rules),
             unsent=sum(segment.last - segment.first for segment in self._unsent),
+            statistics=num_statistics(self.layout),
             gradients=1 + sum(rule.gradients for rule in self.rules),
             settings={name: number for rule in self.rules for name, number in rule.task_settings.items()},
             stops=self.stopping is not None,
@@ -298,17 +306,27 @@ class Chain:
         return next((rule for rule in self.rules if rule.stops_early), None)
 
     @cached_property
+    def slots(self) -> Mapping[str, StateSpec]:
+        """The slots of the rules."""
+        return {name: slot for rule in self.rules for name, slot in rule.state.items()}
+
+    @cached_property
     def sent(self) -> Ints | None:
         """(k,) the positions of the parameters that are sent; None: all of them."""
         if not self._unsent:
             return None
         kept = [np.arange(segment.first, segment.last) for segment in self._unsent]
-        size = max(segment.last for segment in self.layout.values())
+        size = max(segment.last for segment in self.layout.values()) - num_statistics(self.layout)
         return np.setdiff1d(np.arange(size), np.concatenate(kept))
+
+    def seen(self, numbers: Tensor) -> Tensor:
+        """What rules see of (n, P): the parameters (n, Q), without statistics of batch norm, as a view."""
+        return numbers[:, : numbers.shape[1] - self.facts.statistics] if self.facts.statistics else numbers
 
     @property
     def _unsent(self) -> set[Segment]:
-        return {segment for rule in self.rules for segment in rule.unsent(self.layout)}
+        layout = _parameters(self.layout)
+        return {segment for rule in self.rules for segment in rule.unsent(layout)} | set(self.kept)
 
     @property
     def looks_again(self) -> bool:
@@ -320,7 +338,7 @@ class Chain:
         """Whether a step is nothing but `w <- w - learning_rate g`."""
         *others, optimiser = self.rules
         # A rule that leaves steps as they are may still look at them, or remember something at their end.
-        idle = not (self.facts.state or self.looks_again)
+        idle = not (self.slots or self.looks_again)
         return optimiser.is_plain_descent and idle and not any(rule.changes_steps for rule in others)
 
     def remembered(self, start: Tensor, earlier: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -333,7 +351,7 @@ class Chain:
         Returns:
             For each slot a tensor of shape (n, P) or (n, 1): a copy of `earlier`, else of its start.
         """
-        slots = self.facts.state
+        slots, start = self.slots, self.seen(start)
         assert earlier.keys() <= slots.keys()
         return {
             name: earlier[name].clone()
@@ -390,22 +408,48 @@ class Chain:
             rule.finish(run)
 
     def personal(self, received: Tensor, state: Mapping[str, Tensor], frozen: Tensor | None) -> Tensor:
-        """The parameters that clients use themselves.
+        """The models that clients use themselves.
 
         Args:
             received: Tensor of shape (n, P): the model that serves each client.
-            state: Rows of the slots `facts.personal`, (n, P) or (n, 1) each.
-            frozen: Boolean tensor of shape (P,), True for parameters that training does not move: these are
-                the served model's. None if there are none.
+            state: Rows of the slots `facts.personal`.
+            frozen: Boolean tensor of shape (Q,), True for parameters that training does not move: these are
+                the served model's, as are statistics of batch norm that are not kept. None if there are none.
 
         Returns:
             Tensor of shape (n, P).
         """
-        own = received
+        kept = self.with_kept(received, state.get(KEPT))
+        served = own = self.seen(kept)
         for rule in self.rules:
             if rule.is_personal:
                 own = rule.personal(own, state)
-        return own if frozen is None else torch.where(frozen, received, own)
+        own = own if frozen is None else torch.where(frozen, served, own)
+        return own if own.shape == kept.shape else torch.cat([own, kept[:, own.shape[1] :]], dim=1)
+
+    def with_kept(self, received: Tensor, rows: Tensor | None) -> Tensor:
+        """(n, P) models as `received`, with what each client keeps of batch norm, if it has `rows`."""
+        if rows is None:
+            return received
+        models, first = received.clone(), 0
+        for segment in self.kept:
+            last = first + segment.last - segment.first
+            models[:, segment.first : segment.last] = rows[:, first:last]
+            first = last
+        return models
+
+    def take_kept(self, models: Tensor, received: Tensor) -> Tensor:
+        """(n, k) what each client keeps of trained `models` (n, P), which get those `received` there."""
+        kept = [models[:, segment.first : segment.last] for segment in self.kept]
+        rows = torch.cat(kept, dim=1)
+        for part, segment in zip(kept, self.kept, strict=True):
+            part.copy_(received[:, segment.first : segment.last])
+        return rows
+
+
+def _parameters(layout: Mapping[str, Segment]) -> Mapping[str, Segment]:
+    """The tensors of a model that rules see."""
+    return {name: segment for name, segment in layout.items() if segment.kind == "parameter"}
 
 
 def _joined(forms: Sequence[StepForm | None]) -> StepForm | None:
@@ -427,12 +471,15 @@ def _refuse_half_stopping(rule: LocalRule) -> None:
         )
 
 
-def build_chain(rules: Sequence[LocalRule], layout: Mapping[str, Segment] | None = None) -> Chain:
+def build_chain(
+    rules: Sequence[LocalRule], layout: Mapping[str, Segment] | None = None, kept: Sequence[Segment] = ()
+) -> Chain:
     """The chain of these rules.
 
     Args:
         rules: The rules in their order.
         layout: Where each tensor of the models lies that it will train; None if no rule looks at it.
+        kept: The tensors of batch norm of which each client keeps its own.
 
     Returns:
         The chain.
@@ -451,8 +498,8 @@ def build_chain(rules: Sequence[LocalRule], layout: Mapping[str, Segment] | None
         twice = next(name for name in slots if slots.count(name) > 1)
         raise ConfigurationError(f"solver: two rules keep the slot {twice!r}; each must have its own name")
     for rule in rules:
-        rule.check(layout or {}, rules[-1])
-    chain = Chain(tuple(rules), layout or {})
+        rule.check(_parameters(layout or {}), rules[-1])
+    chain = Chain(tuple(rules), layout or {}, tuple(kept))
     stopping = [type(rule).__name__ for rule in rules if rule.stops_early]
     if len(stopping) > 1:
         raise ConfigurationError(

@@ -16,7 +16,7 @@ from torch import Tensor
 from emulator.arrays import Floats, Ints
 from emulator.messages import BATCH_METRICS, empty_metric
 from executor.flat import FlatModel
-from executor.rules.base import Chain, LocalRun
+from executor.rules.base import Chain
 from executor.training.groups import Interim, Strategy, TaskGroup, Trained, Wave
 from executor.training.held_out import HeldOutLosses
 
@@ -71,7 +71,8 @@ class Epochs:
             running = running[np.argsort(-in_epoch[running], kind="stable")]
             done = (epoch - 1) * in_epoch[running]
             at = np.minimum(done + np.arange(in_epoch[running].max())[:, None], len(batches) - 1)
-            of_epoch = wave.with_batches(progress.of(running), batches[at, running], in_epoch[running])
+            so_far = progress.of(running, epoch)
+            of_epoch = wave.with_batches(so_far, batches[at, running], in_epoch[running])
             progress.add(of_epoch, running, self._strategy.train(of_epoch))
             decides = running[most[running] > epoch]
             forward[decides] += held_out[decides]
@@ -102,8 +103,8 @@ class _Progress:
         self._losses = np.zeros(len(group))
         self._measured = {name: empty_metric(name, len(group), most_steps) for name in sorted(group.measure)}
 
-    def of(self, tasks: Ints) -> TaskGroup:
-        """The group of `tasks` (k,), positions among the n, with what they have, before an epoch of them."""
+    def of(self, tasks: Ints, epoch: int) -> TaskGroup:
+        """The group of `tasks` (k,), positions among the n, with what they have before that epoch of them."""
         group, interim = self._group, None
         if self.epochs[tasks[0]] > 0:
             interim = Interim(_rows(self.present, tasks), _columns(self._state, tasks))
@@ -117,6 +118,7 @@ class _Progress:
             broadcast=_columns(group.broadcast, tasks),
             interim=interim,
             ends=False,
+            chances=group.chances.of(tasks, epoch),
         )
 
     def add(self, group: TaskGroup, tasks: Ints, trained: Trained) -> None:
@@ -142,13 +144,8 @@ class _Progress:
 
     def finished(self, frozen: Tensor | None, steps: Ints) -> Trained:
         """What came out, after all `steps` (n,) of each task."""
-        group = self._group
-        of_steps = torch.from_numpy(steps).to(group.start.dtype)[:, None]
-        run = LocalRun(
-            group.start, self.present, group.settings, self._state, frozen, group.broadcast, of_steps
-        )
-        self._chain.finish(run)
-        state = {name: self._state[name] for name in self._chain.facts.state}
+        self._chain.finish(self._group.local_run(self._chain, self.present, self._state, frozen, steps))
+        state = {name: self._state[name] for name in self._chain.slots}
         with np.errstate(invalid="ignore"):
             loss = self._losses / steps
         return Trained(self.present, loss, state, self._measured)

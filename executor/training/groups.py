@@ -22,9 +22,11 @@ from emulator.counts import LastBatch, epoch_steps, samples_of_steps
 from emulator.messages import TaskMetric, TrainTasks
 from emulator.ports import SampleReader
 from emulator.seeding import RandomStreams
-from executor.rules.base import Chain, LocalRun
+from executor.flat import inputs
+from executor.rules.base import KEPT, Chain, LocalRun
 from executor.settings import Batches
 from executor.training.batches import batch_sizes, step_counts, task_batches
+from executor.training.chance import NO_CHANCES, Chances
 from executor.training.held_out import HeldOut
 
 
@@ -64,7 +66,7 @@ class TaskGroup:
     *sample_shape) and `labels` (sum(active) * B,): the batches, step by step and task by task within a step.
     `measure`: as in `TrainTasks`. `sizes` (sum(active),): how many samples of each batch count; None: all of
     them. `interim`: what the tasks have after earlier epochs; None: these steps are their first.
-    `ends`: whether these are their last steps.
+    `ends`: whether these are their last steps. `chances`: what models draw from.
     """
 
     tasks: Ints
@@ -81,14 +83,38 @@ class TaskGroup:
     sizes: Ints | None = None
     interim: Interim | None = None
     ends: bool = True
+    chances: Chances = NO_CHANCES
 
     def __len__(self) -> int:
         return len(self.tasks)
 
-    def local_run(self, present: Tensor, state: Mapping[str, Tensor], frozen: Tensor | None) -> LocalRun:
-        """All tasks as rules see them, with the parameters (n, P) that they have at `present`."""
-        steps = torch.from_numpy(self.steps).to(self.start.dtype)[:, None]
-        return LocalRun(self.start, present, self.settings, dict(state), frozen, self.broadcast, steps)
+    def local_run(
+        self,
+        chain: Chain,
+        present: Tensor,
+        state: Mapping[str, Tensor],
+        frozen: Tensor | None,
+        steps: Ints | None = None,
+    ) -> LocalRun:
+        """All tasks as rules see them, with the models (n, P) that they have at `present`.
+
+        `steps` (n,): those that they take in all; None: the group's.
+        """
+        taken = torch.from_numpy(self.steps if steps is None else steps).to(self.start.dtype)[:, None]
+        received, seen = chain.seen(self.start), chain.seen(present)
+        return LocalRun(received, seen, self.settings, dict(state), frozen, self.broadcast, taken)
+
+    def alone(self, task: int) -> TaskGroup:
+        """The task of that number, without its batches."""
+        row = slice(task, task + 1)
+        return replace(
+            self,
+            tasks=self.tasks[row],
+            start=self.start[row],
+            settings={name: column[row] for name, column in self.settings.items()},
+            steps=self.steps[row],
+            broadcast={name: rows[row] for name, rows in self.broadcast.items()},
+        )
 
     @property
     def present(self) -> Tensor:
@@ -108,7 +134,7 @@ class TaskGroup:
 
         `trained` (n, P): the parameters that the steps change, with the content of `present`.
         """
-        run = self.local_run(trained, self.remembered(chain), frozen)
+        run = self.local_run(chain, trained, self.remembered(chain), frozen)
         if self.interim is None:
             chain.begin(run)
         return run, dict(run.state)
@@ -119,8 +145,8 @@ class TaskGroup:
         """The state after these steps: if they are the last ones, what the pairs' next tasks start with."""
         if not self.ends:
             return state
-        chain.finish(self.local_run(trained, state, frozen))
-        return {name: state[name] for name in chain.facts.state}
+        chain.finish(self.local_run(chain, trained, state, frozen))
+        return {name: state[name] for name in chain.slots}
 
     def shares(self) -> Tensor | None:
         """(sum(active), B) the share of each sample in the mean of its batch; None if all have the same."""
@@ -178,7 +204,8 @@ class Strategy(Protocol):
 class Wave:
     """n tasks to be trained at the same virtual time; task i starts from row `start[i]` of `models` (M, P).
 
-    `batches` and `last` state how their batches are drawn (`task_batches`), without what is `held_out`.
+    `batches` and `last` state how their batches are drawn (`task_batches`), without what is `held_out`. The
+    `chain` knows what clients keep of batch norm; None: nothing. `draws`: whether models draw as they train.
     `receives` names the arrays that rules read beside the models. Tensors of its groups are of type `dtype`,
     except the labels.
     """
@@ -195,7 +222,10 @@ class Wave:
         receives: Iterable[str] = (),
         last: LastBatch = "filled",
         held_out: HeldOut | None = None,
+        chain: Chain | None = None,
+        draws: bool = False,
     ) -> None:
+        self._chain, self._draws = chain, draws
         self._held_out: Sequence[Bools] | None = None
         # (n,) the samples that each task trains on
         self._samples = tasks.samples.counts()
@@ -251,7 +281,7 @@ class Wave:
             group,
             steps=steps,
             active=takes.sum(axis=1),
-            features=torch.from_numpy(self._reader.features(wanted)).to(self._dtype),
+            features=inputs(self._reader, wanted, self._dtype),
             labels=torch.from_numpy(self._reader.labels(wanted)),
             sizes=sizes,
         )
@@ -259,18 +289,28 @@ class Wave:
     def without_steps(self, members: Ints) -> TaskGroup:
         """The task group of `members` (n,), of one batch size, before it has any steps."""
         tasks = self._tasks
+        start = torch.from_numpy(self._models[self._start[members]]).to(self._dtype)
+        state = {name: self._rows(column, members) for name, column in tasks.state.items()}
+        kept = state.pop(KEPT, None)
+        if self._chain is not None:
+            start = self._chain.with_kept(start, kept)
+        keys = None
+        if self._draws:
+            of_task = tasks.dispatch, tasks.client, tasks.model
+            keys = self._streams.keys("chance", *(column[members] for column in of_task))
         return TaskGroup(
             tasks=members,
-            start=torch.from_numpy(self._models[self._start[members]]).to(self._dtype),
+            start=start,
             settings={name: self._setting(name, members)[:, None] for name in tasks.settings},
-            state={name: self._rows(column, members) for name, column in tasks.state.items()},
+            state=state,
             steps=0 * members,
             active=members[:0],
             batch_size=int(tasks.settings["batch_size"][members[0]]),
             features=torch.empty(0, *self._reader.sample_shape, dtype=self._dtype),
             labels=torch.empty(0, dtype=torch.int64),
             measure=tasks.measure,
-            broadcast={name: self._received(name, members) for name in self._receives},
+            broadcast={name: self._received(name, members, start) for name in self._receives},
+            chances=Chances(keys),
         )
 
     @cached_property
@@ -305,10 +345,10 @@ class Wave:
         column = self._tasks.settings[name]
         return torch.from_numpy(column[members]) if "." in name else self._rows(column, members)
 
-    def _received(self, name: str, members: Ints) -> Tensor:
-        """(n, P) what was sent along with the models of the tasks; zeros if nothing was."""
+    def _received(self, name: str, members: Ints, start: Tensor) -> Tensor:
+        """(n, Q) what was sent along with the models of the tasks; zeros if nothing was."""
         if name not in self._tasks.broadcast:
-            return torch.zeros(len(members), self._models.shape[1], dtype=self._dtype)
+            return torch.zeros_like(start if self._chain is None else self._chain.seen(start))
         return self._rows(self._tasks.broadcast[name], self._start[members])
 
     def _rows(self, column: Floats | Floats32, members: Ints) -> Tensor:

@@ -15,6 +15,7 @@ from emulator.arrays import Bools, Ints
 from emulator.messages import SampleRanges
 from emulator.ports import SampleReader
 from emulator.seeding import RandomStreams, uniforms
+from executor.flat import inputs
 from executor.inference.prediction import EVALUATION_BATCH, Predictor
 from executor.ranges import rows_of, slabs
 
@@ -117,5 +118,5 @@ class HeldOutLosses:
         if self._predictor.dense:
             return self._predictor.of_each(parameters, rows, counts)
         reader, model = self._predictor.reader, self._predictor.model
-        features = torch.from_numpy(reader.features(rows)).to(parameters.dtype)
-        return model.logits(model.named(parameters[0]), features), torch.from_numpy(reader.labels(rows))
+        named, features = model.named(parameters[0]), inputs(reader, rows, parameters.dtype)
+        return model.logits(named, features, "scoring"), torch.from_numpy(reader.labels(rows))

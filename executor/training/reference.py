@@ -6,23 +6,23 @@ where a single client keeps the machine busy, as with convolutions on a CPU.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.nn.utils import vector_to_parameters
 
 from executor.flat import FlatModel
 from executor.rules.base import Chain, GradientAt, LocalRun
 from executor.training.groups import BatchMean, TaskGroup, Trained
 from executor.training.measured import Measured, wrong
 
-Step = Callable[[Sequence[Tensor], Tensor, Tensor], None]
-"""Applies the gradients of a batch, a tensor for each trainable parameter; then come features and labels."""
+Step = Callable[[Sequence[Tensor], GradientAt | None], None]
+"""Applies the gradients of a batch, a tensor for each trainable parameter, with the gradient elsewhere."""
 
 
 class ReferenceLoop:
@@ -30,7 +30,6 @@ class ReferenceLoop:
 
     def __init__(self, model: FlatModel, chain: Chain) -> None:
         self._model = model
-        self._local = _Module(model)
         self._chain = chain
 
     def train(self, group: TaskGroup) -> Trained:
@@ -40,7 +39,7 @@ class ReferenceLoop:
         states = []
         for client in range(len(group)):
             client_state = {name: rows[client, None] for name, rows in state.items()}
-            loss[client] = self._train_one(group, client, trained[client], client_state, measured)
+            loss[client] = self._train_one(group, client, trained[client, None], client_state, measured)
             states.append(client_state)
         if not group.ends:
             state = {name: torch.cat([of_client[name] for of_client in states]) for name in states[0]}
@@ -51,46 +50,53 @@ class ReferenceLoop:
     ) -> Tensor:
         """Train task `client` of the group; returns the sum of its losses over its steps.
 
-        `trained` (P,) has the initial parameters. It changes in place, as do the rules' `state`, to which
-        they may add, and `measured`.
+        `trained` (1, P) is the initial model. It changes in place, as do the rules' `state`, to which they
+        may add, and `measured`.
         """
-        settings = {name: column[client, None] for name, column in group.settings.items()}
-        broadcast = {name: rows[client, None] for name, rows in group.broadcast.items()}
-        steps = torch.full((1, 1), float(group.steps[client]), dtype=trained.dtype)
-        received, frozen = group.start[client, None], self._model.frozen
-        run = LocalRun(received, trained[None], settings, dict(state), frozen, broadcast, steps)
-        # The parameters become views of `trained`: when the chain moves one, the module has moved.
-        vector_to_parameters(trained, self._local.module.parameters())
-        step = self._descent(run, trained) if self._chain.is_plain_descent else self._by_rules(run)
+        alone, frozen = group.alone(client), self._model.frozen
+        run = alone.local_run(self._chain, trained, state, frozen)
+        # Views of `trained`: when the chain moves it, the module has moved. That the module moves statistics
+        # must not count as a change of parameters that a backward pass needs: `data` has its own counter.
+        named = self._model.named(trained[0])
+        wanted = [named[name].detach().requires_grad_() for name in self._model.trainable]
+        leaves = dict(zip(self._model.trainable, wanted, strict=True))
+        statistics = {name: named[name].data for name in self._model.statistics}
+        step = self._descent(run) if self._chain.is_plain_descent else self._by_rules(run)
         total = torch.zeros((), dtype=torch.float64)
         if group.interim is None:
             self._chain.begin(run)
-        for number, (features, labels) in enumerate(_batches_of(group, client)):
-            logits = self._local.module(features)
-            loss = functional.cross_entropy(logits, labels)
-            if measured.needs(number, client):
-                of_samples = functional.cross_entropy(logits.detach(), labels, reduction="none")
-                batch = np.array([client]), np.array([number])
-                predicted_wrongly = partial(wrong, logits.detach()[None], labels[None])
-                measured.add(*batch, of_samples[None], predicted_wrongly, BatchMean())
-            gradients = torch.autograd.grad(loss, self._local.trainable)
-            step(gradients, features, labels)
-            total += loss.detach()
+        with self._model.bound({**named, **leaves, **statistics}) as module:
+            for number, (features, labels) in enumerate(_batches_of(group, client)):
+                with group.chances.step(number, client):
+                    logits = module(features)
+                loss = functional.cross_entropy(logits, labels)
+                if measured.needs(number, client):
+                    of_samples = functional.cross_entropy(logits.detach(), labels, reduction="none")
+                    batch = np.array([client]), np.array([number])
+                    predicted_wrongly = partial(wrong, logits.detach()[None], labels[None])
+                    measured.add(*batch, of_samples[None], predicted_wrongly, BatchMean())
+                gradients = torch.autograd.grad(loss, wanted, materialize_grads=True)
+                elsewhere: GradientAt | None = None
+                if self._chain.looks_again:
+                    chance = partial(group.chances.step, number, client)
+                    elsewhere = self._elsewhere(features, labels, statistics, chance)
+                step(gradients, elsewhere)
+                total += loss.detach()
         if group.ends:
-            self._chain.finish(LocalRun(received, trained[None], settings, state, frozen, broadcast, steps))
+            self._chain.finish(alone.local_run(self._chain, trained, state, frozen))
         else:
             state |= run.state
         return total
 
-    def _descent(self, run: LocalRun, trained: Tensor) -> Step:
-        """A function that does one step of plain gradient descent on `trained` (P,).
+    def _descent(self, run: LocalRun) -> Step:
+        """A function that does one step of plain gradient descent.
 
         NOTE: the chain gives the same result; for models of millions of parameters its two additional passes
         over them take a fifth of a step.
         """
-        parts, rate = self._trainable(trained), run.settings["learning_rate"].item()
+        parts, rate = self._trainable(run.present[0]), run.settings["learning_rate"].item()
 
-        def step(gradients: Sequence[Tensor], features: Tensor, labels: Tensor) -> None:
+        def step(gradients: Sequence[Tensor], elsewhere: GradientAt | None) -> None:
             for part, gradient in zip(parts, gradients, strict=True):
                 part.sub_(gradient, alpha=rate)
 
@@ -100,36 +106,41 @@ class ReferenceLoop:
         whole = torch.zeros_like(run.present)
         parts = self._trainable(whole[0])
 
-        def step(gradients: Sequence[Tensor], features: Tensor, labels: Tensor) -> None:
+        def step(gradients: Sequence[Tensor], elsewhere: GradientAt | None) -> None:
             for part, gradient in zip(parts, gradients, strict=True):
                 part.copy_(gradient)
-            looks_again = self._chain.looks_again
-            self._chain.step(run, whole, self._elsewhere(features, labels) if looks_again else None)
+            self._chain.step(run, whole, elsewhere)
 
         return step
 
-    def _elsewhere(self, features: Tensor, labels: Tensor) -> GradientAt:
-        """The gradient of the loss on this batch, at other parameters (1, P)."""
+    def _elsewhere(
+        self,
+        features: Tensor,
+        labels: Tensor,
+        statistics: Mapping[str, Tensor],
+        chance: Callable[[], AbstractContextManager[Any]],
+    ) -> GradientAt:
+        """The gradient of the loss on this batch, at other parameters (1, Q); statistics do not move."""
 
         def gradient_at(parameters: Tensor) -> Tensor:
             named = {name: part.detach() for name, part in self._model.named(parameters[0]).items()}
-            wanted = [
-                named[name].requires_grad_() for name, part in self._model.layout.items() if part.trainable
-            ]
-            loss = functional.cross_entropy(self._model.logits(named, features), labels)
+            wanted = [named[name].requires_grad_() for name in self._model.trainable]
+            named |= {name: part.clone() for name, part in statistics.items()}
+            with chance():
+                logits = self._model.logits(named, features)
+            loss = functional.cross_entropy(logits, labels)
             gradient = torch.zeros_like(parameters)
-            for part, found in zip(
-                self._trainable(gradient[0]), torch.autograd.grad(loss, wanted), strict=True
-            ):
+            gradients = torch.autograd.grad(loss, wanted, materialize_grads=True)
+            for part, found in zip(self._trainable(gradient[0]), gradients, strict=True):
                 part.copy_(found)
             return gradient
 
         return gradient_at
 
     def _trainable(self, flat: Tensor) -> list[Tensor]:
-        """Views of `flat` (P,), one for each trainable parameter."""
+        """Views of `flat` (Q,), one for each trainable parameter."""
         named = self._model.named(flat)
-        return [named[name] for name, segment in self._model.layout.items() if segment.trainable]
+        return [named[name] for name in self._model.trainable]
 
 
 def _batches_of(group: TaskGroup, client: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -140,11 +151,3 @@ def _batches_of(group: TaskGroup, client: int) -> Iterator[tuple[Tensor, Tensor]
             return
         size = None if group.sizes is None else int(group.sizes[begin + client])
         yield features[client, :size], labels[client, :size]
-
-
-class _Module(threading.local):
-    """An ordinary module per thread."""
-
-    def __init__(self, model: FlatModel) -> None:
-        self.module = model.module()
-        self.trainable = [part for part in self.module.parameters() if part.requires_grad]

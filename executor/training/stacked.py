@@ -6,7 +6,11 @@ tasks are sorted by descending steps, the arrays just get shorter.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,13 +34,12 @@ class StackedStrategy:
     def __init__(self, model: FlatModel, chain: Chain) -> None:
         self._model = model
         self._chain = chain
-        self._logits = vmap(model.logits)
-        self._trainable = [name for name, segment in model.layout.items() if segment.trainable]
+        self._logits = vmap(model.logits, randomness="different")
 
     def train(self, group: TaskGroup) -> Trained:
         trained = group.present.clone()
-        gradient = torch.zeros_like(trained)
-        elsewhere = torch.zeros_like(trained) if self._chain.looks_again else None
+        gradient = torch.zeros_like(self._chain.seen(trained))
+        elsewhere = torch.zeros_like(gradient) if self._chain.looks_again else None
         loss, measured = torch.zeros(len(group), dtype=torch.float64), Measured(group)
         run, state = group.begun(self._chain, trained, self._model.frozen)
         shares = group.shares_by_step()
@@ -44,10 +47,11 @@ class StackedStrategy:
             active = len(labels)
             run.keep_first(active)
             mean = BatchMean(shares[step])
-            of_samples, logits = self._write_gradient(gradient[:active], run.present, features, labels, mean)
+            batch = _Batch(features, labels, mean, partial(group.chances.step, step, slice(active)))
+            of_samples, logits = self._write_gradient(gradient[:active], run.present, trained[:active], batch)
             gradient_at: GradientAt | None = None
             if elsewhere is not None:
-                gradient_at = partial(self._gradient_at, elsewhere[:active], features, labels, mean)
+                gradient_at = partial(self._gradient_at, elsewhere[:active], trained[:active].clone, batch)
             self._chain.step(run, gradient[:active], gradient_at)
             loss[:active] += mean(of_samples)
             if group.measure:
@@ -57,27 +61,45 @@ class StackedStrategy:
         return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state, measured.columns)
 
     def _gradient_at(
-        self, gradient: Tensor, features: Tensor, labels: Tensor, mean: BatchMean, parameters: Tensor
+        self, gradient: Tensor, models: Callable[[], Tensor], batch: _Batch, parameters: Tensor
     ) -> Tensor:
-        self._write_gradient(gradient, parameters, features, labels, mean)
+        self._write_gradient(gradient, parameters, models(), batch)
         return gradient
 
     def _write_gradient(
-        self, gradient: Tensor, parameters: Tensor, features: Tensor, labels: Tensor, mean: BatchMean
+        self, gradient: Tensor, parameters: Tensor, models: Tensor, batch: _Batch
     ) -> tuple[Tensor, Tensor]:
-        """Write the gradient (n, P) of each task's `mean` loss.
+        """Write the gradient (n, Q) of each task's mean loss at `parameters` (n, Q), and move its statistics.
 
-        Returns the losses (n, B) of its samples, and their logits (n, B, num_labels).
+        Statistics of batch norm are those of `models` (n, P). Returns the losses (n, B) of its samples, and
+        their logits (n, B, num_labels).
 
         NOTE: copied into one buffer for all steps; concatenation took a quarter of a step's time.
         """
         named = {name: part.detach() for name, part in self._model.named(parameters).items()}
-        wanted = [named[name].requires_grad_() for name in self._trainable]
-        logits = self._logits(named, features)
-        losses = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
-        of_samples = losses.view_as(labels)
-        gradients = torch.autograd.grad(mean(of_samples).sum(), wanted)
+        wanted = [named[name].requires_grad_() for name in self._model.trainable]
+        # Of a view of (n, P) vmap would write a copy, and lose what is written.
+        whole = torch.contiguous_format
+        before = self._model.named(models) if self._model.statistics else {}
+        statistics = {name: before[name].clone(memory_format=whole) for name in self._model.statistics}
+        with batch.chance():
+            logits = self._logits({**named, **statistics}, batch.features)
+        losses = functional.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), reduction="none")
+        of_samples = losses.view_as(batch.labels)
+        gradients = torch.autograd.grad(batch.mean(of_samples).sum(), wanted, materialize_grads=True)
         parts = self._model.named(gradient)
-        for name, of_parameter in zip(self._trainable, gradients, strict=True):
+        for name, of_parameter in zip(self._model.trainable, gradients, strict=True):
             parts[name].copy_(of_parameter)
+        for name, moved in statistics.items():  # behind the backward pass, which needs the array as it was
+            before[name].copy_(moved)
         return of_samples.detach(), logits.detach()
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """The batches of n tasks in a step: features (n, B, *sample_shape), labels (n, B), and their chance."""
+
+    features: Tensor
+    labels: Tensor
+    mean: BatchMean
+    chance: Callable[[], AbstractContextManager[Any]]

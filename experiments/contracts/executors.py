@@ -18,12 +18,13 @@ from emulator.errors import ConfigurationError
 from emulator.messages import LOSS_METRICS, SampleRanges, TrainTasks
 from emulator.ports import Segment
 from emulator.seeding import RandomStreams
-from executor.flat import FlatModel
+from executor.flat import FlatModel, Mode
 from executor.flops import forward_flops
 from executor.models.base import ModelSpec
 from executor.models.masked import Masked
 from executor.models.mlp import Mlp
 from executor.parallel import one_thread
+from executor.probing import probed
 from executor.rules.base import Chain, LocalRule, LocalRun, build_chain
 from executor.rules.fedprox import FedProx
 from executor.rules.sgd import Sgd
@@ -67,8 +68,8 @@ def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num
       writes neither to samples nor to parameters.
     * Initial parameters are a function of seed and number, and differ between seeds and between numbers.
     * Every trainable tensor has a finite gradient; a forward pass has matrix products or convolutions.
-    * `stacks` and `dense` are bool; a dense model has `stacks = True` and is what `ModelSpec` defines as
-      dense.
+    * `stacks` is bool or None, `dense` bool; a dense model has `stacks = True` and is what `ModelSpec`
+      defines as dense.
     * All strategies train it to the same parameters and metrics up to rounding.
 
     Args:
@@ -102,14 +103,19 @@ def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num
     assert flops > 0, (
         "a forward pass without a matrix product or convolution: its duration cannot be estimated"
     )
-    for name in ("stacks", "dense"):
-        assert isinstance(getattr(spec, name), bool), f"{name} = {getattr(spec, name)!r}: must be bool"
+    assert isinstance(spec.dense, bool), f"dense = {spec.dense!r}: must be bool"
+    assert spec.stacks is None or isinstance(spec.stacks, bool), (
+        f"stacks = {spec.stacks!r}: must be bool, or None"
+    )
+    known = probed(model, STREAMS)
     if spec.dense:
         assert spec.stacks, "a dense model trains fastest in one batched step: stacks must be True"
         _check_layers(model, sample_shape)
     for rules in ([_sgd()], [FedProx(FedProx.Settings()), _sgd(momentum=0.9)]):
         chain = build_chain(rules, model.layout)
-        _check_strategies(model, sample_shape, spec.dense, chain, torch.float32, MODELS_AGREE)
+        kinds: list[Kind] = [] if known.unstackable else [StackedStrategy]
+        kinds += [DenseStrategy] if spec.dense else []
+        _check_strategies(kinds, model, sample_shape, chain, torch.float32, MODELS_AGREE, draws=known.draws)
 
 
 @and_no_global_generator
@@ -162,7 +168,8 @@ def check_rule(make: Callable[[], LocalRule]) -> None:
         model = FlatModel(spec, (6,), 4)
         rule = make()
         chain = build_chain([rule] if rule.is_optimiser else [rule, _sgd()], model.layout)
-        _check_strategies(model, (6,), True, chain, torch.float64, RULES_AGREE)
+        kinds: list[Kind] = [StackedStrategy, DenseStrategy]
+        _check_strategies(kinds, model, (6,), chain, torch.float64, RULES_AGREE)
 
 
 # -- models --------------------------------------------------------------------------------------------------
@@ -186,17 +193,18 @@ def _check_logits(model: FlatModel, shape: Shape) -> None:
     features = torch.linspace(-1, 1, 4 * prod(shape)).reshape(4, *shape)
     flat = torch.tensor(model.initial(STREAMS, 0))
     features_before, flat_before = features.clone(), flat.clone()
-    for serving in (False, True):
-        logits = model.logits(model.named(flat), features, serving)
+    modes: tuple[Mode, ...] = ("scoring", "serving")
+    for mode in modes:
+        logits = model.logits(model.named(flat), features, mode)
         expected = (4, model.num_labels)
         assert tuple(logits.shape) == expected, f"logits of shape {tuple(logits.shape)}, not {expected}"
         assert logits.dtype == torch.float32, f"logits are {logits.dtype}, not torch.float32"
         assert torch.isfinite(logits).all(), "logits must be finite"
         assert torch.equal(features, features_before), "it writes to the samples"
         assert torch.equal(flat, flat_before), "it writes to its parameters"
-        again = model.logits(model.named(flat), features, serving)
+        again = model.logits(model.named(flat), features, mode)
         assert torch.equal(logits, again), "two equal calls return different logits"
-        alone = model.logits(model.named(flat), features[2:3], serving)
+        alone = model.logits(model.named(flat), features[2:3], mode)
         assert _same_but_for_rounding(logits[2:3], alone), (
             "a sample's logits depend on the other samples of its batch"
         )
@@ -225,7 +233,7 @@ def _check_gradients(model: FlatModel, shape: Shape) -> None:
     reader = _Samples(shape, model.num_labels)
     rows = np.arange(8)
     with _named("a batch of 8 samples"):
-        logits = model.logits(named, torch.from_numpy(reader.features(rows)))
+        logits = model.logits(named, torch.from_numpy(reader.features(rows)), "scoring")
     loss = functional.cross_entropy(logits, torch.from_numpy(reader.labels(rows)))
     for name, gradient in zip(trained, torch.autograd.grad(loss, tensors, allow_unused=True), strict=True):
         assert gradient is not None, f"no logit depends on {name}, so it cannot be trained"
@@ -456,12 +464,18 @@ class _Samples:
 
 
 def _check_strategies(
-    model: FlatModel, shape: Shape, dense: bool, chain: Chain, dtype: torch.dtype, tolerance: float
+    kinds: Sequence[Kind],
+    model: FlatModel,
+    shape: Shape,
+    chain: Chain,
+    dtype: torch.dtype,
+    tolerance: float,
+    *,
+    draws: bool = False,
 ) -> None:
-    kinds: list[Kind] = [StackedStrategy, *([DenseStrategy] if dense else [])]
-    by_loop = _trained(ReferenceLoop, model, shape, chain, dtype)
+    by_loop = _trained(ReferenceLoop, model, shape, chain, dtype, draws)
     for kind in kinds:
-        for column, reference in zip(_trained(kind, model, shape, chain, dtype), by_loop, strict=True):
+        for column, reference in zip(_trained(kind, model, shape, chain, dtype, draws), by_loop, strict=True):
             assert np.isfinite(reference).all(), "training diverges"
             difference, largest = np.abs(column - reference).max(), np.abs(reference).max()
             assert difference <= tolerance * largest, (
@@ -470,7 +484,9 @@ def _check_strategies(
             )
 
 
-def _trained(kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: torch.dtype) -> list[Floats]:
+def _trained(
+    kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: torch.dtype, draws: bool
+) -> list[Floats]:
     """The updates, metrics and rule state of a few tasks, all from different initial parameters."""
     counts, steps = np.array([9, 3, 12, 7, 1]), np.array([4.0, 1.0, 6.0, 4.0, 2.0])
     last = np.cumsum(counts)
@@ -492,11 +508,15 @@ def _trained(kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: to
     starts = np.stack([model.initial(STREAMS, number) for number in everyone.tolist()])
     if "mask" in model.layout:
         starts[:, : prod(shape) : 3] = 0
-    along = dict.fromkeys(chain.facts.receives, 0.1 * starts[::-1])
+    size = starts.shape[1] - model.num_statistics
+    along = dict.fromkeys(chain.facts.receives, 0.1 * starts[::-1, :size])
     strategy: Strategy = kind(model, chain)
     tasks = replace(tasks, broadcast=along)
     reader = _Samples(shape, model.num_labels)
-    wave = Wave(tasks, starts, everyone, reader, STREAMS, dtype, receives=chain.facts.receives)
+    along_with = chain.facts.receives
+    wave = Wave(
+        tasks, starts, everyone, reader, STREAMS, dtype, receives=along_with, chain=chain, draws=draws
+    )
     columns: list[list[Floats]] = []
     position: list[Ints] = []
     with _named(f"training by {kind.__name__}"):

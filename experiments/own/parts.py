@@ -45,7 +45,7 @@ def own_parts(experiment: Experiment, arms: Sequence[str] = ()) -> list[OwnPart]
     profile = experiment.devices.profile
     shared = [experiment.trace, experiment.devices, experiment.round]
     parts = [
-        OwnPart(chosen.what, chosen.part, chosen)
+        OwnPart(chosen.what, getattr(chosen.part, "made_of", chosen.part), chosen)
         for chosen in _chosen([*shared, *map(experiment.find_arm, arms)])
         if not is_ours(chosen.part)
     ]

@@ -143,7 +143,7 @@ def test_among_those_that_hold_data_the_others_are_served_by_no_model() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"shape": "matrix"}, "^shape = 'matrix' of a slot; choices: parameters, scalar$"),
+        ({"shape": "matrix"}, "^shape = 'matrix' of a slot; choices: parameters, scalar, columns$"),
         ({"shape": "scalar", "until": "ever"}, "^until = 'ever' of a slot; choices: data, model, run$"),
         ({"shape": "scalar", "start": "ones"}, "^start = 'ones' of a slot; choices: zeros, received$"),
         ({"shape": "scalar", "start": "received"}, "cannot begin with the received parameters"),

@@ -193,7 +193,7 @@ def test_a_masked_feature_has_no_influence() -> None:
     changed = x + torch.tensor([[0.0, 7.0], [0.0, -3.0]])
     named = behind.named(flat)
     assert torch.equal(behind.logits(named, x), behind.logits(named, changed))
-    assert torch.equal(behind.logits(named, x, serving=True), behind.logits(named, changed, serving=True))
+    assert torch.equal(behind.logits(named, x, mode="serving"), behind.logits(named, changed, mode="serving"))
 
 
 def test_the_parity_switch_ignores_the_mask_when_clients_are_served_only() -> None:
@@ -203,9 +203,9 @@ def test_the_parity_switch_ignores_the_mask_when_clients_are_served_only() -> No
     flat[1] = 0
     x = torch.arange(1.0, 5.0).view(1, 2, 2)
     half = behind.named(flat)
-    assert torch.equal(behind.logits(half, x, serving=True), seeing.logits(everything, x))
+    assert torch.equal(behind.logits(half, x, mode="serving"), seeing.logits(everything, x))
     assert torch.equal(behind.logits(half, x), seeing.logits(half, x))
-    assert not torch.equal(behind.logits(half, x), behind.logits(half, x, serving=True))
+    assert not torch.equal(behind.logits(half, x), behind.logits(half, x, mode="serving"))
 
 
 def test_a_masked_model_stacks_as_its_inner_model_does() -> None:

@@ -19,7 +19,14 @@ from emulator.arrays import Floats, Floats32, Ints
 from emulator.counts import samples_of_steps
 from emulator.errors import RunError
 from emulator.latency import LatencyModel
-from emulator.messages import Evaluation, InferencePlan, SampleRanges, TrainTasks, Updates
+from emulator.messages import (
+    Evaluation,
+    InferencePlan,
+    SampleRanges,
+    TrainTasks,
+    Updates,
+    trained_models,
+)
 from emulator.ports import Executor, Meter, SampleStream, unmeasured
 from emulator.storage.stateful import Stateful
 
@@ -254,12 +261,9 @@ class Adapting(Stateful):
 
     def _no_state(self, received: Floats32) -> dict[str, Floats32]:
         """The solver's state before any step, of clients that start from `received` (n, P): by slot."""
-        return {
-            name: received.copy()
-            if spec.start == "received"
-            else np.zeros((len(received), spec.width(received.shape[1])), dtype=np.float32)
-            for name, spec in self._executor.solver.state.items()
-        }
+        solver = self._executor.solver
+        size = received.shape[1] - solver.statistics
+        return {name: spec.begun(received, size) for name, spec in solver.state.items()}
 
     def _tasks(
         self,
@@ -304,7 +308,7 @@ class Adapting(Stateful):
             )
         self._nonfinite += len(failed)
         kept = {name: np.where(finite, updates.state[name], rows) for name, rows in state.items()}
-        return Trained(np.where(finite, before + updates.rows(slice(None)), before), kept)
+        return Trained(np.where(finite, trained_models(updates, before), before), kept)
 
     def _log_probabilities(self, plan: InferencePlan, held: SampleRanges) -> Floats:
         """(n, width, L, L) see `ClientView.log_probabilities`."""

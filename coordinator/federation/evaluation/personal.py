@@ -11,7 +11,7 @@ from coordinator.federation.bank import ModelBank
 from coordinator.federation.solver_state import SolverState
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.errors import RunError
-from emulator.messages import Evaluation, InferencePlan, SampleRanges, Updates
+from emulator.messages import Evaluation, InferencePlan, SampleRanges, Updates, trained_models
 from emulator.ports import Executor, SampleStream
 
 BANDS = (0, 10, 50)
@@ -116,13 +116,13 @@ class Personal:
         has test samples.
         """
         samples = self._stream.held(updates.client, "test")
-        deltas = updates.rows(slice(None))  # of all: with several ranks this is an exchange
+        trained = trained_models(updates, received[start])
         counts = first & np.isin(updates.client, scored) & (updates.num_steps > 0)
         rows = (counts & (samples.counts() > 0)).nonzero()[0]
         if len(rows) == 0:
             return None
         state = {name: updates.state[name][rows] for name in sorted(self._slots)}
-        own = received[start[rows]] + deltas[rows]
+        own = trained[rows]
         if state:
             finite = np.logical_and.reduce([np.isfinite(slot).all(axis=1) for slot in state.values()])
             some = {name: slot[finite] for name, slot in state.items()}

@@ -65,6 +65,10 @@ class JoinedUpdates:
     def finite(self) -> Bools:
         return self._joined([part.finite for part in self.parts])
 
+    @property
+    def statistics(self) -> Floats32:
+        return self._joined([part.statistics for part in self.parts])
+
     def take(self, rows: Ints) -> JoinedUpdates:
         models, late = (None if column is None else column[rows] for column in (self.models, self.late))
         return JoinedUpdates(self.parts, self.order[rows], models, late)

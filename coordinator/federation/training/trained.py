@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emulator.arrays import Bools, Ints
+from emulator.arrays import Bools, Floats32, Ints, weighted_sums
 from emulator.messages import Lifetime, Updates
 
 
@@ -31,6 +31,19 @@ class Trained:
             self.stayed[rows],
             self.same[rows],
         )
+
+    def mean_statistics(self, present: Floats32) -> Floats32:
+        """(M, S) the mean statistics of batch norm of each model's updates, by samples.
+
+        Those of a model without updates are the `present` ones (M, S). It is a mean of what clients have, not
+        of how it moved: so also with late updates no variance is negative.
+        """
+        means, weights = present.copy(), self.updates.num_samples
+        for row in np.unique(self.row[weights > 0]).tolist():
+            some = ((self.row == row) & (weights > 0)).nonzero()[0]
+            total = weighted_sums(weights[None, some] / weights[some].sum(), self.updates.statistics[some])
+            means[row] = total[0]
+        return means
 
     def first(self, members: Ints) -> Bools:
         """(n,) whether each is the only one of its client, or that of the model it belongs to first.

@@ -211,9 +211,9 @@ def test_blocks_that_are_predicted_together_have_the_bits_of_each_alone(
     def keep(part: slice, of_part: Tensor, labels: Tensor) -> None:
         logits[part] = of_part
 
-    predictor.of_one(parameters, np.arange(num_rows), True, keep)
+    predictor.of_one(parameters, np.arange(num_rows), keep)
     named = flat_model.named(torch.tensor(parameters))
     for first in range(0, num_rows, EVALUATION_BATCH):
         rows = np.arange(first, min(first + EVALUATION_BATCH, num_rows))
-        alone = flat_model.logits(named, torch.from_numpy(reader.features(rows)), serving=True)
+        alone = flat_model.logits(named, torch.from_numpy(reader.features(rows)), mode="serving")
         assert torch.equal(logits[rows], alone)

@@ -68,7 +68,7 @@ def test_where_the_last_layer_has_several_positions_an_embedding_is_their_mean()
 
 
 def test_a_model_without_a_linear_layer_has_no_embedding() -> None:
-    spec = Ready(lambda: nn.Flatten(0, 1), lambda: nn.Conv1d(1, 4, 6))
+    spec = Ready(lambda: nn.Conv1d(6, 4, 6), nn.Flatten)
     with pytest.raises(ConfigurationError, match="no linear layer, whose inputs are the embedding"):
         _ = executor(READER, spec).embedding_size
 

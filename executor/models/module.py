@@ -1,0 +1,93 @@
+"""A model that is a torch module of one's own, as it stands: its class, or a function that returns one."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from pydantic import ConfigDict, model_validator
+from torch import nn
+
+from emulator.own_parts import refuse_not_defined
+from emulator.plugins import Settings
+from executor.models.base import ModelSpec
+
+OF_TRACE = ("sample_shape", "num_labels")
+"""Arguments that get the trace's facts, unless a configuration gives them."""
+
+
+class ModuleSettings(Settings):
+    """The keyword arguments of a module, as they are given: any that its signature takes."""
+
+    model_config = ConfigDict(extra="allow")
+
+    signature: ClassVar[inspect.Signature] = inspect.Signature()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_keys(cls, values: Any) -> Any:
+        parameters = cls.signature.parameters.values()
+        kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        names = [part.name for part in parameters if part.kind in kinds]
+        takes = f"its arguments: {', '.join(names) or 'none'}"
+        for key in () if any(part.kind is part.VAR_KEYWORD for part in parameters) else values:
+            if key not in names:
+                close = difflib.get_close_matches(str(key), names, n=1)
+                raise ValueError(
+                    f"unknown argument {key!r}; {takes}" + (f"; did you mean {close[0]!r}?" if close else "")
+                )
+        missing = [
+            part.name
+            for part in parameters
+            if part.name in names and part.default is part.empty and part.name not in {*values, *OF_TRACE}
+        ]
+        if missing:
+            raise ValueError(f"lacks the argument {missing[0]!r}; {takes}; give it in the table, beside kind")
+        return values
+
+
+def as_model(found: Any, name: str, what: str) -> Any:
+    """The model that an object of the name "my_module:Name" is; the object itself, if it is no module.
+
+    Args:
+        found: The object.
+        name: Its name.
+        what: The kind of part with its key, for errors.
+
+    Raises:
+        OwnPartError: It is a function that is not defined in a module of one's own.
+    """
+    is_class = isinstance(found, type)
+    if isinstance(found, nn.Module) or not callable(found) or (is_class and not issubclass(found, nn.Module)):
+        return found
+    if not is_class:
+        refuse_not_defined(found, name, what)
+    return _model_of(found)
+
+
+def _model_of(make: Callable[..., nn.Module]) -> type[ModelSpec]:
+    """The model whose module `make` returns."""
+    signature = inspect.signature(make)
+
+    class Arguments(ModuleSettings):
+        """Those of one module."""
+
+    Arguments.signature = signature
+
+    def build(self: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
+        facts: Mapping[str, Any] = {"sample_shape": tuple(sample_shape), "num_labels": num_labels}
+        of_trace = {key: fact for key, fact in facts.items() if key in signature.parameters}
+        return make(**of_trace | (self.settings.model_extra or {}))
+
+    members = {
+        "__module__": make.__module__,
+        "__qualname__": make.__qualname__,
+        "__doc__": make.__doc__,
+        "Settings": Arguments,
+        "has_values": True,
+        "made_of": staticmethod(make),
+        "build": build,
+    }
+    return type(make.__name__, (ModelSpec,), members)

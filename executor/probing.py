@@ -1,0 +1,214 @@
+"""What a model does before anything is trained: refusals of one line, and whether it draws as it trains.
+
+It is shown three samples, in training and in evaluation mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import vmap
+from torch.nn import functional
+from torch.nn.modules.batchnorm import _NormBase
+
+from emulator.errors import ConfigurationError, shorten
+from emulator.seeding import RandomStreams
+from executor.flat import FlatModel
+from executor.training.chance import KNOWN, KeyedChance, UnknownDrawError
+
+SAMPLES = 3
+"""Samples that a model is shown."""
+
+ALONE = 1e-5
+"""By how much a sample's logits may depend on its batch, of the largest logit: the rounding."""
+
+MOST_SHOWN = 200
+"""Letters of torch's message in an error."""
+
+RECURRENT = (nn.RNNBase, nn.RNNCellBase)
+CONVOLUTIONS = (nn.modules.conv._ConvNd,)
+MOST_STACKED_PARAMETERS = 250_000
+"""The largest model that is stacked if it does not say so itself."""
+
+
+@dataclass(frozen=True)
+class Probed:
+    """Whether a model draws as it trains; whether vmap takes it, and if not, why."""
+
+    draws: bool
+    unstackable: str = ""
+
+
+def probed(model: FlatModel, streams: RandomStreams) -> Probed:
+    """What a model does with `SAMPLES` samples, drawn from the stream "probe", at its initial parameters.
+
+    Raises:
+        ConfigurationError: It does not take the samples, or makes no logits of them; it draws by an operation
+            that has no keyed numbers, or in evaluation mode; it computes parts twice; it changes a buffer;
+            its answers depend on the batch; nothing of it trains; or a parameter is not finite.
+    """
+    flat = torch.from_numpy(model.initial(streams, 0))
+    named = {name: part.clone() for name, part in model.named(flat).items()}
+    for name, part in named.items():
+        if not part.isfinite().all():
+            raise ConfigurationError(f"{model.name}: its parameter {name!r} is not finite at the start")
+    if not model.trainable:
+        raise ConfigurationError(f"{model.name}: nothing of it trains: no parameter has requires_grad = True")
+    features, keys = _samples(model, streams), streams.keys("probe", np.array([1]))
+    draws = _in_training(model, named, features, KeyedChance(keys[0]))
+    _in_evaluation(model, named, features, KeyedChance(keys[0]))
+    return Probed(draws, _why_unstackable(model, flat, features, streams))
+
+
+def _samples(model: FlatModel, streams: RandomStreams) -> Tensor:
+    """(SAMPLES, *sample_shape) different samples; whole numbers are 0, 1, and both, as any vocabulary has."""
+    rng, shape = streams.generator("probe"), (SAMPLES, *model.sample_shape)
+    if model.integers:
+        return torch.from_numpy(rng.integers(0, 2, shape))
+    return torch.from_numpy(rng.standard_normal(shape, dtype=np.float32))
+
+
+def _in_training(model: FlatModel, named: dict[str, Tensor], features: Tensor, chance: KeyedChance) -> bool:
+    """Whether a pass forward and back draws; refuses what cannot be trained."""
+    wanted = [named[name].requires_grad_() for name in model.trainable]
+    labels = torch.arange(SAMPLES) % model.num_labels
+    constants = {name: tensor.clone() for name, tensor in model.constants.items()}
+    with model.bound(named) as module, chance, _watched(model, module, chance, features) as watch:
+        logits = module(features)
+        _refuse_other_outputs(model, logits)
+        watch.is_back, drawn = True, len(chance.drawn)
+        loss = functional.cross_entropy(logits, labels)
+        torch.autograd.grad(loss, wanted, materialize_grads=True)
+        if watch.again or len(chance.drawn) > drawn:
+            raise ConfigurationError(
+                f"{model.name}: computes {watch.again or 'parts of it'} again as it goes back, as "
+                f"torch.utils.checkpoint does, where it would draw other numbers; leave it out"
+            )
+    for name, tensor in model.constants.items():
+        if not torch.equal(tensor, constants[name]):
+            raise ConfigurationError(
+                f"{model.name}: training changes its buffer {name!r}, which no update carries; only running "
+                f"means and variances of batch norm may move: make it a parameter, or leave it as it is"
+            )
+    for part in wanted:
+        part.requires_grad_(False)
+    return bool(chance.drawn)
+
+
+def _in_evaluation(model: FlatModel, named: dict[str, Tensor], features: Tensor, chance: KeyedChance) -> None:
+    """Refuse a model whose answers are drawn, or depend on who else is in the batch."""
+    with torch.no_grad(), model.bound(named, "serving") as module, chance:
+        with _watched(model, module, chance, features):
+            together = module(features)
+            if chance.drawn:
+                raise ConfigurationError(
+                    f"{model.name}: draws in evaluation mode, by {chance.drawn[0]}; draw only while "
+                    f"self.training, as functional.dropout(..., training=self.training) does"
+                )
+            _refuse_other_outputs(model, together)
+        try:
+            alone = torch.cat([module(features[row : row + 1]) for row in range(SAMPLES)])
+        except (RuntimeError, ValueError):  # as batch norm of a single number
+            alone = together + torch.inf
+    if not torch.allclose(together, alone, rtol=0, atol=ALONE * max(float(together.abs().max()), 1e-30)):
+        layers = [name for name in model.layers(_NormBase) if name not in model.with_statistics]
+        which = f" (batch norm without running statistics: {', '.join(layers)})" if layers else ""
+        raise ConfigurationError(
+            f"{model.name}: the answer to a sample depends on the others in its batch{which}; use "
+            f"track_running_stats = True, or a norm of single samples, such as nn.GroupNorm"
+        )
+
+
+class _Watch:
+    """Which layers compute, the innermost last, and which one computed `again` as a pass went back."""
+
+    def __init__(self) -> None:
+        self.layers: list[str] = []
+        self.is_back = False
+        self.again = ""
+
+
+@contextmanager
+def _watched(model: FlatModel, module: nn.Module, chance: KeyedChance, features: Tensor) -> Iterator[_Watch]:
+    """Context in which what the module does wrong as it computes is a ConfigurationError."""
+    watch = _Watch()
+
+    def enters(name: str) -> Any:
+        def hook(layer: nn.Module, args: Any) -> None:
+            chance.layer = f", in layer {name!r} ({type(layer).__name__})" if name else ""
+            watch.layers.append(chance.layer)
+            watch.again = watch.again or (f"layer {name!r}" if watch.is_back else "")
+
+        return hook
+
+    def leaves(layer: nn.Module, args: Any, out: Any) -> None:
+        watch.layers.pop()
+        chance.layer = watch.layers[-1] if watch.layers else ""
+
+    hooks = []
+    for name, layer in module.named_modules():
+        hooks += [layer.register_forward_pre_hook(enters(name)), layer.register_forward_hook(leaves)]
+    try:
+        yield watch
+    except (ConfigurationError, MemoryError):
+        raise
+    except UnknownDrawError as error:
+        raise ConfigurationError(
+            f"{model.name}: draws by {error}: it has no repeatable numbers here; what has: dropout, "
+            f"{', '.join(sorted(KNOWN))}"
+        ) from error
+    except Exception as error:
+        raise ConfigurationError(_taken_wrongly(model, error, watch, features)) from error
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _taken_wrongly(model: FlatModel, error: Exception, watch: _Watch, features: Tensor) -> str:
+    problem = shorten(f"{type(error).__name__}: {' '.join(str(error).split())}", MOST_SHOWN)
+    shape, place = tuple(features.shape), watch.layers[-1] if watch.layers else ""
+    if isinstance(error, TypeError) and "missing" in str(error) and "argument" in str(error):
+        return f"{model.name}: its forward must take the samples and nothing else ({problem})"
+    if "(Embedding)" in place or (not model.integers and "indices" in str(error)):
+        kind = "whole numbers" if model.integers else "floats"
+        return f"{model.name}: samples are {kind}, and it looks them up as token ids{place} ({problem})"
+    return f"{model.name}: does not take a batch of samples of shape {shape}{place}: {problem}"
+
+
+def _refuse_other_outputs(model: FlatModel, logits: Any) -> None:
+    expected = (SAMPLES, model.num_labels)
+    made = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+    if made != expected:
+        raise ConfigurationError(
+            f"{model.name}: must make logits of shape {expected} of {SAMPLES} samples, one for each of the "
+            f"{model.num_labels} labels, and makes {made}; an argument named num_labels gets the trace's"
+        )
+    if not logits.dtype.is_floating_point:
+        raise ConfigurationError(f"{model.name}: must make logits that are floats, and makes {logits.dtype}")
+
+
+def _why_unstackable(model: FlatModel, flat: Tensor, features: Tensor, streams: RandomStreams) -> str:
+    """Why vmap cannot train several of these models at once; empty if it can."""
+    if model.layers(*RECURRENT):
+        return "vmap cannot batch recurrent layers"
+    functorch: Any = torch._C._functorch
+    fallback = functorch._is_vmap_fallback_enabled()
+    functorch._set_vmap_fallback_enabled(False)  # which computes task by task, slower than `loop`
+    try:
+        flats = torch.stack([flat, flat])
+        statistics = {name: part.clone() for name, part in model.named(flats).items()}
+        with torch.no_grad(), KeyedChance(streams.keys("probe", np.arange(2))):
+            vmap(model.logits, randomness="different")(statistics, torch.stack([features, features]))
+    except (ConfigurationError, MemoryError):
+        raise
+    except Exception as error:
+        return f"vmap cannot batch it ({shorten(' '.join(str(error).split()), MOST_SHOWN)})"
+    finally:
+        functorch._set_vmap_fallback_enabled(fallback)
+    return ""

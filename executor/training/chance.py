@@ -1,0 +1,203 @@
+"""Keyed chance: what a model draws in training follows from its task, its step and nothing else.
+
+Below vmap and autograd, each operation that torch tags as drawing from a generator is replaced by a hash of
+(the task's stream, epoch, step, call, element). So all strategies, threads and ranks draw the same numbers,
+and no generator is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from math import pi, prod
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from emulator.seeding import StreamKeys
+
+SCHEME = "lowbias32 of (key, epoch, step, call, element), 31 bits"
+"""How numbers are derived from a key, as recorded in a run's manifest."""
+
+BITS = 31  # of a hash
+FLOAT_BITS = 24  # of a uniform number: all float32 in [0, 1) with that spacing
+SPREAD = 0x9E3779B1  # odd, so that all counters differ
+
+
+class UnknownDrawError(Exception):
+    """A model draws by an operation that has no keyed numbers here; the message is its name."""
+
+
+class KeyedChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Context in which torch's operations that draw are hashes.
+
+    `keys`: of n tasks whose tensors have a leading axis of length n, (n, 2); or of a single task, (2,).
+    `drawn` are the names of the operations so far, each with the `layer` at that time, which others set.
+    Raises UnknownDrawError for one that is not known.
+    """
+
+    def __init__(self, keys: StreamKeys, epoch: int = 0, step: int = 0) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._stacked = keys.ndim == 2
+        self._words = torch.from_numpy(np.ascontiguousarray(keys).view(np.int32).copy())  # (n, 4) or (4,)
+        self._moment = epoch, step
+        self._calls = 0
+        self.drawn: list[str] = []
+        self.layer = ""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # with True, torch imports dynamo in order to skip it
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        named = kwargs or {}
+        if torch.Tag.nondeterministic_seeded not in func.tags or _without_dropout(func, args, named):
+            return func(*args, **named)
+        name = func._schema.name.removeprefix("aten::")
+        self.drawn.append(f"{name}{self.layer}")
+        if name not in KNOWN:
+            raise UnknownDrawError(self.drawn[-1])
+        return KNOWN[name](self, func, *args, **named)
+
+    def bits(self, shape: Sequence[int]) -> Tensor:
+        """(*shape) int32 numbers of `BITS` random bits each, other ones at each call."""
+        if self._stacked and (len(shape) == 0 or shape[0] != len(self._words)):
+            raise RuntimeError(f"random numbers of shape {tuple(shape)} for {len(self._words)} tasks")
+        of_call = self._words
+        self._calls += 1
+        for number in (*self._moment, self._calls):
+            of_call = _mixed(of_call + _int32(number * SPREAD))
+        low, high = (of_call[..., word, None] ^ of_call[..., word + 2, None] for word in (0, 1))
+        element = torch.arange(prod(shape[1:] if self._stacked else shape), dtype=torch.int32)
+        mixed = _mixed(_mixed(element + low).bitwise_xor_(high))
+        numbers: Tensor = mixed.bitwise_and_(2**BITS - 1).view(torch.Size(shape))
+        return numbers
+
+    def uniforms(self, shape: Sequence[int]) -> Tensor:
+        """(*shape) numbers in [0, 1)."""
+        uniforms: Tensor = (self.bits(shape) >> (BITS - FLOAT_BITS)) * 2.0**-FLOAT_BITS
+        return uniforms
+
+    def normals(self, shape: Sequence[int]) -> Tensor:
+        """(*shape) standard normal numbers, by Box and Muller."""
+        radius = (-2 * torch.log1p(-self.uniforms(shape))).sqrt_()
+        return radius.mul_(torch.cos(2 * pi * self.uniforms(shape)))
+
+    def below(self, shape: Sequence[int], chance: float | Tensor) -> Tensor:
+        """(*shape) booleans, True with a probability of `chance`, a number or an array of numbers."""
+        if isinstance(chance, Tensor):
+            return self.uniforms(shape) < chance
+        if chance >= 1:
+            return torch.ones(tuple(shape), dtype=torch.bool)
+        return self.bits(shape) < round(chance * 2**BITS)
+
+
+class Chances:
+    """Where the models of a task group draw from; nowhere, if they draw nothing: `keys` is None then."""
+
+    def __init__(self, keys: StreamKeys | None, epoch: int = 0) -> None:
+        """`keys` (n, 2): of the streams of n tasks. `epoch`: the number of epochs behind them."""
+        self._keys = keys
+        self._epoch = epoch
+
+    def of(self, tasks: Any, epoch: int) -> Chances:
+        """Those of some of the tasks, in a later epoch."""
+        return Chances(None if self._keys is None else self._keys[tasks], epoch)
+
+    def step(self, step: int, tasks: Any) -> AbstractContextManager[Any]:
+        """Context of a step of some tasks, as `slice(0, k)`, or of one, by its number."""
+        return nullcontext() if self._keys is None else KeyedChance(self._keys[tasks], self._epoch, step)
+
+
+NO_CHANCES = Chances(None)
+
+
+def _into(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """An operation that overwrites its first argument."""
+
+    def drawn(chance: KeyedChance, func: Any, into: Tensor, *args: Any, generator: Any = None) -> Tensor:
+        return into.copy_(draw(chance, into.shape, *args))
+
+    return drawn
+
+
+def _like(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """An operation that makes an array like its first argument, or of a given shape."""
+
+    def drawn(chance: KeyedChance, func: Any, like: Any, *args: Any, **as_: Any) -> Tensor:
+        shape = like.shape if isinstance(like, Tensor) else like
+        kind = as_.get("dtype") or (like.dtype if isinstance(like, Tensor) else torch.get_default_dtype())
+        return draw(chance, shape, *args).to(kind)
+
+    return drawn
+
+
+def _bernoulli(chance: KeyedChance, func: Any, of: Tensor, *args: Any, generator: Any = None) -> Tensor:
+    return chance.below(of.shape, args[0] if args else of).to(of.dtype)
+
+
+def _native_dropout(
+    chance: KeyedChance, func: Any, features: Tensor, share: float, train: bool | None
+) -> tuple[Tensor, Tensor]:
+    if train is False:
+        return features.clone(), torch.ones_like(features, dtype=torch.bool)
+    kept = chance.below(features.shape, 1 - share)
+    return features * kept * (0.0 if share == 1 else 1 / (1 - share)), kept
+
+
+def _scaled(chance: KeyedChance, shape: Sequence[int], low: float = 0.0, high: float = 1.0) -> Tensor:
+    return low + (high - low) * chance.uniforms(shape)
+
+
+def _shifted(chance: KeyedChance, shape: Sequence[int], mean: float = 0.0, std: float = 1.0) -> Tensor:
+    return mean + std * chance.normals(shape)
+
+
+def _flags(chance: KeyedChance, shape: Sequence[int], share: float | Tensor = 0.5) -> Tensor:
+    return chance.below(shape, share)
+
+
+KNOWN: Mapping[str, Callable[..., Any]] = {
+    "bernoulli": _bernoulli,
+    "bernoulli_": _into(_flags),
+    "native_dropout": _native_dropout,
+    "normal_": _into(_shifted),
+    "rand": _like(KeyedChance.uniforms),
+    "rand_like": _like(KeyedChance.uniforms),
+    "randn": _like(KeyedChance.normals),
+    "randn_like": _like(KeyedChance.normals),
+    "uniform_": _into(_scaled),
+}
+"""The operations that have keyed numbers, by their names in torch."""
+
+
+def _without_dropout(func: Any, args: Sequence[Any], named: Mapping[str, Any]) -> bool:
+    """Whether an operation is tagged for its dropout, as attention is, and has none."""
+    for place, argument in enumerate(func._schema.arguments):
+        if argument.name == "dropout_p":
+            return bool((args[place] if place < len(args) else named.get("dropout_p", 0.0)) == 0.0)
+    return False
+
+
+def _int32(number: int) -> int:
+    """A whole number modulo 2^32, as torch takes it."""
+    return (number + 2**31) % 2**32 - 2**31
+
+
+def _mixed(numbers: Tensor) -> Tensor:
+    """A hash of each int32, in place: the bijection "lowbias32" of Wellons (2018)."""
+    numbers ^= (numbers >> 16) & 0xFFFF
+    numbers *= 0x7FEB352D
+    numbers ^= (numbers >> 15) & 0x1FFFF
+    numbers *= 0x846CA68B - 2**32
+    numbers ^= (numbers >> 16) & 0xFFFF
+    return numbers
