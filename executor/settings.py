@@ -14,6 +14,9 @@ MOST_THREADS = 1024
 Batches = Literal["reshuffled", "fixed"]
 """How the batches of local training are drawn; see `executor.training.batches.task_batches`."""
 
+LAYERS = "lowbias32 of (key, epoch, step, call, element), 31 bits"
+"""How the numbers that a model draws as it trains follow from a key, as recorded in a run's manifest."""
+
 BatchNorm = Literal["averaged", "kept"]
 """What becomes of batch norm: averaged over clients with everything else, or each client keeps its own."""
 

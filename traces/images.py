@@ -17,7 +17,8 @@ class ImageSet:
 
     `pixels` (images, *shape) are uint8 or float32; `pixels` times `scale` are the features: for published
     images, in [0, 1]. `labels` (images,) are 0 .. num_labels - 1. `train` and `test` are disjoint arrays of
-    image indices. `label_names` are the names of the first classes, if the labels come from a table.
+    image indices. `label_names` are the names of the first classes, if the labels come from a table. Features
+    that are `integers` are whole numbers, such as token ids, and models take them as such.
     """
 
     pixels: np.ndarray
@@ -27,6 +28,7 @@ class ImageSet:
     train: Ints
     test: Ints
     label_names: tuple[str, ...] = ()
+    integers: bool = False
 
     def __len__(self) -> int:
         """The number of images."""

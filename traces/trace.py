@@ -113,6 +113,8 @@ class Trace:
             test_retain_steps, test_then_train = 1, True
         if client_names is not None and len(client_names) != table.num_clients:
             raise InputError(f"trace: {len(client_names)} names of {table.num_clients} clients; each has one")
+        if noise > 0 and getattr(images, "integers", False):
+            raise InputError(f"trace: noise = {noise:g}: its samples are whole numbers; set 0")
         table.seal()
         self.table = table
         self.retain_steps = retain_steps

@@ -62,7 +62,7 @@ class Auxo(Clusterer):
     ...     assignment=None,
     ...     num_clients=4,
     ...     holding=ones > 0,
-    ...     models=np.zeros((1, 1)),
+    ...     num_parameters=1,
     ...     model_ids=ones[:1],
     ...     members=0 * ones[:, None],
     ...     updates=ArrayUpdates(np.arange(4), ones, ones, ones, deltas),

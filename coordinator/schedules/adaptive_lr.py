@@ -67,7 +67,8 @@ class AdaptiveLearningRate(Schedule):
     >>> schedule = AdaptiveLearningRate(AdaptiveLearningRateSettings())
     >>> model, base = np.array([0]), {"learning_rate": np.array([0.1])}
     >>> for step, parameters in enumerate([0.0, 2.0, 2.0]):
-    ...     view = SimpleNamespace(step=step, model_ids=np.array([7]), models=np.array([[parameters]]))
+    ...     models = np.array([[parameters]])
+    ...     view = SimpleNamespace(step=step, model_ids=np.array([7]), models=models, num_parameters=1)
     ...     schedule.observe(view)
     ...     print(schedule.task_settings(np.array([3]), model, base, view)["learning_rate"].round(4))
     [0.1]

@@ -19,9 +19,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from emulator.seeding import StreamKeys
 
-SCHEME = "lowbias32 of (key, epoch, step, call, element), 31 bits"
-"""How numbers are derived from a key, as recorded in a run's manifest."""
-
 BITS = 31  # of a hash
 FLOAT_BITS = 24  # of a uniform number: all float32 in [0, 1) with that spacing
 SPREAD = 0x9E3779B1  # odd, so that all counters differ
@@ -98,7 +95,8 @@ class KeyedChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self.uniforms(shape) < chance
         if chance >= 1:
             return torch.ones(tuple(shape), dtype=torch.bool)
-        return self.bits(shape) < round(chance * 2**BITS)
+        below: Tensor = self.bits(shape) < round(chance * 2**BITS)
+        return below
 
 
 class Chances:

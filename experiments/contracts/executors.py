@@ -107,7 +107,10 @@ def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num
     assert spec.stacks is None or isinstance(spec.stacks, bool), (
         f"stacks = {spec.stacks!r}: must be bool, or None"
     )
-    known = probed(model, STREAMS)
+    try:
+        known = probed(model, STREAMS)
+    except ConfigurationError as refusal:
+        raise AssertionError(str(refusal)) from refusal
     if spec.dense:
         assert spec.stacks, "a dense model trains fastest in one batched step: stacks must be True"
         _check_layers(model, sample_shape)

@@ -14,6 +14,7 @@ from emulator.errors import ConfigurationError
 from emulator.own_parts import named_modules
 from emulator.seeding import SCHEME
 from emulator.storage.checkpoints import write_durably
+from executor.settings import LAYERS
 from experiments.build import World
 from experiments.results.reading.json_files import (
     MOST_COMMANDS,
@@ -104,6 +105,7 @@ def write_manifest(
         profile=drawn.profile,
         availability=drawn.availability,
         random_streams=SCHEME,
+        random_layers=LAYERS,
         sha256={**recorded.sha256, str(drawn.seed): drawn.fingerprint},
         files={**base.files, **drawn.files},
         **{key: value for key, value in optional.items() if value},

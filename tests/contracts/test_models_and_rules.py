@@ -235,7 +235,7 @@ class Unstacked(Linear):
 
 
 class Vague(Linear):
-    stacks = None  # type: ignore[assignment]
+    stacks = "perhaps"  # type: ignore[assignment]
 
 
 class NoRelu(Mlp):
@@ -268,7 +268,7 @@ def bad_models():
             turned(lambda logits, samples: logits - logits.mean(0)), "other samples of its batch", id="mixing"
         ),
         pytest.param(turned(painting), "writes to the samples", id="painting"),
-        pytest.param(turned(drawing), "called random operation", id="torch's generator"),
+        pytest.param(turned(drawing), "draws in evaluation mode, by rand", id="torch's generator"),
         pytest.param(lambda: Drawn(NOTHING), "global generator of torch", id="built of torch's generator"),
         pytest.param(turned(drawing_by_numpy), "global generator of numpy", id="numpy's generator"),
         pytest.param(turned(drawing_by_python), "global generator of random", id="Python's generator"),
@@ -280,7 +280,7 @@ def bad_models():
         pytest.param(lambda: Wordy(NOTHING), "refused in more than one line", id="two lines"),
         pytest.param(lambda: Growing(NOTHING), "different tensors", id="growing"),
         pytest.param(lambda: Unstacked(NOTHING), "stacks must be True", id="unstacked"),
-        pytest.param(lambda: Vague(NOTHING), "stacks = None", id="vague"),
+        pytest.param(lambda: Vague(NOTHING), "stacks = 'perhaps'", id="vague"),
         pytest.param(lambda: NoRelu(Mlp.Settings()), "affine maps with ReLU", id="no ReLU"),
         pytest.param(
             lambda: Of(Alone), "StackedStrategy and ReferenceLoop differ", id="another side by side"
@@ -299,17 +299,12 @@ def test_models_that_break_a_rule_are_refused(make, complaint: str) -> None:
         contracts.check_model(make)
 
 
-@pytest.mark.parametrize(
-    ("layer", "complaint"),
-    [(nn.Dropout, "the dropout layer"), (lambda: nn.BatchNorm1d(7), "the buffer"), (nn.PReLU, "PReLU")],
-    ids=["dropout", "buffers", "unknown layer"],
-)
-def test_modules_that_cannot_be_flat_vectors_are_refused_by_name(layer, complaint: str) -> None:
+@pytest.mark.parametrize("layer", [nn.Dropout, lambda: nn.BatchNorm1d(7), nn.PReLU])
+def test_layers_that_draw_or_have_statistics_keep_the_contract(layer) -> None:
     def with_layer(features: int, labels: int) -> nn.Module:
         return nn.Sequential(nn.Flatten(), nn.Linear(features, labels), layer())
 
-    with pytest.raises(ConfigurationError, match=complaint):
-        contracts.check_model(lambda: Of(with_layer))
+    contracts.check_model(lambda: Of(with_layer))
 
 
 # -- rules that break a rule --------------------------------------------------------------------------------

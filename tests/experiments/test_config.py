@@ -155,13 +155,13 @@ def test_every_arm_has_its_whole_training_in_the_resolved_configuration() -> Non
         ),
         (
             {"arm": [{"name": "a", "training": {"rate": 1}}]},
-            "x.toml: arm.a.training: unknown key 'rate'; choices: batch_size, batches, last, "
-            "learning_rate, local_epochs, local_steps, model",
+            "x.toml: arm.a.training: unknown key 'rate'; choices: batch_norm, batch_size, "
+            "batches, last, learning_rate, local_epochs, local_steps, model",
         ),
         (
             {"training": {"rate": 1}},
-            "x.toml: training: unknown key 'rate'; choices: batch_size, batches, last, learning_rate, "
-            "local_epochs, local_steps, model",
+            "x.toml: training: unknown key 'rate'; choices: batch_norm, batch_size, batches, last, "
+            "learning_rate, local_epochs, local_steps, model",
         ),
     ],
 )

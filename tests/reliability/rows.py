@@ -79,6 +79,15 @@ RECLUSTERED: Mapping[str, Any] = {
 
 MASKED = {"model": {"kind": "masked", "inner": {"kind": "mlp", "hidden": [4]}}}
 
+
+def own(name: str, **arguments: Any) -> dict[str, Any]:
+    """The training of a module of `tests.executor.modules.foreign`, on the digits."""
+    of_digits = {} if name == "SensorGRU" else {"d_in": 64, "n_classes": 10}
+    return {
+        "training": {"model": {"kind": f"tests.executor.modules.foreign:{name}", **of_digits, **arguments}}
+    }
+
+
 ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     # pacings
     "lane": (PHONES, {"clusterer": {"kind": "fielding", "max_clusters": 3}}),
@@ -424,6 +433,29 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
             },
         ),
         {"clusterer": {"kind": "fielding", "max_clusters": 3}, "aggregator": "trimmed_mean"},
+    ),
+    # modules of one's own
+    "dropout": (
+        merged(PHONES, {"round": {"rounds": 8}}),
+        {**RECLUSTERED, "solver": ["ditto", "sgd"], **own("MLPDropout", hidden=16, p=0.4)},
+    ),
+    "batch-norm": (
+        merged(PHONES, {"round": {"rounds": 8}, "faults": {"crash": 0.2}}),
+        {
+            **RECLUSTERED,
+            "pacing": {"kind": "buffered", "buffer": 2, "concurrency": 4},
+            "training": {"local_epochs": 3, **own("BNMLP", hidden=8)["training"]},
+            "solver": [{"kind": "early_stopping", "gamma": 0.05}, "sgd"],
+            "aggregator": "async_mix",
+        },
+    ),
+    "batch-norm-kept": (
+        merged(PHONES, {"round": {"rounds": 8, "accuracies": ["trained"]}}),
+        {**RECLUSTERED, "training": {"batch_norm": "kept", **own("BNMLP", hidden=8)["training"]}},
+    ),
+    "recurrent": (
+        merged(PHONES, {"round": {"rounds": 4}}),
+        {"aggregator": "fedadam", **own("SensorGRU", channels=8, hidden=4)},
     ),
     "away": (
         merged(

@@ -148,11 +148,23 @@ def check_facts(experiment: Experiment, world: World, note: Callable[[str], None
         "last data step": world.trace.last_step,
         "device profile": world.profile.name,
         "model factor": _model_factors(experiment, world),
+        **_strategies(experiment, world),
         **{f"availability: {name}": count for name, count in world.availability.facts.items()},
         **_faults(experiment, world),
         **_updates(experiment),
         **fleet_facts(experiment, world, note),
     }
+
+
+def _strategies(experiment: Experiment, world: World) -> Facts:
+    """The fact `training strategy`: that of each arm whose model does not say which suits it, and why."""
+    from experiments.build import build_executor
+
+    executors = {arm.name: build_executor(experiment, arm, world) for arm in experiment.arm}
+    chosen = {name: f"{of.strategy}: {of.reason}" for name, of in executors.items() if of.reason}
+    if len(set(chosen.values())) == 1 and len(chosen) == len(executors):
+        return {"training strategy": next(iter(chosen.values()))}
+    return {"training strategy": "; ".join(map(": ".join, chosen.items()))} if chosen else {}
 
 
 def _updates(experiment: Experiment) -> Facts:

@@ -201,6 +201,7 @@ class Manifest(JsonTable):
     profile: Table[str] = {}
     availability: Table[int] = {}
     random_streams: str = ""
+    random_layers: str = ""
     sha256: Table[Table[str]] = {}
     """The hash of each part of a world, by seed and by name of the part."""
     files: Table[Identity] = {}

@@ -171,10 +171,13 @@ KINDS = {
         {
             "shape": (
                 "nn.Sequential(answer, nn.Linear(10, 3))",
-                "must make logits of shape (2, 10) of 2 samples, not (2, 3)",
+                "must make logits of shape (3, 10) of 3 samples, one for each of the 10 labels, and makes",
             ),
-            "functional dropout": ("nn.Sequential(answer, Dropping())", "the global generator of torch"),
-            "input": ("nn.Linear(3, 3)", "must take samples of shape (8, 8), and raises RuntimeError"),
+            "functional dropout": (
+                "nn.Sequential(answer, Dropping())",
+                "draws in evaluation mode, by bernoulli_",
+            ),
+            "input": ("nn.Linear(3, 3)", "does not take a batch of samples of shape (3, 8, 8): RuntimeError"),
         },
     ),
     "source": Kind(

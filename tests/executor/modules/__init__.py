@@ -1,1 +1,0 @@
-"""Modules as their users write them, for the tests: plain torch, and nothing of driftscale."""
