@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import PathFinder
-from itertools import accumulate
 from pathlib import Path
 from sysconfig import get_path
 from types import ModuleType
@@ -233,7 +232,7 @@ def _own_file(module: str) -> Path | None:
     top = module.partition(".")[0]
     known = None if top in ("", *OUR_PACKAGES) else _known_place(top)
     folders = [str(folder) for folder in searched() if known and _place_in(top, folder) == known]
-    for name in accumulate(module.split("."), "{}.{}".format):
+    for name in module.split("."):  # by itself: of a package without a file the whole name needs the package
         spec = PathFinder.find_spec(name, folders) if folders else None
         if spec is None:
             return None

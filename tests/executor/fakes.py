@@ -14,6 +14,7 @@ from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
 from executor.models import MODELS
 from executor.models.base import ModelSpec
+from executor.models.module import as_model
 from executor.rules import RULES
 from executor.rules.base import LocalRule
 from executor.settings import ExecutorSettings
@@ -21,18 +22,26 @@ from executor.settings import ExecutorSettings
 
 @dataclass
 class FakeReader:
-    """Gaussian features and random labels; `rows` samples of `sample_shape`."""
+    """Gaussian features, or tokens of a `vocabulary`, and random labels; `rows` samples of `sample_shape`."""
 
     rows: int = 400
     sample_shape: tuple[int, ...] = (6,)
     num_labels: int = 4
+    vocabulary: int = 0
     x: Floats32 = field(init=False)
     y: Ints = field(init=False)
 
     def __post_init__(self) -> None:
         rng = np.random.default_rng(5)
-        self.x = rng.standard_normal((self.rows, *self.sample_shape)).astype(np.float32)
+        shape = (self.rows, *self.sample_shape)
+        self.x = (
+            rng.integers(0, self.vocabulary, shape) if self.vocabulary else rng.standard_normal(shape)
+        ).astype(np.float32)
         self.y = rng.integers(0, self.num_labels, self.rows)
+
+    @property
+    def integers(self) -> bool:
+        return self.vocabulary > 0
 
     def features(self, rows: Ints) -> Floats32:
         return self.x.take(rows, axis=0)
@@ -84,6 +93,13 @@ class Ready(ModelSpec):
 def model(kind: str, **settings: object) -> ModelSpec:
     spec = MODELS.find(kind)
     return spec(spec.Settings(**settings))
+
+
+def module(make: Callable[..., nn.Module], **arguments: object) -> ModelSpec:
+    """The model that a torch module, or a function that returns one, is with these arguments."""
+    spec = as_model(make, f"{make.__module__}:{make.__name__}", "model")
+    built: ModelSpec = spec(spec.Settings(**arguments))
+    return built
 
 
 def rule(kind: str, **settings: object) -> LocalRule:

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from emulator.plugins import NoSettings
 from executor.flops import forward_flops
 from executor.models.base import ModelSpec
-from tests.executor.fakes import model
+from tests.executor.fakes import model, module
 
 
 def test_a_linear_model_costs_two_operations_per_weight() -> None:
@@ -22,6 +22,22 @@ def test_a_linear_model_costs_two_operations_per_weight() -> None:
 def test_a_convolution_costs_two_operations_per_weight_and_output_pixel() -> None:
     by_hand = 2 * (9 * 16 * 26**2 + 144 * 32 * 11**2 + 800 * 10)
     assert forward_flops(model("cnn"), (28, 28), 10) == by_hand
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(8, 256, 2, batch_first=True)
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        last: torch.Tensor = self.lstm(features)[0][:, -1]
+        return last
+
+
+def test_a_recurrent_layer_costs_two_operations_per_weight_and_position() -> None:
+    """Four gates of 256 units: over 80 positions 2 x 4 x 256 x (8 + 256) and 2 x 4 x 256 x (256 + 256)."""
+    by_hand = 80 * 2 * 4 * 256 * (8 + 256 + 256 + 256)
+    assert forward_flops(module(Recurrent), (80, 8), 256) == by_hand == 127_139_840
 
 
 class Attention(ModelSpec):

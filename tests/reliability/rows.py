@@ -455,7 +455,7 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     ),
     "recurrent": (
         merged(PHONES, {"round": {"rounds": 4}}),
-        {"aggregator": "fedadam", **own("SensorGRU", channels=8, hidden=4)},
+        own("SensorGRU", channels=8, hidden=4),
     ),
     "away": (
         merged(

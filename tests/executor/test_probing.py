@@ -1,0 +1,53 @@
+"""What is wrong with a module is said in one line, before anything is trained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulator.errors import ConfigurationError
+from tests.executor.fakes import FakeReader, executor, module
+from tests.executor.modules import broken
+
+LINES = {
+    "TooFewOutputs": r"makes \(3, 3\); an argument named num_labels gets the trace's$",
+    "OtherShape": r"batch of samples of shape \(3, 8, 8\), in layer 'fc' \(Linear\): RuntimeError: mat1",
+    "SecondArgument": r"forward must take the samples and nothing else .*positional argument: 'mask'",
+    "MovingBuffer": r"training changes its buffer 'seen', which no update carries",
+    "UnknownDraw": r"draws by randperm: it has no repeatable numbers here",
+    "Gumbel": r"draws by rrelu_with_noise, in layer 'act' \(RReLU\): it has no repeatable numbers",
+    "BatchDependent": r"depends on the others in its batch \(batch norm without running statistics: norm\)",
+    "NanAtTheStart": r"its parameter 'fc\.bias' is not finite at the start",
+    "FloatTokens": r"samples are floats, and it looks them up as token ids, in layer 'emb' \(Embedding\)",
+    "AlwaysDrops": r"draws in evaluation mode, by bernoulli_; draw only while self\.training",
+    "PlainAttribute": r"the tensor 'scale' is a plain attribute; register it",
+    "Momentumless": r"momentum = None in layer 'norm' \(BatchNorm1d\)",
+    "Checkpointed": r"computes layer 'body' again as it goes back, as torch\.utils\.checkpoint does",
+    "Nothing": r"nothing of it trains",
+    "Pair": r"must make logits of shape \(3, 4\).* makes tuple",
+    "Raises": r"ValueError: no such thing",
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_module_that_cannot_be_trained_is_refused_in_one_line(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=LINES[name]) as refused:
+        executor(FakeReader(sample_shape=(8, 8)), module(getattr(broken, name)))
+    assert str(refused.value).startswith(f"model 'tests.executor.modules.broken:{name}': ")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (
+            {"num_label": 4},
+            r"unknown argument 'num_label'; its arguments: d, num_labels; did you mean 'num_labels'",
+        ),
+        ({"d": 64, "wide": 1}, r"unknown argument 'wide'"),
+    ],
+)
+def test_an_argument_that_the_module_has_not_is_refused(arguments: dict[str, Any], line: str) -> None:
+    with pytest.raises(ValueError, match=line):
+        module(broken.Base, **arguments)

@@ -1,0 +1,195 @@
+"""Modules of one's own, as they stand: every strategy that takes one makes the same updates of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from emulator.arrays import Floats
+from emulator.counts import LastBatch
+from emulator.errors import ConfigurationError
+from emulator.messages import TrainTasks
+from emulator.seeding import RandomStreams
+from executor.executor import LocalExecutor
+from executor.flat import FlatModel
+from executor.models.base import ModelSpec
+from executor.probing import probed
+from executor.rules.base import LocalRule, build_chain
+from executor.settings import ExecutorSettings
+from executor.training.groups import Strategy, Wave
+from executor.training.reference import ReferenceLoop
+from executor.training.stacked import StackedStrategy
+from tests.executor.fakes import FakeReader, executor, module, rule, wave
+from tests.executor.modules.foreign import BNMLP, CharLSTM, MLPDropout, TiedAuto
+from tests.executor.modules.zoo import LABELS, ZOO, Kept
+
+STREAMS = RandomStreams(3)
+UNEQUAL = wave(counts=[9, 3, 0, 12, 7, 1], steps=[4, 1, 5, 6, 4, 0], batch_size=[4, 4, 4, 4, 3, 3])
+UNSTACKED = ("ViTTiny", "CharLSTM", "Sent140LSTM", "SensorGRU")  # vmap cannot batch what they are made of
+
+
+def trained(
+    kind: type[ReferenceLoop | StackedStrategy],
+    spec: ModelSpec,
+    reader: FakeReader,
+    rules: Sequence[LocalRule],
+    chunk: int,
+    tasks: TrainTasks = UNEQUAL,
+    dtype: torch.dtype = torch.float64,
+) -> Floats:
+    """(n, P) the models that tasks make, each of an initialisation of its own."""
+    model = FlatModel(spec, reader.sample_shape, reader.num_labels, STREAMS, integers=reader.integers)
+    chain = build_chain(rules, model.layout)
+    strategy: Strategy = kind(model, chain)
+    starts = np.stack([model.initial(STREAMS, number) for number in range(len(tasks))])
+    known = probed(model, STREAMS)
+    everyone = np.arange(len(tasks))
+    waves = Wave(tasks, starts, everyone, reader, STREAMS, dtype, chain=chain, draws=known.draws)
+    made = np.zeros(starts.shape)
+    for members in waves.cut(chunk):
+        made[members] = strategy.train(waves.group(members)).parameters.numpy()
+    return made
+
+
+@pytest.mark.parametrize("rules", [[rule("sgd")], [rule("ditto", pull=0.3), rule("sgd", momentum=0.5)]])
+@pytest.mark.parametrize(
+    "kept", [kept for kept in ZOO if kept.name not in UNSTACKED], ids=lambda kept: kept.name
+)
+def test_stacked_tasks_are_trained_as_one_by_one(kept: Kept, rules: list[LocalRule]) -> None:
+    spec, reader = kept.spec(), kept.reader()
+    alone = trained(ReferenceLoop, spec, reader, rules, 1)
+    for chunk in (3, 25):
+        together = trained(StackedStrategy, spec, reader, rules, chunk)
+        assert np.abs(together - alone).max() <= 1e-9 * max(1.0, np.abs(alone).max())
+
+
+@pytest.mark.parametrize("kept", ZOO, ids=lambda kept: kept.name)
+def test_threads_and_a_second_call_change_no_bit(kept: Kept) -> None:
+    made = []
+    for threads in (1, 2, 2):
+        local = executor(kept.reader(), kept.spec(), threads=threads, chunk=2)
+        updates = local.train(UNEQUAL, local.initial(0)[None], np.zeros(len(UNEQUAL), dtype=np.int64))
+        assert updates.finite.all()
+        made.append((updates.delta.tobytes(), updates.statistics.tobytes()))
+    assert made[0] == made[1] == made[2]
+
+
+@pytest.mark.parametrize("kept", ZOO, ids=lambda kept: kept.name)
+def test_what_vmap_cannot_batch_goes_to_the_loop_and_says_so(kept: Kept) -> None:
+    local = executor(kept.reader(), kept.spec())
+    if kept.name in UNSTACKED:
+        assert (local.strategy, local.reason[:17]) == ("loop", "vmap cannot batch")
+        with pytest.raises(
+            ConfigurationError, match=r'executor.strategy = "stacked": vmap cannot batch .*"loop"'
+        ):
+            executor(kept.reader(), kept.spec(), strategy="stacked")
+    else:
+        assert local.strategy == ("loop" if "convolutions" in local.reason[:14] else "stacked")
+
+
+def test_a_large_model_of_affine_maps_goes_to_the_loop() -> None:
+    """64 x 6,000 + 6,000 + 6,000 x 4 + 4 parameters."""
+    local = executor(FakeReader(sample_shape=(64,)), module(MLPDropout, d_in=64, n_classes=4, hidden=6000))
+    assert local.reason == "414,004 parameters, more than 250,000"
+
+
+def plain_loop(spec: nn.Module, reader: FakeReader, batches: Sequence[np.ndarray], rate: float) -> nn.Module:
+    """The module after torch's own training on these batches."""
+    optimiser = torch.optim.SGD(spec.parameters(), rate)
+    for rows in batches:
+        optimiser.zero_grad()
+        features, labels = (torch.from_numpy(of(rows)) for of in (reader.features, reader.labels))
+        functional.cross_entropy(spec(features), labels).backward()
+        optimiser.step()
+    return spec
+
+
+@pytest.mark.parametrize("kind", [ReferenceLoop, StackedStrategy])
+def test_batch_norm_moves_as_in_a_plain_loop_of_torch(kind: type[ReferenceLoop | StackedStrategy]) -> None:
+    spec, reader = module(BNMLP, d_in=64, n_classes=LABELS), FakeReader(60, (8, 8))
+    tasks = wave(counts=[8, 8], steps=[5, 5], batch_size=8)
+    model = FlatModel(spec, (8, 8), LABELS, STREAMS)
+    made = trained(kind, spec, reader, [rule("sgd")], 2, tasks, torch.float32)
+    for task in range(2):
+        ours = model.named(torch.from_numpy(made[task]))
+        start = model.named(torch.from_numpy(model.initial(STREAMS, task)))
+        plain = BNMLP(64, LABELS)
+        plain.load_state_dict({**start, "bn.num_batches_tracked": torch.tensor(0)})
+        whole = np.arange(8 * task, 8 * task + 8)  # a batch is all that the client has, in some order
+        theirs = plain_loop(plain, reader, [whole] * 5, 0.1).state_dict()
+        for name, tensor in ours.items():
+            assert torch.allclose(tensor.float(), theirs[name], rtol=1e-4, atol=1e-5), name
+        assert (ours["bn.running_var"] - 1).abs().min() > 0  # all have moved
+
+
+@pytest.mark.parametrize("contiguous", [True, False])
+def test_vmap_writes_running_statistics_of_whole_arrays_alone(contiguous: bool) -> None:
+    """Why they are copied: what is written to a view of (n, P) is lost without a word."""
+    layer, whole = nn.BatchNorm1d(3), torch.zeros(2, 7)
+    mean = torch.zeros(2, 3) if contiguous else whole[:, 2:5]
+    named = {"weight": torch.ones(2, 3), "bias": torch.zeros(2, 3), "running_var": torch.ones(2, 3)}
+    features = torch.arange(30.0).view(2, 5, 3)
+    torch.func.vmap(lambda of, x: torch.func.functional_call(layer, of, (x,)))(
+        {**named, "running_mean": mean}, features
+    )
+    assert bool(mean.any()) is contiguous
+
+
+def test_statistics_that_come_back_before_the_backward_pass_break_it() -> None:
+    """Why they come back behind it: parameters and statistics are of one array, with one counter."""
+    whole = torch.ones(2, 7)
+    weight, mean = whole[:, :3].detach().requires_grad_(), whole[:, 3:6]
+    loss = (weight * weight).sum()
+    mean.copy_(2 * mean)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+@pytest.mark.parametrize("kind", [ReferenceLoop, StackedStrategy])
+def test_the_row_of_padding_is_never_trained(kind: type[ReferenceLoop | StackedStrategy]) -> None:
+    class Bag(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.emb, self.fc = nn.Embedding(9, 3, padding_idx=0), nn.Linear(3, LABELS)
+
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:
+            scores: torch.Tensor = self.fc(self.emb(ids).sum(1))
+            return scores
+
+    reader = FakeReader(60, (6,), LABELS, vocabulary=3)
+    made = trained(kind, module(Bag), reader, [rule("sgd")], 3)
+    model = FlatModel(module(Bag), (6,), LABELS, STREAMS, integers=True)
+    moved = [
+        model.named(torch.from_numpy(row - model.initial(STREAMS, task))) for task, row in enumerate(made)
+    ]
+    assert not any(of["emb.weight"][0].any() for of in moved)
+    assert moved[0]["emb.weight"][1:3].all()
+    assert not any(of["emb.weight"][3:].any() for of in moved)  # which no sample has
+
+
+def test_short_batches_and_batch_norm_go_to_the_loop() -> None:
+    how: dict[str, LastBatch] = {"last": "short"}
+    spec, reader = module(BNMLP, d_in=64, n_classes=LABELS), FakeReader(60, (8, 8))
+    local = LocalExecutor(reader, spec, [rule("sgd")], STREAMS, **how)
+    assert (local.strategy, "fill up short batches" in local.reason) == ("loop", True)
+    with pytest.raises(ConfigurationError, match="fill up short batches"):
+        LocalExecutor(reader, spec, [rule("sgd")], STREAMS, ExecutorSettings(strategy="stacked"), **how)
+
+
+def test_tied_weights_are_one_tensor_of_the_vector() -> None:
+    model = FlatModel(module(TiedAuto, d=8, n=LABELS), (8,), LABELS)
+    assert list(model.layout) == ["a.weight", "a.bias", "b.bias", "fc.weight", "fc.bias"]
+
+
+def test_the_initial_values_are_those_that_the_module_is_built_with() -> None:
+    """As `nn.Embedding` has it, the row of padding is zeros."""
+    model = FlatModel(module(CharLSTM), (6,), 80, STREAMS, integers=True)
+    named = model.named(torch.from_numpy(model.initial(STREAMS, 0)))
+    assert not named["embeddings.weight"][0].any()
+    assert named["embeddings.weight"][1:].std().item() == pytest.approx(1, rel=0.1)
+    assert named["lstm.weight_hh_l1"].abs().max() <= 1 / 256**0.5
