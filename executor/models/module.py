@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, model_validator
 from torch import nn
 
-from emulator.own_parts import refuse_not_defined
+from emulator.own_parts import OwnPartError, refuse_not_defined
 from emulator.plugins import Settings
 from executor.models.base import ModelSpec
 
@@ -57,13 +57,16 @@ def as_model(found: Any, name: str, what: str) -> Any:
         what: The kind of part with its key, for errors.
 
     Raises:
-        OwnPartError: It is a function that is not defined in a module of one's own.
+        OwnPartError: It is neither class nor function, or a function that is defined elsewhere.
     """
-    is_class = isinstance(found, type)
-    if isinstance(found, nn.Module) or not callable(found) or (is_class and not issubclass(found, nn.Module)):
-        return found
-    if not is_class:
-        refuse_not_defined(found, name, what)
+    if isinstance(found, type):
+        return _model_of(found) if issubclass(found, nn.Module) else found
+    if isinstance(found, nn.Module) or not callable(found):
+        raise OwnPartError(
+            f"{what} {name!r}: is a {type(found).__name__}; must be the class of a torch module, or a "
+            f"function that returns one"
+        )
+    refuse_not_defined(found, name, what)
     return _model_of(found)
 
 
