@@ -14,7 +14,7 @@ MOST_THREADS = 1024
 Batches = Literal["reshuffled", "fixed"]
 """How the batches of local training are drawn; see `executor.training.batches.task_batches`."""
 
-LAYERS = "lowbias32 of (key, epoch, step, call, element), 31 bits"
+LAYERS = "lowbias32 of (key, epoch, step, call, element)"
 """How the numbers that a model draws as it trains follow from a key, as recorded in a run's manifest."""
 
 BatchNorm = Literal["averaged", "kept"]

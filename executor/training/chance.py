@@ -17,9 +17,11 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from emulator.seeding import StreamKeys
+from emulator.seeding import StreamKeys, Words
 
-BITS = 31  # of a hash
+SEEDED = torch.Tag.nondeterministic_seeded
+
+BITS = 32  # of a hash
 FLOAT_BITS = 24  # of a uniform number: all float32 in [0, 1) with that spacing
 SPREAD = 0x9E3779B1  # odd, so that all counters differ
 
@@ -39,7 +41,7 @@ class KeyedChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, keys: StreamKeys, epoch: int = 0, step: int = 0) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._stacked = keys.ndim == 2
-        self._words = torch.from_numpy(np.ascontiguousarray(keys).view(np.int32).copy())  # (n, 4) or (4,)
+        self._words: Words = np.ascontiguousarray(keys).view(np.uint32)  # (n, 4) or (4,)
         self._moment = epoch, step
         self._calls = 0
         self.drawn: list[str] = []
@@ -57,7 +59,7 @@ class KeyedChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         named = kwargs or {}
-        if torch.Tag.nondeterministic_seeded not in func.tags or _without_dropout(func, args, named):
+        if SEEDED not in func.tags or _without_dropout(func, args, named):
             return func(*args, **named)
         name = func._schema.name.removeprefix("aten::")
         self.drawn.append(f"{name}{self.layer}")
@@ -65,24 +67,29 @@ class KeyedChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
             raise UnknownDrawError(self.drawn[-1])
         return KNOWN[name](self, func, *args, **named)
 
-    def bits(self, shape: Sequence[int]) -> Tensor:
-        """(*shape) int32 numbers of `BITS` random bits each, other ones at each call."""
+    def bits(self, shape: Sequence[int]) -> Words:
+        """(*shape) numbers of 32 random bits, other ones at each call."""
         if self._stacked and (len(shape) == 0 or shape[0] != len(self._words)):
             raise RuntimeError(f"random numbers of shape {tuple(shape)} for {len(self._words)} tasks")
-        of_call = self._words
         self._calls += 1
+        of_call = self._words
         for number in (*self._moment, self._calls):
-            of_call = _mixed(of_call + _int32(number * SPREAD))
-        low, high = (of_call[..., word, None] ^ of_call[..., word + 2, None] for word in (0, 1))
-        element = torch.arange(prod(shape[1:] if self._stacked else shape), dtype=torch.int32)
-        mixed = _mixed(_mixed(element + low).bitwise_xor_(high))
-        numbers: Tensor = mixed.bitwise_and_(2**BITS - 1).view(torch.Size(shape))
-        return numbers
+            of_call = _mixed(of_call + np.uint32(number * SPREAD % 2**32))
+        shift, mask = (
+            of_call[..., 0, None] ^ of_call[..., 2, None],
+            of_call[..., 1, None] ^ of_call[..., 3, None],
+        )
+        numbers = _mixed(np.arange(prod(shape[1:] if self._stacked else shape), dtype=np.uint32) + shift)
+        # Counters of two calls may overlap, of which one is then the other, shifted; with the mask it is not.
+        numbers ^= mask
+        numbers *= np.uint32(SPREAD)
+        numbers ^= numbers >> np.uint32(16)
+        return numbers.reshape(tuple(shape))
 
     def uniforms(self, shape: Sequence[int]) -> Tensor:
         """(*shape) numbers in [0, 1)."""
-        uniforms: Tensor = (self.bits(shape) >> (BITS - FLOAT_BITS)) * 2.0**-FLOAT_BITS
-        return uniforms
+        top = self.bits(shape) >> np.uint32(BITS - FLOAT_BITS)
+        return torch.from_numpy(top.astype(np.float32)).mul_(2.0**-FLOAT_BITS)
 
     def normals(self, shape: Sequence[int]) -> Tensor:
         """(*shape) standard normal numbers, by Box and Muller."""
@@ -93,10 +100,9 @@ class KeyedChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """(*shape) booleans, True with a probability of `chance`, a number or an array of numbers."""
         if isinstance(chance, Tensor):
             return self.uniforms(shape) < chance
-        if chance >= 1:
+        if round(chance * 2**BITS) >= 2**BITS:
             return torch.ones(tuple(shape), dtype=torch.bool)
-        below: Tensor = self.bits(shape) < round(chance * 2**BITS)
-        return below
+        return torch.from_numpy(self.bits(shape) < np.uint32(round(chance * 2**BITS)))
 
 
 class Chances:
@@ -186,16 +192,11 @@ def _without_dropout(func: Any, args: Sequence[Any], named: Mapping[str, Any]) -
     return False
 
 
-def _int32(number: int) -> int:
-    """A whole number modulo 2^32, as torch takes it."""
-    return (number + 2**31) % 2**32 - 2**31
-
-
-def _mixed(numbers: Tensor) -> Tensor:
-    """A hash of each int32, in place: the bijection "lowbias32" of Wellons (2018)."""
-    numbers ^= (numbers >> 16) & 0xFFFF
-    numbers *= 0x7FEB352D
-    numbers ^= (numbers >> 15) & 0x1FFFF
-    numbers *= 0x846CA68B - 2**32
-    numbers ^= (numbers >> 16) & 0xFFFF
+def _mixed(numbers: Words) -> Words:
+    """A hash of each number, in place: the bijection "lowbias32" of Wellons (2018)."""
+    numbers ^= numbers >> np.uint32(16)
+    numbers *= np.uint32(0x7FEB352D)
+    numbers ^= numbers >> np.uint32(15)
+    numbers *= np.uint32(0x846CA68B)
+    numbers ^= numbers >> np.uint32(16)
     return numbers
