@@ -103,6 +103,12 @@ class LocalExecutor:
             self._model = FlatModel(model, shape, num_labels, streams, integers=integers)
         self._threads = Threads(settings.threads)
         self.probed = known or probed(self._model, streams)
+        self._model.head = self.probed.head or ""
+        if last == "short" and self.probed.least > 1:
+            raise ConfigurationError(
+                f"training.last = 'short': a last batch of one sample has no variance for the batch norm of "
+                f"{self._model.name}; set 'filled'"
+            )
         self._predictor = Predictor(reader, self._model, model.dense)
         if batch_norm is not None and not self._model.statistics:
             raise ConfigurationError(
@@ -502,8 +508,8 @@ def _strategy(
             f'"stacked", "loop" or "auto"'
         )
     refused = known.unstackable
-    if model.statistics and last == "short":  # stacked batches are padded
-        refused = refused or "the samples that fill up short batches would be in the means of batch norm"
+    if last == "short" and (model.statistics or known.draws):  # stacked batches are padded
+        refused = refused or "what fills up short batches would be in the means of batch norm, or drawn for"
     if settings.strategy == "stacked" and refused:
         raise ConfigurationError(f'executor.strategy = "stacked": {refused}; use "loop" or "auto"')
     if settings.strategy != "auto":

@@ -77,6 +77,7 @@ class FlatModel:
         self.sample_shape = sample_shape
         self.num_labels = num_labels
         self.integers = integers
+        self.head: str | None = None  # the linear layer that computes last; None: the one that comes last
         self.name = "the model" if is_ours(type(spec)) else f"model {name_of(spec)!r}"
         streams = streams or RandomStreams(0)
         if spec.has_values:
@@ -94,7 +95,12 @@ class FlatModel:
             raise ConfigurationError(
                 f"{self.name} has {self.num_parameters:,} parameters; a model has at most {MOST_PARAMETERS:,}"
             )
-        constants = [key for key, _ in module.named_buffers() if key not in self.layout]
+        parameters = {id(part) for part in module.parameters()}  # which may be buffers, too
+        constants = [
+            key
+            for key, buffer in module.named_buffers()
+            if key not in self.layout and id(buffer) not in parameters
+        ]
         if constants and not spec.has_values:
             module = self._made(streams, 0)
         tensors = dict(module.named_buffers())
@@ -207,7 +213,9 @@ class FlatModel:
     def _last_linear(self) -> tuple[str, int]:
         """The name and the number of inputs of the model's last linear layer."""
         layers = [
-            (name, layer) for name, layer in self._skeleton.named_modules() if isinstance(layer, nn.Linear)
+            (name, layer)
+            for name, layer in self._skeleton.named_modules()
+            if isinstance(layer, nn.Linear) and self.head in (name, None)
         ]
         if not layers:
             raise ConfigurationError(
@@ -230,6 +238,9 @@ class FlatModel:
             name: np.full(self.layout[name].shape, float(name.endswith("var"))) for name in self.statistics
         }
         drawn: dict[str, Floats] = {}
+        if self._spec.has_values:
+            drawn = self._drawn(streams, number)
+            values |= {name: drawn[name] for name in self.statistics}
         for prefix, layer in self._skeleton.named_modules():
             for name, parameter in layer.named_parameters(prefix, recurse=False):
                 if not self._spec.has_values and isinstance(layer, (*AFFINE, *NORMALISATIONS, FeatureMask)):
@@ -240,9 +251,10 @@ class FlatModel:
         return np.concatenate([values[name].ravel() for name in self.layout]).astype(np.float32)
 
     def _drawn(self, streams: RandomStreams, number: int) -> dict[str, Floats]:
-        """The parameters with which the module is built for an initialisation, by name."""
-        parameters = self._made(streams, number).named_parameters()
-        return {name: part.detach().double().numpy() for name, part in parameters}
+        """The tensors of the vector with which the module is built for an initialisation, by name."""
+        made = self._made(streams, number)
+        tensors = {**dict(made.named_buffers()), **dict(made.named_parameters())}
+        return {name: tensors[name].detach().double().numpy() for name in self.layout}
 
     def _made(self, streams: RandomStreams, number: int) -> nn.Module:
         """The module as it is built for an initialisation, with values, on the CPU.
@@ -276,6 +288,11 @@ class FlatModel:
                     f"{self.name}: momentum = None{where} ({type(layer).__name__}): the weight of a batch "
                     f"would depend on how many came before; give a number, such as torch's 0.1"
                 )
+            for key, part in layer.named_parameters(recurse=False):
+                if not isinstance(part, nn.UninitializedParameter) and part.dtype != torch.float32:
+                    raise ConfigurationError(
+                        f"{self.name}: its parameter {key!r}{where} is {part.dtype}; must be torch.float32"
+                    )
             if any(isinstance(part, nn.UninitializedParameter) for part in layer.parameters(recurse=False)):
                 raise ConfigurationError(
                     f"{self.name}: the {type(layer).__name__}{where} has no shape yet; give its inputs"
@@ -300,8 +317,11 @@ class _Modules(threading.local):
 
     def of(self, mode: Mode) -> tuple[nn.Module, Places]:
         if mode not in self._made:
-            module = copy.deepcopy(self._skeleton).train(mode == "training")
+            module = copy.deepcopy(self._skeleton)
+            module.train(mode == "training")
             for layer in module.modules():
+                if isinstance(layer, nn.Embedding | nn.EmbeddingBag):
+                    layer.sparse = False  # gradients are added up in one array
                 if mode == "training" and isinstance(layer, nn.Embedding) and layer.padding_idx is not None:
                     layer.register_forward_hook(_without_padding)
                 if mode == "scoring" and isinstance(layer, FeatureMask):
@@ -321,7 +341,7 @@ def _places(module: nn.Module) -> Places:
 
     A tensor that several layers share has several places and one key, the first name of the tensor.
     """
-    keys = {id(tensor): key for key, tensor in (*module.named_parameters(), *module.named_buffers())}
+    keys = {id(tensor): key for key, tensor in (*module.named_buffers(), *module.named_parameters())}
     return [
         (members, name, keys[id(tensor)])
         for owner in module.modules()
@@ -362,14 +382,19 @@ def _layout(module: nn.Module, statistics: list[str]) -> Mapping[str, Segment]:
 def _without_values(module: nn.Module) -> nn.Module:
     """A copy of a module whose tensors are on the meta device; what layers share stays shared."""
     memo: dict[int, Any] = {}
-    for part in module.parameters():
-        memo[id(part)] = nn.Parameter(torch.empty_like(part, device="meta"), part.requires_grad)
     for buffer in module.buffers():
         memo[id(buffer)] = torch.empty_like(buffer, device="meta")
+    for part in module.parameters():
+        memo[id(part)] = nn.Parameter(torch.empty_like(part, device="meta"), part.requires_grad)
     try:
-        return copy.deepcopy(module, memo)
+        skeleton = copy.deepcopy(module, memo)
     except Exception as error:  # of whatever a module of one's own keeps
         raise ConfigurationError(f"the module cannot be copied ({type(error).__name__}: {error})") from error
+    # A function that the module has made of itself, as a lambda, holds it, and not its copies: let that fail.
+    for layer in module.modules():
+        for members in (layer._parameters, layer._buffers):
+            members |= {name: memo[id(part)] for name, part in members.items() if part is not None}
+    return skeleton
 
 
 def _frozen(layout: Mapping[str, Segment]) -> Tensor | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from emulator.arrays import Floats32, Ints
@@ -43,7 +44,7 @@ def pretrained(
         for epoch in range(epochs):
             order = torch.from_numpy(streams.generator("reference", epoch).permutation(len(rows)))
             chances = Chances(streams.keys("reference chance", np.array([epoch])) if draws else None)
-            for step, batch in enumerate(torch.split(order, batch_size)):
+            for step, batch in enumerate(_batches(order, batch_size, least=2 if model.statistics else 1)):
                 with chances.step(step, 0):
                     logits = module(features[batch])
                 loss = functional.cross_entropy(logits, labels[batch])
@@ -59,3 +60,11 @@ def pretrained(
         )
     trained: Floats32 = whole.numpy()
     return trained
+
+
+def _batches(order: Tensor, size: int, least: int) -> list[Tensor]:
+    """Batches of `size` rows, the last with fewer; with fewer than `least` it joins the one before."""
+    batches = list(torch.split(order, size))
+    if len(batches) > 1 and len(batches[-1]) < least:
+        batches[-2:] = [torch.cat(batches[-2:])]
+    return batches

@@ -5,7 +5,7 @@ It is shown three samples, in training and in evaluation mode.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.nn.modules.batchnorm import _NormBase
 
 from emulator.errors import ConfigurationError, shorten
-from emulator.seeding import RandomStreams
+from emulator.seeding import RandomStreams, StreamKeys
 from executor.flat import FlatModel
 from executor.training.chance import KNOWN, KeyedChance, UnknownDrawError
 
@@ -39,10 +39,16 @@ MOST_STACKED_PARAMETERS = 250_000
 
 @dataclass(frozen=True)
 class Probed:
-    """Whether a model draws as it trains; whether vmap takes it, and if not, why."""
+    """What a model does: whether it draws as it trains; why vmap cannot batch it, empty if it can.
+
+    `head`: the linear layer that computes last, whose inputs are an embedding; None: none that has a row for
+    each sample. `least`: how many samples a batch must have in training.
+    """
 
     draws: bool
     unstackable: str = ""
+    head: str | None = None
+    least: int = 1
 
 
 def probed(model: FlatModel, streams: RandomStreams) -> Probed:
@@ -50,20 +56,22 @@ def probed(model: FlatModel, streams: RandomStreams) -> Probed:
 
     Raises:
         ConfigurationError: It does not take the samples, or makes no logits of them; it draws by an operation
-            that has no keyed numbers, or in evaluation mode; it computes parts twice; it changes a buffer;
-            its answers depend on the batch; nothing of it trains; or a parameter is not finite.
+            that has no keyed numbers, or in evaluation mode; it computes parts twice; it remembers anything
+            but running statistics; its answers depend on the batch; nothing of it trains; or a parameter is
+            not finite.
     """
+    if not model.trainable:
+        raise ConfigurationError(f"{model.name}: nothing of it trains: no parameter has requires_grad = True")
     flat = torch.from_numpy(model.initial(streams, 0))
     named = {name: part.clone() for name, part in model.named(flat).items()}
     for name, part in named.items():
         if not part.isfinite().all():
             raise ConfigurationError(f"{model.name}: its parameter {name!r} is not finite at the start")
-    if not model.trainable:
-        raise ConfigurationError(f"{model.name}: nothing of it trains: no parameter has requires_grad = True")
-    features, keys = _samples(model, streams), streams.keys("probe", np.array([1]))
-    draws = _in_training(model, named, features, KeyedChance(keys[0]))
-    _in_evaluation(model, named, features, KeyedChance(keys[0]))
-    return Probed(draws, _why_unstackable(model, flat, features, streams))
+    features, key = _samples(model, streams), streams.keys("probe", np.array([1]))[0]
+    draws = _in_training(model, named, features, key)
+    least = 2 if model.statistics and _needs_two(model, named, features, key) else 1
+    head = _in_evaluation(model, named, features, KeyedChance(key))
+    return Probed(draws, _why_unstackable(model, flat, features, streams), head, least)
 
 
 def _samples(model: FlatModel, streams: RandomStreams) -> Tensor:
@@ -74,13 +82,17 @@ def _samples(model: FlatModel, streams: RandomStreams) -> Tensor:
     return torch.from_numpy(rng.standard_normal(shape, dtype=np.float32))
 
 
-def _in_training(model: FlatModel, named: dict[str, Tensor], features: Tensor, chance: KeyedChance) -> bool:
+def _in_training(model: FlatModel, named: Mapping[str, Tensor], features: Tensor, key: StreamKeys) -> bool:
     """Whether a pass forward and back draws; refuses what cannot be trained."""
+    named = {name: part.clone() for name, part in named.items()}
+    statistics = {name: named[name].clone() for name in model.statistics}
     wanted = [named[name].requires_grad_() for name in model.trainable]
     labels = torch.arange(SAMPLES) % model.num_labels
     constants = {name: tensor.clone() for name, tensor in model.constants.items()}
+    chance = KeyedChance(key)
     with model.bound(named) as module, chance, _watched(model, module, chance, features) as watch:
-        logits = module(features)
+        before = _remembered(module)
+        logits = module(features.clone())
         _refuse_other_outputs(model, logits)
         watch.is_back, drawn = True, len(chance.drawn)
         loss = functional.cross_entropy(logits, labels)
@@ -90,22 +102,49 @@ def _in_training(model: FlatModel, named: dict[str, Tensor], features: Tensor, c
                 f"{model.name}: computes {watch.again or 'parts of it'} again as it goes back, as "
                 f"torch.utils.checkpoint does, where it would draw other numbers; leave it out"
             )
-    for name, tensor in model.constants.items():
-        if not torch.equal(tensor, constants[name]):
-            raise ConfigurationError(
-                f"{model.name}: training changes its buffer {name!r}, which no update carries; only running "
-                f"means and variances of batch norm may move: make it a parameter, or leave it as it is"
-            )
-    for part in wanted:
-        part.requires_grad_(False)
+        changed = sorted(key for key, value in _remembered(module).items() if before.get(key) != value)
+    changed += [name for name, tensor in model.constants.items() if not torch.equal(tensor, constants[name])]
+    with model.bound({**named, **statistics}) as module, KeyedChance(key):
+        again = module(features.clone())  # with gradients, for which some layers compute otherwise
+    if changed or not torch.equal(again, logits):
+        names = ", ".join(map(repr, changed))
+        what = f"changes its {names}" if changed else "answers otherwise when repeated"
+        raise ConfigurationError(
+            f"{model.name}: training {what}, which no update carries: a module may remember nothing but "
+            f"running means and variances of batch norm; make it a parameter, or leave it as it is"
+        )
     return bool(chance.drawn)
 
 
-def _in_evaluation(model: FlatModel, named: dict[str, Tensor], features: Tensor, chance: KeyedChance) -> None:
-    """Refuse a model whose answers are drawn, or depend on who else is in the batch."""
+def _remembered(module: nn.Module) -> dict[str, Any]:
+    """The numbers and texts that a module has as attributes, by their names."""
+    return {
+        f"{name}.{key}" if name else key: value
+        for name, layer in module.named_modules()
+        for key, value in vars(layer).items()
+        if isinstance(value, int | float | str)
+    }
+
+
+def _needs_two(model: FlatModel, named: Mapping[str, Tensor], features: Tensor, key: StreamKeys) -> bool:
+    """Whether a single sample is no batch, of which batch norm has no variance."""
+    copies = {name: part.clone() for name, part in named.items()}
+    try:
+        with torch.no_grad(), model.bound(copies) as module, KeyedChance(key):
+            module(features[:1].clone())
+    except ValueError:
+        return True
+    return False
+
+
+def _in_evaluation(
+    model: FlatModel, named: dict[str, Tensor], features: Tensor, chance: KeyedChance
+) -> str | None:
+    """The linear layer that computes last; refuses answers that are drawn, or depend on who is beside."""
+    heads: dict[str, tuple[int, ...]] = {}
     with torch.no_grad(), model.bound(named, "serving") as module, chance:
-        with _watched(model, module, chance, features):
-            together = module(features)
+        with _watched(model, module, chance, features, heads):
+            together = module(features.clone())
             if chance.drawn:
                 raise ConfigurationError(
                     f"{model.name}: draws in evaluation mode, by {chance.drawn[0]}; draw only while "
@@ -113,7 +152,7 @@ def _in_evaluation(model: FlatModel, named: dict[str, Tensor], features: Tensor,
                 )
             _refuse_other_outputs(model, together)
         try:
-            alone = torch.cat([module(features[row : row + 1]) for row in range(SAMPLES)])
+            alone = torch.cat([module(features[row : row + 1].clone()) for row in range(SAMPLES)])
         except (RuntimeError, ValueError):  # as batch norm of a single number
             alone = together + torch.inf
     if not torch.allclose(together, alone, rtol=0, atol=ALONE * max(float(together.abs().max()), 1e-30)):
@@ -123,6 +162,8 @@ def _in_evaluation(model: FlatModel, named: dict[str, Tensor], features: Tensor,
             f"{model.name}: the answer to a sample depends on the others in its batch{which}; use "
             f"track_running_stats = True, or a norm of single samples, such as nn.GroupNorm"
         )
+    last = list(heads)[-1] if heads else None
+    return last if last is not None and heads[last][0] == SAMPLES else None
 
 
 class _Watch:
@@ -135,14 +176,26 @@ class _Watch:
 
 
 @contextmanager
-def _watched(model: FlatModel, module: nn.Module, chance: KeyedChance, features: Tensor) -> Iterator[_Watch]:
-    """Context in which what the module does wrong as it computes is a ConfigurationError."""
+def _watched(
+    model: FlatModel,
+    module: nn.Module,
+    chance: KeyedChance,
+    features: Tensor,
+    heads: dict[str, tuple[int, ...]] | None = None,
+) -> Iterator[_Watch]:
+    """Context in which what the module does wrong as it computes is a ConfigurationError.
+
+    `heads` gets the linear layers that compute, in order, with the shapes of their inputs.
+    """
     watch = _Watch()
 
     def enters(name: str) -> Any:
         def hook(layer: nn.Module, args: Any) -> None:
             chance.layer = f", in layer {name!r} ({type(layer).__name__})" if name else ""
             watch.layers.append(chance.layer)
+            if heads is not None and isinstance(layer, nn.Linear):
+                heads.pop(name, None)
+                heads[name] = tuple(args[0].shape)
             watch.again = watch.again or (f"layer {name!r}" if watch.is_back else "")
 
         return hook
@@ -175,6 +228,11 @@ def _taken_wrongly(model: FlatModel, error: Exception, watch: _Watch, features: 
     shape, place = tuple(features.shape), watch.layers[-1] if watch.layers else ""
     if isinstance(error, TypeError) and "missing" in str(error) and "argument" in str(error):
         return f"{model.name}: its forward must take the samples and nothing else ({problem})"
+    if "meta" in str(error):
+        return (
+            f"{model.name}: computes{place} with layers that are not its own: a function that was made as it "
+            f"was built, such as a lambda or a hook, holds another module; make it a method"
+        )
     if "(Embedding)" in place or (not model.integers and "indices" in str(error)):
         kind = "whole numbers" if model.integers else "floats"
         return f"{model.name}: samples are {kind}, and it looks them up as token ids{place} ({problem})"
@@ -202,9 +260,11 @@ def _why_unstackable(model: FlatModel, flat: Tensor, features: Tensor, streams: 
     functorch._set_vmap_fallback_enabled(False)  # which computes task by task, slower than `loop`
     try:
         flats = torch.stack([flat, flat])
-        statistics = {name: part.clone() for name, part in model.named(flats).items()}
-        with torch.no_grad(), KeyedChance(streams.keys("probe", np.arange(2))):
-            vmap(model.logits, randomness="different")(statistics, torch.stack([features, features]))
+        named = {name: part.clone() for name, part in model.named(flats).items()}
+        wanted = [named[name].requires_grad_() for name in model.trainable]
+        with KeyedChance(streams.keys("probe", np.arange(2))):
+            logits = vmap(model.logits, randomness="different")(named, torch.stack([features, features]))
+        torch.autograd.grad(logits.sum(), wanted, materialize_grads=True)
     except (ConfigurationError, MemoryError):
         raise
     except Exception as error:

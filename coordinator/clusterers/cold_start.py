@@ -72,11 +72,13 @@ class ColdStart:
 
     def _of_new_groups(self, directions: Floats, view: View) -> Assignment:
         old, k, largest = len(view.model_ids), len(directions), np.bincount(self.groups).argmax()
+        models = np.repeat(view.initial(0)[None], k, axis=0).astype(np.float64)
+        models[:, : directions.shape[1]] += directions  # statistics of batch norm are the initial ones
         members = np.full(view.num_clients, largest)
         members[self.clients] = self.groups
         return Assignment(
             mixing=np.hstack([np.zeros((k, old)), np.eye(k)]),
-            extra=(view.initial(0) + directions).astype(np.float32),
+            extra=models.astype(np.float32),
             successor=np.full(old, largest),
             members=members[:, None],
             reclustered=old > 0,
@@ -90,7 +92,7 @@ NOT_YET = ColdStart(NO_IDS, NO_IDS, None, made=False)
 def cold_start(
     waiting: Ints, directions: Floats | None, view: View, settings: ColdStartSettings
 ) -> ColdStart:
-    """Group those of the clients `waiting` (n,), ascending, that are online by `directions` (k, P).
+    """Group those of the clients `waiting` (n,), ascending, that are online by `directions` (k, Q).
 
     Each trains the initial model, and joins the group whose direction is nearest to that of its update.
 

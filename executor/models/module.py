@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, ClassVar
 
 from pydantic import ConfigDict, model_validator
@@ -60,7 +61,8 @@ def as_model(found: Any, name: str, what: str) -> Any:
         OwnPartError: It is neither class nor function, or a function that is defined elsewhere.
     """
     if isinstance(found, type):
-        return _model_of(found) if issubclass(found, nn.Module) else found
+        make: Any = found
+        return _model_of(make) if issubclass(found, nn.Module) else found
     if isinstance(found, nn.Module) or not callable(found):
         raise OwnPartError(
             f"{what} {name!r}: is a {type(found).__name__}; must be the class of a torch module, or a "
@@ -70,6 +72,7 @@ def as_model(found: Any, name: str, what: str) -> Any:
     return _model_of(found)
 
 
+@cache
 def _model_of(make: Callable[..., nn.Module]) -> type[ModelSpec]:
     """The model whose module `make` returns."""
     signature = inspect.signature(make)

@@ -63,7 +63,7 @@ class KeyedChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return func(*args, **named)
         name = func._schema.name.removeprefix("aten::")
         self.drawn.append(f"{name}{self.layer}")
-        if name not in KNOWN:
+        if name not in KNOWN or "out" in named:
             raise UnknownDrawError(self.drawn[-1])
         return KNOWN[name](self, func, *args, **named)
 
@@ -166,6 +166,10 @@ def _shifted(chance: KeyedChance, shape: Sequence[int], mean: float = 0.0, std: 
     return mean + std * chance.normals(shape)
 
 
+def _waited(chance: KeyedChance, shape: Sequence[int], rate: float = 1.0) -> Tensor:
+    return torch.log1p(-chance.uniforms(shape)).div_(-rate)
+
+
 def _flags(chance: KeyedChance, shape: Sequence[int], share: float | Tensor = 0.5) -> Tensor:
     return chance.below(shape, share)
 
@@ -173,6 +177,7 @@ def _flags(chance: KeyedChance, shape: Sequence[int], share: float | Tensor = 0.
 KNOWN: Mapping[str, Callable[..., Any]] = {
     "bernoulli": _bernoulli,
     "bernoulli_": _into(_flags),
+    "exponential_": _into(_waited),
     "native_dropout": _native_dropout,
     "normal_": _into(_shifted),
     "rand": _like(KeyedChance.uniforms),

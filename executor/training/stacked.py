@@ -51,7 +51,7 @@ class StackedStrategy:
             of_samples, logits = self._write_gradient(gradient[:active], run.present, trained[:active], batch)
             gradient_at: GradientAt | None = None
             if elsewhere is not None:
-                gradient_at = partial(self._gradient_at, elsewhere[:active], trained[:active].clone, batch)
+                gradient_at = partial(self._gradient_at, elsewhere[:active], trained[:active], batch)
             self._chain.step(run, gradient[:active], gradient_at)
             loss[:active] += mean(of_samples)
             if group.measure:
@@ -60,10 +60,9 @@ class StackedStrategy:
         state = group.finished(self._chain, trained, state, self._model.frozen)
         return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state, measured.columns)
 
-    def _gradient_at(
-        self, gradient: Tensor, models: Callable[[], Tensor], batch: _Batch, parameters: Tensor
-    ) -> Tensor:
-        self._write_gradient(gradient, parameters, models(), batch)
+    def _gradient_at(self, gradient: Tensor, models: Tensor, batch: _Batch, parameters: Tensor) -> Tensor:
+        models = models.clone() if self._model.statistics else models  # whose statistics do not move
+        self._write_gradient(gradient, parameters, models, batch)
         return gradient
 
     def _write_gradient(

@@ -78,9 +78,14 @@ def check_arms(experiment: Experiment, arms: Sequence[str], world: World) -> Non
     for arm in (by_name[name] for name in arms):
         with naming(f"arm {arm.name!r}"):
             parts = build_parts(experiment, arm)
-            trained = repr((arm.training.model, arm.solver))
+            trained = repr((arm.training.model, arm.training.batch_norm, arm.training.last, arm.solver))
             if trained not in executors:
                 executors[trained] = build_executor(experiment, arm, world)
+            if arm.training.batch_size < executors[trained].probed.least:
+                raise ConfigurationError(
+                    f"training.batch_size = {arm.training.batch_size}: the model's batch norm needs batches "
+                    f"of at least {executors[trained].probed.least} samples"
+                )
             parts.clusterer.check(executors[trained].layout, world.trace.concepts is not None)
             _refuse_unmeasured(parts)
             _refuse_adaptation(parts, arm, world.trace.num_labels)

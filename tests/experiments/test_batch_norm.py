@@ -68,6 +68,7 @@ ARMS: dict[str, dict[str, Any]] = {
     **{f"rule {name}": {"solver": solver_of(name)} for name in RULES.ours() if name not in PAIRED},
     "buffered": {"aggregator": "fedbuff", **BUFFERED},
     "buffered async_mix": {"aggregator": "async_mix", **BUFFERED},
+    "flexcfl": {"clusterer": {"kind": "flexcfl", "num_groups": 2, "pretrain_steps": 2}},
     "clusters": {"clusterer": {"kind": "fielding", "max_clusters": 3}},
 }
 ARMS["krum"] |= {"aggregator": {"kind": "krum", "byzantine": 0}}

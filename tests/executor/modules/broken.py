@@ -130,5 +130,46 @@ class Raises(Base):
         raise ValueError("no such thing")
 
 
+class Counting(Base):
+    def __init__(self, d=64, num_labels=4):
+        super().__init__(d, num_labels)
+        self.temperature = 1.0
+
+    def forward(self, x):
+        if self.training:
+            self.temperature *= 0.99
+        return super().forward(x) * self.temperature
+
+
+class Listing(Base):
+    def __init__(self, d=64, num_labels=4):
+        super().__init__(d, num_labels)
+        self.steps = []
+
+    def forward(self, x):
+        if self.training:
+            self.steps.append(1)
+        return super().forward(x) * 0.5 ** len(self.steps)
+
+
+class Closure(nn.Module):
+    def __init__(self, d=64, num_labels=4):
+        super().__init__()
+        self.a, self.b = nn.Linear(d, 8), nn.Linear(8, num_labels)
+        self.head = lambda x: self.b(torch.relu(x))
+
+    def forward(self, x):
+        return self.head(self.a(x.flatten(1)))
+
+
+class Complex(Base):
+    def __init__(self, d=64, num_labels=4):
+        super().__init__(d, num_labels)
+        self.w = nn.Parameter(torch.ones(d, dtype=torch.cfloat))
+
+    def forward(self, x):
+        return super().forward(torch.fft.ifft(torch.fft.fft(x.flatten(1)) * self.w).real)
+
+
 def not_a_module(num_labels):
     return [num_labels]

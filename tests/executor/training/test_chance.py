@@ -72,6 +72,7 @@ def test_dropout_drops_its_share_and_scales_the_rest(share: float) -> None:
 DRAWS = {
     "bernoulli": lambda: torch.bernoulli(torch.full((N,), 0.25)),
     "bernoulli_": lambda: torch.empty(N).bernoulli_(0.25),
+    "exponential_": lambda: torch.empty(N).exponential_(0.5),
     "native_dropout": lambda: torch.native_dropout(torch.ones(N), 0.75, True)[0] / 4,
     "normal_": lambda: torch.empty(N).normal_(2.0, 3.0),
     "rand": lambda: torch.rand(N),
@@ -80,7 +81,13 @@ DRAWS = {
     "randn_like": lambda: torch.randn_like(torch.empty(N, dtype=torch.float64)),
     "uniform_": lambda: torch.empty(N).uniform_(-1.0, 3.0),
 }
-MOMENTS = {"bernoulli": (0.25, 0.1875**0.5), "normal_": (2, 3), "randn": (0, 1), "uniform_": (1, 4 / 12**0.5)}
+MOMENTS = {
+    "bernoulli": (0.25, 0.1875**0.5),
+    "exponential_": (2, 2),
+    "normal_": (2, 3),
+    "randn": (0, 1),
+    "uniform_": (1, 4 / 12**0.5),
+}
 """The mean and the deviation of what each draws; of the others they are those of uniform numbers."""
 
 

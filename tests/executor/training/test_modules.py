@@ -11,7 +11,6 @@ from torch import nn
 from torch.nn import functional
 
 from emulator.arrays import Floats
-from emulator.counts import LastBatch
 from emulator.errors import ConfigurationError
 from emulator.messages import TrainTasks
 from emulator.seeding import RandomStreams
@@ -172,13 +171,96 @@ def test_the_row_of_padding_is_never_trained(kind: type[ReferenceLoop | StackedS
     assert not any(of["emb.weight"][3:].any() for of in moved)  # which no sample has
 
 
-def test_short_batches_and_batch_norm_go_to_the_loop() -> None:
-    how: dict[str, LastBatch] = {"last": "short"}
+@pytest.mark.parametrize("name", ["MobileBlockNet", "MLPDropout"])
+def test_short_batches_go_to_the_loop_if_what_fills_them_up_would_count(name: str) -> None:
+    [kept] = [kept for kept in ZOO if kept.name == name]
+    local = LocalExecutor(kept.reader(), kept.spec(), [rule("sgd")], STREAMS, last="short")
+    assert (local.strategy, "fills up short batches" in local.reason) == ("loop", True)
+    stacked = ExecutorSettings(strategy="stacked")
+    with pytest.raises(ConfigurationError, match="fills up short batches"):
+        LocalExecutor(kept.reader(), kept.spec(), [rule("sgd")], STREAMS, stacked, last="short")
+
+
+def test_a_batch_of_one_sample_is_refused_where_it_has_no_variance() -> None:
     spec, reader = module(BNMLP, d_in=64, n_classes=LABELS), FakeReader(60, (8, 8))
-    local = LocalExecutor(reader, spec, [rule("sgd")], STREAMS, **how)
-    assert (local.strategy, "fill up short batches" in local.reason) == ("loop", True)
-    with pytest.raises(ConfigurationError, match="fill up short batches"):
-        LocalExecutor(reader, spec, [rule("sgd")], STREAMS, ExecutorSettings(strategy="stacked"), **how)
+    with pytest.raises(
+        ConfigurationError, match=r"last = 'short': a last batch of one sample has no variance"
+    ):
+        LocalExecutor(reader, spec, [rule("sgd")], STREAMS, last="short")
+
+
+def test_statistics_and_frozen_training_modes_are_those_that_the_module_is_built_with() -> None:
+    """As of a pretrained network whose batch norm stays as it was."""
+
+    class Pretrained(BNMLP):
+        def __init__(self) -> None:
+            super().__init__(64, LABELS, 4)
+            self.bn.running_mean.fill_(5)
+            self.bn.running_var.fill_(9)
+
+        def train(self, mode: bool = True) -> None:  # type: ignore[override]
+            super().train(mode)
+            self.bn.eval()
+
+    reader = FakeReader(60, (8, 8))
+    model = FlatModel(module(Pretrained), (8, 8), LABELS, STREAMS)
+    made = trained(ReferenceLoop, module(Pretrained), reader, [rule("sgd")], 1)
+    for row in (model.initial(STREAMS, 0), made[0]):
+        assert row[-8:].tolist() == [5] * 4 + [9] * 4
+
+
+def test_a_parameter_that_is_a_buffer_too_is_trained() -> None:
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(64, LABELS)
+            self.register_buffer("w0", self.fc.weight)
+
+        def forward(self, features: torch.Tensor) -> torch.Tensor:
+            scores: torch.Tensor = self.fc(features.flatten(1))
+            return scores
+
+    model = FlatModel(module(Both), (8, 8), LABELS, STREAMS)
+    assert (list(model.layout), model.constants) == (["fc.weight", "fc.bias"], {})
+    made = trained(StackedStrategy, module(Both), FakeReader(60, (8, 8)), [rule("sgd")], 3)
+    assert (made[0] != model.initial(STREAMS, 0)).mean() > 0.9
+
+
+def test_sparse_gradients_of_an_embedding_are_added_up_as_others() -> None:
+    class Sparse(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.emb, self.fc = nn.Embedding(9, 3, sparse=True), nn.Linear(3, LABELS)
+
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:
+            scores: torch.Tensor = self.fc(self.emb(ids).sum(1))
+            return scores
+
+    reader, momentum = FakeReader(60, (6,), LABELS, vocabulary=9), [rule("sgd", momentum=0.5)]
+    alone, together = (
+        trained(kind, module(Sparse), reader, momentum, 3) for kind in (ReferenceLoop, StackedStrategy)
+    )
+    assert np.abs(alone - together).max() < 1e-12
+
+
+def test_an_embedding_is_what_the_layer_that_computes_last_gets() -> None:
+    """Not the one that was registered last, and none if its input has no row for each sample."""
+
+    class HeadFirst(nn.Module):
+        def __init__(self, turned: bool = False) -> None:
+            super().__init__()
+            self.head, self.body, self.turned = nn.Linear(8, LABELS), nn.Linear(6, 8), turned
+
+        def forward(self, features: torch.Tensor) -> torch.Tensor:
+            inner = self.body(features)
+            scores: torch.Tensor = (
+                self.head(inner.expand(2, *inner.shape))[0] if self.turned else self.head(inner)
+            )
+            return scores
+
+    assert executor(FakeReader(), module(HeadFirst)).embedding_size == 8
+    with pytest.raises(ConfigurationError, match="no linear layer"):
+        _ = executor(FakeReader(), module(HeadFirst, turned=True)).embedding_size
 
 
 def test_tied_weights_are_one_tensor_of_the_vector() -> None:
