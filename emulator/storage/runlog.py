@@ -125,7 +125,8 @@ class RoundRecord:
     train_loss: Annotated[
         float | None,
         Logged(
-            "mean over the updates of the loss of their local batches, each taken before its step, with dropout",
+            "mean over the updates of the loss of their local batches, each taken before its step, with "
+            "dropout",
             "nats per sample",
             "in rounds in which no usable update arrived",
         ),
