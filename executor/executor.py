@@ -121,7 +121,7 @@ class LocalExecutor:
         self._strategy = _build(self.strategy, self._model, self._chain)
         stopping = self._chain.stopping
         self._held_out = None if stopping is None else HeldOut(stopping.held_out, reader, streams)
-        self._epochs = Epochs(self._model, self._chain, self._strategy, HeldOutLosses(self._predictor))
+        self._epochs = Epochs(self._chain, self._strategy, HeldOutLosses(self._predictor))
         self.chunk = 1 if self.strategy == "loop" else settings.chunk or _chunk(self.num_parameters)
         self._out_of_memory = OutOfMemory(settings.on_out_of_memory, self.chunk)
 
@@ -340,7 +340,7 @@ class LocalExecutor:
             Array of shape (n, P); parameters that training does not move are those received.
         """
         rows = {name: torch.from_numpy(column) for name, column in state.items()}
-        own = self._chain.personal(torch.from_numpy(received), rows, self._model.frozen)
+        own = self._chain.personal(torch.from_numpy(received), rows)
         return own.numpy()
 
     def score(
@@ -487,10 +487,9 @@ class LocalExecutor:
             self._reader,
             self._streams,
             batches=self._batches[0],
-            receives=self.solver.receives,
+            chain=self._chain,
             last=self._batches[1],
             held_out=self._held_out,
-            chain=self._chain,
             draws=self.probed.draws,
         )
 

@@ -55,7 +55,6 @@ class FlatModel:
         num_parameters: P.
         num_statistics: P - Q, the running means and variances.
         constants: The tensors that no update carries, by name.
-        frozen: Boolean tensor of shape (Q,), True for parameters that training never moves; None: nowhere.
         integers: Whether samples are whole numbers, as token ids are.
         name: What errors call it.
 
@@ -102,7 +101,6 @@ class FlatModel:
         self.constants = {key: module.get_buffer(key) for key in constants}
         self._skeleton = _without_values(module)
         self._modules = _Modules(self._skeleton)
-        self.frozen = _frozen(self.layout)
 
     @cached_property
     def trainable(self) -> list[str]:
@@ -371,13 +369,6 @@ def _without_values(module: nn.Module) -> nn.Module:
         for members in (layer._parameters, layer._buffers):
             members |= {name: memo[id(part)] for name, part in members.items() if part is not None}
     return skeleton
-
-
-def _frozen(layout: Mapping[str, Segment]) -> Tensor | None:
-    parameters = [part for part in layout.values() if part.kind == "parameter"]
-    if all(part.trainable for part in parameters):
-        return None
-    return torch.cat([torch.full((part.last - part.first,), not part.trainable) for part in parameters])
 
 
 def _initial(layer: nn.Module, name: str, parameter: Tensor, rng: np.random.Generator) -> Floats:

@@ -53,8 +53,8 @@ class ReferenceLoop:
         `trained` (1, P) is the initial model. It changes in place, as do the rules' `state`, to which they
         may add, and `measured`.
         """
-        alone, frozen = group.alone(client), self._model.frozen
-        run = alone.local_run(self._chain, trained, state, frozen)
+        alone = group.some(slice(client, client + 1), lambda rows: rows[client, None])
+        run = alone.local_run(self._chain, trained, state)
         # Views of `trained`: when the chain moves it, the module has moved. That the module moves statistics
         # must not count as a change of parameters that a backward pass needs: `data` has its own counter.
         named = self._model.named(trained[0])
@@ -83,7 +83,7 @@ class ReferenceLoop:
                 step(gradients, elsewhere)
                 total += loss.detach()
         if group.ends:
-            self._chain.finish(alone.local_run(self._chain, trained, state, frozen))
+            self._chain.finish(alone.local_run(self._chain, trained, state))
         else:
             state |= run.state
         return total

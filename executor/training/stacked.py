@@ -41,7 +41,7 @@ class StackedStrategy:
         gradient = torch.zeros_like(self._chain.seen(trained))
         elsewhere = torch.zeros_like(gradient) if self._chain.looks_again else None
         loss, measured = torch.zeros(len(group), dtype=torch.float64), Measured(group)
-        run, state = group.begun(self._chain, trained, self._model.frozen)
+        run, state = group.begun(self._chain, trained)
         shares = group.shares_by_step()
         for step, (features, labels) in enumerate(group.batches()):
             active = len(labels)
@@ -57,7 +57,7 @@ class StackedStrategy:
             if group.measure:
                 of_step = np.arange(active), np.full(active, step)
                 measured.add(*of_step, of_samples, partial(wrong, logits, labels), mean)
-        state = group.finished(self._chain, trained, state, self._model.frozen)
+        state = group.finished(self._chain, trained, state)
         return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state, measured.columns)
 
     def _gradient_at(self, gradient: Tensor, models: Tensor, batch: _Batch, parameters: Tensor) -> Tensor:
