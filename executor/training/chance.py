@@ -32,7 +32,8 @@ class KeyedChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Context in which torch's operations that draw are hashes.
 
     `keys`: of n tasks whose tensors have a leading axis of length n, (n, 2); or of a single task, (2,).
-    `drawn` are the names of the operations so far, each with the `layer` at that time, which others set.
+    `drawn` are the names of the operations so far, each with the last of the `layers`
+    that compute at that time, which others set.
     Raises UnknownDrawError for one that is not known.
     """
 
@@ -43,7 +44,7 @@ class KeyedChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._moment = epoch, step
         self._calls = 0
         self.drawn: list[str] = []
-        self.layer = ""
+        self.layers = [""]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -54,7 +55,7 @@ class KeyedChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if torch.Tag.nondeterministic_seeded not in func.tags or _without_dropout(func, args, named):
             return func(*args, **named)
         name = func._schema.name.removeprefix("aten::")
-        self.drawn.append(f"{name}{self.layer}")
+        self.drawn.append(f"{name}{self.layers[-1]}")
         if name not in KNOWN or "out" in named:
             raise UnknownDrawError(self.drawn[-1])
         return KNOWN[name](self, func, *args, **named)
