@@ -322,12 +322,8 @@ class LocalExecutor:
         self._threads.run(lambda members: self._out_of_memory.run(train_group, members), wanted)
         if "step_norm" in tasks.measure and self.solver.form is not None:
             metrics["step_norm"] = self.solver.form.norms(steps, tasks.settings["learning_rate"])
-        counts = tasks.samples.counts()
-        of_batch_norm = statistics if self.solver.statistics > 0 else None
-        return ArrayUpdates(
-            *(tasks.client, tasks.model, counts, steps, delta, metrics, state, group_of),
-            of_batch_norm=of_batch_norm,
-        )
+        told = tasks.client, tasks.model, tasks.samples.counts(), steps
+        return ArrayUpdates(*told, delta, metrics, state, group_of, of_batch_norm=statistics)
 
     def personal(self, received: Floats32, state: Mapping[str, Floats32]) -> Floats32:
         """The parameters that clients use themselves, made of the models that serve them.

@@ -434,23 +434,19 @@ class Chain:
         own = own if self.frozen is None else torch.where(self.frozen, served, own)
         return own if own.shape == kept.shape else torch.cat([own, kept[:, own.shape[1] :]], dim=1)
 
+    @cached_property
+    def _kept(self) -> Tensor:
+        """(k,) the positions of what each client keeps of batch norm."""
+        return torch.cat([torch.arange(segment.first, segment.last) for segment in self.kept])
+
     def with_kept(self, received: Tensor, rows: Tensor | None) -> Tensor:
         """(n, P) models as `received`, with what each client keeps of batch norm, if it has `rows`."""
-        if rows is None:
-            return received
-        models, first = received.clone(), 0
-        for segment in self.kept:
-            last = first + segment.last - segment.first
-            models[:, segment.first : segment.last] = rows[:, first:last]
-            first = last
-        return models
+        return received if rows is None else received.index_copy(1, self._kept, rows)
 
     def take_kept(self, models: Tensor, received: Tensor) -> Tensor:
         """(n, k) what each client keeps of trained `models` (n, P), which get those `received` there."""
-        kept = [models[:, segment.first : segment.last] for segment in self.kept]
-        rows = torch.cat(kept, dim=1)
-        for part, segment in zip(kept, self.kept, strict=True):
-            part.copy_(received[:, segment.first : segment.last])
+        rows = models.index_select(1, self._kept)
+        models.index_copy_(1, self._kept, received.index_select(1, self._kept))
         return rows
 
 
