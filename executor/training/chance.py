@@ -99,6 +99,10 @@ class KeyedChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return torch.from_numpy(self.bits(shape) < np.uint32(round(chance * 2**BITS)))
 
 
+Chance = Callable[[], AbstractContextManager[Any]]
+"""Makes the context in which the models of some tasks take a step, also when they take it again."""
+
+
 class Chances:
     """Where the models of a task group draw from; nowhere, if they draw nothing: `keys` is None then."""
 

@@ -7,9 +7,7 @@ where a single client keeps the machine busy, as with convolutions on a CPU.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +16,7 @@ from torch.nn import functional
 
 from executor.flat import FlatModel
 from executor.rules.base import Chain, GradientAt, LocalRun
+from executor.training.chance import Chance
 from executor.training.groups import BatchMean, TaskGroup, Trained
 from executor.training.measured import Measured, wrong
 
@@ -114,11 +113,7 @@ class ReferenceLoop:
         return step
 
     def _elsewhere(
-        self,
-        features: Tensor,
-        labels: Tensor,
-        statistics: Mapping[str, Tensor],
-        chance: Callable[[], AbstractContextManager[Any]],
+        self, features: Tensor, labels: Tensor, statistics: Mapping[str, Tensor], chance: Chance
     ) -> GradientAt:
         """The gradient of the loss on this batch, at other parameters (1, Q); statistics do not move."""
 

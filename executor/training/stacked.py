@@ -6,11 +6,8 @@ tasks are sorted by descending steps, the arrays just get shorter.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +17,7 @@ from torch.nn import functional
 
 from executor.flat import FlatModel
 from executor.rules.base import Chain, GradientAt
+from executor.training.chance import Chance
 from executor.training.groups import BatchMean, TaskGroup, Trained
 from executor.training.measured import Measured, wrong
 
@@ -101,4 +99,4 @@ class _Batch:
     features: Tensor
     labels: Tensor
     mean: BatchMean
-    chance: Callable[[], AbstractContextManager[Any]]
+    chance: Chance

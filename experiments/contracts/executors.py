@@ -104,9 +104,7 @@ def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num
         "a forward pass without a matrix product or convolution: its duration cannot be estimated"
     )
     assert isinstance(spec.dense, bool), f"dense = {spec.dense!r}: must be bool"
-    assert spec.stacks is None or isinstance(spec.stacks, bool), (
-        f"stacks = {spec.stacks!r}: must be bool, or None"
-    )
+    assert isinstance(spec.stacks, bool | None), f"stacks = {spec.stacks!r}: must be bool, or None"
     try:
         known = probed(model, STREAMS)
     except ConfigurationError as refusal:
@@ -467,12 +465,7 @@ class _Samples:
 
 
 def _check_strategies(
-    kinds: Sequence[Kind],
-    model: FlatModel,
-    shape: Shape,
-    chain: Chain,
-    dtype: torch.dtype,
-    tolerance: float,
+    kinds: Sequence[Kind], model: FlatModel, shape: Shape, chain: Chain, dtype: torch.dtype, tolerance: float
 ) -> None:
     by_loop = _trained(ReferenceLoop, model, shape, chain, dtype)
     for kind in kinds:
