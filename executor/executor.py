@@ -535,9 +535,6 @@ def _chunk(num_parameters: int) -> int:
 
 
 def _build(name: StrategyName, model: FlatModel, chain: Chain) -> Strategy:
-    kinds: dict[StrategyName, type[StackedStrategy | DenseStrategy | ReferenceLoop]] = {
-        "stacked": StackedStrategy,
-        "dense": DenseStrategy,
-        "loop": ReferenceLoop,
-    }
+    kinds: dict[StrategyName, type[StackedStrategy | DenseStrategy | ReferenceLoop]]
+    kinds = {"stacked": StackedStrategy, "dense": DenseStrategy, "loop": ReferenceLoop}
     return kinds[name](model, chain)

@@ -88,7 +88,6 @@ def _in_training(model: FlatModel, named: Mapping[str, Tensor], features: Tensor
     named = {name: part.clone() for name, part in named.items()}
     statistics = {name: named[name].clone() for name in model.statistics}
     wanted = [named[name].requires_grad_() for name in model.trainable]
-    labels = torch.arange(SAMPLES) % model.num_labels
     constants = {name: tensor.clone() for name, tensor in model.constants.items()}
     chance = KeyedChance(key)
     with model.bound(named) as module, chance, _watched(model, module, chance, features) as computed:
@@ -96,7 +95,7 @@ def _in_training(model: FlatModel, named: Mapping[str, Tensor], features: Tensor
         logits = module(features.clone())
         _refuse_other_outputs(model, logits)
         forward, drawn = len(computed), len(chance.drawn)
-        loss = functional.cross_entropy(logits, labels)
+        loss = functional.cross_entropy(logits, torch.arange(SAMPLES) % model.num_labels)
         torch.autograd.grad(loss, wanted, materialize_grads=True)
         again = [f"layer {layer.name!r}" for layer in computed[forward:]]
         if again or len(chance.drawn) > drawn:

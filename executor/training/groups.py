@@ -280,10 +280,8 @@ class Wave:
         kept, receives = state.pop(KEPT, None), list[str]()
         if self._chain is not None:
             start, receives = self._chain.with_kept(start, kept), sorted(self._chain.facts.receives)
-        keys = None
-        if self._draws:
-            of_task = tasks.dispatch, tasks.client, tasks.model
-            keys = self._streams.keys("chance", *(column[members] for column in of_task))
+        of_task = (column[members] for column in (tasks.dispatch, tasks.client, tasks.model))
+        keys = self._streams.keys("chance", *of_task) if self._draws else None
         return TaskGroup(
             tasks=members,
             start=start,
