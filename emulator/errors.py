@@ -15,7 +15,7 @@
 
 Subclasses in other packages have the exit code of their kind. A message is one line: the value, the rule, the
 choices, and where the value came from. `naming` puts a place before it, `abbreviated` and
-`shorten` shorten its parts.
+`shorten` shorten its parts, `did_you_mean` ends it with a suggestion.
 """
 
 from __future__ import annotations
@@ -64,9 +64,7 @@ class UnknownNameError(InputError):
             where: the key that holds the name, if known.
         """
         known = sorted(choices)
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        prefix = f"{where}: " if where else ""
+        prefix, hint = f"{where}: " if where else "", did_you_mean(name, known)
         super().__init__(f"{prefix}unknown {what} {name!r}; choices: {', '.join(known) or 'none'}{hint}")
 
 
@@ -126,6 +124,16 @@ class LostOutputError(EmulatorError):
             why = f"cannot be written ({error.strerror})"
             self.exit_code = RunError.exit_code
         super().__init__(f"standard output {why}: not all of the output was printed; files are not affected")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of an error about an unknown name: the most similar of the `known` ones; empty if none is.
+
+    >>> did_you_mean("stacke", ["stacked", "loop"])
+    "; did you mean 'stacked'?"
+    """
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def abbreviated(items: Sequence[str], separator: str = "; ") -> str:

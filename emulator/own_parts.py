@@ -8,7 +8,6 @@ module: a name that stands for another file than the imported one is refused, ne
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib
 import importlib.util
@@ -24,7 +23,7 @@ from sysconfig import get_path
 from types import ModuleType
 from typing import Any
 
-from emulator.errors import ConfigurationError
+from emulator.errors import ConfigurationError, did_you_mean
 
 FORM = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 """The form of such a name: a module, perhaps of a package, a colon, and a class in it."""
@@ -132,9 +131,7 @@ def load(name: str, what: str, base: type | None, taken: Callable[[Any, str, str
     module = sys.modules[MAIN] if module_name == MAIN else _module(module_name, where)
     if not hasattr(module, attribute):
         own = [key for key in vars(module) if not key.startswith("_")]
-        close = difflib.get_close_matches(attribute, own, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise OwnPartError(f"{where}: {_of(module)} has no {attribute!r}{hint}")
+        raise OwnPartError(f"{where}: {_of(module)} has no {attribute!r}{did_you_mean(attribute, own)}")
     part = getattr(module, attribute)
     if taken is not None:
         part = taken(part, name, what)

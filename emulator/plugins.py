@@ -13,7 +13,6 @@ third parties' by their names.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +34,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from emulator.errors import ConfigurationError, UnknownNameError
+from emulator.errors import ConfigurationError, UnknownNameError, did_you_mean
 from emulator.own_parts import OwnPartError, is_ours, is_own, load, refuse_missing
 
 if TYPE_CHECKING:
@@ -80,9 +79,7 @@ class Settings(BaseModel):
             known = {field.alias or name for name, field in cls.model_fields.items()}
             for key in values:
                 if key not in known:
-                    close = difflib.get_close_matches(str(key), known, n=1)
-                    hint = f"; did you mean {close[0]!r}?" if close else ""
-                    choices = ", ".join(sorted(known)) or "none"
+                    choices, hint = ", ".join(sorted(known)) or "none", did_you_mean(str(key), known)
                     raise ValueError(f"unknown key {key!r}; choices: {choices}{hint}")
         return values
 

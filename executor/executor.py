@@ -121,7 +121,7 @@ class LocalExecutor:
         self._strategy = _build(self.strategy, self._model, self._chain)
         stopping = self._chain.stopping
         self._held_out = None if stopping is None else HeldOut(stopping.held_out, reader, streams)
-        self._epochs = Epochs(self._model, self._chain, self._strategy, HeldOutLosses(self._predictor))
+        self._epochs = Epochs(self._chain, self._strategy, HeldOutLosses(self._predictor))
         self.chunk = 1 if self.strategy == "loop" else settings.chunk or _chunk(self.num_parameters)
         self._out_of_memory = OutOfMemory(settings.on_out_of_memory, self.chunk)
 
@@ -322,12 +322,8 @@ class LocalExecutor:
         self._threads.run(lambda members: self._out_of_memory.run(train_group, members), wanted)
         if "step_norm" in tasks.measure and self.solver.form is not None:
             metrics["step_norm"] = self.solver.form.norms(steps, tasks.settings["learning_rate"])
-        counts = tasks.samples.counts()
-        of_batch_norm = statistics if self.solver.statistics > 0 else None
-        return ArrayUpdates(
-            *(tasks.client, tasks.model, counts, steps, delta, metrics, state, group_of),
-            of_batch_norm=of_batch_norm,
-        )
+        told = tasks.client, tasks.model, tasks.samples.counts(), steps
+        return ArrayUpdates(*told, delta, metrics, state, group_of, of_batch_norm=statistics)
 
     def personal(self, received: Floats32, state: Mapping[str, Floats32]) -> Floats32:
         """The parameters that clients use themselves, made of the models that serve them.
@@ -340,7 +336,7 @@ class LocalExecutor:
             Array of shape (n, P); parameters that training does not move are those received.
         """
         rows = {name: torch.from_numpy(column) for name, column in state.items()}
-        own = self._chain.personal(torch.from_numpy(received), rows, self._model.frozen)
+        own = self._chain.personal(torch.from_numpy(received), rows)
         return own.numpy()
 
     def score(
@@ -487,10 +483,9 @@ class LocalExecutor:
             self._reader,
             self._streams,
             batches=self._batches[0],
-            receives=self.solver.receives,
+            chain=self._chain,
             last=self._batches[1],
             held_out=self._held_out,
-            chain=self._chain,
             draws=self.probed.draws,
         )
 
@@ -540,9 +535,6 @@ def _chunk(num_parameters: int) -> int:
 
 
 def _build(name: StrategyName, model: FlatModel, chain: Chain) -> Strategy:
-    kinds: dict[StrategyName, type[StackedStrategy | DenseStrategy | ReferenceLoop]] = {
-        "stacked": StackedStrategy,
-        "dense": DenseStrategy,
-        "loop": ReferenceLoop,
-    }
+    kinds: dict[StrategyName, type[StackedStrategy | DenseStrategy | ReferenceLoop]]
+    kinds = {"stacked": StackedStrategy, "dense": DenseStrategy, "loop": ReferenceLoop}
     return kinds[name](model, chain)

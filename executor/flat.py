@@ -54,7 +54,7 @@ class FlatModel:
         layout: The tensors of the vector by name.
         num_parameters: P.
         num_statistics: P - Q, the running means and variances.
-        frozen: Boolean tensor of shape (Q,), True for parameters that training never moves; None: nowhere.
+        constants: The tensors that no update carries, by name.
         integers: Whether samples are whole numbers, as token ids are.
         name: What errors call it.
 
@@ -86,8 +86,7 @@ class FlatModel:
             with torch.device("meta"):
                 module = spec.build(sample_shape, num_labels)
         self._refuse_kept_elsewhere(module)
-        statistics = _statistics(module)
-        self.layout = _layout(module, statistics)
+        self.layout = _layout(module)
         self._sizes = [part.last - part.first for part in self.layout.values()]
         self.num_parameters = sum(self._sizes)
         self.num_statistics = num_statistics(self.layout)
@@ -95,24 +94,13 @@ class FlatModel:
             raise ConfigurationError(
                 f"{self.name} has {self.num_parameters:,} parameters; a model has at most {MOST_PARAMETERS:,}"
             )
-        parameters = {id(part) for part in module.parameters()}  # which may be buffers, too
-        constants = [
-            key
-            for key, buffer in module.named_buffers()
-            if key not in self.layout and id(buffer) not in parameters
-        ]
+        constants = [key for key in _keys(module).values() if key not in self.layout]
         if constants and not spec.has_values:
             module = self._made(streams, 0)
-        tensors = dict(module.named_buffers())
-        self._constants = {torch.float32: {key: tensors[key] for key in constants}}
+            self.layout = _layout(module)  # without counters of batches
+        self.constants = {key: module.get_buffer(key) for key in constants}
         self._skeleton = _without_values(module)
         self._modules = _Modules(self._skeleton)
-        self.frozen = _frozen(self.layout)
-
-    @property
-    def constants(self) -> Mapping[str, Tensor]:
-        """The tensors that no update carries, by name."""
-        return self._constants[torch.float32]
 
     @cached_property
     def trainable(self) -> list[str]:
@@ -140,9 +128,7 @@ class FlatModel:
 
     def named(self, flat: Tensor) -> dict[str, Tensor]:
         """Views of `flat`, one per tensor: (..., *shape); of (..., P) all, of (..., Q) the parameters."""
-        num_parameters = self.num_parameters - self.num_statistics
-        all_ = flat.shape[-1] > num_parameters or self.num_statistics == 0
-        sizes = self._sizes if all_ else self._sizes[: -len(self.statistics)]
+        sizes = self._sizes if flat.shape[-1] == self.num_parameters else self._sizes[: -len(self.statistics)]
         parts = torch.split_with_sizes(flat, sizes, dim=-1)
         leading = flat.shape[:-1]
         return {
@@ -175,14 +161,9 @@ class FlatModel:
                 members[name] = tensor
 
     def _constants_like(self, named: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """The constants, those that are floats in the precision of the tensors `named`."""
-        dtype = next(iter(named.values())).dtype
-        if dtype not in self._constants:
-            constants = self.constants.items()
-            self._constants[dtype] = {
-                key: tensor.to(dtype) if tensor.is_floating_point() else tensor for key, tensor in constants
-            }
-        return self._constants[dtype]
+        """The constants, those of single precision in that of the tensors `named`."""
+        dtype, single, constants = next(iter(named.values())).dtype, torch.float32, self.constants.items()
+        return {key: tensor.to(dtype) if tensor.dtype == single else tensor for key, tensor in constants}
 
     def embed(self, named: dict[str, Tensor], features: Tensor) -> Tensor:
         """(n, embedding_size) the input of the last linear layer, in torch's evaluation mode.
@@ -234,27 +215,19 @@ class FlatModel:
         seeded from the same stream for that, so that they depend on torch's version, too.
         """
         rng = streams.generator("init", number)
-        values: dict[str, Floats] = {
-            name: np.full(self.layout[name].shape, float(name.endswith("var"))) for name in self.statistics
-        }
-        drawn: dict[str, Floats] = {}
-        if self._spec.has_values:
-            drawn = self._drawn(streams, number)
-            values |= {name: drawn[name] for name in self.statistics}
-        for prefix, layer in self._skeleton.named_modules():
-            for name, parameter in layer.named_parameters(prefix, recurse=False):
-                if not self._spec.has_values and isinstance(layer, (*AFFINE, *NORMALISATIONS, FeatureMask)):
-                    values[name] = _initial(layer, name, parameter, rng)
-                elif name in self.layout:
-                    drawn = drawn or self._drawn(streams, number)
-                    values[name] = drawn[name]
+        known: dict[str, Floats] = {}
+        if not self._spec.has_values:
+            shapes = {name: self.layout[name].shape for name in self.statistics}
+            known = {name: np.full(shape, float(name.endswith("var"))) for name, shape in shapes.items()}
+            for prefix, layer in self._skeleton.named_modules():
+                for name, parameter in layer.named_parameters(prefix, recurse=False):
+                    if isinstance(layer, (*AFFINE, *NORMALISATIONS, FeatureMask)):
+                        known[name] = _initial(layer, name, parameter, rng)
+        values = known
+        if not self.layout.keys() <= known.keys():
+            made = dict(_tensors(self._made(streams, number)))
+            values = {name: made[name].detach().double().numpy() for name in self.layout} | known
         return np.concatenate([values[name].ravel() for name in self.layout]).astype(np.float32)
-
-    def _drawn(self, streams: RandomStreams, number: int) -> dict[str, Floats]:
-        """The tensors of the vector with which the module is built for an initialisation, by name."""
-        made = self._made(streams, number)
-        tensors = {**dict(made.named_buffers()), **dict(made.named_parameters())}
-        return {name: tensors[name].detach().double().numpy() for name in self.layout}
 
     def _made(self, streams: RandomStreams, number: int) -> nn.Module:
         """The module as it is built for an initialisation, with values, on the CPU.
@@ -289,14 +262,14 @@ class FlatModel:
                     f"would depend on how many came before; give a number, such as torch's 0.1"
                 )
             for key, part in layer.named_parameters(recurse=False):
-                if not isinstance(part, nn.UninitializedParameter) and part.dtype != torch.float32:
+                if isinstance(part, nn.UninitializedParameter):
+                    raise ConfigurationError(
+                        f"{self.name}: the {type(layer).__name__}{where} has no shape yet; give its inputs"
+                    )
+                if part.dtype != torch.float32:
                     raise ConfigurationError(
                         f"{self.name}: its parameter {key!r}{where} is {part.dtype}; must be torch.float32"
                     )
-            if any(isinstance(part, nn.UninitializedParameter) for part in layer.parameters(recurse=False)):
-                raise ConfigurationError(
-                    f"{self.name}: the {type(layer).__name__}{where} has no shape yet; give its inputs"
-                )
 
 
 def inputs(reader: SampleReader, rows: Ints, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -341,7 +314,7 @@ def _places(module: nn.Module) -> Places:
 
     A tensor that several layers share has several places and one key, the first name of the tensor.
     """
-    keys = {id(tensor): key for key, tensor in (*module.named_buffers(), *module.named_parameters())}
+    keys = _keys(module)
     return [
         (members, name, keys[id(tensor)])
         for owner in module.modules()
@@ -351,39 +324,40 @@ def _places(module: nn.Module) -> Places:
     ]
 
 
-def _statistics(module: nn.Module) -> list[str]:
-    """The names of the running means and variances of a module; those that several layers share once.
+def _tensors(module: nn.Module) -> list[tuple[str, Tensor]]:
+    """All tensors of a module with their names; of one that is buffer and parameter, the parameter last."""
+    return [*module.named_buffers(), *module.named_parameters()]
+
+
+def _keys(module: nn.Module) -> dict[int, str]:
+    """The name of each tensor by its id: the first one, that of a parameter rather than of a buffer."""
+    return {id(tensor): key for key, tensor in _tensors(module)}
+
+
+def _layout(module: nn.Module) -> Mapping[str, Segment]:
+    """The parameters of a module, then its running means and variances; those that layers share once.
 
     Counters of batches, which nothing reads where momentum is a number, are dropped.
     """
-    found = []
-    for prefix, layer in module.named_modules():
+    keys, statistics = _keys(module), dict[str, Tensor]()
+    for layer in module.modules():
         if isinstance(layer, _NormBase) and layer.running_mean is not None:
             layer.num_batches_tracked = None
-            found += [f"{prefix}.{name}" if prefix else name for name in ("running_mean", "running_var")]
-    return found
-
-
-def _layout(module: nn.Module, statistics: list[str]) -> Mapping[str, Segment]:
+            both = map(layer.get_buffer, ("running_mean", "running_var"))
+            statistics |= {keys[id(part)]: part for part in both}
     layout: dict[str, Segment] = {}
     first = 0
-    for name, parameter in module.named_parameters():
-        last = first + parameter.numel()
-        layout[name] = Segment(first, last, tuple(parameter.shape), parameter.requires_grad)
-        first = last
-    for name in statistics:
-        shape = tuple(module.get_buffer(name).shape)
-        last = first + prod(shape)
-        layout[name] = Segment(first, last, shape, trainable=False, kind="statistics")
+    for name, part in (*module.named_parameters(), *statistics.items()):
+        last = first + part.numel()
+        kind: Literal["parameter", "statistics"] = "statistics" if name in statistics else "parameter"
+        layout[name] = Segment(first, last, tuple(part.shape), part.requires_grad, kind)
         first = last
     return layout
 
 
 def _without_values(module: nn.Module) -> nn.Module:
     """A copy of a module whose tensors are on the meta device; what layers share stays shared."""
-    memo: dict[int, Any] = {}
-    for buffer in module.buffers():
-        memo[id(buffer)] = torch.empty_like(buffer, device="meta")
+    memo: dict[int, Any] = {id(part): torch.empty_like(part, device="meta") for part in module.buffers()}
     for part in module.parameters():
         memo[id(part)] = nn.Parameter(torch.empty_like(part, device="meta"), part.requires_grad)
     try:
@@ -395,13 +369,6 @@ def _without_values(module: nn.Module) -> nn.Module:
         for members in (layer._parameters, layer._buffers):
             members |= {name: memo[id(part)] for name, part in members.items() if part is not None}
     return skeleton
-
-
-def _frozen(layout: Mapping[str, Segment]) -> Tensor | None:
-    parameters = [part for part in layout.values() if part.kind == "parameter"]
-    if all(part.trainable for part in parameters):
-        return None
-    return torch.cat([torch.full((part.last - part.first,), not part.trainable) for part in parameters])
 
 
 def _initial(layer: nn.Module, name: str, parameter: Tensor, rng: np.random.Generator) -> Floats:

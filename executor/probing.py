@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -87,26 +88,26 @@ def _in_training(model: FlatModel, named: Mapping[str, Tensor], features: Tensor
     named = {name: part.clone() for name, part in named.items()}
     statistics = {name: named[name].clone() for name in model.statistics}
     wanted = [named[name].requires_grad_() for name in model.trainable]
-    labels = torch.arange(SAMPLES) % model.num_labels
     constants = {name: tensor.clone() for name, tensor in model.constants.items()}
     chance = KeyedChance(key)
-    with model.bound(named) as module, chance, _watched(model, module, chance, features) as watch:
+    with model.bound(named) as module, chance, _watched(model, module, chance, features) as computed:
         before = _remembered(module)
         logits = module(features.clone())
         _refuse_other_outputs(model, logits)
-        watch.is_back, drawn = True, len(chance.drawn)
-        loss = functional.cross_entropy(logits, labels)
+        forward, drawn = len(computed), len(chance.drawn)
+        loss = functional.cross_entropy(logits, torch.arange(SAMPLES) % model.num_labels)
         torch.autograd.grad(loss, wanted, materialize_grads=True)
-        if watch.again or len(chance.drawn) > drawn:
+        again = [f"layer {layer.name!r}" for layer in computed[forward:]]
+        if again or len(chance.drawn) > drawn:
             raise ConfigurationError(
-                f"{model.name}: computes {watch.again or 'parts of it'} again as it goes back, as "
+                f"{model.name}: computes {again[0] if again else 'parts of it'} again as it goes back, as "
                 f"torch.utils.checkpoint does, where it would draw other numbers; leave it out"
             )
         changed = sorted(key for key, value in _remembered(module).items() if before.get(key) != value)
     changed += [name for name, tensor in model.constants.items() if not torch.equal(tensor, constants[name])]
     with model.bound({**named, **statistics}) as module, KeyedChance(key):
-        again = module(features.clone())  # with gradients, for which some layers compute otherwise
-    if changed or not torch.equal(again, logits):
+        repeated = module(features.clone())  # with gradients, for which some layers compute otherwise
+    if changed or not torch.equal(repeated, logits):
         names = ", ".join(map(repr, changed))
         what = f"changes its {names}" if changed else "answers otherwise when repeated"
         raise ConfigurationError(
@@ -141,9 +142,8 @@ def _in_evaluation(
     model: FlatModel, named: dict[str, Tensor], features: Tensor, chance: KeyedChance
 ) -> str | None:
     """The linear layer that computes last; refuses answers that are drawn, or depend on who is beside."""
-    heads: dict[str, tuple[int, ...]] = {}
     with torch.no_grad(), model.bound(named, "serving") as module, chance:
-        with _watched(model, module, chance, features, heads):
+        with _watched(model, module, chance, features) as computed:
             together = module(features.clone())
             if chance.drawn:
                 raise ConfigurationError(
@@ -162,53 +162,39 @@ def _in_evaluation(
             f"{model.name}: the answer to a sample depends on the others in its batch{which}; use "
             f"track_running_stats = True, or a norm of single samples, such as nn.GroupNorm"
         )
-    last = list(heads)[-1] if heads else None
-    return last if last is not None and heads[last][0] == SAMPLES else None
+    linear = [layer for layer in computed if layer.is_linear]
+    return linear[-1].name if linear and linear[-1].rows == SAMPLES else None
 
 
-class _Watch:
-    """Which layers compute, the innermost last, and which one computed `again` as a pass went back."""
+@dataclass(frozen=True)
+class _Computed:
+    """A layer that has begun to compute; `rows`: the length of its input, 0 if it is no array."""
 
-    def __init__(self) -> None:
-        self.layers: list[str] = []
-        self.is_back = False
-        self.again = ""
+    name: str
+    is_linear: bool
+    rows: int
 
 
 @contextmanager
 def _watched(
-    model: FlatModel,
-    module: nn.Module,
-    chance: KeyedChance,
-    features: Tensor,
-    heads: dict[str, tuple[int, ...]] | None = None,
-) -> Iterator[_Watch]:
-    """Context in which what the module does wrong as it computes is a ConfigurationError.
+    model: FlatModel, module: nn.Module, chance: KeyedChance, features: Tensor
+) -> Iterator[list[_Computed]]:
+    """Context with the layers that compute, in order; what they do wrong is a ConfigurationError."""
+    computed: list[_Computed] = []
 
-    `heads` gets the linear layers that compute, in order, with the shapes of their inputs.
-    """
-    watch = _Watch()
-
-    def enters(name: str) -> Any:
-        def hook(layer: nn.Module, args: Any) -> None:
-            chance.layer = f", in layer {name!r} ({type(layer).__name__})" if name else ""
-            watch.layers.append(chance.layer)
-            if heads is not None and isinstance(layer, nn.Linear):
-                heads.pop(name, None)
-                heads[name] = tuple(args[0].shape)
-            watch.again = watch.again or (f"layer {name!r}" if watch.is_back else "")
-
-        return hook
+    def enters(name: str, layer: nn.Module, args: Any) -> None:
+        chance.layers.append(f", in layer {name!r} ({type(layer).__name__})" if name else "")
+        rows = len(args[0]) if args and isinstance(args[0], Tensor) and args[0].dim() > 0 else 0
+        computed.append(_Computed(name, isinstance(layer, nn.Linear), rows))
 
     def leaves(layer: nn.Module, args: Any, out: Any) -> None:
-        watch.layers.pop()
-        chance.layer = watch.layers[-1] if watch.layers else ""
+        chance.layers.pop()
 
     hooks = []
     for name, layer in module.named_modules():
-        hooks += [layer.register_forward_pre_hook(enters(name)), layer.register_forward_hook(leaves)]
+        hooks += [layer.register_forward_pre_hook(partial(enters, name)), layer.register_forward_hook(leaves)]
     try:
-        yield watch
+        yield computed
     except (ConfigurationError, MemoryError):
         raise
     except UnknownDrawError as error:
@@ -217,15 +203,14 @@ def _watched(
             f"{', '.join(sorted(KNOWN))}"
         ) from error
     except Exception as error:
-        raise ConfigurationError(_taken_wrongly(model, error, watch, features)) from error
+        raise ConfigurationError(_taken_wrongly(model, error, chance.layers[-1], features)) from error
     finally:
         for hook in hooks:
             hook.remove()
 
 
-def _taken_wrongly(model: FlatModel, error: Exception, watch: _Watch, features: Tensor) -> str:
+def _taken_wrongly(model: FlatModel, error: Exception, place: str, features: Tensor) -> str:
     problem = shorten(f"{type(error).__name__}: {' '.join(str(error).split())}", MOST_SHOWN)
-    shape, place = tuple(features.shape), watch.layers[-1] if watch.layers else ""
     if isinstance(error, TypeError) and "missing" in str(error) and "argument" in str(error):
         return f"{model.name}: its forward must take the samples and nothing else ({problem})"
     if "meta" in str(error):
@@ -236,7 +221,9 @@ def _taken_wrongly(model: FlatModel, error: Exception, watch: _Watch, features: 
     if "(Embedding)" in place or (not model.integers and "indices" in str(error)):
         kind = "whole numbers" if model.integers else "floats"
         return f"{model.name}: samples are {kind}, and it looks them up as token ids{place} ({problem})"
-    return f"{model.name}: does not take a batch of samples of shape {shape}{place}: {problem}"
+    return (
+        f"{model.name}: does not take a batch of samples of shape {tuple(features.shape)}{place}: {problem}"
+    )
 
 
 def _refuse_other_outputs(model: FlatModel, logits: Any) -> None:

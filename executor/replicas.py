@@ -112,19 +112,9 @@ class ReplicatedExecutor:
                 sums |= wave.sums_of(rank, expected, results["sums"])
         size = trained.delta.shape[1]
         known = None if expected is None else (expected.weights, expected.total(sums, size))
-        return ReplicatedUpdates(
-            tasks.client,
-            tasks.model,
-            trained.num_samples,
-            steps,
-            trained.metrics,
-            trained.state,
-            trained.statistics,
-            finite,
-            wave,
-            np.arange(len(tasks)),
-            known,
-        )
+        told = tasks.client, tasks.model, trained.num_samples, steps
+        columns = trained.metrics, trained.state, trained.statistics, finite
+        return ReplicatedUpdates(*told, *columns, wave, np.arange(len(tasks)), known)
 
     def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
         """As `LocalExecutor.score`."""
@@ -348,17 +338,9 @@ class ReplicatedUpdates:
             self._rows.append(self.wave.column(lambda rows: self.wave.trained.delta[rows], "reading updates"))
         group_of = self.wave.trained.group
         assert group_of is not None
-        return ArrayUpdates(
-            self.client,
-            self.model,
-            self.num_samples,
-            self.num_steps,
-            self._rows[0][self.wave_rows],
-            self.metrics,
-            self.state,
-            group_of[self.wave_rows],
-            self.late,
-        )
+        told = self.client, self.model, self.num_samples, self.num_steps
+        delta, group = self._rows[0][self.wave_rows], group_of[self.wave_rows]
+        return ArrayUpdates(*told, delta, self.metrics, self.state, group, self.late, self.statistics)
 
 
 def _joined(parts: Sequence[Ints]) -> Ints:

@@ -7,12 +7,12 @@ Jothimurugesan et al. 2023 (FedDrift), figures 2 and 3, and the authors' files o
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 import numpy as np
 
 from emulator.arrays import Bools, Ints
+from emulator.errors import did_you_mean
 
 SEEDED = "R"
 """The name that stands for that one of R0, R1, ... whose number is the run's seed."""
@@ -75,9 +75,8 @@ def named_pattern(name: str) -> Ints:
     (11, 10)
     """
     if name not in _PATTERNS:
-        close = difflib.get_close_matches(name, NAMES, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"no such pattern; choices: {', '.join(NAMES)}, or a list of rows of digits{hint}")
+        choices, hint = f"{', '.join(NAMES)}, or a list of rows of digits", did_you_mean(name, NAMES)
+        raise ValueError(f"no such pattern; choices: {choices}{hint}")
     return read_pattern(_PATTERNS[name])
 
 

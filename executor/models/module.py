@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar
 
 from pydantic import ConfigDict, model_validator
 from torch import nn
 
+from emulator.errors import did_you_mean
 from emulator.own_parts import OwnPartError, refuse_not_defined
 from emulator.plugins import Settings
 from executor.models.base import ModelSpec
@@ -35,17 +35,11 @@ class ModuleSettings(Settings):
         takes = f"its arguments: {', '.join(names) or 'none'}"
         for key in () if any(part.kind is part.VAR_KEYWORD for part in parameters) else values:
             if key not in names:
-                close = difflib.get_close_matches(str(key), names, n=1)
-                raise ValueError(
-                    f"unknown argument {key!r}; {takes}" + (f"; did you mean {close[0]!r}?" if close else "")
-                )
-        missing = [
-            part.name
-            for part in parameters
-            if part.name in names and part.default is part.empty and part.name not in {*values, *OF_TRACE}
-        ]
-        if missing:
-            raise ValueError(f"lacks the argument {missing[0]!r}; {takes}; give it in the table, beside kind")
+                raise ValueError(f"unknown argument {key!r}; {takes}{did_you_mean(str(key), names)}")
+        needed = [part.name for part in parameters if part.name in names and part.default is part.empty]
+        for name in needed:
+            if name not in {*values, *OF_TRACE}:
+                raise ValueError(f"lacks the argument {name!r}; {takes}; give it in the table, beside kind")
         return values
 
 
@@ -77,21 +71,16 @@ def _model_of(make: Callable[..., nn.Module]) -> type[ModelSpec]:
     """The model whose module `make` returns."""
     signature = inspect.signature(make)
 
-    class Arguments(ModuleSettings):
-        """Those of one module."""
-
-    Arguments.signature = signature
-
     def build(self: ModelSpec, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
-        facts: Mapping[str, Any] = {"sample_shape": tuple(sample_shape), "num_labels": num_labels}
-        of_trace = {key: fact for key, fact in facts.items() if key in signature.parameters}
+        facts = zip(OF_TRACE, (tuple(sample_shape), num_labels), strict=True)
+        of_trace: dict[str, Any] = {key: fact for key, fact in facts if key in signature.parameters}
         return make(**of_trace | (self.settings.model_extra or {}))
 
     members = {
         "__module__": make.__module__,
         "__qualname__": make.__qualname__,
         "__doc__": make.__doc__,
-        "Settings": Arguments,
+        "Settings": type("Arguments", (ModuleSettings,), {"signature": signature}),
         "has_values": True,
         "made_of": staticmethod(make),
         "build": build,

@@ -319,6 +319,14 @@ class Chain:
         size = max(segment.last for segment in self.layout.values()) - num_statistics(self.layout)
         return np.setdiff1d(np.arange(size), np.concatenate(kept))
 
+    @cached_property
+    def frozen(self) -> Tensor | None:
+        """(Q,) True for parameters that no step moves; None if there are none."""
+        parts = _parameters(self.layout).values()
+        if all(part.trainable for part in parts):
+            return None
+        return torch.cat([torch.full((part.last - part.first,), not part.trainable) for part in parts])
+
     def seen(self, numbers: Tensor) -> Tensor:
         """What rules see of (n, P): the parameters (n, Q), without statistics of batch norm, as a view."""
         return numbers[:, : numbers.shape[1] - self.facts.statistics] if self.facts.statistics else numbers
@@ -407,43 +415,38 @@ class Chain:
         for rule in self.rules:
             rule.finish(run)
 
-    def personal(self, received: Tensor, state: Mapping[str, Tensor], frozen: Tensor | None) -> Tensor:
+    def personal(self, received: Tensor, state: Mapping[str, Tensor]) -> Tensor:
         """The models that clients use themselves.
 
         Args:
             received: Tensor of shape (n, P): the model that serves each client.
             state: Rows of the slots `facts.personal`.
-            frozen: Boolean tensor of shape (Q,), True for parameters that training does not move: these are
-                the served model's, as are statistics of batch norm that are not kept. None if there are none.
 
         Returns:
-            Tensor of shape (n, P).
+            Tensor of shape (n, P); what is `frozen` is the served model's, as are statistics of batch norm
+            that are not kept.
         """
         kept = self.with_kept(received, state.get(KEPT))
         served = own = self.seen(kept)
         for rule in self.rules:
             if rule.is_personal:
                 own = rule.personal(own, state)
-        own = own if frozen is None else torch.where(frozen, served, own)
+        own = own if self.frozen is None else torch.where(self.frozen, served, own)
         return own if own.shape == kept.shape else torch.cat([own, kept[:, own.shape[1] :]], dim=1)
+
+    @cached_property
+    def _kept(self) -> Tensor:
+        """(k,) the positions of what each client keeps of batch norm."""
+        return torch.cat([torch.arange(segment.first, segment.last) for segment in self.kept])
 
     def with_kept(self, received: Tensor, rows: Tensor | None) -> Tensor:
         """(n, P) models as `received`, with what each client keeps of batch norm, if it has `rows`."""
-        if rows is None:
-            return received
-        models, first = received.clone(), 0
-        for segment in self.kept:
-            last = first + segment.last - segment.first
-            models[:, segment.first : segment.last] = rows[:, first:last]
-            first = last
-        return models
+        return received if rows is None else received.index_copy(1, self._kept, rows)
 
     def take_kept(self, models: Tensor, received: Tensor) -> Tensor:
         """(n, k) what each client keeps of trained `models` (n, P), which get those `received` there."""
-        kept = [models[:, segment.first : segment.last] for segment in self.kept]
-        rows = torch.cat(kept, dim=1)
-        for part, segment in zip(kept, self.kept, strict=True):
-            part.copy_(received[:, segment.first : segment.last])
+        rows = models.index_select(1, self._kept)
+        models.index_copy_(1, self._kept, received.index_select(1, self._kept))
         return rows
 
 

@@ -19,8 +19,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from emulator.seeding import StreamKeys, Words
 
-SEEDED = torch.Tag.nondeterministic_seeded
-
 BITS = 32  # of a hash
 FLOAT_BITS = 24  # of a uniform number: all float32 in [0, 1) with that spacing
 SPREAD = 0x9E3779B1  # odd, so that all counters differ
@@ -34,7 +32,8 @@ class KeyedChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Context in which torch's operations that draw are hashes.
 
     `keys`: of n tasks whose tensors have a leading axis of length n, (n, 2); or of a single task, (2,).
-    `drawn` are the names of the operations so far, each with the `layer` at that time, which others set.
+    `drawn` are the names of the operations so far, each with the last of the `layers`
+    that compute at that time, which others set.
     Raises UnknownDrawError for one that is not known.
     """
 
@@ -45,24 +44,18 @@ class KeyedChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._moment = epoch, step
         self._calls = 0
         self.drawn: list[str] = []
-        self.layer = ""
+        self.layers = [""]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         return False  # with True, torch imports dynamo in order to skip it
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = kwargs or {}
-        if SEEDED not in func.tags or _without_dropout(func, args, named):
+        if torch.Tag.nondeterministic_seeded not in func.tags or _without_dropout(func, args, named):
             return func(*args, **named)
         name = func._schema.name.removeprefix("aten::")
-        self.drawn.append(f"{name}{self.layer}")
+        self.drawn.append(f"{name}{self.layers[-1]}")
         if name not in KNOWN or "out" in named:
             raise UnknownDrawError(self.drawn[-1])
         return KNOWN[name](self, func, *args, **named)
@@ -75,10 +68,7 @@ class KeyedChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
         of_call = self._words
         for number in (*self._moment, self._calls):
             of_call = _mixed(of_call + np.uint32(number * SPREAD % 2**32))
-        shift, mask = (
-            of_call[..., 0, None] ^ of_call[..., 2, None],
-            of_call[..., 1, None] ^ of_call[..., 3, None],
-        )
+        shift, mask = np.moveaxis(of_call[..., :2] ^ of_call[..., 2:], -1, 0)[..., None]
         numbers = _mixed(np.arange(prod(shape[1:] if self._stacked else shape), dtype=np.uint32) + shift)
         # Counters of two calls may overlap, of which one is then the other, shifted; with the mask it is not.
         numbers ^= mask
@@ -86,23 +76,31 @@ class KeyedChance(TorchDispatchMode):  # type: ignore[no-untyped-call]
         numbers ^= numbers >> np.uint32(16)
         return numbers.reshape(tuple(shape))
 
-    def uniforms(self, shape: Sequence[int]) -> Tensor:
-        """(*shape) numbers in [0, 1)."""
+    def uniforms(self, shape: Sequence[int], low: float = 0.0, high: float = 1.0) -> Tensor:
+        """(*shape) numbers in [low, high)."""
         top = self.bits(shape) >> np.uint32(BITS - FLOAT_BITS)
-        return torch.from_numpy(top.astype(np.float32)).mul_(2.0**-FLOAT_BITS)
+        return torch.from_numpy(top.astype(np.float32)).mul_(2.0**-FLOAT_BITS * (high - low)).add_(low)
 
-    def normals(self, shape: Sequence[int]) -> Tensor:
-        """(*shape) standard normal numbers, by Box and Muller."""
+    def normals(self, shape: Sequence[int], mean: float = 0.0, std: float = 1.0) -> Tensor:
+        """(*shape) normal numbers, by Box and Muller."""
         radius = (-2 * torch.log1p(-self.uniforms(shape))).sqrt_()
-        return radius.mul_(torch.cos(2 * pi * self.uniforms(shape)))
+        return radius.mul_(torch.cos(2 * pi * self.uniforms(shape))).mul_(std).add_(mean)
 
-    def below(self, shape: Sequence[int], chance: float | Tensor) -> Tensor:
+    def waits(self, shape: Sequence[int], rate: float = 1.0) -> Tensor:
+        """(*shape) exponential numbers, of the mean 1 / `rate`."""
+        return torch.log1p(-self.uniforms(shape)).div_(-rate)
+
+    def below(self, shape: Sequence[int], chance: float | Tensor = 0.5) -> Tensor:
         """(*shape) booleans, True with a probability of `chance`, a number or an array of numbers."""
         if isinstance(chance, Tensor):
             return self.uniforms(shape) < chance
         if round(chance * 2**BITS) >= 2**BITS:
             return torch.ones(tuple(shape), dtype=torch.bool)
         return torch.from_numpy(self.bits(shape) < np.uint32(round(chance * 2**BITS)))
+
+
+Chance = Callable[[], AbstractContextManager[Any]]
+"""Makes the context in which the models of some tasks take a step, also when they take it again."""
 
 
 class Chances:
@@ -158,33 +156,17 @@ def _native_dropout(
     return features * kept * (0.0 if share == 1 else 1 / (1 - share)), kept
 
 
-def _scaled(chance: KeyedChance, shape: Sequence[int], low: float = 0.0, high: float = 1.0) -> Tensor:
-    return low + (high - low) * chance.uniforms(shape)
-
-
-def _shifted(chance: KeyedChance, shape: Sequence[int], mean: float = 0.0, std: float = 1.0) -> Tensor:
-    return mean + std * chance.normals(shape)
-
-
-def _waited(chance: KeyedChance, shape: Sequence[int], rate: float = 1.0) -> Tensor:
-    return torch.log1p(-chance.uniforms(shape)).div_(-rate)
-
-
-def _flags(chance: KeyedChance, shape: Sequence[int], share: float | Tensor = 0.5) -> Tensor:
-    return chance.below(shape, share)
-
-
 KNOWN: Mapping[str, Callable[..., Any]] = {
     "bernoulli": _bernoulli,
-    "bernoulli_": _into(_flags),
-    "exponential_": _into(_waited),
+    "bernoulli_": _into(KeyedChance.below),
+    "exponential_": _into(KeyedChance.waits),
     "native_dropout": _native_dropout,
-    "normal_": _into(_shifted),
+    "normal_": _into(KeyedChance.normals),
     "rand": _like(KeyedChance.uniforms),
     "rand_like": _like(KeyedChance.uniforms),
     "randn": _like(KeyedChance.normals),
     "randn_like": _like(KeyedChance.normals),
-    "uniform_": _into(_scaled),
+    "uniform_": _into(KeyedChance.uniforms),
 }
 """The operations that have keyed numbers, by their names in torch."""
 

@@ -78,7 +78,7 @@ class DenseStrategy:
         gradient = torch.zeros_like(trained)
         elsewhere = torch.zeros_like(trained) if self._chain.looks_again else None
         loss = _CrossEntropy(group, self._model.num_labels, trained.new_ones(len(group), 1))
-        run, state = group.begun(self._chain, trained, self._model.frozen)
+        run, state = group.begun(self._chain, trained)
         gradient_at: GradientAt | None = None
         active = -1
         for step, features in enumerate(group.vectors()):
@@ -93,7 +93,7 @@ class DenseStrategy:
             if elsewhere is not None:
                 gradient_at = partial(self._gradient_at, elsewhere[:active], loss, step, features)
             self._chain.step(run, gradient[:active], gradient_at)
-        state = group.finished(self._chain, trained, state, self._model.frozen)
+        state = group.finished(self._chain, trained, state)
         return Trained(trained, loss.means(), state, loss.measured())
 
     def _gradient_at(

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from emulator.arrays import Floats, Ints
 from emulator.messages import BATCH_METRICS, empty_metric
-from executor.flat import FlatModel
 from executor.rules.base import Chain
 from executor.training.groups import Interim, Strategy, TaskGroup, Trained, Wave
 from executor.training.held_out import HeldOutLosses
@@ -38,8 +37,7 @@ class Stopped:
 class Epochs:
     """Trains groups whose tasks decide after each epoch whether to stop."""
 
-    def __init__(self, model: FlatModel, chain: Chain, strategy: Strategy, losses: HeldOutLosses) -> None:
-        self._frozen = model.frozen
+    def __init__(self, chain: Chain, strategy: Strategy, losses: HeldOutLosses) -> None:
         self._chain = chain
         self._strategy = strategy
         self._losses = losses
@@ -88,7 +86,7 @@ class Epochs:
             "forward_samples": forward,
         }
         columns = {name: column.astype(np.float64) for name, column in metrics.items()}
-        return Stopped(progress.finished(self._frozen, steps), group.start, steps, columns)
+        return Stopped(progress.finished(steps), group.start, steps, columns)
 
 
 class _Progress:
@@ -107,19 +105,10 @@ class _Progress:
         """The group of `tasks` (k,), positions among the n, with what they have before that epoch of them."""
         group, interim = self._group, None
         if self.epochs[tasks[0]] > 0:
-            interim = Interim(_rows(self.present, tasks), _columns(self._state, tasks))
-        return replace(
-            group,
-            tasks=group.tasks[tasks],
-            start=_rows(group.start, tasks),
-            settings=_columns(group.settings, tasks),
-            state=_columns(group.state, tasks) if interim is None else {},
-            steps=group.steps[tasks],
-            broadcast=_columns(group.broadcast, tasks),
-            interim=interim,
-            ends=False,
-            chances=group.chances.of(tasks, epoch),
-        )
+            state = {name: _rows(column, tasks) for name, column in self._state.items()}
+            interim = Interim(_rows(self.present, tasks), state)
+        some = group.some(tasks, lambda rows: _rows(rows, tasks))
+        return replace(some, interim=interim, ends=False, chances=group.chances.of(tasks, epoch))
 
     def add(self, group: TaskGroup, tasks: Ints, trained: Trained) -> None:
         """Take note of an epoch of `tasks` (k,), which `group` is."""
@@ -142,9 +131,9 @@ class _Progress:
                 self._measured[name][tasks] = column
         self.epochs[tasks] += 1
 
-    def finished(self, frozen: Tensor | None, steps: Ints) -> Trained:
+    def finished(self, steps: Ints) -> Trained:
         """What came out, after all `steps` (n,) of each task."""
-        self._chain.finish(self._group.local_run(self._chain, self.present, self._state, frozen, steps))
+        self._chain.finish(self._group.local_run(self._chain, self.present, self._state, steps))
         state = {name: self._state[name] for name in self._chain.slots}
         with np.errstate(invalid="ignore"):
             loss = self._losses / steps
@@ -159,7 +148,3 @@ def _rows(of: Tensor, tasks: Ints) -> Tensor:
     """(k, ...) the rows of some tasks (k,), as a copy."""
     # NOTE: copies whole rows; indexing by an array takes each number by itself, several times as long.
     return of.index_select(0, torch.from_numpy(tasks))
-
-
-def _columns(of: Mapping[str, Tensor], tasks: Ints) -> dict[str, Tensor]:
-    return {name: _rows(column, tasks) for name, column in of.items()}

@@ -7,7 +7,7 @@ Where clients stop early, a group is trained epoch by epoch (`epochs.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -89,12 +89,7 @@ class TaskGroup:
         return len(self.tasks)
 
     def local_run(
-        self,
-        chain: Chain,
-        present: Tensor,
-        state: Mapping[str, Tensor],
-        frozen: Tensor | None,
-        steps: Ints | None = None,
+        self, chain: Chain, present: Tensor, state: Mapping[str, Tensor], steps: Ints | None = None
     ) -> LocalRun:
         """All tasks as rules see them, with the models (n, P) that they have at `present`.
 
@@ -102,19 +97,16 @@ class TaskGroup:
         """
         taken = torch.from_numpy(self.steps if steps is None else steps).to(self.start.dtype)[:, None]
         received, seen = chain.seen(self.start), chain.seen(present)
-        return LocalRun(received, seen, self.settings, dict(state), frozen, self.broadcast, taken)
+        return LocalRun(received, seen, self.settings, dict(state), chain.frozen, self.broadcast, taken)
 
-    def alone(self, task: int) -> TaskGroup:
-        """The task of that number, without its batches."""
-        row = slice(task, task + 1)
-        return replace(
-            self,
-            tasks=self.tasks[row],
-            start=self.start[row],
-            settings={name: column[row] for name, column in self.settings.items()},
-            steps=self.steps[row],
-            broadcast={name: rows[row] for name, rows in self.broadcast.items()},
+    def some(self, tasks: Ints | slice, of: Callable[[Tensor], Tensor]) -> TaskGroup:
+        """Some of the tasks, without their batches; `of` takes their rows of a tensor."""
+        settings, state, broadcast = (
+            {name: of(column) for name, column in columns.items()}
+            for columns in (self.settings, self.state, self.broadcast)
         )
+        some = replace(self, tasks=self.tasks[tasks], start=of(self.start), steps=self.steps[tasks])
+        return replace(some, settings=settings, state=state, broadcast=broadcast)
 
     @property
     def present(self) -> Tensor:
@@ -127,25 +119,21 @@ class TaskGroup:
             return chain.remembered(self.start, self.state)
         return {name: rows.clone() for name, rows in self.interim.state.items()}
 
-    def begun(
-        self, chain: Chain, trained: Tensor, frozen: Tensor | None
-    ) -> tuple[LocalRun, dict[str, Tensor]]:
+    def begun(self, chain: Chain, trained: Tensor) -> tuple[LocalRun, dict[str, Tensor]]:
         """The run of all tasks, before the first of these steps, and its state, all rows of it.
 
         `trained` (n, P): the parameters that the steps change, with the content of `present`.
         """
-        run = self.local_run(chain, trained, self.remembered(chain), frozen)
+        run = self.local_run(chain, trained, self.remembered(chain))
         if self.interim is None:
             chain.begin(run)
         return run, dict(run.state)
 
-    def finished(
-        self, chain: Chain, trained: Tensor, state: dict[str, Tensor], frozen: Tensor | None
-    ) -> dict[str, Tensor]:
+    def finished(self, chain: Chain, trained: Tensor, state: dict[str, Tensor]) -> dict[str, Tensor]:
         """The state after these steps: if they are the last ones, what the pairs' next tasks start with."""
         if not self.ends:
             return state
-        chain.finish(self.local_run(chain, trained, state, frozen))
+        chain.finish(self.local_run(chain, trained, state))
         return {name: state[name] for name in chain.slots}
 
     def shares(self) -> Tensor | None:
@@ -205,9 +193,9 @@ class Wave:
     """n tasks to be trained at the same virtual time; task i starts from row `start[i]` of `models` (M, P).
 
     `batches` and `last` state how their batches are drawn (`task_batches`), without what is `held_out`. The
-    `chain` knows what clients keep of batch norm; None: nothing. `draws`: whether models draw as they train.
-    `receives` names the arrays that rules read beside the models. Tensors of its groups are of type `dtype`,
-    except the labels.
+    `chain` knows what clients keep of batch norm, and which arrays rules read beside the models; None:
+    nothing. `draws`: whether models draw as they train. Tensors of its groups are of type `dtype`, except the
+    labels.
     """
 
     def __init__(
@@ -219,10 +207,9 @@ class Wave:
         streams: RandomStreams,
         dtype: torch.dtype = torch.float32,
         batches: Batches = "reshuffled",
-        receives: Iterable[str] = (),
+        chain: Chain | None = None,
         last: LastBatch = "filled",
         held_out: HeldOut | None = None,
-        chain: Chain | None = None,
         draws: bool = False,
     ) -> None:
         self._chain, self._draws = chain, draws
@@ -244,7 +231,6 @@ class Wave:
         self._streams = streams
         self._dtype = dtype
         self._batches = batches
-        self._receives = sorted(receives)
 
     def cut(self, chunk: int) -> list[Ints]:
         """The tasks of each group, as positions in the wave; at most `chunk` per group.
@@ -291,13 +277,11 @@ class Wave:
         tasks = self._tasks
         start = torch.from_numpy(self._models[self._start[members]]).to(self._dtype)
         state = {name: self._rows(column, members) for name, column in tasks.state.items()}
-        kept = state.pop(KEPT, None)
+        kept, receives = state.pop(KEPT, None), list[str]()
         if self._chain is not None:
-            start = self._chain.with_kept(start, kept)
-        keys = None
-        if self._draws:
-            of_task = tasks.dispatch, tasks.client, tasks.model
-            keys = self._streams.keys("chance", *(column[members] for column in of_task))
+            start, receives = self._chain.with_kept(start, kept), sorted(self._chain.facts.receives)
+        of_task = (column[members] for column in (tasks.dispatch, tasks.client, tasks.model))
+        keys = self._streams.keys("chance", *of_task) if self._draws else None
         return TaskGroup(
             tasks=members,
             start=start,
@@ -309,7 +293,7 @@ class Wave:
             features=torch.empty(0, *self._reader.sample_shape, dtype=self._dtype),
             labels=torch.empty(0, dtype=torch.int64),
             measure=tasks.measure,
-            broadcast={name: self._received(name, members, start) for name in self._receives},
+            broadcast={name: self._received(name, members, start) for name in receives},
             chances=Chances(keys),
         )
 

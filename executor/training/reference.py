@@ -7,9 +7,7 @@ where a single client keeps the machine busy, as with convolutions on a CPU.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +16,7 @@ from torch.nn import functional
 
 from executor.flat import FlatModel
 from executor.rules.base import Chain, GradientAt, LocalRun
+from executor.training.chance import Chance
 from executor.training.groups import BatchMean, TaskGroup, Trained
 from executor.training.measured import Measured, wrong
 
@@ -53,8 +52,8 @@ class ReferenceLoop:
         `trained` (1, P) is the initial model. It changes in place, as do the rules' `state`, to which they
         may add, and `measured`.
         """
-        alone, frozen = group.alone(client), self._model.frozen
-        run = alone.local_run(self._chain, trained, state, frozen)
+        alone = group.some(slice(client, client + 1), lambda rows: rows[client, None])
+        run = alone.local_run(self._chain, trained, state)
         # Views of `trained`: when the chain moves it, the module has moved. That the module moves statistics
         # must not count as a change of parameters that a backward pass needs: `data` has its own counter.
         named = self._model.named(trained[0])
@@ -83,7 +82,7 @@ class ReferenceLoop:
                 step(gradients, elsewhere)
                 total += loss.detach()
         if group.ends:
-            self._chain.finish(alone.local_run(self._chain, trained, state, frozen))
+            self._chain.finish(alone.local_run(self._chain, trained, state))
         else:
             state |= run.state
         return total
@@ -114,11 +113,7 @@ class ReferenceLoop:
         return step
 
     def _elsewhere(
-        self,
-        features: Tensor,
-        labels: Tensor,
-        statistics: Mapping[str, Tensor],
-        chance: Callable[[], AbstractContextManager[Any]],
+        self, features: Tensor, labels: Tensor, statistics: Mapping[str, Tensor], chance: Chance
     ) -> GradientAt:
         """The gradient of the loss on this batch, at other parameters (1, Q); statistics do not move."""
 

@@ -6,11 +6,8 @@ tasks are sorted by descending steps, the arrays just get shorter.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +17,7 @@ from torch.nn import functional
 
 from executor.flat import FlatModel
 from executor.rules.base import Chain, GradientAt
+from executor.training.chance import Chance
 from executor.training.groups import BatchMean, TaskGroup, Trained
 from executor.training.measured import Measured, wrong
 
@@ -41,7 +39,7 @@ class StackedStrategy:
         gradient = torch.zeros_like(self._chain.seen(trained))
         elsewhere = torch.zeros_like(gradient) if self._chain.looks_again else None
         loss, measured = torch.zeros(len(group), dtype=torch.float64), Measured(group)
-        run, state = group.begun(self._chain, trained, self._model.frozen)
+        run, state = group.begun(self._chain, trained)
         shares = group.shares_by_step()
         for step, (features, labels) in enumerate(group.batches()):
             active = len(labels)
@@ -57,7 +55,7 @@ class StackedStrategy:
             if group.measure:
                 of_step = np.arange(active), np.full(active, step)
                 measured.add(*of_step, of_samples, partial(wrong, logits, labels), mean)
-        state = group.finished(self._chain, trained, state, self._model.frozen)
+        state = group.finished(self._chain, trained, state)
         return Trained(trained, (loss / torch.from_numpy(group.steps)).numpy(), state, measured.columns)
 
     def _gradient_at(self, gradient: Tensor, models: Tensor, batch: _Batch, parameters: Tensor) -> Tensor:
@@ -101,4 +99,4 @@ class _Batch:
     features: Tensor
     labels: Tensor
     mean: BatchMean
-    chance: Callable[[], AbstractContextManager[Any]]
+    chance: Chance

@@ -104,9 +104,7 @@ def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num
         "a forward pass without a matrix product or convolution: its duration cannot be estimated"
     )
     assert isinstance(spec.dense, bool), f"dense = {spec.dense!r}: must be bool"
-    assert spec.stacks is None or isinstance(spec.stacks, bool), (
-        f"stacks = {spec.stacks!r}: must be bool, or None"
-    )
+    assert isinstance(spec.stacks, bool | None), f"stacks = {spec.stacks!r}: must be bool, or None"
     try:
         known = probed(model, STREAMS)
     except ConfigurationError as refusal:
@@ -118,7 +116,7 @@ def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num
         chain = build_chain(rules, model.layout)
         kinds: list[Kind] = [] if known.unstackable else [StackedStrategy]
         kinds += [DenseStrategy] if spec.dense else []
-        _check_strategies(kinds, model, sample_shape, chain, torch.float32, MODELS_AGREE, draws=known.draws)
+        _check_strategies(kinds, model, sample_shape, chain, torch.float32, MODELS_AGREE)
 
 
 @and_no_global_generator
@@ -467,18 +465,11 @@ class _Samples:
 
 
 def _check_strategies(
-    kinds: Sequence[Kind],
-    model: FlatModel,
-    shape: Shape,
-    chain: Chain,
-    dtype: torch.dtype,
-    tolerance: float,
-    *,
-    draws: bool = False,
+    kinds: Sequence[Kind], model: FlatModel, shape: Shape, chain: Chain, dtype: torch.dtype, tolerance: float
 ) -> None:
-    by_loop = _trained(ReferenceLoop, model, shape, chain, dtype, draws)
+    by_loop = _trained(ReferenceLoop, model, shape, chain, dtype)
     for kind in kinds:
-        for column, reference in zip(_trained(kind, model, shape, chain, dtype, draws), by_loop, strict=True):
+        for column, reference in zip(_trained(kind, model, shape, chain, dtype), by_loop, strict=True):
             assert np.isfinite(reference).all(), "training diverges"
             difference, largest = np.abs(column - reference).max(), np.abs(reference).max()
             assert difference <= tolerance * largest, (
@@ -487,9 +478,7 @@ def _check_strategies(
             )
 
 
-def _trained(
-    kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: torch.dtype, draws: bool
-) -> list[Floats]:
+def _trained(kind: Kind, model: FlatModel, shape: Shape, chain: Chain, dtype: torch.dtype) -> list[Floats]:
     """The updates, metrics and rule state of a few tasks, all from different initial parameters."""
     counts, steps = np.array([9, 3, 12, 7, 1]), np.array([4.0, 1.0, 6.0, 4.0, 2.0])
     last = np.cumsum(counts)
@@ -516,10 +505,7 @@ def _trained(
     strategy: Strategy = kind(model, chain)
     tasks = replace(tasks, broadcast=along)
     reader = _Samples(shape, model.num_labels)
-    along_with = chain.facts.receives
-    wave = Wave(
-        tasks, starts, everyone, reader, STREAMS, dtype, receives=along_with, chain=chain, draws=draws
-    )
+    wave = Wave(tasks, starts, everyone, reader, STREAMS, dtype, chain=chain, draws=True)
     columns: list[list[Floats]] = []
     position: list[Ints] = []
     with _named(f"training by {kind.__name__}"):

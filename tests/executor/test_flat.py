@@ -15,7 +15,8 @@ from emulator.ports import Segment
 from emulator.seeding import RandomStreams
 from executor.flat import FlatModel, Mode
 from executor.models import MODELS
-from tests.executor.fakes import Ready, model
+from executor.rules.base import build_chain
+from tests.executor.fakes import Ready, model, rule
 
 
 def test_the_vector_is_in_the_order_of_named_parameters() -> None:
@@ -135,9 +136,10 @@ def test_the_layout_has_the_place_of_each_tensor_and_whether_it_is_trained() -> 
         "inner.1.weight": Segment(2, 8, (3, 2)),
         "inner.1.bias": Segment(8, 11, (3,)),
     }
-    assert flat_model.frozen is not None
-    assert flat_model.frozen.tolist() == [True] * 2 + [False] * 9
-    assert FlatModel(model("linear"), (2,), 3).frozen is None
+    frozen = build_chain([rule("sgd")], flat_model.layout).frozen
+    assert frozen is not None
+    assert frozen.tolist() == [True] * 2 + [False] * 9
+    assert build_chain([rule("sgd")], FlatModel(model("linear"), (2,), 3).layout).frozen is None
 
 
 @pytest.mark.parametrize("kind", MODELS.names())

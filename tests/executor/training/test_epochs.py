@@ -17,7 +17,7 @@ from emulator.messages import TASK_METRICS, SampleRanges, TrainTasks
 from emulator.seeding import RandomStreams
 from executor.flat import FlatModel
 from executor.inference.prediction import Predictor
-from executor.rules.base import LocalRule, build_chain
+from executor.rules.base import Chain, LocalRule, build_chain
 from executor.training.dense import DenseStrategy
 from executor.training.epochs import Epochs
 from executor.training.groups import Trained, Wave
@@ -70,11 +70,12 @@ class Falling(HeldOutLosses):
         return torch.full((len(models),), 1000.0 - self._looks, dtype=torch.float64) * 10
 
 
-def wave_of(tasks: TrainTasks, receives: frozenset[str], last: LastBatch, held_out: HeldOut | None) -> Wave:
+def wave_of(tasks: TrainTasks, chain: Chain, last: LastBatch, held_out: HeldOut | None) -> Wave:
     """The wave in double precision, from models that differ, with what is sent along, if it is received."""
     starts = np.stack([MODEL.initial(STREAMS, number) for number in range(len(tasks))])
-    sent = replace(tasks, broadcast=dict.fromkeys(receives, 0.1 * starts[::-1]), measure=frozenset(EVERY))
-    how: Any = (torch.float64, "reshuffled", receives, last, held_out)
+    along = dict.fromkeys(chain.facts.receives, 0.1 * starts[::-1])
+    sent = replace(tasks, broadcast=along, measure=frozenset(EVERY))
+    how: Any = (torch.float64, "reshuffled", chain, last, held_out)
     return Wave(sent, starts, np.arange(len(tasks)), READER, STREAMS, *how)
 
 
@@ -99,9 +100,9 @@ def stopped(
     chain = build_chain([rule("early_stopping", **settings), *(rules or [rule("sgd")])], MODEL.layout)
     most = np.array(epochs, dtype=np.float64)
     tasks = replace(tasks, settings={**tasks.settings, "local_epochs": most})
-    whole = wave_of(tasks, chain.facts.receives, last, HeldOutHalf())
+    whole = wave_of(tasks, chain, last, HeldOutHalf())
     (members,) = whole.cut(len(tasks))
-    of = Epochs(MODEL, chain, kind(MODEL, chain), losses).train(whole, members)
+    of = Epochs(chain, kind(MODEL, chain), losses).train(whole, members)
     more = {"steps": of.steps, **of.metrics}
     return by_task(members, of.trained, of.start) | {
         name: np.asarray(column)[np.argsort(members)] for name, column in more.items()
@@ -115,7 +116,7 @@ def plainly(
     held = tasks.samples.counts() // 2
     samples = SampleRanges.one_each(tasks.samples.first + held, tasks.samples.last)
     chain = build_chain(rules, MODEL.layout)
-    whole = wave_of(replace(tasks, samples=samples), chain.facts.receives, last, None)
+    whole = wave_of(replace(tasks, samples=samples), chain, last, None)
     (members,) = whole.cut(len(tasks))
     group = whole.group(members)
     return by_task(members, kind(MODEL, chain).train(group), group.start)

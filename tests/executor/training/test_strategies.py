@@ -107,7 +107,7 @@ def train(
     state: dict[str, Floats] = {}
     along = dict.fromkeys(chain.facts.receives, 0.1 * starts[::-1])
     tasks, everyone = replace(tasks, broadcast=along), np.arange(len(starts))
-    how = dtype, batches, chain.facts.receives, last
+    how = dtype, batches, chain, last
     held_out = None
     if chain.stopping is not None:
         held_out = HeldOut(chain.stopping.held_out, READER, STREAMS)
@@ -120,7 +120,7 @@ def train(
             group = whole.group(members)
             trained, received = strategy.train(group), group.start
         else:
-            of_epochs = Epochs(flat_model, chain, strategy, losses).train(whole, members)
+            of_epochs = Epochs(chain, strategy, losses).train(whole, members)
             trained, received = of_epochs.trained, of_epochs.start
         delta[members] = (trained.parameters - received).numpy()
         loss[members] = trained.loss
