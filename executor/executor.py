@@ -102,7 +102,7 @@ class LocalExecutor:
             shape, num_labels = reader.sample_shape, reader.num_labels
             self._model = FlatModel(model, shape, num_labels, streams, integers=integers)
         self._threads = Threads(settings.threads)
-        self.probed = known or probed(self._model, streams)
+        self.probed = known or probed(self._model, streams, reader)
         self._model.head = self.probed.head or ""
         if last == "short" and self.probed.least > 1:
             raise ConfigurationError(
@@ -520,8 +520,9 @@ def _counted(model: FlatModel) -> tuple[StrategyName, str]:
     """The strategy for a model that does not say which suits it, and why."""
     if model.layers(*CONVOLUTIONS):
         return "loop", "convolutions keep the machine busy with one client"
-    counted = f"{model.num_parameters:,} parameters"
-    if model.num_parameters > MOST_STACKED_PARAMETERS:
+    num_parameters = model.num_parameters - model.num_statistics
+    counted = f"{num_parameters:,} parameters"
+    if num_parameters > MOST_STACKED_PARAMETERS:
         return "loop", f"{counted}, more than {MOST_STACKED_PARAMETERS:,}"
     return "stacked", f"no convolutions, and {counted}, at most {MOST_STACKED_PARAMETERS:,}"
 

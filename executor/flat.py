@@ -246,6 +246,8 @@ class FlatModel:
 
     def _refuse_kept_elsewhere(self, module: nn.Module) -> None:
         """ConfigurationError for tensors that no vector can have."""
+        if isinstance(module, torch.jit.ScriptModule):
+            raise ConfigurationError(f"{self.name}: is compiled by torch.jit; give the module itself")
         for name, layer in module.named_modules():
             where = f" in layer {name!r}" if name else ""
             for key, value in vars(layer).items():

@@ -64,7 +64,7 @@ def pretrained(
 
 def _batches(order: Tensor, size: int, least: int) -> list[Tensor]:
     """Batches of `size` rows, the last with fewer; with fewer than `least` it joins the one before."""
-    batches = list(torch.split(order, size))
+    batches = list(torch.split(order, max(size, least)))
     if len(batches) > 1 and len(batches[-1]) < least:
         batches[-2:] = [torch.cat(batches[-2:])]
     return batches

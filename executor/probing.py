@@ -1,11 +1,11 @@
 """What a model does before anything is trained: refusals of one line, and whether it draws as it trains.
 
-It is shown three samples, in training and in evaluation mode.
+It is shown three samples of the trace, in training and in evaluation mode.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,12 +19,14 @@ from torch.nn import functional
 from torch.nn.modules.batchnorm import _NormBase
 
 from emulator.errors import ConfigurationError, shorten
+from emulator.own.code import place_of
+from emulator.ports import SampleReader
 from emulator.seeding import RandomStreams, StreamKeys
-from executor.flat import FlatModel
+from executor.flat import FlatModel, inputs
 from executor.training.chance import KNOWN, KeyedChance, UnknownDrawError
 
-SAMPLES = 3
-"""Samples that a model is shown."""
+SAMPLES, FIRST = 3, 16
+"""Samples that a model is shown, which are among the first rows of the trace."""
 
 ALONE = 1e-5
 """By how much a sample's logits may depend on its batch, of the largest logit: the rounding."""
@@ -52,8 +54,10 @@ class Probed:
     least: int = 1
 
 
-def probed(model: FlatModel, streams: RandomStreams) -> Probed:
-    """What a model does with `SAMPLES` samples, drawn from the stream "probe", at its initial parameters.
+def probed(model: FlatModel, streams: RandomStreams, reader: SampleReader | None = None) -> Probed:
+    """What a model does with `SAMPLES` different samples of a reader, at its initial parameters.
+
+    They are drawn from the stream "probe" if there is no reader, or if its first rows have too few.
 
     Raises:
         ConfigurationError: It does not take the samples, or makes no logits of them; it draws by an operation
@@ -68,15 +72,20 @@ def probed(model: FlatModel, streams: RandomStreams) -> Probed:
     for name, part in named.items():
         if not part.isfinite().all():
             raise ConfigurationError(f"{model.name}: its parameter {name!r} is not finite at the start")
-    features, key = _samples(model, streams), streams.keys("probe", np.array([1]))[0]
+    features, key = _samples(model, streams, reader), streams.keys("probe", np.array([1]))[0]
     draws = _in_training(model, named, features, key)
     least = 2 if model.statistics and _needs_two(model, named, features, key) else 1
     head = _in_evaluation(model, named, features, KeyedChance(key))
     return Probed(draws, _why_unstackable(model, flat, features, streams), head, least)
 
 
-def _samples(model: FlatModel, streams: RandomStreams) -> Tensor:
-    """(SAMPLES, *sample_shape) different samples; whole numbers are 0, 1, and both, as any vocabulary has."""
+def _samples(model: FlatModel, streams: RandomStreams, reader: SampleReader | None) -> Tensor:
+    """(SAMPLES, *sample_shape) different samples; of tokens those that any vocabulary has are drawn."""
+    if reader is not None and isinstance(reader, Sized):
+        known = inputs(reader, np.arange(min(FIRST, len(reader))))
+        different = np.unique(known.flatten(1).numpy(), axis=0, return_index=True)[1]
+        if len(different) >= SAMPLES:
+            return known[np.sort(different)[:SAMPLES]]
     rng, shape = streams.generator("probe"), (SAMPLES, *model.sample_shape)
     if model.integers:
         return torch.from_numpy(rng.integers(0, 2, shape))
@@ -118,9 +127,9 @@ def _in_training(model: FlatModel, named: Mapping[str, Tensor], features: Tensor
 
 
 def _remembered(module: nn.Module) -> dict[str, Any]:
-    """The numbers and texts that a module has as attributes, by their names."""
+    """The numbers and texts that a module has as attributes, as texts by their names."""
     return {
-        f"{name}.{key}" if name else key: value
+        f"{name}.{key}" if name else key: repr(value)
         for name, layer in module.named_modules()
         for key, value in vars(layer).items()
         if isinstance(value, int | float | str)
@@ -152,14 +161,22 @@ def _in_evaluation(
                 )
             _refuse_other_outputs(model, together)
         try:
-            alone = torch.cat([module(features[row : row + 1].clone()) for row in range(SAMPLES)])
-        except (RuntimeError, ValueError):  # as batch norm of a single number
-            alone = together + torch.inf
+            each = [module(features[row : row + 1].clone()) for row in range(SAMPLES)]
+        except Exception as error:  # as batch norm of a single number
+            each, why = [together + torch.inf], f"; alone, one raises {_told(error)}"
+        else:
+            why = ""
+            if each[0].shape != together[:1].shape:
+                raise ConfigurationError(
+                    f"{model.name}: makes {tuple(each[0].shape)} of a single sample, and must make "
+                    f"{tuple(together[:1].shape)}: a squeeze() drops the axis of samples; use flatten(1)"
+                )
+    alone = torch.cat(each)
     if not torch.allclose(together, alone, rtol=0, atol=ALONE * max(float(together.abs().max()), 1e-30)):
         layers = [name for name in model.layers(_NormBase) if name not in model.with_statistics]
         which = f" (batch norm without running statistics: {', '.join(layers)})" if layers else ""
         raise ConfigurationError(
-            f"{model.name}: the answer to a sample depends on the others in its batch{which}; use "
+            f"{model.name}: the answer to a sample depends on the others in its batch{which}{why}; use "
             f"track_running_stats = True, or a norm of single samples, such as nn.GroupNorm"
         )
     linear = [layer for layer in computed if layer.is_linear]
@@ -210,7 +227,7 @@ def _watched(
 
 
 def _taken_wrongly(model: FlatModel, error: Exception, place: str, features: Tensor) -> str:
-    problem = shorten(f"{type(error).__name__}: {' '.join(str(error).split())}", MOST_SHOWN)
+    problem = _told(error)
     if isinstance(error, TypeError) and "missing" in str(error) and "argument" in str(error):
         return f"{model.name}: its forward must take the samples and nothing else ({problem})"
     if "meta" in str(error):
@@ -221,9 +238,14 @@ def _taken_wrongly(model: FlatModel, error: Exception, place: str, features: Ten
     if "(Embedding)" in place or (not model.integers and "indices" in str(error)):
         kind = "whole numbers" if model.integers else "floats"
         return f"{model.name}: samples are {kind}, and it looks them up as token ids{place} ({problem})"
-    return (
-        f"{model.name}: does not take a batch of samples of shape {tuple(features.shape)}{place}: {problem}"
-    )
+    shape = tuple(features.shape[1:])
+    return f"{model.name}: does not take {SAMPLES} samples of shape {shape}{place}: {problem}"
+
+
+def _told(error: Exception) -> str:
+    """An error of a module on one line, with the place in its code."""
+    problem = shorten(f"{type(error).__name__}: {' '.join(str(error).split())}", MOST_SHOWN)
+    return f"{problem}{place_of(error)}"
 
 
 def _refuse_other_outputs(model: FlatModel, logits: Any) -> None:
@@ -234,8 +256,10 @@ def _refuse_other_outputs(model: FlatModel, logits: Any) -> None:
             f"{model.name}: must make logits of shape {expected} of {SAMPLES} samples, one for each of the "
             f"{model.num_labels} labels, and makes {made}; an argument named num_labels gets the trace's"
         )
-    if not logits.dtype.is_floating_point:
-        raise ConfigurationError(f"{model.name}: must make logits that are floats, and makes {logits.dtype}")
+    if not (logits.dtype.is_floating_point and logits.isfinite().all()):
+        raise ConfigurationError(
+            f"{model.name}: must make logits that are finite floats of its first samples"
+        )
 
 
 def _why_unstackable(model: FlatModel, flat: Tensor, features: Tensor, streams: RandomStreams) -> str:

@@ -54,6 +54,8 @@ def as_model(found: Any, name: str, what: str) -> Any:
     Raises:
         OwnPartError: It is neither class nor function, or a function that is defined elsewhere.
     """
+    if isinstance(found, type) and not issubclass(found, nn.Module | ModelSpec):
+        raise OwnPartError(f"{what} {name!r}: the class must extend torch.nn.Module, or ModelSpec")
     if isinstance(found, type):
         make: Any = found
         return _model_of(make) if issubclass(found, nn.Module) else found

@@ -245,6 +245,7 @@ def _refuse_parts_of_whole_rounds(parts: Parts, arm: Arm) -> None:
 def _refuse_solver(parts: Parts, arm: Arm, solver: SolverFacts) -> None:
     """ConfigurationError if the solver does not fit the aggregator, the adaptation or the clusterer."""
     aggregator, kinds = parts.aggregator, ", ".join(rule.kind for rule in arm.solver)
+    kinds += ", with batch_norm = 'kept'" if arm.training.batch_norm == "kept" else ""
     missing, unread = solver.receives - aggregator.broadcasts, aggregator.broadcasts - solver.receives
     if missing:
         name = min(missing)

@@ -177,7 +177,7 @@ KINDS = {
                 "nn.Sequential(answer, Dropping())",
                 "draws in evaluation mode, by bernoulli_",
             ),
-            "input": ("nn.Linear(3, 3)", "does not take a batch of samples of shape (3, 8, 8): RuntimeError"),
+            "input": ("nn.Linear(3, 3)", "does not take 3 samples of shape (8, 8): RuntimeError"),
         },
     ),
     "source": Kind(
