@@ -15,7 +15,7 @@ import torch
 
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.counts import LastBatch
-from emulator.errors import ConfigurationError
+from emulator.errors import ConfigurationError, RunError
 from emulator.messages import (
     BATCH_METRICS,
     LOSS_METRICS,
@@ -269,6 +269,10 @@ class LocalExecutor:
         Raises:
             ResumableError: As `train`.
         """
+        if (tasks.settings["batch_size"] < self.probed.least).any():
+            raise RunError(
+                f"{self._model.name}: batch norm needs batches of two samples, and a schedule sets 1"
+            )
         wave = self._wave(tasks, models, start)
         num_parameters = self.num_parameters - self.solver.statistics
         delta = np.zeros((len(tasks), num_parameters), dtype=np.float32)

@@ -20,7 +20,7 @@ LINES = {
     "SecondArgument": r"forward must take the samples and nothing else .*positional argument: 'mask'",
     "MovingBuffer": r"training changes its 'seen', which no update carries",
     "Counting": r"training changes its 'temperature', which no update carries",
-    "Listing": r"training answers otherwise when repeated, from a memory",
+    "Listing": r"training answers otherwise when repeated",
     "Closure": r"computes with layers that are not its own: a function that was made",
     "Complex": r"its parameter 'w' is torch\.complex64; must be torch\.float32",
     "UnknownDraw": r"draws by randperm: it has no repeatable numbers here",
