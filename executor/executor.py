@@ -269,10 +269,6 @@ class LocalExecutor:
         Raises:
             ResumableError: As `train`.
         """
-        if (tasks.settings["batch_size"] < self.probed.least).any():
-            raise RunError(
-                f"{self._model.name}: batch norm needs batches of two samples, and a schedule sets 1"
-            )
         wave = self._wave(tasks, models, start)
         num_parameters = self.num_parameters - self.solver.statistics
         delta = np.zeros((len(tasks), num_parameters), dtype=np.float32)
@@ -480,6 +476,10 @@ class LocalExecutor:
             return evaluation.evaluate(self._predictor, self._threads, models, plan, samples, slabs)
 
     def _wave(self, tasks: TrainTasks, models: Floats32, start: Ints) -> Wave:
+        if (tasks.settings["batch_size"] < self.probed.least).any():
+            raise RunError(
+                f"{self._model.name}: batch norm needs batches of two samples, and a schedule sets 1"
+            )
         return Wave(
             replace(tasks, measure=tasks.measure & LOSS_METRICS),
             models,

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from emulator.arrays import Floats
-from emulator.errors import ConfigurationError
+from emulator.errors import ConfigurationError, RunError
 from emulator.messages import TrainTasks
 from emulator.seeding import RandomStreams
 from executor.executor import LocalExecutor
@@ -184,6 +184,10 @@ def test_short_batches_go_to_the_loop_if_what_fills_them_up_would_count(name: st
 
 def test_a_batch_of_one_sample_is_refused_where_it_has_no_variance() -> None:
     spec, reader = module(BNMLP, d_in=64, n_classes=LABELS), FakeReader(60, (8, 8))
+    local = LocalExecutor(reader, spec, [rule("sgd")], STREAMS)
+    one = wave(counts=[9], steps=[1], batch_size=1)
+    with pytest.raises(RunError, match="batch norm needs batches of two samples"):
+        local.train(one, local.initial(0)[None], np.zeros(1, dtype=np.int64))
     with pytest.raises(
         ConfigurationError, match=r"last = 'short': a last batch of one sample has no variance"
     ):
