@@ -62,9 +62,10 @@ def trained(
 def test_stacked_tasks_are_trained_as_one_by_one(kept: Kept, rules: list[LocalRule]) -> None:
     spec, reader = kept.spec(), kept.reader()
     alone = trained(ReferenceLoop, spec, reader, rules, 1)
+    agree = 1e-12 if kept.name in ("BNMLP", "MobileBlockNet") else 1e-9  # of batch norm
     for chunk in (3, 25):
         together = trained(StackedStrategy, spec, reader, rules, chunk)
-        assert np.abs(together - alone).max() <= 1e-9 * max(1.0, np.abs(alone).max())
+        assert np.abs(together - alone).max() <= agree * max(1.0, np.abs(alone).max())
 
 
 @pytest.mark.parametrize("kept", ZOO, ids=lambda kept: kept.name)
