@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from emulator.arrays import Floats32, Ints
 from emulator.errors import RunError
-from tests.executor.fakes import FakeReader, executor, model, requests
+from tests.executor.fakes import FakeReader, executor, model, module, requests
+from tests.executor.modules.foreign import BNMLP, MLPDropout
 
 ROWS = np.arange(0, 40, 2)
 
@@ -51,3 +54,19 @@ def test_a_reference_model_that_diverges_is_an_error_that_says_what_may_help() -
     reader.x *= 1e20
     with pytest.raises(RunError, match=r"diverged on its 20 samples; a lower representation\.learning_rate"):
         pretrained(reader, epochs=3, learning_rate=1e6)
+
+
+@pytest.mark.parametrize("kind", [MLPDropout, BNMLP])
+def test_dropout_has_a_stream_of_its_own_and_a_last_sample_joins_the_batch_before(
+    kind: type[nn.Module],
+) -> None:
+    """Of 17 rows the third batch of 8 would be a single one, which batch norm cannot take."""
+    spec, state = module(kind, d_in=6, n_classes=4, hidden=5), torch.get_rng_state()
+    once, again, other = (
+        executor(FakeReader(), spec, seed=seed).pretrained(
+            np.arange(17), epochs=2, batch_size=8, learning_rate=0.1
+        )
+        for seed in (3, 3, 4)
+    )
+    assert once.tobytes() == again.tobytes() != other.tobytes()
+    assert torch.equal(torch.get_rng_state(), state)

@@ -116,13 +116,12 @@ class Personal:
         has test samples.
         """
         samples = self._stream.held(updates.client, "test")
-        trained = trained_models(updates, received[start])
         counts = first & np.isin(updates.client, scored) & (updates.num_steps > 0)
         rows = (counts & (samples.counts() > 0)).nonzero()[0]
         if len(rows) == 0:
             return None
         state = {name: updates.state[name][rows] for name in sorted(self._slots)}
-        own = trained[rows]
+        own = trained_models(updates.take(rows), received[start[rows]])
         if state:
             finite = np.logical_and.reduce([np.isfinite(slot).all(axis=1) for slot in state.values()])
             some = {name: slot[finite] for name, slot in state.items()}
