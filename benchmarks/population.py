@@ -109,8 +109,6 @@ class InstantExecutor:
     def initial(self, number: int) -> Floats32:
         return np.zeros(1, dtype=np.float32)
 
-    ignores_weights = True
-
     def personal(self, received: Floats32, state: Mapping[str, Floats32]) -> Floats32:
         return received
 

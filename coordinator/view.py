@@ -18,6 +18,7 @@ from coordinator.distances import DistanceName
 from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
 from emulator.messages import AnyTrigger, Metric, SampleRanges, Scores, TaskMetric, Updates
+from emulator.own_parts import is_ours
 from emulator.plugins import Configured
 from emulator.ports import Segment, num_statistics
 from emulator.seeding import RandomStreams, generators
@@ -83,6 +84,15 @@ class Part(Configured, Stateful, ABC):
     late_modules: ClassVar[tuple[str, ...]] = ()
     needs_whole_rounds: bool = False
     streams: RandomStreams
+
+    @property
+    def reads_updates(self) -> bool:
+        """Whether it reads updates themselves: more than sums by `Aggregator.weights`, and columns.
+
+        If no part does, they are let go as they are added up. By default a part of one's own does, and
+        ours do not; a class says otherwise by `reads_updates = False`.
+        """
+        return not is_ours(type(self))
 
     @property
     def needs_reports(self) -> bool:

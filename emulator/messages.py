@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Literal, Protocol, get_args, get_type_hints
+from typing import Any, Literal, Protocol, get_args, get_type_hints
 
 import numpy as np
 
-from emulator.arrays import Bools, Floats, Floats32, Ints, weighted_sums
+from emulator.arrays import NO_IDS, Bools, Floats, Floats32, Ints, add_weighted_sums, weighted_sums
+from emulator.errors import RunError
 
 BYTES_PER_PARAMETER = 4
 BYTES_PER_REPORTED_NUMBER = 4
@@ -573,18 +574,7 @@ class ArrayUpdates:
 
     def take(self, rows: Ints) -> ArrayUpdates:
         """The given rows; see `Updates.take`."""
-        return ArrayUpdates(
-            self.client[rows],
-            self.model[rows],
-            self.num_samples[rows],
-            self.num_steps[rows],
-            self.delta[rows],
-            {name: column[rows] for name, column in self.metrics.items()},
-            {name: column[rows] for name, column in self.state.items()},
-            None if self.group is None else self.group[rows],
-            None if self.late is None else self.late[rows],
-            None if self.of_batch_norm is None else self.of_batch_norm[rows],
-        )
+        return replace(self, **{name: _taken(column, rows) for name, column in vars(self).items()})
 
     def weighted_sum(self, weights: Floats) -> Floats:
         """`weights` (k, n) times the updates; see `Updates.weighted_sum`."""
@@ -593,7 +583,7 @@ class ArrayUpdates:
         sums = np.zeros((len(weights), self.delta.shape[1]))
         for group in np.unique(self.group):
             rows = np.flatnonzero(self.group == group)
-            sums += weighted_sums(weights[:, rows], self.delta[rows])
+            add_weighted_sums(sums, weights[:, rows], self.delta, rows)
         return sums
 
     def gram(self) -> Floats:
@@ -618,6 +608,57 @@ class ArrayUpdates:
     def rows(self, columns: slice) -> Floats32:
         """(n, c) some columns of the updates, as a view."""
         return self.delta[:, columns]
+
+
+def _taken(column: Any, rows: Ints) -> Any:
+    """The rows of a column, or of columns by name; anything else as it is."""
+    if isinstance(column, Mapping):
+        return {name: _taken(held, rows) for name, held in column.items()}
+    return column[rows] if isinstance(column, np.ndarray) else column
+
+
+@dataclass(frozen=True)
+class SummedUpdates(ArrayUpdates):
+    """Updates, all finite, that were let go once they were added up by weights known before.
+
+    `delta` is (n, 0). `known` are the weights (k, N) over the N updates of the wave, and the sums (k, Q) by
+    them; row i is column `place[i]` of these weights.
+    """
+
+    known: tuple[Floats, Floats] = np.zeros((0, 0)), np.zeros((0, 0))
+    place: Ints = field(default_factory=lambda: NO_IDS)
+
+    def weighted_sum(self, weights: Floats) -> Floats:
+        """The sums that were taken; `weights` (k, n) must be those that were known before."""
+        known, sums = self.known
+        spread = np.zeros((len(weights), known.shape[1]))
+        spread[:, self.place] = weights
+        if not np.array_equal(spread, known):
+            raise _let_go("other weights")
+        return sums.copy()
+
+    def gram(self) -> Floats:
+        """Refused, as all that needs the updates themselves."""
+        raise _let_go("gram")
+
+    def norms(self) -> Floats:
+        """Refused."""
+        raise _let_go("norms")
+
+    def project(self, vectors: Floats | Floats32) -> Floats:
+        """Refused."""
+        raise _let_go("project")
+
+    def rows(self, columns: slice) -> Floats32:
+        """Refused."""
+        raise _let_go("rows")
+
+
+def _let_go(what: str) -> RunError:
+    return RunError(
+        f"updates were let go once they were added up by Aggregator.weights, and a part reads them again "
+        f"({what}): it must not declare reads_updates = False"
+    )
 
 
 def trained_models(updates: Updates, received: Floats32) -> Floats32:

@@ -318,9 +318,8 @@ class Executor(Protocol):
             models: array of shape (M, P).
             start: array of shape (n,), the row of `models`, and of `tasks.broadcast`, that each task starts
                 from.
-            weights: array of shape (k, n), the weights that `Updates.weighted_sum` will be called with, if
-                they are known beforehand; never given to an executor with an attribute `ignores_weights` that
-                is true.
+            weights: array of shape (k, n), the weights that `Updates.weighted_sum` will be called with if all
+                updates are finite; given if they are known beforehand, and nothing else reads the updates.
 
         Returns:
             The updates, one row per task in the same order; their `metrics` are the loss and those in

@@ -7,7 +7,9 @@ arrive in messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -17,9 +19,7 @@ from emulator.arrays import Floats, Floats32, Ints
 from emulator.counts import LastBatch
 from emulator.errors import ConfigurationError, RunError
 from emulator.messages import (
-    BATCH_METRICS,
     LOSS_METRICS,
-    STOPPED_METRICS,
     ArrayUpdates,
     Evaluation,
     InferencePlan,
@@ -27,12 +27,13 @@ from emulator.messages import (
     SampleRanges,
     Scores,
     SolverFacts,
+    SummedUpdates,
     TrainTasks,
-    empty_metric,
 )
 from emulator.ports import SampleReader, Segment
 from emulator.seeding import RandomStreams
 from executor.flat import FlatModel
+from executor.group_sums import RunningSums
 from executor.inference import embeddings, evaluation, gradients, scoring
 from executor.inference.prediction import Predictor
 from executor.malloc import keep_freed_memory
@@ -40,7 +41,7 @@ from executor.models.base import ModelSpec
 from executor.parallel import Threads
 from executor.pretraining import pretrained
 from executor.probing import CONVOLUTIONS, MOST_STACKED_PARAMETERS, Probed, probed
-from executor.rules.base import KEPT, Chain, LocalRule, build_chain
+from executor.rules.base import Chain, LocalRule, build_chain
 from executor.settings import Batches, BatchNorm, ExecutorSettings
 from executor.training.dense import DenseStrategy
 from executor.training.epochs import Epochs
@@ -48,6 +49,7 @@ from executor.training.groups import Strategy, Wave
 from executor.training.held_out import HeldOut, HeldOutLosses
 from executor.training.out_of_memory import OutOfMemory, out_of_memory_named
 from executor.training.reference import ReferenceLoop
+from executor.training.results import Results
 from executor.training.stacked import StackedStrategy
 from executor.training.tampering import tamper
 
@@ -59,8 +61,6 @@ StrategyName = Literal["stacked", "dense", "loop"]
 
 class LocalExecutor:
     """Trains and scores models of one architecture, by one chain of local rules, on one reader's samples."""
-
-    ignores_weights = True
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class LocalExecutor:
             integers = bool(getattr(reader, "integers", False))
             shape, num_labels = reader.sample_shape, reader.num_labels
             self._model = FlatModel(model, shape, num_labels, streams, integers=integers)
-        self._threads = Threads(settings.threads)
+        self._threads, self._ahead = Threads(settings.threads), 2 * settings.threads
         self.probed = known or probed(self._model, streams, reader)
         self._model.head = self.probed.head or ""
         if last == "short" and self.probed.least > 1:
@@ -139,6 +139,11 @@ class LocalExecutor:
     def num_parameters(self) -> int:
         """P: the numbers of a model, with the statistics of batch norm."""
         return self._model.num_parameters
+
+    @property
+    def _num_trained(self) -> int:
+        """Q: the numbers of an update."""
+        return self.num_parameters - self.solver.statistics
 
     @property
     def halved_groups(self) -> int:
@@ -189,7 +194,7 @@ class LocalExecutor:
             The rows of `tasks` in each group, and the local steps of each task, of shape (n,).
         """
         wave = self._wave(tasks, models, start)
-        return wave.cut(self.chunk), wave.steps
+        return [np.sort(members) for members in wave.cut(self.chunk)], wave.steps
 
     def cut_scores(self, num_models: int, counts: Ints) -> list[Ints]:
         """The requests that are scored together, as `score` cuts them.
@@ -240,7 +245,9 @@ class LocalExecutor:
             models: Array of shape (M, P).
             start: Array of shape (n,): the row of `models`, and of `tasks.broadcast`, that each task starts
                 from.
-            weights: Ignored, since all updates are in this process.
+            weights: Array of shape (k, n): with them, updates are added up group by group and let go, and
+                what is returned has these sums alone. Not if an update, or its loss, is not finite: then all
+                are trained once more, and kept.
 
         Returns:
             The updates, a row for each task. `metrics["loss"]`, of shape (n,), is the mean of the loss over
@@ -249,6 +256,13 @@ class LocalExecutor:
         Raises:
             ResumableError: Memory ran out, and the group may not be split, or is a single task.
         """
+        if weights is not None:
+            groups = self.cut(tasks, models, start)[0]
+            sums = RunningSums(weights, groups, self._num_trained, self._ahead)
+            updates = self._trained(tasks, models, start, range(len(groups)), sums)
+            if not sums.failed:
+                known, place = (weights, sums.total), np.arange(len(tasks))
+                return SummedUpdates(**vars(updates), known=known, place=place)
         return self.train_groups(tasks, models, start, None)
 
     def train_groups(
@@ -269,61 +283,57 @@ class LocalExecutor:
         Raises:
             ResumableError: As `train`.
         """
-        wave = self._wave(tasks, models, start)
-        num_parameters = self.num_parameters - self.solver.statistics
-        delta = np.zeros((len(tasks), num_parameters), dtype=np.float32)
-        statistics = np.zeros((len(tasks), self.solver.statistics), dtype=np.float32)
-        group_of = np.zeros(len(tasks), dtype=np.int64)
-        most_steps = int(wave.steps.max(initial=0))
-        steps = wave.steps.copy()
-        stopped = STOPPED_METRICS if wave.epochs is not None else ()
-        metrics = {
-            name: empty_metric(name, len(tasks), most_steps)
-            for name in ("loss", *stopped, *sorted(tasks.measure))
-        }
-        state = {
-            name: np.zeros((len(tasks), slot.width(num_parameters)), dtype=np.float32)
-            for name, slot in self.solver.state.items()
-        }
+        return self._trained(tasks, models, start, numbers, None)
 
-        def train_group(members: Ints) -> None:
+    def _trained(
+        self,
+        tasks: TrainTasks,
+        models: Floats32,
+        start: Ints,
+        numbers: Sequence[int] | None,
+        sums: RunningSums | None,
+    ) -> ArrayUpdates:
+        """See `train_groups`; with `sums`, the updates go there, and what is returned has none.
+
+        If one is not usable `sums` have failed, and the rest is left out.
+        """
+        wave = self._wave(tasks, models, start)
+        results, groups = Results(tasks, wave, self.solver, self._num_trained), wave.cut(self.chunk)
+        delta = np.zeros((len(tasks), 0 if sums else self._num_trained), dtype=np.float32)
+        group_of = np.zeros(len(tasks), dtype=np.int64)
+        for number, members in enumerate(groups):
+            group_of[members] = number
+
+        def train_some(number: int, members: Ints) -> None:
             # The group is gathered here, so that there are never more groups in memory than threads.
             if wave.epochs is None:
                 group = wave.group(members)
-                trained, received = self._strategy.train(group), group.start
+                trained, begun = self._strategy.train(group), group.start
             else:
                 of_epochs = self._epochs.train(wave, members)
-                trained, received = of_epochs.trained, of_epochs.start
-                steps[members] = of_epochs.steps
-                for name, column in of_epochs.metrics.items():
-                    metrics[name][members] = column
-            if self._chain.kept:
-                state[KEPT][members] = self._chain.take_kept(trained.parameters, received).numpy()
-            # What is kept is not sent: the server's statistics stay as they are.
-            came = models[start[members]] if self._chain.kept else trained.parameters.numpy()
-            statistics[members] = came[:, num_parameters:]
-            moved = self._chain.seen(trained.parameters).numpy()
-            moved -= self._chain.seen(received).numpy()
-            delta[members] = moved
-            metrics["loss"][members] = trained.loss
-            for metric, column in trained.measured.items():
-                into = metrics[metric]
-                if metric in BATCH_METRICS:
-                    into = into[:, : column.shape[1]]
-                into[members] = column
-            tamper(delta, tasks, members, self._streams, self._chain.sent)
-            for name, rows in trained.state.items():
-                state[name][members] = rows.numpy()
+                trained, begun = of_epochs.trained, of_epochs.start
+                results.take_epochs(members, of_epochs)
+            sent = models[start[members]] if self._chain.kept else None
+            moved = results.take(members, trained, begun, self._chain, sent)
+            tamper(moved, tasks, members, self._streams, self._chain.sent)
+            if sums is None:
+                delta[members] = moved
+            elif results.usable(members) and np.isfinite(moved).all():
+                sums.put(number, members, moved)
+            else:
+                sums.fail()
 
-        groups = wave.cut(self.chunk)
-        for number, members in enumerate(groups):
-            group_of[members] = number
-        wanted = groups if numbers is None else [groups[number] for number in numbers]
-        self._threads.run(lambda members: self._out_of_memory.run(train_group, members), wanted)
+        def train_group(number: int) -> None:
+            if sums is None or not sums.failed:
+                with nullcontext() if sums is None else sums.failing():
+                    self._out_of_memory.run(partial(train_some, number), groups[number])
+
+        self._threads.run(train_group, range(len(groups)) if numbers is None else numbers)
+        steps, metrics = results.steps, results.metrics
         if "step_norm" in tasks.measure and self.solver.form is not None:
             metrics["step_norm"] = self.solver.form.norms(steps, tasks.settings["learning_rate"])
-        told = tasks.client, tasks.model, tasks.samples.counts(), steps
-        return ArrayUpdates(*told, delta, metrics, state, group_of, of_batch_norm=statistics)
+        told = tasks.client, tasks.model, results.counts, steps
+        return ArrayUpdates(*told, delta, metrics, results.state, group_of, of_batch_norm=results.statistics)
 
     def personal(self, received: Floats32, state: Mapping[str, Floats32]) -> Floats32:
         """The parameters that clients use themselves, made of the models that serve them.

@@ -1,13 +1,18 @@
-"""Weighted sums of a wave's updates: the part of one task group, as ranks send it, and the total."""
+"""Weighted sums of a wave's updates: the part of one task group, as ranks send it, and the total.
+
+In one process, each group is added up as soon as those before it are, and let go.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Condition
 
 import numpy as np
 
-from emulator.arrays import Floats, Floats32, Ints, weighted_sums
+from emulator.arrays import Floats, Floats32, Ints, add_weighted_sums, weighted_sums
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,64 @@ class GroupWeights:
         for number, weights in self.of_group.items():
             sums[self.models[number]] += unfolded(packed[number], weights)
         return sums
+
+
+class RunningSums:
+    """Adds up the updates of a wave by `weights` (k, n), group after group, as they are trained.
+
+    Groups come in any order, each at once or in parts; the sums are those of `ArrayUpdates.weighted_sum`, to
+    the bit. At most `ahead` groups wait for those before them; who brings another one waits, too.
+
+    Attributes:
+        total: (k, Q) the sums so far.
+        failed: Whether an update was not usable, or training failed: nothing is added any more.
+    """
+
+    def __init__(self, weights: Floats, groups: Sequence[Ints], num_parameters: int, ahead: int) -> None:
+        self.total = np.zeros((len(weights), num_parameters))
+        self.failed = False
+        self._weights, self._groups, self._ahead = weights, groups, ahead
+        self._waiting: dict[int, dict[int, Floats32]] = {}  # by group the updates of its tasks
+        self._next = 0
+        self._changed = Condition()
+
+    def put(self, number: int, members: Ints, rows: Floats32) -> None:
+        """Take the updates (m, Q) of some tasks (m,) of a group, which nobody else may change."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.failed or number <= self._next + self._ahead)
+            self._waiting.setdefault(number, {}).update(zip(members.tolist(), rows, strict=True))
+            while not self.failed and self._is_complete():
+                self._add(self._waiting.pop(self._next))
+                self._next += 1
+            self._changed.notify_all()
+
+    def fail(self) -> None:
+        """Let go all that waits; whoever waits for a turn goes on."""
+        with self._changed:
+            self.failed = True
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """Context that calls `fail` if an exception ends it."""
+        try:
+            yield
+        except BaseException:
+            self.fail()
+            raise
+
+    def _is_complete(self) -> bool:
+        """Whether the updates of all tasks of the next group are here."""
+        here = self._next < len(self._groups) and self._next in self._waiting
+        return here and len(self._waiting[self._next]) == len(self._groups[self._next])
+
+    def _add(self, by_task: Mapping[int, Floats32]) -> None:
+        tasks = sorted(by_task)
+        rows = [by_task[task] for task in tasks]
+        add_weighted_sums(
+            self.total, self._weights[:, tasks], rows[0][None] if len(rows) == 1 else np.stack(rows)
+        )
 
 
 def sends_rows(weights: Floats) -> bool:

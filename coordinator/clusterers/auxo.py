@@ -78,6 +78,7 @@ class Auxo(Clusterer):
     Settings = AuxoSettings
     settings: AuxoSettings
     needs_whole_rounds = True
+    reads_updates = True
     state_fields = ("_affinities",)
 
     def __init__(self, settings: AuxoSettings) -> None:

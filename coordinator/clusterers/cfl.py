@@ -75,6 +75,7 @@ class Cfl(Clusterer):
     settings: CflSettings
     late_modules = (*Clusterer.late_modules, "scipy.cluster.hierarchy")
     needs_whole_rounds = True
+    reads_updates = True
     state_fields = ("_longest",)
 
     def __init__(self, settings: CflSettings) -> None:

@@ -202,6 +202,10 @@ class Fielding(Clusterer):
             return Assignment.averaged(before, moved, len(centers))
         return Assignment.moved(moved, len(centers))
 
+    @property
+    def reads_updates(self) -> bool:
+        return super().reads_updates or self._trigger.reads_updates
+
     def on_updates(self, view: View) -> None:
         assert view.updates is not None
         self._trigger.observe(view.updates)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from coordinator.adaptations.none import NoAdaptation
+from coordinator.aggregators.fedavg import MODELS_AT_ONCE
 from coordinator.assignment import Assignment
 from coordinator.federation.bank import ModelBank
 from coordinator.federation.client_requests import ClientRequests
@@ -126,6 +127,9 @@ class Federation(Stateful):
         self._availability, self._latency, self._faults = availability, latency, run.faults
         self._measured = parts.needs
         self._watching = parts.detectors_on("training")
+        self._reads_updates = "trained" in settings.accuracies or any(
+            part.reads_updates for part in parts.all
+        )
         for part in parts.all:
             if not hasattr(part, "streams"):  # else the name is its author's
                 part.streams = streams
@@ -597,8 +601,7 @@ class Federation(Stateful):
             return None
         model, staleness = self.bank.ids[cohort.row[rows]], ended.staleness[visits]
         aggregator, weights = self.parts.aggregator, None
-        # An executor of one process does without: with many models they are many numbers.
-        if self._at_dispatch is None and not getattr(self._executor, "ignores_weights", False):
+        if self._at_dispatch is None and not self._reads_updates and len(self.bank) <= MODELS_AT_ONCE:
             view = self._view(aggregator, round_, step, staleness=staleness)
             weights = aggregator.weights(model, num_samples, view.of_parameters())
         with self._meter("train_s"):

@@ -23,17 +23,17 @@ WORD_BITS = 32
 def tamper(
     delta: Floats32, tasks: TrainTasks, members: Ints, streams: RandomStreams, sent: Ints | None = None
 ) -> None:
-    """Apply `tasks.tampering`, in place, to the rows `members` of `delta` (n, P), the updates as trained.
+    """Apply `tasks.tampering`, in place, to `delta` (n, P), the updates as trained of the tasks `members`.
 
     Of each row the parameters `sent` (k,) alone cross the wire; None: all. A byzantine client acts first,
     then the link. The streams are ("noise", dispatch, client, model) and ("corruption", dispatch, client,
     model).
     """
     columns = tasks.tampering
-    for task in members.tolist() if columns else ():
+    for row, task in enumerate(members.tolist() if columns else ()):
         faults = {name: float(column[task]) for name, column in columns.items()}
         key = (int(tasks.dispatch[task]), int(tasks.client[task]), int(tasks.model[task]))
-        update = delta[task] if sent is None else delta[task, sent]
+        update = delta[row] if sent is None else delta[row, sent]
         with np.errstate(over="ignore", invalid="ignore"):  # the coordinator rejects such updates
             if faults.get("scale", 1.0) != 1:
                 update *= np.float32(faults["scale"])
@@ -44,7 +44,7 @@ def tamper(
         if faults.get("bits", 0.0) > 0:
             _flip_bits(update, streams.generator("corruption", *key))
         if sent is not None:
-            delta[task, sent] = update
+            delta[row, sent] = update
 
 
 def _add_noise(update: Floats32, scale: float, rng: np.random.Generator) -> None:

@@ -26,7 +26,9 @@ def tampered(
 ) -> Floats32:
     delta = a_delta()
     tasks = replace(tasks, tampering={name: np.array(column, float) for name, column in columns.items()})
-    tamper(delta, tasks, np.array(members), STREAMS)
+    rows = delta[np.array(members)]
+    tamper(rows, tasks, np.array(members), STREAMS)
+    delta[np.array(members)] = rows
     return delta
 
 
