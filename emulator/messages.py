@@ -286,7 +286,8 @@ class SolverFacts:
     itself are made; none if it uses the served model. `receives` names the arrays of its aggregator that are
     sent along with each model, as large as it. Besides the update of each task `uploads` whole models are
     sent up. Of a model `unsent` numbers stay with the client, and are sent neither way, and `statistics`, its
-    last ones, are those of batch norm, which no rule and no aggregator sees. Each step takes
+    last ones, are those of batch norm, which no rule and no aggregator sees. The `base` numbers of its frozen
+    parameters are in no model: each client downloads them once. Each step takes
     `gradients` gradients of its batch. `settings` are the numbers that rules read from a task's settings, if
     these have them, such as "adam.beta1", with what each is if they have not. `shares` are those that its
     aggregator must have, too, such as "feddyn.alpha". `form` is that of its steps, None if they have none.
@@ -301,6 +302,7 @@ class SolverFacts:
     uploads: int = 0
     unsent: int = 0
     statistics: int = 0
+    base: int = 0
     gradients: int = 1
     settings: Mapping[str, float] = field(default_factory=dict)
     stops: bool = False

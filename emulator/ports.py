@@ -262,9 +262,10 @@ class SampleReader(Protocol):
 class Segment:
     """One named tensor of a model: entries [first, last) of the vector of parameters, of `shape`.
 
-    A tensor that is not `trainable` is transferred, copied and initialised with the model, but no step of
-    local training moves it. Of the kind "statistics" are the running means and variances of batch norm, which
-    come behind all parameters: predicting in training moves them, and the federation averages them itself.
+    A tensor that is not `trainable`, such as a mask, is transferred, copied and initialised with the model,
+    but no step of local training moves it. Of the kind "statistics" are the running means and variances of
+    batch norm, which come behind all parameters: predicting in training moves them, and the federation
+    averages them itself.
     """
 
     first: int

@@ -109,20 +109,23 @@ class LocalExecutor:
                 f"training.last = 'short': a last batch of one sample has no variance for the batch norm of "
                 f"{self._model.name}; set 'filled'"
             )
-        self._predictor = Predictor(reader, self._model, model.dense)
+        self._predictor = Predictor(reader, self._model, self._model.dense)
         if batch_norm is not None and not self._model.statistics:
             raise ConfigurationError(
                 f"training.batch_norm = {batch_norm!r}: {self._model.name} has no batch norm; leave it out"
             )
         kept = self._model.batch_norm if batch_norm == "kept" else ()
         self._chain = build_chain(rules, self._model.layout, kept)
+        self._solver = replace(self._chain.facts, base=self._model.base)
         # `auto` resolved, for the log
         self.strategy, self.reason = _strategy(settings, model, self._model, self.probed, last)
         self._strategy = _build(self.strategy, self._model, self._chain)
         stopping = self._chain.stopping
         self._held_out = None if stopping is None else HeldOut(stopping.held_out, reader, streams)
         self._epochs = Epochs(self._chain, self._strategy, HeldOutLosses(self._predictor))
-        self.chunk = 1 if self.strategy == "loop" else settings.chunk or _chunk(self.num_parameters)
+        self.chunk = (
+            1 if self.strategy == "loop" else settings.chunk or _chunk(self.num_parameters + self._model.base)
+        )
         self._out_of_memory = OutOfMemory(settings.on_out_of_memory, self.chunk)
 
     @property
@@ -133,7 +136,7 @@ class LocalExecutor:
     @property
     def solver(self) -> SolverFacts:
         """What the rules keep between tasks, receive, send and compute besides plain training."""
-        return self._chain.facts
+        return self._solver
 
     @property
     def num_parameters(self) -> int:
@@ -511,10 +514,11 @@ def _strategy(
 
     What decides follows from the model alone, and is never timed, since a strategy decides the last bits.
     """
-    if settings.strategy == "dense" and not spec.dense:
+    if settings.strategy == "dense" and not model.dense:
+        why = "has frozen parameters" if spec.dense else "is not fully connected"
         raise ConfigurationError(
-            f'executor.strategy = "dense": the model {type(spec).__name__} is not fully connected; use '
-            f'"stacked", "loop" or "auto"'
+            f'executor.strategy = "dense": the model {type(spec).__name__} {why}; use "stacked", "loop" or '
+            f'"auto"'
         )
     refused = known.unstackable
     if last == "short" and (model.statistics or known.draws):  # stacked batches are padded
@@ -523,7 +527,7 @@ def _strategy(
         raise ConfigurationError(f'executor.strategy = "stacked": {refused}; use "loop" or "auto"')
     if settings.strategy != "auto":
         return settings.strategy, ""
-    if spec.dense:
+    if model.dense:
         return "dense", ""
     if refused or spec.stacks is not None:
         return ("stacked" if spec.stacks and not refused else "loop"), refused
@@ -534,7 +538,7 @@ def _counted(model: FlatModel) -> tuple[StrategyName, str]:
     """The strategy for a model that does not say which suits it, and why."""
     if model.layers(*CONVOLUTIONS):
         return "loop", "convolutions keep the machine busy with one client"
-    num_parameters = model.num_parameters - model.num_statistics
+    num_parameters = model.num_parameters - model.num_statistics + model.base
     counted = f"{num_parameters:,} parameters"
     if num_parameters > MOST_STACKED_PARAMETERS:
         return "loop", f"{counted}, more than {MOST_STACKED_PARAMETERS:,}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from functools import cached_property
 from math import prod, sqrt
@@ -47,14 +47,17 @@ _BUILDING = threading.Lock()
 class FlatModel:
     """A model whose numbers are passed in as a vector (P,): its Q parameters, then statistics of batch norm.
 
-    Parameters are in the order of `named_parameters()`, each once, also if several layers share it. Other
-    buffers are constants: no vector has them.
+    Parameters are in the order of `named_parameters()`, each once, also if several layers share it. Frozen
+    ones, whose `requires_grad` is False, and buffers are constants, which no vector has; but the mask of a
+    `FeatureMask`, which a coordinator sets, is in it, and so are statistics.
 
     Attributes:
         layout: The tensors of the vector by name.
         num_parameters: P.
         num_statistics: P - Q, the running means and variances.
-        constants: The tensors that no update carries, by name.
+        constants: The tensors that no update carries, by name: those of initial model 0.
+        base: How many numbers the frozen parameters have.
+        dense: Whether the spec is, and all of it is in the vector.
         integers: Whether samples are whole numbers, as token ids are.
         name: What errors call it.
 
@@ -86,20 +89,23 @@ class FlatModel:
             with torch.device("meta"):
                 module = spec.build(sample_shape, num_labels)
         self._refuse_kept_elsewhere(module)
+        _drop_counters(module)
         self.layout = _layout(module)
         self._sizes = [part.last - part.first for part in self.layout.values()]
         self.num_parameters = sum(self._sizes)
         self.num_statistics = num_statistics(self.layout)
-        if self.num_parameters > MOST_PARAMETERS:
+        frozen = (part for name, part in module.named_parameters() if name not in self.layout)
+        self.base = sum(part.numel() for part in frozen)
+        whole = self.num_parameters + self.base
+        if whole > MOST_PARAMETERS:
             raise ConfigurationError(
-                f"{self.name} has {self.num_parameters:,} parameters; a model has at most {MOST_PARAMETERS:,}"
+                f"{self.name} has {whole:,} parameters; a model has at most {MOST_PARAMETERS:,}"
             )
-        constants = [key for key in _keys(module).values() if key not in self.layout]
-        if constants and not spec.has_values:
-            module = self._made(streams, 0)
-            self.layout = _layout(module)  # without counters of batches
-        self.constants = {key: module.get_buffer(key) for key in constants}
+        self.dense = spec.dense and self.base == 0
+        constants = set(_keys(module).values()) - self.layout.keys()
+        held = {name: part.detach() for name, part in _tensors(module) if name in constants}
         self._skeleton = _without_values(module)
+        self.constants = held if spec.has_values or not held else self._values(streams, 0, constants)
         self._modules = _Modules(self._skeleton)
 
     @cached_property
@@ -214,20 +220,28 @@ class FlatModel:
         and all of a spec that `has_values`, are those with which the module is built: torch's generator is
         seeded from the same stream for that, so that they depend on torch's version, too.
         """
-        rng = streams.generator("init", number)
-        known: dict[str, Floats] = {}
-        if not self._spec.has_values:
-            shapes = {name: self.layout[name].shape for name in self.statistics}
-            known = {name: np.full(shape, float(name.endswith("var"))) for name, shape in shapes.items()}
-            for prefix, layer in self._skeleton.named_modules():
-                for name, parameter in layer.named_parameters(prefix, recurse=False):
-                    if isinstance(layer, (*AFFINE, *NORMALISATIONS, FeatureMask)):
-                        known[name] = _initial(layer, name, parameter, rng)
-        values = known
-        if not self.layout.keys() <= known.keys():
-            made = dict(_tensors(self._made(streams, number)))
-            values = {name: made[name].detach().double().numpy() for name in self.layout} | known
-        return np.concatenate([values[name].ravel() for name in self.layout]).astype(np.float32)
+        values = self._values(streams, number, self.layout.keys())
+        return torch.cat([values[name].reshape(-1) for name in self.layout]).numpy()
+
+    def _values(self, streams: RandomStreams, number: int, names: Set[str]) -> Mapping[str, Tensor]:
+        """Some tensors of the number-th initialisation, by name."""
+        known = {} if self._spec.has_values else self._by_rule(streams.generator("init", number))
+        if not names <= known.keys():
+            made = {name: part.detach() for name, part in _tensors(self._made(streams, number))}
+            known = made | known
+        return {name: known[name] for name in names}
+
+    def _by_rule(self, rng: np.random.Generator) -> dict[str, Tensor]:
+        """The tensors of the layers that we know, with our initial values."""
+        shapes = {name: self.layout[name].shape for name in self.statistics}
+        known: dict[str, Floats] = {
+            name: np.full(shape, float(name.endswith("var"))) for name, shape in shapes.items()
+        }
+        for prefix, layer in self._skeleton.named_modules():
+            for name, parameter in layer.named_parameters(prefix, recurse=False):
+                if isinstance(layer, (*AFFINE, *NORMALISATIONS, FeatureMask)):
+                    known[name] = _initial(layer, name, parameter, rng)
+        return {name: torch.from_numpy(values.astype(np.float32)) for name, values in known.items()}
 
     def _made(self, streams: RandomStreams, number: int) -> nn.Module:
         """The module as it is built for an initialisation, with values, on the CPU.
@@ -336,20 +350,28 @@ def _keys(module: nn.Module) -> dict[int, str]:
     return {id(tensor): key for key, tensor in _tensors(module)}
 
 
-def _layout(module: nn.Module) -> Mapping[str, Segment]:
-    """The parameters of a module, then its running means and variances; those that layers share once.
+def _drop_counters(module: nn.Module) -> None:
+    """Drop the counters of batches of batch norm, which nothing reads where momentum is a number."""
+    for layer in module.modules():
+        if isinstance(layer, _NormBase):
+            layer.num_batches_tracked = None
 
-    Counters of batches, which nothing reads where momentum is a number, are dropped.
+
+def _layout(module: nn.Module) -> Mapping[str, Segment]:
+    """The parameters of a module that train or are set, then its running means and variances.
+
+    Those that layers share are there once.
     """
     keys, statistics = _keys(module), dict[str, Tensor]()
+    masks = {id(layer.mask) for layer in module.modules() if isinstance(layer, FeatureMask)}
+    sent = {name: part for name, part in module.named_parameters() if part.requires_grad or id(part) in masks}
     for layer in module.modules():
         if isinstance(layer, _NormBase) and layer.running_mean is not None:
-            layer.num_batches_tracked = None
             both = map(layer.get_buffer, ("running_mean", "running_var"))
             statistics |= {keys[id(part)]: part for part in both}
     layout: dict[str, Segment] = {}
     first = 0
-    for name, part in (*module.named_parameters(), *statistics.items()):
+    for name, part in (*sent.items(), *statistics.items()):
         last = first + part.numel()
         kind: Literal["parameter", "statistics"] = "statistics" if name in statistics else "parameter"
         layout[name] = Segment(first, last, tuple(part.shape), part.requires_grad, kind)

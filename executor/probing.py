@@ -5,6 +5,7 @@ It is shown three samples of the trace, in training and in evaluation mode.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -97,7 +98,7 @@ def _in_training(model: FlatModel, named: Mapping[str, Tensor], features: Tensor
     named = {name: part.clone() for name, part in named.items()}
     statistics = {name: named[name].clone() for name in model.statistics}
     wanted = [named[name].requires_grad_() for name in model.trainable]
-    constants = {name: tensor.clone() for name, tensor in model.constants.items()}
+    constants = {name: _digest(tensor) for name, tensor in model.constants.items()}
     chance = KeyedChance(key)
     with model.bound(named) as module, chance, _watched(model, module, chance, features) as computed:
         before = _remembered(module)
@@ -113,7 +114,7 @@ def _in_training(model: FlatModel, named: Mapping[str, Tensor], features: Tensor
                 f"torch.utils.checkpoint does, where it would draw other numbers; leave it out"
             )
         changed = sorted(key for key, value in _remembered(module).items() if before.get(key) != value)
-    changed += [name for name, tensor in model.constants.items() if not torch.equal(tensor, constants[name])]
+    changed += [name for name, tensor in model.constants.items() if _digest(tensor) != constants[name]]
     with model.bound({**named, **statistics}) as module, KeyedChance(key):
         repeated = module(features.clone())  # with gradients, for which some layers compute otherwise
     if changed or not torch.equal(repeated, logits):
@@ -124,6 +125,11 @@ def _in_training(model: FlatModel, named: Mapping[str, Tensor], features: Tensor
             f"running means and variances of batch norm; make it a parameter, or leave it as it is"
         )
     return bool(chance.drawn)
+
+
+def _digest(tensor: Tensor) -> bytes:
+    """sha256 of the bytes of a tensor, which may be too large to be copied."""
+    return hashlib.sha256(tensor.reshape(-1).view(torch.uint8).numpy().data).digest()
 
 
 def _remembered(module: nn.Module) -> dict[str, Any]:

@@ -291,6 +291,10 @@ HEADER: Mapping[str, HeaderField] = {
     "num_clients": HeaderField("number of clients"),
     "num_labels": HeaderField("number of labels"),
     "num_parameters": HeaderField("number of parameters of a model"),
+    "base": HeaderField(
+        "number of frozen parameters, which each client downloads once, with its first model",
+        "if there are some",
+    ),
     "strategy": HeaderField("how many clients are trained together: `stacked`, `dense` or `loop`"),
     "chunk": HeaderField("how many clients are stacked, at most"),
     "model_factor": HeaderField(
@@ -393,6 +397,7 @@ def run_header(
         "num_clients": world.trace.num_clients,
         "num_labels": world.trace.num_labels,
         "num_parameters": executor.num_parameters,
+        **({"base": executor.solver.base} if executor.solver.base > 0 else {}),
         "strategy": executor.strategy,
         "chunk": executor.chunk,
         "model_factor": resolve_model_factor(experiment, arm, world),

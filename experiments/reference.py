@@ -49,7 +49,8 @@ def _trained(experiment: Experiment, arm: Arm, world: World, settings: Reference
         parameters = executor.pretrained(rows, settings.epochs, settings.batch_size, settings.learning_rate)
         samples = np.bincount(world.trace.labels(rows), minlength=world.trace.num_labels)
         world.references[key] = parameters, samples
-    return Reference(executor, *world.references[key], _cost(arm, world, settings))
+    of_arm = arm.reference_model(settings) == arm.training.model
+    return Reference(executor, *world.references[key], _cost(arm, world, settings), of_arm)
 
 
 def reference_executor(

@@ -131,8 +131,10 @@ class ClientRequests(Stateful):
         num_labels = 0 if matrices is None else matrices.shape[-1]
         numbers = len(models) * _numbers_per_model(metrics, num_labels)
         model_bytes = float(BYTES_PER_PARAMETER * self._run.executor.num_parameters)
+        along = np.zeros(len(responding))
+        along[downloads > 0] = self._run.base.sent(responding[downloads > 0])
         work = Work(
-            download_bytes=downloads * model_bytes,
+            download_bytes=downloads * model_bytes + along,
             upload_bytes=np.full(len(responding), float(BYTES_PER_REPORTED_NUMBER * numbers)),
             forward_samples=(ranges.counts() * len(models)).astype(np.float64),
             trained_samples=np.zeros(len(responding)),
@@ -176,8 +178,9 @@ class ClientRequests(Stateful):
             self._run.settings.batch_size,
             self._run.settings.last,
         )
+        downloads = model_bytes + self._run.base.sent(responding)
         work = Work.of(
-            len(responding), download_bytes=model_bytes, upload_bytes=model_bytes, trained_samples=samples
+            len(responding), download_bytes=downloads, upload_bytes=model_bytes, trained_samples=samples
         )
         self.charge(round_, responding, work, 2 * len(responding))
         return trained

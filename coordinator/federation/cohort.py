@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -51,6 +51,7 @@ class Cohort:
     gone_s: Floats  # instant at which each client is gone, offline or crashed, or inf
     # (visits,) share of its models that a client had been sent before, which costs no bytes; None: nothing.
     sent_before: Floats | None
+    base: Floats | None  # (visits,) bytes of the base in the payload's download; None: no parameter is frozen
     payload: Work | None  # `work` without packets that are sent again; None: no link loses any
     work: Work  # what crosses the wire
     phases: Phases
@@ -109,6 +110,11 @@ class Cohort:
             charged = 1 - self.sent_before
             return charged * down, up, charged * arrived[0] + arrived[1]
         return down, up, arrived[0] + arrived[1]
+
+    def moved_base(self, ended: EndedVisits, most: int | None = None) -> Floats:
+        """(visits,) the bytes of the base that arrived, which are among the last of `moved_bytes`."""
+        assert self.base is not None
+        return self._moved(replace(self.work, download_bytes=self.base), ended, most)[0]
 
     def logged(
         self,

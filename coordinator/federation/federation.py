@@ -23,6 +23,7 @@ from coordinator.adaptations.none import NoAdaptation
 from coordinator.aggregators.fedavg import MODELS_AT_ONCE
 from coordinator.assignment import Assignment
 from coordinator.federation.bank import ModelBank
+from coordinator.federation.base import Base
 from coordinator.federation.client_requests import ClientRequests
 from coordinator.federation.cohort import Cohort, Picked, SentOut
 from coordinator.federation.divergence import Divergence
@@ -119,6 +120,7 @@ class Federation(Stateful):
             faults=faults or no_faults(stream.num_clients, streams),
             settings=settings,
             meter=meter,
+            base=Base(stream.num_clients, executor.solver.base),
         )
         self.parts = parts
         self.settings = settings
@@ -143,7 +145,7 @@ class Federation(Stateful):
 
         # The collaborators. Each attribute that is `Stateful` is stored under its name; see `_stored` below.
         self.bank = ModelBank(executor.num_parameters)
-        self.ledger = Ledger()
+        self.ledger, self._base = Ledger(), run.base
         num_parameters = executor.num_parameters - solver.statistics
         self._solver_state = SolverState(solver.state, num_parameters, aggregator.averages)
         self._membership = Membership(self.bank, parts.all, self._solver_state)
@@ -180,6 +182,7 @@ class Federation(Stateful):
             bank=self.bank,
             availability=availability,
             ledger=self.ledger,
+            base=self._base,
             model_bytes=self._costs.model_bytes + self._costs.broadcast_bytes,
             whole_bytes=self._model_bytes,
         )
@@ -412,6 +415,10 @@ class Federation(Stateful):
             predicted = checked if predicted is None else predicted + checked
         downloaded = self._requests.hold(client, row)
         payload = visit_work(row_of_visit, trained, predicted, downloaded, len(clients), self._costs)
+        base: Floats | None = None
+        if self._base.num_bytes > 0:
+            base = self._base.sent(clients)
+            payload = replace(payload, download_bytes=payload.download_bytes + base)
         faults = self._faults.visits(dispatch, clients, payload)
         requests_s, phases = self._requests.busy_s(clients), self._latency.phases(clients, faults.work)
         sent_before: Floats | None = None
@@ -429,6 +436,7 @@ class Federation(Stateful):
             crash_s=crash_s,
             gone_s=np.minimum(drop_out_s, crash_s),
             sent_before=sent_before,
+            base=base,
             payload=None if faults.work is payload else payload,
             work=faults.work,
             phases=phases,
@@ -583,9 +591,14 @@ class Federation(Stateful):
         """Take `ended` visits out of the flight, charge and record them; also returns them for the log."""
         cohort, whole = self._flight.take(ended.visit), self.parts.pacing.whole_rounds
         down, up, payload = cohort.moved_bytes(ended, self.parts.pacing.max_staleness)
+        models = payload
+        if cohort.base is not None:
+            arrived = cohort.moved_base(ended, self.parts.pacing.max_staleness)
+            self._base.lost(cohort.clients[arrived < cohort.base])
+            models = payload - arrived
         if not self.parts.adaptation.federates:
-            down, up, payload = (np.zeros(len(ended.visit)) for _ in range(3))
-        self.ledger.charge_training(down, up, float(payload.sum()) / self._model_bytes)
+            down = up = payload = models = np.zeros(len(ended.visit))
+        self.ledger.charge_training(down, up, float(models.sum()) / self._model_bytes)
         self._progress.landed(ended, cohort.crashed(ended), whole_round=whole)
         logged: VisitRows | None = None
         if self.settings.log_visits:

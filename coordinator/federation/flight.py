@@ -132,6 +132,7 @@ class Flight(Stateful):
         return Cohort(
             **{name: of_visit[name] for name in VISIT},
             sent_before=of_visit.get("sent_before"),
+            base=of_visit.get("base"),
             payload=Work(*(of_visit[f"payload.{name}"] for name in WORK)) if loses else None,
             work=Work(*(of_visit[f"work.{name}"] for name in WORK)),
             phases=Phases(*(of_visit[name] for name in PHASES)),
@@ -196,9 +197,9 @@ class Flight(Stateful):
         self._loose, self._num_loose = {}, 0
         tasks, samples = [of.tasks for of in cohorts], [of.tasks.samples for of in cohorts]
         self._bootstrap = samples[0].bootstrap
-        # All cohorts of a run have a payload of their own, or none has; so it is with what was sent before.
-        pushed = () if cohorts[0].sent_before is None else ("sent_before",)
-        visits = {name: _joined([getattr(of, name) for of in cohorts]) for name in (*VISIT, *pushed)}
+        # All cohorts of a run have a payload of their own, or none has; so it is with these two.
+        some = [name for name in ("sent_before", "base") if getattr(cohorts[0], name) is not None]
+        visits = {name: _joined([getattr(of, name) for of in cohorts]) for name in (*VISIT, *some)}
         lost = [] if cohorts[0].payload is None else [("payload", WORK)]
         for kind, names in (("work", WORK), ("phases", PHASES), *lost):
             parts = [getattr(of, kind) for of in cohorts]

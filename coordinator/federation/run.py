@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from coordinator.federation.base import Base
 from coordinator.federation.faults import Faults
 from coordinator.federation.method import RoundSettings
 from emulator.latency import LatencyModel
@@ -13,7 +14,7 @@ from emulator.seeding import RandomStreams
 
 @dataclass(frozen=True)
 class Run:
-    """The ports of one run, its time model, random streams, faults and settings; none of them is replaced."""
+    """The ports of one run, its time model, random streams, faults, settings and base; none is replaced."""
 
     stream: SampleStream
     availability: Availability
@@ -23,3 +24,4 @@ class Run:
     faults: Faults
     settings: RoundSettings
     meter: Meter = unmeasured
+    base: Base = field(default_factory=Base)

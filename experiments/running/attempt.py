@@ -34,7 +34,7 @@ from experiments.running.machine import host_name
 from experiments.running.usage import Usage
 from experiments.stopwatch import Stopwatch
 
-FORMAT = 14
+FORMAT = 15
 """Version of the checkpoint layout; a checkpoint of another version cannot be resumed."""
 
 ROUNDING = ("torch", "numpy", "scipy", "scikit-learn")

@@ -58,6 +58,25 @@ def test_the_strategy_suits_the_model_unless_one_is_configured(
     assert executor(reader, model(kind), strategy=strategy).strategy == resolved
 
 
+class HalfFrozen(ModelSpec):
+    """A dense network whose first layer is frozen."""
+
+    stacks = dense = True
+
+    def build(self, sample_shape: tuple[int, ...], num_labels: int) -> torch.nn.Module:
+        first = torch.nn.Linear(6, 5).requires_grad_(False)
+        return torch.nn.Sequential(torch.nn.Flatten(), first, torch.nn.ReLU(), torch.nn.Linear(5, num_labels))
+
+
+def test_what_is_computed_by_hand_has_all_layers_in_the_vector() -> None:
+    spec = HalfFrozen(NoSettings())
+    trainer = executor(FakeReader(), spec)
+    assert trainer.strategy == "stacked"
+    assert (trainer.num_parameters, trainer.solver.base) == (5 * 4 + 4, 6 * 5 + 5)
+    with pytest.raises(ConfigurationError, match=r'HalfFrozen has frozen parameters; use "stacked", '):
+        executor(FakeReader(), spec, strategy="dense")
+
+
 class Hungry(ModelSpec):
     """A model that cannot be built for lack of memory."""
 

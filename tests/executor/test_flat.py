@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from emulator.errors import ConfigurationError
 from emulator.ports import Segment
 from emulator.seeding import RandomStreams
 from executor.flat import FlatModel, Mode
 from executor.models import MODELS
+from executor.models.base import ModelSpec
 from executor.rules.base import build_chain
 from tests.executor.fakes import Ready, model, rule
 
@@ -140,6 +142,38 @@ def test_the_layout_has_the_place_of_each_tensor_and_whether_it_is_trained() -> 
     assert frozen is not None
     assert frozen.tolist() == [True] * 2 + [False] * 9
     assert build_chain([rule("sgd")], FlatModel(model("linear"), (2,), 3).layout).frozen is None
+
+
+def frozen_body() -> ModelSpec:
+    """A frozen map of 6 to 5, whose values are ours, and a trained one of 5 to 4."""
+    body = lambda: nn.Linear(6, 5).requires_grad_(False)  # noqa: E731
+    return Ready(nn.Flatten, body, nn.ReLU, partial(nn.Linear, 5, 4))
+
+
+def test_frozen_parameters_are_constants_at_what_initial_model_0_has_them() -> None:
+    streams = RandomStreams(3)
+    flat_model = FlatModel(frozen_body(), (6,), 4, streams)
+    assert list(flat_model.layout) == ["3.weight", "3.bias"]
+    assert (flat_model.base, flat_model.num_parameters) == (35, 24)
+    trained = FlatModel(
+        Ready(nn.Flatten, partial(nn.Linear, 6, 5), nn.ReLU, partial(nn.Linear, 5, 4)), (6,), 4
+    )
+    whole = trained.initial(streams, 0)
+    assert flat_model.constants["1.weight"].ravel().tolist() == whole[:30].tolist()
+    assert flat_model.constants["1.bias"].tolist() == whole[30:35].tolist()
+    for number in (0, 1):
+        assert flat_model.initial(streams, number).tolist() == trained.initial(streams, number)[35:].tolist()
+
+
+def test_what_it_computes_is_what_the_whole_module_does() -> None:
+    flat_model = FlatModel(frozen_body(), (6,), 4, RandomStreams(3))
+    features, flat = torch.randn(3, 6), torch.from_numpy(flat_model.initial(RandomStreams(3), 0))
+    with flat_model.bound(flat_model.named(flat)) as module:
+        logits = module(features)
+    body = torch.relu(
+        functional.linear(features, *(flat_model.constants[f"1.{name}"] for name in ("weight", "bias")))
+    )
+    assert torch.equal(logits, functional.linear(body, flat[:20].view(4, 5), flat[20:]))
 
 
 @pytest.mark.parametrize("kind", MODELS.names())

@@ -38,7 +38,8 @@ def test_sums_of_updates_that_are_let_go_are_those_of_kept_ones_to_the_bit(chunk
     trainer = executor(FakeReader(), model("mlp"), chunk=chunk, threads=threads)
     kept = trainer.train(TASKS, *started(trainer))
     summed = trainer.train(TASKS, *started(trainer), weights())
-    assert isinstance(summed, SummedUpdates) and summed.delta.size == 0
+    assert isinstance(summed, SummedUpdates)
+    assert summed.delta.size == 0
     assert summed.weighted_sum(weights()).tobytes() == kept.weighted_sum(weights()).tobytes()
     for name in ("client", "model", "num_samples", "num_steps", "finite"):
         assert getattr(summed, name).tolist() == getattr(kept, name).tolist()
@@ -147,4 +148,5 @@ def test_nobody_waits_for_a_group_that_has_failed() -> None:
     with pytest.raises(KeyError), sums.failing():
         raise KeyError("of the first group")
     assert came.wait(10)
-    assert sums.failed and not sums.total.any()
+    assert sums.failed
+    assert not sums.total.any()

@@ -48,7 +48,7 @@ class TornReader(FakeReader):
 
 
 def build(case: str, reader: type[FakeReader] = FakeReader, **settings: object) -> LocalExecutor:
-    """The executor of a case `<model>-<solver>`, with up to four tasks per group: sums of three have an order."""
+    """The executor of a case `<model>-<solver>`, with up to four tasks a group, whose sums have an order."""
     kind, solver = case.split("-")
     spec = model("cnn", channels=[3, 5]) if kind == "cnn" else model(kind)
     samples = reader(rows=6 * EVALUATION_BATCH, sample_shape=(8, 8))

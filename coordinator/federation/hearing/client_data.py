@@ -17,18 +17,21 @@ class Reference:
     """The reference model: trained before round 0, the same for all arms of a seed, and never changed.
 
     `parameters` (P,) are those of a model of `executor`, trained on `samples` (L,) samples of each label. It
-    computes `cost` times as long as the arm's model, by the FLOPs of a forward pass.
+    computes `cost` times as long as the arm's model, by the FLOPs of a forward pass. One `of_arm` is that
+    model, whose frozen parameters clients are sent once for both.
     """
 
     executor: Executor
     parameters: Floats32
     samples: Ints
     cost: float
+    of_arm: bool = True
 
     @property
     def num_bytes(self) -> float:
-        """What a download of the model takes."""
-        return float(BYTES_PER_PARAMETER * len(self.parameters))
+        """What a download of the model takes, without what is charged with the arm's."""
+        frozen = 0 if self.of_arm else self.executor.solver.base
+        return float(BYTES_PER_PARAMETER * (len(self.parameters) + frozen))
 
 
 class ClientData:

@@ -252,4 +252,7 @@ class Hearing(Stateful):
         if len(rows) > 0:
             model_bytes = BYTES_PER_PARAMETER * self._data.num_parameters("global")
             num_models = float(work.download_bytes[rows].sum()) / model_bytes
+            if reference is None or reference.of_arm:
+                receives = work.download_bytes > 0
+                work.download_bytes[receives] += self._run.base.sent(clients[receives])
             self._requests.charge(round_, clients[rows], work.take(rows), num_models, head_start_s[rows])

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from coordinator.federation.bank import ModelBank
+from coordinator.federation.base import Base
 from coordinator.pacing.base import Push
 from emulator.arrays import Bools, Floats, Ints
 from emulator.ledger import Ledger
@@ -32,6 +33,7 @@ class Pushing(Stateful):
         bank: ModelBank,
         availability: Availability,
         ledger: Ledger,
+        base: Base,
         model_bytes: float,
         whole_bytes: float,
     ) -> None:
@@ -41,6 +43,7 @@ class Pushing(Stateful):
         self._bank = bank
         self._availability = availability
         self._ledger = ledger
+        self._base = base
         self._model_bytes = model_bytes
         self._whole_bytes = whole_bytes
         self._holders: dict[int, tuple[int, Bools]] = {}
@@ -62,7 +65,9 @@ class Pushing(Stateful):
         own = members[clients]
         sent = (own >= 0) & updated[own]
         sent_bytes = np.count_nonzero(sent) * self._model_bytes
-        self._ledger.charge_training(np.array([sent_bytes]), np.zeros(1), sent_bytes / self._whole_bytes)
+        along = self._base.sent(clients[sent.any(axis=1)]).sum()
+        down, models = np.array([sent_bytes + along]), sent_bytes / self._whole_bytes
+        self._ledger.charge_training(down, np.zeros(1), models)
         if self._push == "online":
             ids, versions = self._bank.ids.tolist(), self._bank.versions.tolist()
             self._holders = {model: self._holders[model] for model in ids if model in self._holders}

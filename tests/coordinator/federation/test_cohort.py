@@ -35,6 +35,7 @@ def a_cohort() -> Cohort:
         crash_s=np.array([INF, 101.0, INF]),
         gone_s=np.array([INF, 101.0, INF]),
         sent_before=None,
+        base=None,
         payload=Work.of(3, download_bytes=4, upload_bytes=4),
         work=Work.of(3, download_bytes=8, upload_bytes=8),
         phases=Phases(2 * seconds, 4 * seconds, 4 * seconds),

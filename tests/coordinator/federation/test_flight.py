@@ -70,6 +70,7 @@ def a_cohort(
         crash_s=np.where(visit % 2 == 0, INF, number + 0.7),
         gone_s=np.where(visit % 2 == 0, INF, number + 0.6),
         sent_before=visit / 100 if loses_packets else None,
+        base=visit / 50 if loses_packets else None,
         payload=payload if loses_packets else None,
         work=replace(payload, download_bytes=number + 9) if loses_packets else payload,
         phases=Phases(number + 0.8, number + 0.9, number + 1.0),
@@ -108,7 +109,7 @@ def visits_of(cohort: Cohort) -> list[Visit]:
     for row in range(len(cohort)):
         of_visit: Visit = {
             name: getattr(cohort, name)[row].item()
-            for name in (*VISIT, *(["sent_before"] if cohort.sent_before is not None else []))
+            for name in (*VISIT, *(["sent_before", "base"] if cohort.sent_before is not None else []))
         }
         for name in ("work", "phases", *(["payload"] if cohort.payload is not None else [])):
             of_visit[name] = [column[row].item() for column in vars(getattr(cohort, name)).values()]

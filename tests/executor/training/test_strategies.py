@@ -271,12 +271,12 @@ class HalfFrozen(ModelSpec):
         return nn.Sequential(nn.Flatten(), first, nn.ReLU(), nn.Linear(5, num_labels))
 
 
-@pytest.mark.parametrize("kind", [StackedStrategy, DenseStrategy])
-def test_a_layer_that_is_frozen_stays_where_it_is(kind: Kind) -> None:
+def test_a_layer_that_is_frozen_is_in_no_update() -> None:
     spec = HalfFrozen(NoSettings())
     apart = train(ReferenceLoop, UNEQUAL, spec, CHAINS[0], chunk=1)
-    ours = train(kind, UNEQUAL, spec, CHAINS[0], chunk=3)
-    assert not ours[0][:, : 64 * 5 + 5].any()
+    ours = train(StackedStrategy, UNEQUAL, spec, CHAINS[0], chunk=3)
+    assert ours[0].shape == (len(UNEQUAL), 5 * 4 + 4)
+    assert ours[0].any()
     assert_same(ours, apart, rel=1e-12)
 
 

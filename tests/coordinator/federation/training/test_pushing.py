@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from coordinator.federation.bank import ModelBank
+from coordinator.federation.base import Base
 from coordinator.federation.training.pushing import Pushing
 from coordinator.pacing.base import Push
 from coordinator.pacing.buffered import Buffered, BufferedSettings
@@ -111,7 +112,7 @@ def test_clusters_are_sent_their_own_models_alone():
 def a_push(push: Push, bank: ModelBank, ledger: Ledger) -> Pushing:
     """Models of four bytes, of which three are sent."""
     sizes = {"model_bytes": 3.0, "whole_bytes": 4.0}
-    return Pushing(push, bank=bank, availability=FakeAvailability(), ledger=ledger, **sizes)
+    return Pushing(push, bank=bank, availability=FakeAvailability(), ledger=ledger, base=Base(), **sizes)
 
 
 def test_of_a_visit_what_was_downloaded_for_requests_is_not_counted_as_sent_before():
@@ -122,6 +123,7 @@ def test_of_a_visit_what_was_downloaded_for_requests_is_not_counted_as_sent_befo
         bank=bank,
         availability=FakeAvailability(),
         ledger=Ledger(),
+        base=Base(),
         model_bytes=3.0,
         whole_bytes=4.0,
     )
