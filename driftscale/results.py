@@ -34,7 +34,7 @@ from experiments.results.many_runs.section_plots import section_plots
 from experiments.results.pages.findings import findings, folder_findings
 from experiments.results.pages.short_table import short_folder_tables, short_table
 from experiments.results.reading.json_files import Finished
-from experiments.results.reading.not_recorded import LOG_VISITS, NotRecordedError
+from experiments.results.reading.not_recorded import KEEP_MODELS, LOG_VISITS, NotRecordedError
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.absorbed import has_steps
 from experiments.results.tables import all_tables
@@ -47,6 +47,7 @@ from experiments.results.tables.table import TextTable
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+    import torch
 
 GROUPS = ("device", "network", "label", "cluster")
 """The groups of clients by which the report shows accuracies."""
@@ -205,6 +206,51 @@ class Results:
             InputError: No such run is finished, or this is a folder.
         """
         return self._one.visits(arm, seed)
+
+    def model(
+        self,
+        arm: str,
+        seed: int,
+        cluster: int | None = None,
+        client: int | None = None,
+        *,
+        round: int | None = None,  # noqa: A002
+    ) -> dict[str, torch.Tensor]:
+        """The state dict of a model of a finished run, which `load_state_dict` of its module takes.
+
+        It is the model of the last round.
+
+        Args:
+            arm: The arm.
+            seed: The seed.
+            cluster: The cluster whose model it is; may be left out if there is one model.
+            client: Instead, the client whose model it is: that which serves it, with what it has of its own.
+            round: Refused: only the last model is kept. The best one would be chosen on test samples.
+
+        Raises:
+            NotRecordedError: The run kept no models (output.models = true).
+            InputError: No such run is finished, there is no such cluster or client, or this is a folder.
+        """
+        if round is not None:
+            raise InputError(
+                f"round = {round}: a run keeps the models of its last round alone; leave it out (the best "
+                f"round would be chosen on the clients' test samples)"
+            )
+        self._one.refuse_unknown(arm, seed)
+        directory, where = self._one.directory, f"{self.path}: arm {arm!r}, seed {seed}"
+        if (until := directory.until(arm, seed)) is not None:
+            raise InputError(
+                f"{where} was stopped by --until {until.rounds}, and has no models before its end"
+            )
+        path = directory.models_path(arm, seed)
+        if not path.exists():
+            raise NotRecordedError(
+                where, "models, or they were too large for output.models = 'auto'", KEEP_MODELS
+            )
+        from executor.models.files import open_models  # imports torch
+
+        with open_models(path) as models:
+            return models.chosen(cluster, client)
 
     def __getitem__(self, experiment: str) -> Results:
         """The results of one experiment of a folder, by its name.

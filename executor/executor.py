@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -38,6 +39,7 @@ from executor.inference import embeddings, evaluation, gradients, scoring
 from executor.inference.prediction import Predictor
 from executor.malloc import keep_freed_memory
 from executor.models.base import ModelSpec
+from executor.models.files import ModelStart, write_models
 from executor.parallel import Threads
 from executor.pretraining import pretrained
 from executor.probing import CONVOLUTIONS, MOST_STACKED_PARAMETERS, Probed, probed
@@ -73,6 +75,7 @@ class LocalExecutor:
         last: LastBatch = "filled",
         batch_norm: BatchNorm | None = None,
         known: Probed | None = None,
+        start: ModelStart | None = None,
     ) -> None:
         """Build the model and choose the strategy; P, the number of parameters, is known afterwards.
 
@@ -86,8 +89,10 @@ class LocalExecutor:
             last: Whether the last batch of a pass over the samples of a client is filled, or short.
             batch_norm: What becomes of batch norm's statistics; None: averaged, if the model has some.
             known: What probing the model has found; None: it is probed.
+            start: The file that initial models begin with; None: they are drawn.
 
         Raises:
+            DataFileError: The file to start from is damaged, or its model does not fit.
             ConfigurationError: The model cannot be trained on these samples, or not with the configured
                 strategy, or `rules` are not a chain.
             ResumableError: There is not enough memory for the model.
@@ -104,6 +109,8 @@ class LocalExecutor:
         self._threads, self._ahead = Threads(settings.threads), 2 * settings.threads
         self.probed = known or probed(self._model, streams, reader)
         self._model.head = self.probed.head or ""
+        if start is not None:
+            start.begin(self._model)
         if last == "short" and self.probed.least > 1:
             raise ConfigurationError(
                 f"training.last = 'short': a last batch of one sample has no variance for the batch norm of "
@@ -165,12 +172,22 @@ class LocalExecutor:
             number: Which initialisation of this seed, from 0 on.
 
         Returns:
-            Array of shape (P,), drawn from the stream ("init", number).
+            Array of shape (P,), drawn from the stream ("init", number); with a file to start from see
+            `FlatModel.begin`.
 
         Raises:
             ConfigurationError: The model has a kind of layer without a known initialisation.
         """
         return self._model.initial(self._streams, number)
+
+    @property
+    def shared_bytes(self) -> int:
+        """What all models have in common: the bytes of constants, such as frozen parameters."""
+        return sum(tensor.nbytes for tensor in self._model.constants.values())
+
+    def write_models(self, path: Path, *content: Any) -> None:
+        """Write the models of a run; see `executor.models.files.write_models`."""
+        write_models(path, self._model, *content)
 
     def held_out(self, samples: SampleRanges) -> Ints:
         """How many samples are held out, of those that each of n requests asks for.

@@ -57,6 +57,8 @@ class FlatModel:
         num_statistics: P - Q, the running means and variances.
         constants: The tensors that no update carries, by name: those of initial model 0.
         base: How many numbers the frozen parameters have.
+        counters: The counters of batches that batch norm has, and nothing reads, as they are built.
+        entries: The tensor that each entry of the module's state dict is, by name; None: it is none of them.
         dense: Whether the spec is, and all of it is in the vector.
         integers: Whether samples are whole numbers, as token ids are.
         name: What errors call it.
@@ -81,6 +83,7 @@ class FlatModel:
         self.num_labels = num_labels
         self.integers = integers
         self.head: str | None = None  # the linear layer that computes last; None: the one that comes last
+        self._start: Mapping[str, Tensor] = {}
         self.name = "the model" if is_ours(type(spec)) else f"model {name_of(spec)!r}"
         streams = streams or RandomStreams(0)
         if spec.has_values:
@@ -89,7 +92,9 @@ class FlatModel:
             with torch.device("meta"):
                 module = spec.build(sample_shape, num_labels)
         self._refuse_kept_elsewhere(module)
-        _drop_counters(module)
+        keys, entries = _keys(module), module.state_dict(keep_vars=True)
+        self.entries = {name: keys.get(id(entry)) for name, entry in entries.items()}
+        self.counters = _drop_counters(module)
         self.layout = _layout(module)
         self._sizes = [part.last - part.first for part in self.layout.values()]
         self.num_parameters = sum(self._sizes)
@@ -141,6 +146,20 @@ class FlatModel:
             name: part.view(*leading, *segment.shape)
             for (name, segment), part in zip(self.layout.items(), parts, strict=not self.num_statistics)
         }
+
+    def state_dict(self, parameters: Floats32) -> dict[str, Tensor]:
+        """The state dict of the module with the numbers `parameters` (P,), as views where it can.
+
+        Raises:
+            ConfigurationError: It has other entries than parameters and buffers.
+        """
+        tensors = {**self.counters, **self.constants, **self.named(torch.from_numpy(parameters))}
+        other = [name for name, key in self.entries.items() if key is None]
+        if other:
+            raise ConfigurationError(
+                f"{self.name}: the entry {other[0]!r} of its state dict is neither a parameter nor a buffer"
+            )
+        return {name: tensors[key] for name, key in self.entries.items() if key is not None}
 
     def logits(self, named: dict[str, Tensor], features: Tensor, mode: Mode = "training") -> Tensor:
         """(n, num_labels) the logits for `features` (n, *sample_shape), with the tensors `named`."""
@@ -212,19 +231,40 @@ class FlatModel:
         name, layer = layers[-1]
         return name, layer.in_features
 
+    @cached_property
+    def last_layer(self) -> set[str]:
+        """The names of the tensors of the linear layer that computes last, or else of the last layer."""
+        layer = self.head or self.trainable[-1].rpartition(".")[0]
+        named = (key for name, key in self.entries.items() if name.rpartition(".")[0] == layer)
+        return {key for key in named if key is not None and key in self.layout}
+
+    def begin(self, values: Mapping[str, Tensor]) -> None:
+        """Begin with the tensors `values`, by name, in place of those of initial model 0.
+
+        They are also those of any other initial model, but for the last layer, which is drawn as ever: or all
+        initial models were equal.
+        """
+        self._start = {name: values[name] for name in values if name in self.layout}
+        self.constants = {name: values.get(name, held) for name, held in self.constants.items()}
+        self.counters = {name: values.get(name, held) for name, held in self.counters.items()}
+
     def initial(self, streams: RandomStreams, number: int) -> Floats32:
         """(P,) the number-th initialisation, drawn from the stream ("init", number).
 
         Weights and biases of linear and convolutional layers are uniform on +-1 / sqrt(fan-in), torch's
         default rule; a normalisation or a feature mask starts as the identity. Parameters of other layers,
         and all of a spec that `has_values`, are those with which the module is built: torch's generator is
-        seeded from the same stream for that, so that they depend on torch's version, too.
+        seeded from the same stream for that, so that they depend on torch's version, too. What it was told
+        to `begin` with comes first.
         """
-        values = self._values(streams, number, self.layout.keys())
+        given = self._start.keys() - (set() if number == 0 else self.last_layer)
+        values = {**self._start, **self._values(streams, number, self.layout.keys() - given)}
         return torch.cat([values[name].reshape(-1) for name in self.layout]).numpy()
 
     def _values(self, streams: RandomStreams, number: int, names: Set[str]) -> Mapping[str, Tensor]:
-        """Some tensors of the number-th initialisation, by name."""
+        """Some tensors of the number-th initialisation, by name, as they are drawn."""
+        if not names:
+            return {}
         known = {} if self._spec.has_values else self._by_rule(streams.generator("init", number))
         if not names <= known.keys():
             made = {name: part.detach() for name, part in _tensors(self._made(streams, number))}
@@ -350,11 +390,19 @@ def _keys(module: nn.Module) -> dict[int, str]:
     return {id(tensor): key for key, tensor in _tensors(module)}
 
 
-def _drop_counters(module: nn.Module) -> None:
-    """Drop the counters of batches of batch norm, which nothing reads where momentum is a number."""
+def _drop_counters(module: nn.Module) -> dict[str, Tensor]:
+    """Drop the counters of batches of batch norm, which nothing reads where momentum is a number.
+
+    Returns what they were by name; 0 if the module has no values.
+    """
+    keys, counters = _keys(module), dict[str, Tensor]()
     for layer in module.modules():
-        if isinstance(layer, _NormBase):
-            layer.num_batches_tracked = None
+        counter = layer.num_batches_tracked if isinstance(layer, _NormBase) else None
+        if counter is not None:
+            without = torch.zeros_like(counter, device="cpu") if counter.is_meta else counter
+            counters[keys[id(counter)]] = without
+            layer.register_buffer("num_batches_tracked", None)
+    return counters
 
 
 def _layout(module: nn.Module) -> Mapping[str, Segment]:

@@ -41,6 +41,7 @@ from emulator.storage.runlog import DRIFT_COLUMNS
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
 from executor.malloc import give_back_freed_memory
+from executor.models.files import ModelStart
 from executor.probing import Probed
 from executor.replicas import ReplicatedExecutor
 from experiments.config import Arm, Experiment
@@ -70,6 +71,7 @@ class World:
         references: The reference models trained so far, by their settings: the parameters, and the number of
             samples of each label.
         probed: What models of the arms do that were probed so far, by the model.
+        starts: Where the files of models lie that arms start from, by their name in the configuration.
     """
 
     streams: RandomStreams
@@ -81,6 +83,7 @@ class World:
     assigned: Mapping[str, str] = field(default_factory=dict, compare=False)
     references: dict[str, tuple[Floats32, Ints]] = field(default_factory=dict, compare=False, repr=False)
     probed: dict[str, Probed] = field(default_factory=dict, compare=False, repr=False)
+    starts: Mapping[str, Path] = field(default_factory=dict, compare=False, repr=False)
 
     def fingerprint(self) -> dict[str, str]:
         """Hashes of the trace, the fleet and the availability, by name; they are the same for the same world.
@@ -135,10 +138,14 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
         profile = find_profile(experiment.devices.profile, locate)
         devices = assign_devices(experiment.devices, profile, trace, streams, locate)
         fleet = devices.fleet(profile, clients, streams)
+        starts = {arm.training.start.file for arm in experiment.arm if arm.training.start is not None}
+        located = {file: locate(file) for file in sorted(starts)}
     faults = Faults(experiment.faults, clients, streams)
     trace = trace.with_flipped_labels(faults.clients("label_flip"))
     give_back_freed_memory()
-    return World(streams, trace, profile, fleet, devices.availability, faults, devices.assigned)
+    return World(
+        streams, trace, profile, fleet, devices.availability, faults, devices.assigned, starts=located
+    )
 
 
 def build_emulation(
@@ -272,9 +279,18 @@ def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecu
         arm.training.last,
         arm.training.batch_norm,
         world.probed.get(repr(arm.training.model)),
+        start_of(arm, world),
     )
     world.probed[repr(arm.training.model)] = executor.probed
     return executor
+
+
+def start_of(arm: Arm, world: World) -> ModelStart | None:
+    """The model that an arm starts from; None: a drawn one."""
+    start = arm.training.start
+    if start is None:
+        return None
+    return ModelStart(world.starts[start.file], start.cluster, new_head=start.head == "new")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ the file and the key.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -70,6 +71,7 @@ from traces.sources import SOURCES, TraceSource
 
 TABLE_SUFFIXES = (".csv", ".parquet")
 MOST_BATCH = 10**5
+MOST_KEPT_BYTES = 64 * 10**6
 PLAIN_RULES = {
     "tuple_type": "must be a list",
     "dict_type": "must be a table",
@@ -151,6 +153,36 @@ class Devices(Settings):
         super().find_files(locate)
 
 
+class Start(Settings):
+    """A file of models that a run starts from."""
+
+    file: str = Field(description="a .safetensors: the models.safetensors of a run, or a published one")
+    cluster: Annotated[int, Number(ge=0, le=10**9)] | None = Field(
+        None, description="whose model it is, in the file of a run that has several", examples=[2]
+    )
+    head: Literal["kept", "new"] = Field(
+        "kept",
+        description="new: the last layer is drawn anew, as for other labels; the file need not have it",
+        examples=["new"],
+    )
+
+    @field_validator("file")
+    @classmethod
+    def _is_of_tensors_alone(cls, file: str) -> str:
+        if not file.endswith(".safetensors"):
+            raise ValueError("must be a .safetensors; other formats can hold code, and are not read")
+        return file
+
+    def find_files(self, locate: Callable[[str], Path]) -> None:
+        """Find the file; see `Settings.find_files`."""
+        locate(self.file)
+
+
+def _file_alone(value: Any) -> Any:
+    """A table with the file, if `value` is its path; otherwise `value`."""
+    return {"file": value} if isinstance(value, str) else value
+
+
 class Training(Settings):
     """The local training of a participant; local steps and batch size also determine its virtual time."""
 
@@ -183,6 +215,11 @@ class Training(Settings):
         description="what becomes of batch norm: averaged, its running statistics by samples; kept, its "
         "layers stay with each client, as in FedBN; if omitted, averaged. For models with batch norm only",
         examples=["kept"],
+    )
+    start: Annotated[Start, BeforeValidator(_file_alone)] | None = Field(
+        None,
+        description="the model that a run starts from, as the path of its file or a table; if omitted, drawn",
+        examples=["models.safetensors"],
     )
 
     @model_validator(mode="after")
@@ -347,6 +384,21 @@ class Checkpoint(Settings):
 
     every_s: Duration = Field(60.0, description="wall seconds between two checkpoints, at most")
     every_rounds: Count | None = Field(None, description="rounds between two checkpoints, at most")
+
+
+class Output(Settings):
+    """What a run leaves besides its log."""
+
+    models: StrictBool | Literal["auto"] = Field(
+        "auto",
+        description="whether a finished run keeps its models, in models.safetensors; auto: if they take at "
+        f"most {MOST_KEPT_BYTES // 10**6} MB, and with them what clients have of their own if that fits, too",
+    )
+
+    @property
+    def most_bytes(self) -> float:
+        """How many bytes the models of a run may take."""
+        return float(MOST_KEPT_BYTES if self.models == "auto" else inf if self.models else 0)
 
 
 Percent = Annotated[float, Number(ge=0, le=100)]
@@ -631,6 +683,7 @@ class Experiment(Settings):
     round: Round = Field(description="how many rounds there are, their size, and when they are evaluated")
     executor: ExecutorSettings = Field(ExecutorSettings(), description="how training is carried out")
     checkpoint: Checkpoint = Field(Checkpoint(), description="when an unfinished run is stored")
+    output: Output = Field(Output(), description="what a run leaves besides its log")
     report: Report = Field(Report(), description="what is compared in the results")
     detection: Detection | None = Field(None, description="how detectors are scored against the truth")
     parts: PartsRow = Field(

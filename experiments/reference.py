@@ -8,7 +8,7 @@ from coordinator.federation.hearing.client_data import Reference
 from coordinator.representations.base import ReferenceSettings
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
-from experiments.build import World, build_parts
+from experiments.build import World, build_parts, start_of
 from experiments.config import Arm, Experiment
 
 
@@ -43,13 +43,13 @@ def _trained(experiment: Experiment, arm: Arm, world: World, settings: Reference
     executor = reference_executor(experiment, arm, world, settings)
     # Without what a representation has besides, such as a sketch.
     training = {name: getattr(settings, name) for name in ReferenceSettings.model_fields}
-    key = repr({**training, "model": arm.reference_model(settings)})
+    of_arm = arm.reference_model(settings) == arm.training.model
+    key = repr({**training, "model": arm.reference_model(settings), "start": of_arm and arm.training.start})
     if key not in world.references:
         rows = world.trace.reference_rows(settings.per_label)
         parameters = executor.pretrained(rows, settings.epochs, settings.batch_size, settings.learning_rate)
         samples = np.bincount(world.trace.labels(rows), minlength=world.trace.num_labels)
         world.references[key] = parameters, samples
-    of_arm = arm.reference_model(settings) == arm.training.model
     return Reference(executor, *world.references[key], _cost(arm, world, settings), of_arm)
 
 
@@ -63,6 +63,7 @@ def reference_executor(
         [rule.build() for rule in arm.solver],
         world.streams,
         experiment.executor.model_copy(update={"strategy": "auto"}),
+        start=start_of(arm, world) if arm.reference_model(settings) == arm.training.model else None,
     )
 
 

@@ -12,7 +12,7 @@ early, how long a visit lasts is known only after training: then all tasks are t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -28,6 +28,7 @@ from coordinator.federation.client_requests import ClientRequests
 from coordinator.federation.cohort import Cohort, Picked, SentOut
 from coordinator.federation.divergence import Divergence
 from coordinator.federation.evaluation.adapting import NO_ADAPTATION, Adapting
+from coordinator.federation.evaluation.kept import KeptModels, Own, own_tensors
 from coordinator.federation.evaluation.measurement import (
     NOT_MEASURED,
     ClientVectors,
@@ -94,6 +95,7 @@ class Federation(Stateful):
 
     state_fields = (
         *("_stored", "_progress", "_picked", "_trace_round", "_answered_s", "_stepped_s", "_evaluated_s"),
+        "_last_plan",
     )
 
     def __init__(
@@ -214,9 +216,11 @@ class Federation(Stateful):
         self._progress = RoundProgress()
         self._picked: Picked | None = None  # selected, until the selector's requests are served
         self._trace_round = 0  # of the trace's timetable
-        self._answered_s = 0.0  # when the last response to the requests of the round's server steps arrives
+        # When the last response to the requests of the round's server steps arrives; and when the clients
+        # were last evaluated.
+        self._answered_s, self._evaluated_s = 0.0, 0.0
         self._stepped_s: float | None = None  # of the last server step, unless requests were made since
-        self._evaluated_s = 0.0  # when the clients were last evaluated
+        self._last_plan: InferencePlan | None = None  # of the last evaluation of the run
         # What follows from it, or is empty whenever the state is stored.
         self._num_holding = 0  # clients that hold data at the present data step
         self._followed: Followed | None = None  # since `followed` was called
@@ -230,6 +234,7 @@ class Federation(Stateful):
             **super().state(),
             "_progress": as_tree(self._progress),
             "_picked": as_tree(self._picked),
+            "_last_plan": as_tree(self._last_plan),
             "assignment": as_tree(self._membership.assignment),
         }
 
@@ -239,6 +244,8 @@ class Federation(Stateful):
         assignment, picked = own.pop("assignment"), own["_picked"]
         own["_progress"] = from_tree(RoundProgress, own["_progress"])
         own["_picked"] = None if picked is None else from_tree(Picked, picked)
+        if (plan := own["_last_plan"]) is not None:
+            own["_last_plan"] = from_tree(InferencePlan, plan)
         super().restore(own)
         if assignment is not None:
             self._membership.assignment = from_tree(Assignment, assignment)
@@ -741,9 +748,10 @@ class Federation(Stateful):
                 f"{self._stream.step}; a trace must last as long as round.rounds = {settings.rounds}"
             )
         plan = self._serving(round_)
+        self._last_plan = plan if is_last else None
         evaluate: Evaluate | None = None
         if self._adapting is not None:
-            evaluate = partial(self._adapting.evaluate, round_, plan)
+            evaluate = partial(self._adapting.evaluate, round_, plan, is_last)
         measured, evaluation = measure(
             self._executor,
             self.bank,
@@ -769,6 +777,25 @@ class Federation(Stateful):
         with self._meter("cluster_s"):
             plan = self.parts.clusterer.serve(self._view(self.parts.clusterer, round_))
             return plan.among(self._stream.holding)
+
+    def kept_models(self, most_bytes: float) -> KeptModels:
+        """The models of the run, after its last round; what clients have of their own, if it fits.
+
+        It fits if it takes at most `most_bytes` together with the models. Nothing is exchanged with other
+        ranks, and no client is asked.
+        """
+        plan, bank = self._last_plan, self.bank
+        parts: Iterable[Own] = ()
+        assert plan is not None, "the last round is evaluated"
+        if self._adapting is not None and self._adapting.kept is not None:
+            clients, models = self._adapting.kept
+            parts = [Own(clients, plan.first()[clients], models)]
+        elif self._executor.solver.personal:
+            parts = self._personal.own(plan)
+        labels = np.where(plan.used, np.append(bank.labels, -1)[plan.models], -1)
+        left = most_bytes - bank.parameters.nbytes
+        own = own_tensors(parts, bank.parameters, self._executor.layout, left)
+        return KeptModels(bank.labels, bank.parameters, labels, plan.weights, plan.combine, *own)
 
     # -- shared --------------------------------------------------------------------------------------------
 

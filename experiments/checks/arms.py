@@ -78,7 +78,8 @@ def check_arms(experiment: Experiment, arms: Sequence[str], world: World) -> Non
     for arm in (by_name[name] for name in arms):
         with naming(f"arm {arm.name!r}"):
             parts = build_parts(experiment, arm)
-            trained = repr((arm.training.model, arm.training.batch_norm, arm.training.last, arm.solver))
+            training = arm.training
+            trained = repr((training.model, training.batch_norm, training.last, training.start, arm.solver))
             if trained not in executors:
                 executors[trained] = build_executor(experiment, arm, world)
             if arm.training.batch_size < executors[trained].probed.least:

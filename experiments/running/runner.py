@@ -12,10 +12,12 @@ from typing import Protocol
 
 from coordinator.adaptations import ADAPTATIONS
 from coordinator.clusterers import CLUSTERERS
+from coordinator.coordinator import Coordinator
 from coordinator.late_imports import import_late_modules
 from emulator.emulation import Observer
 from emulator.errors import (
     CheckpointError,
+    ConfigurationError,
     EmulatorError,
     ForeignFileError,
     ResumableError,
@@ -26,6 +28,7 @@ from emulator.errors import (
 from emulator.own.code import OwnCodeError, before_any_run
 from emulator.storage.checkpoints import write_durably
 from emulator.storage.runlog import RoundRecord
+from executor.executor import LocalExecutor
 from executor.ranks import Ranks, Spent
 from executor.replicas import ReplicatedExecutor
 from experiments.build import (
@@ -346,8 +349,8 @@ def _run_to_end(
             stopped = None
             if not attempt.emulation.coordinator.finished:
                 stopped = Until(rounds=attempt.tally.rounds, planned=plan.experiment.round.closed)
-            elif arm.adaptation.build().federates:
-                _refuse_empty(attempt.tally, plan.experiment)
+            else:
+                _ended(plan, run, attempt, local, progress)
             plan.directory.mark_done(run.arm, run.seed, attempt.finish(), stopped)
     except (OSError, MemoryError, ResumableError, OwnCodeError) as error:
         # An OSError is the machine's in own code, too: a full disk must not cost the checkpoints.
@@ -363,6 +366,28 @@ def _run_to_end(
     if until is not None and (rounds := attempt.tally.rounds) < until:
         progress.note(f"{run.arm}, seed {run.seed} ended after {rounds} rounds, before --until {until}")
     _note_faults(attempt, run, progress)
+
+
+def _ended(
+    plan: Plan, run: PlannedRun, attempt: Attempt, executor: LocalExecutor, progress: Progress
+) -> None:
+    """Keep the models of a run that has ended, as `output.models` says; RunError if it trained nothing."""
+    coordinator, most_bytes = attempt.emulation.coordinator, plan.experiment.output.most_bytes
+    assert isinstance(coordinator, Coordinator)
+    federation = coordinator.federation
+    is_common = federation.parts.adaptation.federates
+    if is_common:
+        _refuse_empty(attempt.tally, plan.experiment)
+    if federation.bank.parameters.nbytes + executor.shared_bytes > most_bytes:
+        return
+    kept = federation.kept_models(most_bytes - executor.shared_bytes)
+    models = dict(zip(kept.labels.tolist(), kept.models, strict=True))
+    about = {"combine": kept.combine, "common": is_common}
+    path = plan.directory.models_path(run.arm, run.seed)
+    try:
+        executor.write_models(path, models, (kept.served, kept.weights), (kept.clients, kept.own), about)
+    except ConfigurationError as error:  # of the state dict of a module of one's own
+        progress.note(f"{run.arm}, seed {run.seed}: its models are not kept: {error}")
 
 
 def _traced(plan: Plan, run: PlannedRun, error: OwnCodeError) -> str:

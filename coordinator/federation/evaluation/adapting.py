@@ -72,11 +72,12 @@ class Adapting(Stateful):
     """Applies the adaptation of one run; only runs that have an adaptation have one.
 
     State: the samples that all clients together have trained on for it so far, the virtual seconds that they
-    computed, the data step up to which that is counted, the copies of this round that were not finite, and
-    what was heard of shares of labels.
+    computed, the data step up to which that is counted, the copies of this round that were not finite, what
+    was heard of shares of labels, and after the last evaluation the models `kept`: the clients (n,) that were
+    evaluated, and the models (n, P) that they keep to themselves, if they do.
     """
 
-    state_fields = ("_samples", "_computing_s", "_counted_step", "_nonfinite", "_hearing")
+    state_fields = ("_samples", "_computing_s", "_counted_step", "_nonfinite", "_hearing", "kept")
 
     def __init__(
         self,
@@ -102,6 +103,7 @@ class Adapting(Stateful):
         self._computing_s = 0.0
         self._counted_step = -1
         self._nonfinite = 0
+        self.kept: tuple[Ints, Floats32] | None = None
         self._stream = stream
         self._bank = bank
         self._executor = executor
@@ -172,8 +174,12 @@ class Adapting(Stateful):
         nonfinite, self._nonfinite = self._nonfinite, 0
         return AdaptationFigures(self._samples, self._computing_s, nonfinite)
 
-    def evaluate(self, round_: int, plan: InferencePlan, clients: Ints, samples: SampleRanges) -> Evaluation:
+    def evaluate(
+        self, round_: int, plan: InferencePlan, is_last: bool, clients: Ints, samples: SampleRanges
+    ) -> Evaluation:
         """Evaluate `clients` (n,) on their test `samples`; the models of `plan` serve all N clients.
+
+        If it `is_last`, the models that clients keep to themselves are `kept`.
 
         Raises RunError if a client is served by several models, and the adaptation is of one.
         """
@@ -185,6 +191,7 @@ class Adapting(Stateful):
         evaluated = np.flatnonzero(plan.used[clients].any(axis=1) & (samples.counts() > 0))
         size = self._at_once(plan.models.shape[1])
         shares = cache(lambda: mean_shares(plan, self._reports.latest, len(self._bank)))
+        keeps, kept = is_last and self.adaptation.keeps_models, []
         for first in range(0, len(evaluated), size):
             rows = evaluated[first : first + size]
             held = self._stream.held(clients[rows], "train")
@@ -192,6 +199,9 @@ class Adapting(Stateful):
             served = self.adaptation.adapt(view)
             evaluation = self._executor.evaluate(served.models, served.plan, samples.take(rows))
             accuracy[rows], loss[rows] = evaluation.accuracy, evaluation.loss
+            kept += [served.models] if keeps else []
+        if kept:
+            self.kept = clients[evaluated], np.concatenate(kept)
         return Evaluation(accuracy, loss)
 
     def _at_once(self, width: int) -> int:

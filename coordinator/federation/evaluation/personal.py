@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from coordinator.federation.bank import ModelBank
+from coordinator.federation.evaluation.kept import Own
 from coordinator.federation.solver_state import SolverState
 from emulator.arrays import Bools, Floats, Floats32, Ints
 from emulator.errors import RunError
@@ -93,18 +94,36 @@ class Personal:
         samples, row = self._stream.held(clients, "test"), plan.first()
         scored = ((samples.counts() > 0) & (row >= 0)).nonzero()[0]
         accuracy, age = served.accuracy[scored].copy(), np.full(len(scored), -1)
+        for places, written, own in self._made(clients[scored], row[scored]):
+            accuracy[places] = self._evaluated(own.models, samples.take(scored[places]))
+            age[places] = round_ - written
+        return figures_by_age(accuracy, age)
+
+    def own(self, plan: InferencePlan) -> Iterator[Own]:
+        """The models of all clients that remember what makes them their own, some at a time.
+
+        `plan` is that of all N clients, each of which one model serves.
+        """
+        row = plan.first()
+        served = (row >= 0).nonzero()[0]
+        for _, _, own in self._made(served, row[served]):
+            yield own
+
+    def _made(self, clients: Ints, row: Ints) -> Iterator[tuple[Ints, Ints, Own]]:
+        """The personal models of those of `clients` (n,) that have memory, some at a time.
+
+        `row` (n,) of the bank is the model that serves each. With them come their places (k,) in `clients`,
+        and the round (k,) in which what they are made of was written.
+        """
         size = max(1, AT_ONCE // self._executor.num_parameters)
-        for first in range(0, len(scored), size):
-            some = scored[first : first + size]
+        for first in range(0, len(clients), size):
+            some = slice(first, first + size)
             ids = self._bank.ids[row[some]]
             having, written, state = self._solver_state.remembered(self._slots, clients[some], ids)
             if len(having) > 0:
-                received = self._bank.parameters[row[some[having]]]
                 places = first + having
-                own = self._executor.personal(received, state)
-                accuracy[places] = self._evaluated(own, samples.take(some[having]))
-                age[places] = round_ - written
-        return figures_by_age(accuracy, age)
+                models = self._executor.personal(self._bank.parameters[row[places]], state)
+                yield places, written, Own(clients[places], row[places], models)
 
     def trained_accuracy(
         self, updates: Updates, received: Floats32, start: Ints, first: Bools, scored: Ints

@@ -11,6 +11,7 @@ from emulator.errors import InputError
 LOG_VISITS = "round.log_visits"
 LOG_CLIENTS = "round.log_client_accuracy"
 LOG_MODELS = "round.log_model_accuracy"
+KEEP_MODELS = "output.models"
 
 
 class NotRecordedError(InputError):

@@ -6,6 +6,7 @@
     <arm>/seed-<n>/log.jsonl   the log of a run: virtual quantities only
     <arm>/seed-<n>/clients.parquet the name and the device of each client
     <arm>/seed-<n>/visits.parquet  its visits, with `round.log_visits`; visits.arrow while it is unfinished
+    <arm>/seed-<n>/models.safetensors   the models of a finished run, as `output.models` has it
     <arm>/seed-<n>/timing.json wall times and memory, and the machine they were measured on
     <arm>/seed-<n>/checkpoint/ the checkpoints from which an unfinished run resumes
     <arm>/seed-<n>/DONE        or FAILED, with the reason; neither while a run is unfinished
@@ -64,7 +65,7 @@ SHARED_FILES = ("manifest.json", "rounds.parquet", "summary.json", "report.html"
 """The files that all runs share, except the lock, in the order in which they are deleted."""
 
 RUN_FILES = (
-    *("log.jsonl", "visits.arrow", "visits.parquet", "clients.parquet", "timing.json"),
+    *("log.jsonl", "visits.arrow", "visits.parquet", "clients.parquet", "models.safetensors", "timing.json"),
     *("DONE", "FAILED", "UNTIL"),
     "traceback.txt",
 )
@@ -167,6 +168,10 @@ class RunDirectory:
     def clients_path(self, arm: str, seed: int) -> Path:
         """The devices of the clients of a finished run."""
         return path_below(self.path, *_folders(arm, seed), "clients.parquet")
+
+    def models_path(self, arm: str, seed: int) -> Path:
+        """The models of a finished run that keeps them."""
+        return path_below(self.path, *_folders(arm, seed), "models.safetensors")
 
     def timing_path(self, arm: str, seed: int) -> Path:
         """The wall times of one run."""
@@ -458,7 +463,8 @@ class RunDirectory:
         """
         folder, run = self.start(arm, seed), (arm, seed)
         mark = source.done_path(*run) if source.is_done(*run) else source.until_path(*run)
-        tables = (source.clients_path(*run), source.visits_path(*run), source.visit_log_path(*run))
+        tables = [source.clients_path(*run), source.visits_path(*run), source.visit_log_path(*run)]
+        tables.append(source.models_path(*run))
         copied = [source.log_path(*run), *(table for table in tables if table.exists())]
         if stored := source.checkpoints(*run).files():
             make_folder(folder / stored[0].parent.name)

@@ -1,0 +1,83 @@
+"""What a run leaves of its models: those of the bank, who is served by which, and what clients have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from emulator.arrays import NO_IDS, Floats, Floats32, Ints
+from emulator.messages import BYTES_PER_PARAMETER, Combine
+from emulator.ports import Segment
+
+
+@dataclass(frozen=True)
+class Own:
+    """Models that some clients use themselves, of those that serve them.
+
+    Columns are (n,): `clients`, ids, `row`, the model of the bank that serves each, and `models` (n, P).
+    """
+
+    clients: Ints
+    row: Ints
+    models: Floats32
+
+
+@dataclass(frozen=True)
+class KeptModels:
+    """The models of a run at its end.
+
+    `labels` (M,) are the clusters of `models` (M, P). `served` (N, width) has the labels of the models that
+    serve each client, padded with -1, and `weights` (N, width) their weights as predictions are combined. The
+    `clients` (n,) use tensors of their `own`, by name (n, size), in place of those of the model that serves
+    them; None: there are some, and they do not fit.
+    """
+
+    labels: Ints
+    models: Floats32
+    served: Ints
+    weights: Floats
+    combine: Combine
+    clients: Ints = field(default_factory=lambda: NO_IDS)
+    own: Mapping[str, Floats32] | None = field(default_factory=dict)
+
+
+def own_tensors(
+    parts: Iterable[Own], models: Floats32, layout: Mapping[str, Segment], most_bytes: float
+) -> tuple[Ints, Mapping[str, Floats32] | None]:
+    """The clients (n,) of all `parts`, and by name (n, size) the tensors that any of them has to itself.
+
+    Those are the ones that differ from the `models` (M, P) that serve them. No clients, and None, if they
+    take more than `most_bytes`.
+
+    >>> layout = {"body": Segment(0, 1, (1,)), "head": Segment(1, 2, (1,))}
+    >>> part = Own(np.array([4, 7]), np.array([0, 0]), np.float32([[1, 5], [1, 2]]))
+    >>> clients, own = own_tensors([part], np.float32([[1, 2]]), layout, 8)
+    >>> clients.tolist(), {name: rows.tolist() for name, rows in own.items()}
+    ([4, 7], {'head': [[5.0], [2.0]]})
+    >>> own_tensors([part], np.float32([[1, 2]]), layout, 7)
+    (array([], dtype=int64), None)
+    """
+    places = {name: slice(segment.first, segment.last) for name, segment in layout.items()}
+    found: list[tuple[Own, dict[str, Floats32]]] = []
+    differing: set[str] = set()
+    count = 0
+    for part in parts:
+        served = models[part.row]
+        differs = {name for name, at in places.items() if (part.models[:, at] != served[:, at]).any()}
+        differing |= differs
+        count += len(part.clients)
+        if (
+            BYTES_PER_PARAMETER * count * sum(places[name].stop - places[name].start for name in differing)
+            > most_bytes
+        ):
+            return NO_IDS, None
+        rows = {name: part.models[:, places[name]].copy() for name in differs}
+        found.append((replace(part, models=part.models[:0]), rows))
+    clients = np.concatenate([NO_IDS, *(part.clients for part, _ in found)])
+    own = {}
+    for name, at in places.items():
+        if name in differing:
+            own[name] = np.concatenate([rows.get(name, models[part.row, at]) for part, rows in found])
+    return clients, own

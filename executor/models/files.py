@@ -1,0 +1,267 @@
+"""Files of models, `safetensors`: those that a run leaves, and those of anybody that a run starts from.
+
+A file of ours has, by their names in the module's state dict, `model/<cluster>/<name>` for each model;
+`shared/<name>` for what is the same in all of them, such as frozen parameters; and `clients/<name>`, (n,
+*shape), for what clients have of their own. `clients` (n,) are these; `served` (N, width) and `weights` (N,
+width) say which clusters serve each client. A file of somebody else has the names of a state dict alone.
+Nothing else than tensors is read: there is no pickle.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from emulator.arrays import Floats, Floats32, Ints
+from emulator.errors import ConfigurationError, DataFileError, InputError, abbreviated
+from emulator.storage.bounded import is_file
+from emulator.storage.checkpoints import write_durably
+from executor.flat import FlatModel
+
+FORMAT = "driftscale.models"
+"""The one entry of the file's metadata: JSON with the version, and how predictions are combined."""
+
+MOST_BYTES = 2**34
+"""Largest file that is read, 16 GiB."""
+
+MOST_MISFITS = 10
+"""Misfits that an error names."""
+
+
+def write_models(
+    path: Path,
+    model: FlatModel,
+    models: Mapping[int, Floats32],
+    served: tuple[Ints, Floats],
+    own: tuple[Ints, Mapping[str, Floats32] | None],
+    about: Mapping[str, str | bool],
+) -> None:
+    """Write the models of a run, atomically.
+
+    Args:
+        path: The file.
+        model: Gives the names of the module's state dict.
+        models: The numbers (P,) of each model, by its cluster.
+        served: The clusters (N, width) that serve each client, -1 pads, and their weights (N, width).
+        own: The clients (n,) that have tensors of their own, and these by name, (n, size); None: they do not
+            fit into the file.
+        about: How predictions are `combine`d, and whether models are `common`, or only what clients train
+            alone means something.
+
+    Raises:
+        ConfigurationError: The module's state dict has other entries than parameters and buffers.
+        OSError: The file cannot be written.
+    """
+    (clusters, weights), (clients, rows) = served, own
+    tensors = {"clients": torch.from_numpy(clients), "served": torch.from_numpy(clusters.astype(np.int32))}
+    if weights.shape[1] > 1:
+        tensors["weights"] = torch.from_numpy(weights)
+    for cluster, parameters in models.items():
+        for name, tensor in model.state_dict(parameters).items():
+            folder = f"model/{cluster}" if model.entries[name] in model.layout else "shared"
+            tensors[f"{folder}/{name}"] = tensor
+    for name, key in model.entries.items():
+        if key is not None and key in (rows or {}):
+            assert rows is not None
+            tensors[f"clients/{name}"] = torch.from_numpy(rows[key]).view(-1, *model.layout[key].shape)
+    facts = json.dumps({"version": 1, "own": rows is not None, **about})
+    # Copies, since the library refuses tensors that share memory, as those of one vector do.
+    apart = {name: tensor.clone() for name, tensor in tensors.items()}
+    write_durably(path, save(apart, {FORMAT: facts}))
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """An open file of models; its tensors are read as they are asked for."""
+
+    path: Path
+    tensors: Any
+    names: frozenset[str]
+    about: Mapping[str, Any]
+
+    @property
+    def clusters(self) -> list[int]:
+        """The clusters that it has a model of, ascending; none if it is not of a run."""
+        found = {name.split("/")[1] for name in self.names if name.startswith("model/")}
+        return sorted(int(cluster) for cluster in found if cluster.isdigit())
+
+    def state_dict(self, cluster: int | None = None) -> dict[str, Tensor]:
+        """The state dict of a cluster's model; None: that of a file that is not of a run.
+
+        Raises DataFileError if it is damaged.
+        """
+        if cluster is None:
+            return {name: self._tensor(name) for name in sorted(self.names)}
+        own, shared = f"model/{cluster}/", "shared/"
+        return {
+            name.removeprefix(folder): self._tensor(name)
+            for folder in (shared, own)
+            for name in sorted(self.names)
+            if name.startswith(folder)
+        }
+
+    def chosen(self, cluster: int | None, client: int | None) -> dict[str, Tensor]:
+        """The state dict of a cluster's model, or of what a client uses; None for both: of the only model.
+
+        Raises:
+            InputError: There is no such cluster or client, or it is not one model.
+            DataFileError: The file is damaged.
+        """
+        if client is not None:
+            return self._of_client(client)
+        known = f"clusters: {abbreviated([str(cluster) for cluster in self.clusters])}"
+        if not self.about.get("common", True):
+            raise InputError(f"{self.path}: clients train alone, and no model is common; name a client")
+        if cluster is None and len(self.clusters) == 1:
+            cluster = self.clusters[0]
+        if cluster is None:
+            raise InputError(
+                f"{self.path}: has {len(self.clusters)} models; name a cluster, or a client; {known}"
+            )
+        if cluster not in self.clusters:
+            raise InputError(f"{self.path}: no model of cluster {cluster!r} at the end of the run; {known}")
+        return self.state_dict(cluster)
+
+    def _of_client(self, client: int) -> dict[str, Tensor]:
+        served = self._tensor("served")
+        if not 0 <= client < len(served):
+            raise InputError(f"{self.path}: no client {client}; clients are 0 to {len(served) - 1}")
+        clusters = [cluster for cluster in served[client].tolist() if cluster >= 0]
+        if len(clusters) != 1:
+            how = f"{len(clusters)} models serve" if clusters else "no model serves"
+            which = f": those of the clusters {abbreviated(list(map(str, clusters)))}" if clusters else ""
+            raise InputError(f"{self.path}: {how} client {client}{which}")
+        if not self.about.get("own", True):
+            raise InputError(
+                f"{self.path}: what clients have of their own did not fit; with output.models = true, runs "
+                f"keep it"
+            )
+        found = self.state_dict(clusters[0])
+        place = (self._tensor("clients") == client).nonzero().flatten().tolist()
+        for name in sorted(self.names) if place else ():
+            if name.startswith("clients/"):
+                found[name.removeprefix("clients/")] = self._tensor(name)[place[0]]
+        return found
+
+    def _tensor(self, name: str) -> Tensor:
+        with _damage(self.path):
+            tensor: Tensor = self.tensors.get_tensor(name)
+        return tensor
+
+
+@contextmanager
+def open_models(path: Path) -> Iterator[ModelFile]:
+    """Context with a file of models; DataFileError if it is none, or of more than `MOST_BYTES`."""
+    if not is_file(path):
+        raise DataFileError(path, "is not a regular file")
+    if path.stat().st_size > MOST_BYTES:
+        raise DataFileError(path, f"has more than the {MOST_BYTES:,} bytes that are read of such a file")
+    with _damage(path):
+        opened = safe_open(path, "pt")
+    with opened as tensors:
+        with _damage(path):
+            about = json.loads((tensors.metadata() or {}).get(FORMAT, "{}"))
+        if not isinstance(about, dict) or about.get("version", 1) != 1:
+            raise DataFileError(path, f"its models are not of this version of driftscale ({FORMAT})")
+        yield ModelFile(path, tensors, frozenset(tensors.keys()), about)
+
+
+@contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        text = " ".join(str(error).split())
+        raise DataFileError(
+            path, f"cannot be read as safetensors ({type(error).__name__}: {text})"
+        ) from error
+
+
+@dataclass(frozen=True)
+class ModelStart:
+    """The file of a model to start from: of a `cluster`, if it has several; perhaps with a `new_head`."""
+
+    path: Path
+    cluster: int | None = None
+    new_head: bool = False
+
+    def begin(self, model: FlatModel) -> None:
+        """Let a model, whose last layer is known, begin with the file's.
+
+        Raises:
+            ConfigurationError: It has no last layer to draw anew.
+            DataFileError: The file is damaged, has no such cluster, or what is in it does not fit.
+        """
+        if self.new_head and not model.head:
+            raise ConfigurationError(
+                f"training.start.head = 'new': {model.name} has no linear layer that computes last; leave it "
+                f"out"
+            )
+        with open_models(self.path) as file:
+            values, misfits = _fitted(model, file.state_dict(self._chosen(file.clusters)), self.new_head)
+        if misfits:
+            more = len(misfits) - MOST_MISFITS
+            lines = [*misfits[:MOST_MISFITS], *([f"and {more} more"] if more > 0 else [])]
+            number = f"{len(misfits)} misfit{'s' if len(misfits) > 1 else ''}"
+            raise DataFileError(self.path, "\n  ".join([f"does not fit {model.name}, {number}:", *lines]))
+        model.begin(values)
+
+    def _chosen(self, clusters: Sequence[int]) -> int | None:
+        if not clusters and self.cluster is None:
+            return None
+        if len(clusters) == 1 and self.cluster is None:
+            return clusters[0]
+        if self.cluster not in clusters:
+            known = abbreviated([str(cluster) for cluster in clusters]) or "none, it is not of a run"
+            named = "several models" if self.cluster is None else f"no model of cluster {self.cluster}"
+            raise DataFileError(
+                self.path, f"has {named}; training.start.cluster names one of its clusters: {known}"
+            )
+        return self.cluster
+
+
+def _fitted(
+    model: FlatModel, found: Mapping[str, Tensor], new_head: bool
+) -> tuple[dict[str, Tensor], list[str]]:
+    """The tensors of a state dict by the model's names, and a line for each entry that does not fit.
+
+    Counters of batches may be missing, and so may one of several names of a tensor that layers share.
+    """
+    wanted = {name: torch.empty(part.shape, device="meta") for name, part in model.layout.items()}
+    wanted |= {**model.constants, **model.counters}
+    left = model.last_layer if new_head else set[str]()
+    values: dict[str, Tensor] = {}
+    misfits: list[str] = []
+    for name, key in model.entries.items():
+        if key is None or key in left or name not in found:
+            continue
+        misfit = _misfit(found[name], wanted[key], values.get(key))
+        values[key] = found[name]
+        misfits += [f"{name}: {misfit}"] if misfit else []
+    lacking = {key for key in model.entries.values() if key} - values.keys() - left - model.counters.keys()
+    misfits += [f"{key}: is missing, of shape {tuple(wanted[key].shape)}" for key in wanted if key in lacking]
+    misfits += [f"{name}: is not in the model" for name in found if name not in model.entries]
+    return values, misfits
+
+
+def _misfit(found: Tensor, wanted: Tensor, shared: Tensor | None) -> str:
+    """What is wrong with a tensor; empty if nothing is. `shared`: what it must be equal to."""
+    if found.shape != wanted.shape:
+        return f"has shape {tuple(found.shape)}, and the model's {tuple(wanted.shape)}"
+    if found.dtype != wanted.dtype:
+        return f"is {found.dtype}, and the model's {wanted.dtype}"
+    if not found.isfinite().all():
+        return "is not finite"
+    if shared is not None and not torch.equal(found, shared):
+        return "differs from the same tensor under another name, which layers of the model share"
+    return ""
