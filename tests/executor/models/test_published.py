@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
+from math import erf, log, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from torch import nn
 
 from emulator.errors import ConfigurationError
 from executor.flops import forward_flops
+from executor.models.images import NORMS
 from executor.models.resnet18 import BasicBlock
 from executor.models.shufflenet_v2 import Unit
 from executor.models.vit_tiny import Attention, Block
@@ -108,6 +109,24 @@ def of_vit_tiny() -> Tensors:
     yield from affine("head", 1000, 192)
 
 
+class Rolled(nn.Module):
+    """Puts the token of this number first."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return tokens.roll(-self.number, 1)
+
+
+def set_kernels(module: nn.Module, signs: list[int]) -> None:
+    """Make its convolutions, in their order, those by these numbers."""
+    for layer, sign in zip([m for m in module.modules() if isinstance(m, nn.Conv2d)], signs, strict=True):
+        nn.init.dirac_(layer.weight, layer.groups)
+        layer.weight.data *= sign
+
+
 def tensors(kind: str, **settings: Any) -> list[tuple[str, tuple[int, ...]]]:
     """Names and shapes of the state dict of a model of 1,000 labels on images of 224 x 224 pixels."""
     with torch.device("meta"):
@@ -155,6 +174,13 @@ def test_group_norm_has_the_names_of_batch_norm_without_statistics(kind: str) ->
     assert tensors(kind, **settings) == [pair for pair in of_batch_norm if not pair[0].endswith(statistics)]
 
 
+def test_group_norm_is_of_two_groups_of_channels() -> None:
+    pixel = torch.tensor([20.0, 40, -3, -1]).view(1, 4, 1, 1)
+    torch.testing.assert_close(
+        NORMS["group"](4)(pixel).flatten(), torch.tensor([-1.0, 1, -1, 1]), atol=1e-5, rtol=0
+    )
+
+
 @pytest.mark.parametrize(
     ("kind", "stem", "sides"),
     [
@@ -188,6 +214,19 @@ def test_a_block_without_residual_is_relu_or_the_convolved_shortcut() -> None:
         assert torch.equal(block(images), pixels.relu().repeat(1, channels // 4, 1, 1))
 
 
+def test_between_its_convolutions_a_block_has_relu() -> None:
+    block, images = BasicBlock(4, 4, nn.Identity), torch.linspace(-2, 2, 4 * 6 * 6).view(1, 4, 6, 6)
+    set_kernels(block, [-1, 1])
+    torch.testing.assert_close(block(images), images.relu())  # and not relu(x - x)
+
+
+@pytest.mark.parametrize(("signs", "kept"), [([1, -1, -1], True), ([1, 1, -1], False)])
+def test_a_unit_has_relu_behind_its_first_and_its_last_convolution(signs: list[int], kept: bool) -> None:
+    unit, images = Unit(4, 4, nn.Identity), torch.linspace(-2, 2, 4 * 6 * 6).view(1, 4, 6, 6)
+    set_kernels(unit, signs)
+    torch.testing.assert_close(unit(images)[:, 1::2], images[:, 2:].relu() * kept)
+
+
 def test_a_unit_keeps_half_of_the_channels_and_puts_them_between_the_others() -> None:
     unit = Unit(4, 4, nn.Identity)
     unit.branch2 = nn.Sequential()
@@ -209,14 +248,27 @@ def test_attention_to_equal_keys_is_the_mean_of_the_values() -> None:
     torch.testing.assert_close(attention(tokens), 2 * tokens.mean(1, keepdim=True).expand_as(tokens))
 
 
-def test_a_query_attends_to_the_key_that_it_matches_in_its_own_head() -> None:
+def test_a_head_weights_tokens_by_the_softmax_of_scaled_products() -> None:
     attention, tokens = Attention(4, 2), torch.tensor([[[1.0, 0, 1, 0], [0, 1, 1, 0]]])
     with torch.no_grad():
         attention.qkv.bias.zero_()
-        attention.qkv.weight.copy_(torch.cat([100 * torch.eye(4), torch.eye(4), torch.eye(4)]))
+        queries = sqrt(2) * log(3) * torch.eye(4)  # of two numbers in a head: 3 to 1 for what they match
+        attention.qkv.weight.copy_(torch.cat([queries, torch.eye(4), torch.eye(4)]))
         attention.proj.weight.copy_(torch.eye(4))
         attention.proj.bias.zero_()
-    torch.testing.assert_close(attention(tokens), tokens)  # in the second head both tokens are alike
+    expected = [[[0.75, 0.25, 1, 0], [0.25, 0.75, 1, 0]]]  # in the second head both tokens are alike
+    torch.testing.assert_close(attention(tokens), torch.tensor(expected))
+
+
+def test_the_logits_are_of_the_class_token_before_those_of_patches_each_with_its_position() -> None:
+    vit = THIN["vit_tiny"](THIN["vit_tiny"].Settings()).build((8, 12), 3)
+    vit.norm = vit.head = nn.Identity()
+    images = torch.linspace(-1, 1, 96).view(1, 8, 12)
+    corner = vit.patch_embed.proj(images[:, None, 4:, 8:]).flatten()
+    nn.init.normal_(vit.cls_token)
+    for token, expected in ((0, vit.cls_token.flatten()), (6, corner)):
+        vit.blocks = Rolled(token)
+        torch.testing.assert_close(vit(images)[0], expected + vit.pos_embed[0, token])
 
 
 def test_a_layer_that_adds_nothing_is_the_identity() -> None:
@@ -226,6 +278,18 @@ def test_a_layer_that_adds_nothing_is_the_identity() -> None:
             layer.weight.zero_()
             layer.bias.zero_()
     assert torch.equal(block(tokens), tokens)
+
+
+def test_the_perceptron_of_a_layer_has_the_exact_gelu_of_tokens_normalised_as_in_timm() -> None:
+    block, token = Block(2, 1), torch.tensor([[[0.001, -0.001]]])
+    with torch.no_grad():
+        block.attn.proj.weight.zero_()
+        block.attn.proj.bias.zero_()
+        for layer in (block.mlp.fc1, block.mlp.fc2):
+            layer.bias.zero_()
+            layer.weight.copy_(torch.eye(*layer.weight.shape))
+    expected = [x + n * (1 + erf(n / sqrt(2))) / 2 for x, n in ((0.001, sqrt(0.5)), (-0.001, -sqrt(0.5)))]
+    torch.testing.assert_close(block(token).flatten(), torch.tensor(expected))  # of variance 1e-6
 
 
 def test_a_patch_that_does_not_divide_the_image_is_refused_with_those_that_do() -> None:
