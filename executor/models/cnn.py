@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from emulator.errors import ConfigurationError
 from executor.models.base import ModelSpec
+from executor.models.images import image_shape
 from executor.models.settings import CnnSettings
 
 KERNEL = 3
@@ -36,13 +37,7 @@ class Cnn(ModelSpec):
     stacks = False
 
     def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
-        if len(sample_shape) not in (2, 3):
-            raise ConfigurationError(
-                f"model cnn takes images (height, width) or (channels, height, width), not samples of shape "
-                f"{sample_shape}; use mlp or linear"
-            )
-        inputs = 1 if len(sample_shape) == 2 else sample_shape[0]
-        height, width = sample_shape[-2:]
+        inputs, height, width = image_shape("cnn", sample_shape)
         padding = self._padding(min(height, width))
         blocks: list[nn.Module] = [ChannelsLast()]
         for outputs in self.settings.channels:

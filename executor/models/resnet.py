@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from emulator.errors import ConfigurationError
 from executor.models.base import ModelSpec
 from executor.models.cnn import KERNEL, POOL
+from executor.models.images import image_shape
 from executor.models.settings import ResnetSettings
 
 STRIDE = 2
@@ -43,13 +43,7 @@ class Resnet(ModelSpec):
     stacks = False
 
     def build(self, sample_shape: tuple[int, ...], num_labels: int) -> nn.Module:
-        if len(sample_shape) not in (2, 3):
-            raise ConfigurationError(
-                f"model resnet takes images (height, width) or (channels, height, width), not samples of "
-                f"shape {sample_shape}; use mlp or linear"
-            )
-        inputs = 1 if len(sample_shape) == 2 else sample_shape[0]
-        height, width = sample_shape[-2:]
+        inputs, height, width = image_shape("resnet", sample_shape)
         channels, groups = self.settings.channels, self.settings.groups
         return nn.Sequential(
             *([nn.Unflatten(1, (1, sample_shape[0]))] if len(sample_shape) == 2 else []),

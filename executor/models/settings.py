@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -69,3 +69,26 @@ class ResnetSettings(Settings):
                 f"groups = {self.groups}: must divide channels = {self.channels} into groups of at least two"
             )
         return self
+
+
+class StemAndNormSettings(Settings):
+    """Settings of `resnet18` and `shufflenet_v2`."""
+
+    stem: Literal["cifar", "imagenet"] = Field(
+        "cifar",
+        description="how the network begins: for small images with a 3x3 convolution of stride 1, or as on "
+        "ImageNet with a convolution of stride 2 and 3x3 max pooling of stride 2",
+    )
+    norm: Literal["group", "batch"] = Field(
+        "group",
+        description="what follows each convolution: GroupNorm of two groups, or batch norm, whose "
+        "statistics `training.batch_norm` averages or keeps",
+    )
+
+
+class VitTinySettings(Settings):
+    """Settings of `vit_tiny`."""
+
+    patch: Units = Field(
+        4, description="side of a patch in pixels; divides the height and the width of images", examples=[7]
+    )

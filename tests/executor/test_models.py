@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from math import prod
+from math import gcd, prod
 
 import pytest
 import torch
@@ -19,7 +19,8 @@ from tests.executor.fakes import model
 @pytest.mark.parametrize("shape", [(8, 8), (1, 8, 8), (28, 28), (3, 32, 32), (7, 9)])
 @pytest.mark.parametrize("kind", MODELS.names())
 def test_every_model_maps_images_to_one_logit_per_label(kind: str, shape: tuple[int, ...]) -> None:
-    module = model(kind).build(shape, 5)
+    settings = {"patch": gcd(*shape[-2:])} if kind == "vit_tiny" else {}
+    module = model(kind, **settings).build(shape, 5)
     assert module(torch.zeros(2, *shape)).shape == (2, 5)
 
 
@@ -154,6 +155,9 @@ def test_hidden_layers_come_in_their_order() -> None:
         ("resnet", {"depth": 0}),
         ("resnet", {"channels": 4}),  # four groups of one channel each
         ("resnet", {"channels": 6, "groups": 4}),
+        ("resnet18", {"norm": "layer"}),
+        ("shufflenet_v2", {"stem": "mnist"}),
+        ("vit_tiny", {"patch": 0}),
     ],
 )
 def test_settings_out_of_range_or_unknown_are_refused(kind: str, settings: dict[str, object]) -> None:
@@ -163,7 +167,7 @@ def test_settings_out_of_range_or_unknown_are_refused(kind: str, settings: dict[
 
 def test_an_unknown_model_lists_the_choices() -> None:
     with pytest.raises(
-        UnknownNameError, match="unknown model 'cn'; choices: cnn, linear, masked, mlp, resnet"
+        UnknownNameError, match="unknown model 'cn'; choices: cnn, linear, masked, mlp, resnet, resnet18, "
     ):
         MODELS.find("cn")
 

@@ -18,7 +18,7 @@ from traces.shared_sets import SharedSet
 SAMPLES = "samples_per_step"
 FOLDER = Path(experiments.__file__).parent / "configs" / "fielding"
 PATHS = sorted(FOLDER.glob("*.toml"))
-NOT_ON_FIVE_SEEDS = {"retention": list(range(10)), "depth": [0, 1, 2]}
+NOT_ON_FIVE_SEEDS = {"retention": list(range(10)), "depth": [0, 1, 2], "fashion-resnet18": [0, 1]}
 ALGORITHM_OF_ITS_OWN = {"figure-07-concepts"}  # FedDrift's test bed is trained with Adam
 RIVALS = [f"figure-04-rivals-{data}" for data in ("digits", "covid", "buckets", "portal", "one-label")]
 WITH_BASELINES = [
@@ -196,3 +196,21 @@ def test_the_papers_data_sets_are_played_as_in_the_paper(
     assert (experiment["round"]["rounds"], experiment["round"]["participants"]) == (rounds, participants)
     played = dict(BUILDERS.find(name).play)  # what the builder prints at its end
     assert {key: trace[key] for key in played} == played
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("fmow-resnet18", "resnet18"),
+        ("cityscapes-resnet18", "resnet18"),
+        ("waymo-vit", "vit_tiny"),
+        ("openimages-shufflenet", "shufflenet_v2"),
+    ],
+)
+def test_the_papers_models_are_all_that_these_configurations_change(name: str, model: str) -> None:
+    ours, plain = (read_table(FOLDER / f"{name}.toml") for name in (name, name.partition("-")[0]))
+    assert (ours["training"].pop("model"), ours["devices"].pop("model_factor")) == (model, "flops")
+    del plain["training"]["model"], plain["devices"]["model_factor"]
+    for key in ("name", "report"):  # rounds last otherwise, and so does the horizon
+        del ours[key], plain[key]
+    assert ours == plain
