@@ -10,6 +10,7 @@ Nothing else than tensors is read: there is no pickle.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,13 +20,13 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors.torch import save_file
 from torch import Tensor
 
 from emulator.arrays import Floats, Floats32, Ints
-from emulator.errors import ConfigurationError, DataFileError, InputError, abbreviated
+from emulator.errors import ConfigurationError, DataFileError, InputError, ResumableError, abbreviated
 from emulator.storage.bounded import is_file
-from emulator.storage.checkpoints import write_durably
+from emulator.storage.checkpoints import replacing_by_name
 from executor.flat import FlatModel
 
 FORMAT = "driftscale.models"
@@ -60,7 +61,7 @@ def write_models(
 
     Raises:
         ConfigurationError: The module's state dict has other entries than parameters and buffers.
-        OSError: The file cannot be written.
+        ResumableError: The file cannot be written; an OSError if its folder cannot.
     """
     (clusters, weights), (clients, rows) = served, own
     tensors = {"clients": torch.from_numpy(clients), "served": torch.from_numpy(clusters.astype(np.int32))}
@@ -75,9 +76,16 @@ def write_models(
             assert rows is not None
             tensors[f"clients/{name}"] = torch.from_numpy(rows[key]).view(-1, *model.layout[key].shape)
     facts = json.dumps({"version": 1, "own": rows is not None, **about})
-    # Copies, since the library refuses tensors that share memory, as those of one vector do.
-    apart = {name: tensor.clone() for name, tensor in tensors.items()}
-    write_durably(path, save(apart, {FORMAT: facts}))
+    # The library refuses tensors that share memory, as those of one vector do, and tied ones: copies.
+    memory = Counter(tensor.untyped_storage().data_ptr() for tensor in tensors.values())
+    for name, tensor in tensors.items():
+        if memory[tensor.untyped_storage().data_ptr()] > 1:
+            tensors[name] = tensor.clone()
+    with replacing_by_name(path) as (_, aside):
+        try:
+            save_file(tensors, aside, {FORMAT: facts})
+        except SafetensorError as error:  # as it reports a full disk
+            raise ResumableError(f"{path}: cannot be written ({error})") from error
 
 
 @dataclass(frozen=True)
