@@ -109,13 +109,13 @@ def check_model(make: Callable[[], ModelSpec], sample_shape: Shape = (8, 8), num
         known = probed(model, STREAMS)
     except ConfigurationError as refusal:
         raise AssertionError(str(refusal)) from refusal
-    if spec.dense:
+    if model.dense:
         assert spec.stacks, "a dense model trains fastest in one batched step: stacks must be True"
         _check_layers(model, sample_shape)
     for rules in ([_sgd()], [FedProx(FedProx.Settings()), _sgd(momentum=0.9)]):
         chain = build_chain(rules, model.layout)
         kinds: list[Kind] = [] if known.unstackable else [StackedStrategy]
-        kinds += [DenseStrategy] if spec.dense else []
+        kinds += [DenseStrategy] if model.dense else []
         _check_strategies(kinds, model, sample_shape, chain, torch.float32, MODELS_AGREE)
 
 
