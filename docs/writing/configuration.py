@@ -58,28 +58,13 @@ def configuration_page() -> str:
         INTRODUCTION,
         heading(2, "Top level"),
         _keys({key: known for key, known in facts.items() if key not in tables}),
-        *(block for key in _ORDER for block in _table(key, tables)),
+        *(block for key in tables for block in _table(key, tables)),
         heading(2, "`[sweep]`"),
         SWEEP,
         SWEEP_EXAMPLE,
         heading(2, "Earlier names"),
         EARLIER,
     )
-
-
-_ORDER = (
-    "trace",
-    "devices",
-    "faults",
-    "training",
-    "round",
-    "parts",
-    "arm",
-    "report",
-    "detection",
-    "executor",
-    "checkpoint",
-)
 
 
 def _title(key: str, tables: Mapping[str, SettingFacts]) -> str:

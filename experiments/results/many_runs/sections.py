@@ -22,7 +22,7 @@ from experiments.results.reading.differing_keys import Path as KeyPath
 from experiments.results.reading.differing_keys import differing_keys, differing_values, key_values
 from experiments.results.reading.recorded import MOST_TARGETS, Target, recorded_targets
 from experiments.results.reading.swept_values import canonical, given_ranks
-from experiments.results.statistics.comparisons import Compared, Comparison, comparisons
+from experiments.results.statistics.comparisons import Compared, Comparison, comparisons, start_clauses
 from experiments.results.statistics.horizon import Horizon, common_horizon, is_static
 from experiments.results.statistics.intervals import FEWEST_SEEDS, amount_estimate, share_estimate
 from experiments.results.statistics.published import COMPARED, beside_published
@@ -117,7 +117,7 @@ def _section(name: str, directories: Sequence[MeasuredDirectory], horizon: Horiz
     bases = {entry.arm: entry for entry in entries if first.name in entry.directories}
     gains = corrected([_gain(entry) for entry in entries])
     differences = corrected([_difference(entry, bases.get(_base_arm(entry, first))) for entry in entries])
-    limits = [*notes, *_events(entries)]
+    limits = [*notes, *_events(entries), *start_clauses(entry.compared for entry in entries)]
     if any(directory.experiment["report"]["window"] != window for directory in directories):
         limits.append(f"accuracy is smoothed over {window} evaluations, as in {first.name}")
     if left_out:

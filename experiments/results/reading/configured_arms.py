@@ -51,6 +51,7 @@ class ConfiguredArm:
             equal in all parts and settings but those of `OF_CLUSTERS`.
         samples_per_visit: Local steps x batch size, the samples that a visit trains a model on; None if a
             schedule may set one of them, if it takes epochs, or if they were not recorded.
+        start: The file that its initial model is from, as the configuration names it; empty if it is drawn.
     """
 
     clusterer: str
@@ -59,6 +60,7 @@ class ConfiguredArm:
     has_adaptation: bool
     beside_clusters: str
     samples_per_visit: float | None
+    start: str
 
     @property
     def has_one_model(self) -> bool:
@@ -99,7 +101,12 @@ def _configured(arm: Mapping[str, Any], experiment: Mapping[str, Any]) -> Config
         has_adaptation=_kind(adaptation) != WITHOUT_ADAPTATION,
         beside_clusters=json.dumps({**others, "adaptation": adaptation}, sort_keys=True, default=str),
         samples_per_visit=_samples_per_visit(arm, experiment.get("training", {})),
+        start=_start({**experiment.get("training", {}), **arm.get("training", {})}.get("start")),
     )
+
+
+def _start(recorded: Any) -> str:
+    return str(recorded.get("file", "")) if isinstance(recorded, Mapping) else ""
 
 
 def _kind(part: Any) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+from emulator.errors import abbreviated
 from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.configured_arms import ConfiguredArm
 from experiments.results.reading.run_directory import ReportedRun
@@ -236,3 +237,17 @@ def comparisons(
         for arm, seeds in shared.items()
         if seeds
     ]
+
+
+def start_clauses(arms: Iterable[Comparison]) -> list[str]:
+    """A clause on each file that arms start from; none if all of them start alike."""
+    by_file: dict[str, dict[str, None]] = {}
+    for arm in arms:
+        by_file.setdefault("" if arm.configured is None else arm.configured.start, {})[arm.arm] = None
+    clauses = []
+    for file, names in by_file.items():
+        if file and len(by_file) > 1:
+            start, its = ("starts", "its") if len(names) == 1 else ("start", "their")
+            known = abbreviated(list(names), ", ")
+            clauses.append(f"{known} {start} from {file}: what trained it is not in {its} time and bytes")
+    return clauses

@@ -60,7 +60,13 @@ from experiments.results.reading.detection import DetectionSettings, detection_s
 from experiments.results.reading.json_files import Finished
 from experiments.results.reading.recorded import Target, recorded_targets
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
-from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun, comparisons
+from experiments.results.statistics.comparisons import (
+    Compared,
+    Comparison,
+    MeasuredRun,
+    comparisons,
+    start_clauses,
+)
 from experiments.results.statistics.horizon import (
     Horizon,
     common_horizon,
@@ -140,7 +146,8 @@ class Summary:
     def warnings(self) -> list[str]:
         """Warnings for readers of the figures, as clauses without a full stop."""
         marked = marked_clause(self._marked_json())
-        return [*self.horizon.warnings(), *([marked] if marked else [])]
+        starts = start_clauses(self.compared)
+        return [*self.horizon.warnings(), *starts, *([marked] if marked else [])]
 
     def _marked_json(self) -> list[dict[str, object]]:
         return [marked.as_json() for marked in self.marked_seeds]

@@ -221,6 +221,13 @@ def test_data_steps_are_those_of_each_row(tmp_path):
     assert "arms reach between 1 and 3 data steps" in " ".join(section.horizon.warnings())
 
 
+def test_an_arm_that_starts_from_a_file_beside_one_that_does_not_is_named(tmp_path):
+    cold = a_measured(tmp_path / "a", {"global": ONE})
+    warm = a_measured(tmp_path / "b", {"warm": OTHER}, training={"start": {"file": "a.safetensors"}})
+    note = "warm starts from a.safetensors: what trained it is not in its time and bytes"
+    assert note in compare([cold, warm]).notes
+
+
 def test_other_traces_are_refused_with_the_key(tmp_path):
     a = a_measured(tmp_path / "a", {"global": ONE}, trace={"source": "digits", "noise": 0.5})
     b = a_measured(tmp_path / "b", {"global": ONE}, trace={"source": "digits", "noise": 1.0})

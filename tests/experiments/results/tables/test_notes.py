@@ -1,6 +1,8 @@
-"""What the notes below tables say of arms whose trigger may fire or not."""
+"""What notes say of arms whose trigger may fire or not, and of those that start from a file."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
@@ -8,7 +10,7 @@ from experiments.results.drawing.arms import Arm
 from experiments.results.reading.configured_arms import configured_arms
 from experiments.results.tables import clients
 from experiments.results.tables.accuracy import joint_note
-from experiments.results.tables.notes import intervals_of_single_arms
+from experiments.results.tables.notes import as_warning, intervals_of_single_arms, short_notes
 from experiments.results.tables.summary import Summary, summarise
 from tests.experiments.synthetic_runs import a_run
 
@@ -34,9 +36,29 @@ def test_a_comparison_of_clients_explains_dots_where_there_are_any(other: str) -
     assert ("Dots are single seeds, of arms whose trigger may fire or not." in note) is (other == "fielding")
 
 
-def a_summary(*names: str) -> Summary:
-    """Three seeds of each arm, of which `fielding` has a trigger."""
-    arms = [{"name": name, **({"clusterer": TRIGGER} if name == "fielding" else {})} for name in names]
+WARM = {"training": {"start": {"file": "a.safetensors"}}}
+
+
+def test_arms_that_start_from_a_file_beside_others_are_named_with_it() -> None:
+    other = {"training": {"start": {"file": "b.safetensors"}}}
+    summary = a_summary("global", "warm", "other", "tuned", warm=WARM, tuned=WARM, other=other)
+    starts = [
+        "warm, tuned start from a.safetensors: what trained it is not in their time and bytes",
+        "other starts from b.safetensors: what trained it is not in its time and bytes",
+    ]
+    assert summary.warnings()[-2:] == starts
+    assert [note for note in short_notes(summary) if "safetensors" in note] == list(map(as_warning, starts))
+
+
+@pytest.mark.parametrize("kept", [{}, WARM])
+def test_arms_that_all_start_alike_need_no_note(kept: dict[str, Any]) -> None:
+    assert "start" not in " ".join(a_summary("global", "tuned", **{"global": kept, "tuned": kept}).warnings())
+
+
+def a_summary(*names: str, **settings: dict[str, Any]) -> Summary:
+    """Three seeds of each arm, with its `settings`, of which `fielding` has a trigger."""
+    settings = {"fielding": {"clusterer": TRIGGER}, **settings}
+    arms = [{"name": name, **settings.get(name, {})} for name in names]
     runs = [a_run(name, seed, [0.1 * seed, 0.5]) for name in names for seed in range(3)]
     return summarise(
         runs, name="x", window=1, reference_arm="global", configured=configured_arms({"arm": arms})
