@@ -47,7 +47,6 @@ from experiments.results.tables.table import TextTable
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-    import torch
 
 GROUPS = ("device", "network", "label", "cluster")
 """The groups of clients by which the report shows accuracies."""
@@ -215,8 +214,8 @@ class Results:
         client: int | None = None,
         *,
         round: int | None = None,  # noqa: A002
-    ) -> dict[str, torch.Tensor]:
-        """The state dict of a model of a finished run, which `load_state_dict` of its module takes.
+    ) -> dict[str, Any]:
+        """The state dict of a model of a finished run: tensors of torch, which `load_state_dict` takes.
 
         It is the model of the last round.
 

@@ -35,14 +35,23 @@ def weighted_sums(weights: Floats, rows: Floats | Floats32) -> Floats:
         Array of shape (k, P).
     """
     sums = np.zeros((len(weights), rows.shape[1]))
-    add_weighted_sums(sums, weights, rows)
+    if rows.shape[1] > NARROW:
+        add_weighted_sums(sums, weights, rows)
+        return sums
+    for total, row_weights in zip(sums, weights, strict=True):
+        used = row_weights.nonzero()[0]
+        if len(used):
+            # NOTE: the same sums in the same order, all at once: six times as fast for a hundred short rows.
+            terms = np.zeros((len(used) + 1, len(total)))
+            np.multiply(row_weights[used, None], rows[used], out=terms[1:])
+            total[:] = np.add.accumulate(terms)[-1]
     return sums
 
 
 def add_weighted_sums(
     sums: Floats, weights: Floats, rows: Floats | Floats32, which: Ints | None = None
 ) -> None:
-    """Add `weighted_sums` to `sums`, in place.
+    """Add `weighted_sums` to `sums`, in place; of long rows a block at a time, without a copy of any.
 
     Args:
         sums: array of shape (k, P).
@@ -50,27 +59,19 @@ def add_weighted_sums(
         rows: array of shape (n, P), or of which n rows are meant.
         which: (n,) these, by their numbers; None: all.
     """
-    for total, of_rows in zip(sums, weights, strict=True):
-        used = of_rows.nonzero()[0]
-        if len(used) > 0:
-            _add(total, of_rows[used], rows, used if which is None else which[used])
-
-
-def _add(total: Floats, weights: Floats, rows: Floats | Floats32, which: Ints) -> None:
-    """Add to `total` (P,) the sum of `weights` (n,) times the rows `which` (n,), in their order; n > 0."""
-    if len(total) <= NARROW:
-        # NOTE: the same sums in the same order, all at once: six times as fast for a hundred short rows.
-        terms = np.zeros((len(which) + 1, len(total)))
-        np.multiply(weights[:, None], rows[which], out=terms[1:])
-        total += np.add.accumulate(terms)[-1]
+    if rows.shape[1] <= NARROW:
+        sums += weighted_sums(weights, rows if which is None else rows[which])
         return
-    sum_, term = np.empty((2, BLOCK))
-    for first in range(0, len(total), BLOCK):
-        block = slice(first, min(first + BLOCK, len(total)))
-        of_block, product = sum_[: block.stop - first], term[: block.stop - first]
-        of_block.fill(0.0)
-        for weight, row in zip(weights, which.tolist(), strict=True):
-            product[:] = rows[row, block]
-            product *= weight
-            of_block += product
-        total[block] += of_block
+    buffers = np.empty((2, BLOCK))
+    for total, row_weights in zip(sums, weights, strict=True):
+        used = row_weights.nonzero()[0]
+        numbers = (used if which is None else which[used]).tolist()
+        for first in range(0, len(total) if numbers else 0, BLOCK):
+            block = slice(first, min(first + BLOCK, len(total)))
+            part, term = buffers[:, : block.stop - first]
+            part.fill(0.0)
+            for weight, row in zip(row_weights[used], numbers, strict=True):
+                term[:] = rows[row, block]
+                term *= weight
+                part += term
+            total[block] += part

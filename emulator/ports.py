@@ -321,6 +321,7 @@ class Executor(Protocol):
                 from.
             weights: array of shape (k, n), the weights that `Updates.weighted_sum` will be called with if all
                 updates are finite; given if they are known beforehand, and nothing else reads the updates.
+                Of an executor with an attribute `weights_from`, only with that many numbers in all updates.
 
         Returns:
             The updates, one row per task in the same order; their `metrics` are the loss and those in

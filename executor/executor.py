@@ -64,6 +64,8 @@ StrategyName = Literal["stacked", "dense", "loop"]
 class LocalExecutor:
     """Trains and scores models of one architecture, by one chain of local rules, on one reader's samples."""
 
+    weights_from = 2**20
+
     def __init__(
         self,
         reader: SampleReader,

@@ -86,10 +86,10 @@ class AsyncMix(Aggregator):
         def weights(some: Updates, ids: Ints) -> Floats:
             return self._weights(some.model, some.num_samples, some.staleness, ids)
 
-        by = sums(updates, view, weights)
-        by += view.models
-        by += self._back(updates, view)
-        return by.astype(np.float32)
+        models = sums(updates, view, weights)
+        models += view.models
+        models += self._back(updates, view)
+        return models.astype(np.float32)
 
     def _back(self, updates: Updates, view: View) -> Floats:
         """(M, P) how far each model is moved towards those that its updates started from."""

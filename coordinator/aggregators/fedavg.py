@@ -51,18 +51,14 @@ class FedAvg(Aggregator):
         return mean_weights(model, num_samples, view.model_ids, self.settings.weighting)
 
     def aggregate(self, updates: Updates, view: View) -> Floats32:
-        return moved(view.models, means(updates, view, self.settings.weighting))
+        models = means(updates, view, self.settings.weighting)
+        models += view.models  # in place: of large models each copy counts
+        return models.astype(np.float32)
 
 
 def means(updates: Updates, view: View, weighting: Literal["samples", "uniform"]) -> Floats:
     """(M, P) the mean of each model's updates, by `mean_weights`; 0 for a model without any."""
     return sums(updates, view, lambda some, ids: mean_weights(some.model, some.num_samples, ids, weighting))
-
-
-def moved(models: Floats32, by: Floats) -> Floats32:
-    """(M, P) the models, moved `by` (M, P), which is written to: of large models each copy counts."""
-    by += models
-    return by.astype(np.float32)
 
 
 def stepped(updates: Updates) -> Updates:

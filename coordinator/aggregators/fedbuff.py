@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from coordinator.aggregators.base import Aggregator
-from coordinator.aggregators.fedavg import moved, sums
+from coordinator.aggregators.fedavg import sums
 from coordinator.view import View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.messages import Updates
@@ -81,7 +81,9 @@ class FedBuff(Aggregator):
         def weights(some: Updates, ids: Ints) -> Floats:
             return self._weights(some.model, some.num_samples, some.staleness, ids)
 
-        return moved(view.models, sums(updates, view, weights))
+        models = sums(updates, view, weights)
+        models += view.models
+        return models.astype(np.float32)
 
     def _weights(self, model: Ints, num_samples: Ints, staleness: Ints, ids: Ints) -> Floats:
         """(M, n) the weight of each of n updates in the step of its model, of those with these ids (M,)."""

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from coordinator.aggregators.base import Aggregator
-from coordinator.aggregators.fedavg import moved, sums
+from coordinator.aggregators.fedavg import sums
 from coordinator.view import RunFacts, View
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import ConfigurationError
@@ -78,7 +78,9 @@ class SampleShare(Aggregator):
         def weights(some: Updates, of: Ints) -> Floats:
             return _weights(some.model, some.num_samples, of, samples[rows[of]])
 
-        models = moved(view.models, sums(updates, view, weights))
+        wide = sums(updates, view, weights)
+        wide += view.models
+        models: Floats32 = wide.astype(np.float32)
         if self.settings.feature_learning == "literal":
             segment = first_layer(view.layout)
             assert segment is not None, "a model without one is refused"

@@ -124,16 +124,12 @@ class Federation(Stateful):
             meter=meter,
             base=Base(stream.num_clients, executor.solver.base),
         )
-        self.parts = parts
-        self.settings = settings
+        self.parts, self.settings = parts, settings
         self.scored_clients = scored_clients(stream.num_clients, settings.evaluate_clients, streams)
         self._stream, self._executor, self._meter = stream, executor, meter
         self._availability, self._latency, self._faults = availability, latency, run.faults
         self._measured = parts.needs
         self._watching = parts.detectors_on("training")
-        self._reads_updates = "trained" in settings.accuracies or any(
-            part.reads_updates for part in parts.all
-        )
         for part in parts.all:
             if not hasattr(part, "streams"):  # else the name is its author's
                 part.streams = streams
@@ -153,6 +149,7 @@ class Federation(Stateful):
         self._membership = Membership(self.bank, parts.all, self._solver_state)
         self._flight = Flight(self._measured)  # dispatched, until aggregated
         self._at_dispatch = AtDispatch(executor) if solver.stops else None
+        self._announced_from = _announced_from(parts, settings, executor)
         hints = " or fewer faults.corrupt" if run.faults.settings.corrupt > 0 else ""
         self._divergence = Divergence(settings, hints)
 
@@ -621,7 +618,8 @@ class Federation(Stateful):
             return None
         model, staleness = self.bank.ids[cohort.row[rows]], ended.staleness[visits]
         aggregator, weights = self.parts.aggregator, None
-        if self._at_dispatch is None and not self._reads_updates and len(self.bank) <= MODELS_AT_ONCE:
+        # With many models their updates are summed some at a time.
+        if len(rows) >= self._announced_from and len(self.bank) <= MODELS_AT_ONCE:
             view = self._view(aggregator, round_, step, staleness=staleness)
             weights = aggregator.weights(model, num_samples, view.of_parameters())
         with self._meter("train_s"):
@@ -855,6 +853,16 @@ class Federation(Stateful):
 
         log_trigger = self._progress.log_trigger
         return self._views.view(part, round_, assignment, score, train, log_trigger, moment=moment, **news)
+
+
+def _announced_from(parts: Parts, settings: RoundSettings, executor: Executor) -> float:
+    """How many tasks a wave has at least whose weights the executor is told; inf: updates are read.
+
+    Few numbers an executor may as well keep.
+    """
+    reads = "trained" in settings.accuracies or any(part.reads_updates for part in parts.all)
+    numbers = getattr(executor, "weights_from", 0)
+    return math.inf if reads or executor.solver.stops else numbers / max(executor.num_parameters, 1)
 
 
 def _turnover(before: Bools, holding: Bools) -> tuple[Ints, Ints]:

@@ -14,6 +14,7 @@ from experiments.cli.streams import standard_streams
 from experiments.own_packages import foreign_package
 
 MOST_SHOWN = 4000  # characters of an error message, which may quote a file
+MOST_ITEMS = 11  # of a list under it
 
 BAD_INPUT = 2  # as emulator.errors has them
 RUN_FAILED = 3
@@ -100,12 +101,18 @@ def _exit_code_of(program: Callable[[], None]) -> int:
 def _end(problem: str, exit_code: int) -> int:
     """Print why the command ends, on one line of standard error of limited length; returns `exit_code`.
 
-    Control characters of the message are escaped, so that a terminal shows them instead of obeying them: as
-    `emulator.errors.printable` does, which may not be imported yet.
+    Lines of the message that are indented by two blanks stay lines, as those of a list. Control characters
+    are escaped, so that a terminal shows them instead of obeying them: as `emulator.errors.printable` does,
+    which may not be imported yet.
     """
-    line = "".join(
-        letter if letter.isprintable() else repr(letter)[1:-1] for letter in " ".join(problem.splitlines())
-    )
-    cut = line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN]} … ({len(line)} letters)"
-    print(cut if exit_code == EXIT_CODE else f"error: {cut}", file=sys.stderr)
+    first, *items = map(_shown, problem.split("\n  "))
+    print(first if exit_code == EXIT_CODE else f"error: {first}", file=sys.stderr)
+    for item in items[:MOST_ITEMS]:
+        print(f"  {item}", file=sys.stderr)
     return exit_code
+
+
+def _shown(text: str) -> str:
+    joined = " ".join(text.splitlines())
+    line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in joined)
+    return line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN]} … ({len(line)} letters)"

@@ -191,6 +191,7 @@ def _named(what: str) -> Iterator[None]:
 
 
 def _check_logits(model: FlatModel, shape: Shape) -> None:
+    assert model.trainable, "no tensor is trainable: all have requires_grad = False"
     features = torch.linspace(-1, 1, 4 * prod(shape)).reshape(4, *shape)
     flat = torch.tensor(model.initial(STREAMS, 0))
     features_before, flat_before = features.clone(), flat.clone()
@@ -229,7 +230,6 @@ def _check_initial(model: FlatModel) -> None:
 def _check_gradients(model: FlatModel, shape: Shape) -> None:
     named = model.named(torch.tensor(model.initial(STREAMS, 0)))
     trained = [name for name, segment in model.layout.items() if segment.trainable]
-    assert trained, "no tensor is trainable: all have requires_grad = False"
     tensors = [named[name].requires_grad_() for name in trained]
     reader = _Samples(shape, model.num_labels)
     rows = np.arange(8)

@@ -59,8 +59,16 @@ EXPERIMENT["training"] = {key: value for key, value in SMALL["training"].items()
 """A configuration in which every table has an item."""
 
 FIGURES = ("accuracy_omitting_drift", "accuracy_including_drift")
-PUBLISHED = merged(EXPERIMENT, {"report": {"published": {figure: {"global": [50.0]} for figure in FIGURES}}})
-"""The same with published values, which would need another trace to run."""
+START = {"file": "a.safetensors"}
+PUBLISHED = merged(
+    EXPERIMENT,
+    {
+        "report": {"published": {figure: {"global": [50.0]} for figure in FIGURES}},
+        "training": {"start": START},
+        "arm": [{"name": "global", "training": {"start": START}}],
+    },
+)
+"""The same with published values, which would need another trace to run, and a file to start from."""
 
 CLASS = {
     "name": "a",

@@ -156,12 +156,12 @@ def test_every_arm_has_its_whole_training_in_the_resolved_configuration() -> Non
         (
             {"arm": [{"name": "a", "training": {"rate": 1}}]},
             "x.toml: arm.a.training: unknown key 'rate'; choices: batch_norm, batch_size, "
-            "batches, last, learning_rate, local_epochs, local_steps, model",
+            "batches, last, learning_rate, local_epochs, local_steps, model, start",
         ),
         (
             {"training": {"rate": 1}},
             "x.toml: training: unknown key 'rate'; choices: batch_norm, batch_size, batches, last, "
-            "learning_rate, local_epochs, local_steps, model",
+            "learning_rate, local_epochs, local_steps, model, start",
         ),
     ],
 )
@@ -362,7 +362,7 @@ def test_arms_that_are_not_a_list_of_tables_are_refused_with_and_without_parts(a
         (
             {"rond": {}},
             "x.toml: unknown key 'rond'; choices: arm, checkpoint, detection, devices, executor, faults, "
-            "name, parts, report, round, seeds, trace, training; did you mean 'round'?",
+            "name, output, parts, report, round, seeds, trace, training; did you mean 'round'?",
         ),
         (
             {"round": {"partcipants": 3}},
