@@ -749,7 +749,7 @@ class Federation(Stateful):
         self._last_plan = plan if is_last else None
         evaluate: Evaluate | None = None
         if self._adapting is not None:
-            evaluate = partial(self._adapting.evaluate, round_, plan, is_last)
+            evaluate = partial(self._adapting.evaluate, round_, plan, is_last=is_last)
         measured, evaluation = measure(
             self._executor,
             self.bank,

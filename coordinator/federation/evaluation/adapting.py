@@ -175,7 +175,13 @@ class Adapting(Stateful):
         return AdaptationFigures(self._samples, self._computing_s, nonfinite)
 
     def evaluate(
-        self, round_: int, plan: InferencePlan, is_last: bool, clients: Ints, samples: SampleRanges
+        self,
+        round_: int,
+        plan: InferencePlan,
+        clients: Ints,
+        samples: SampleRanges,
+        *,
+        is_last: bool = False,
     ) -> Evaluation:
         """Evaluate `clients` (n,) on their test `samples`; the models of `plan` serve all N clients.
 
