@@ -10,6 +10,7 @@ Nothing else than tensors is read: there is no pickle.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from torch import Tensor
 
 from emulator.arrays import Floats, Floats32, Ints
 from emulator.errors import ConfigurationError, DataFileError, InputError, abbreviated
-from emulator.storage.bounded import is_file
+from emulator.storage.bounded import is_file, json_document
 from emulator.storage.checkpoints import write_durably
 from executor.flat import FlatModel
 
@@ -36,6 +37,9 @@ MOST_BYTES = 2**34
 
 MOST_MISFITS = 10
 """Misfits that an error names."""
+
+LABEL = re.compile("[0-9]{1,9}")
+"""A cluster, in the names of tensors."""
 
 
 def write_models(
@@ -59,7 +63,8 @@ def write_models(
             alone means something.
 
     Raises:
-        ConfigurationError: The module's state dict has other entries than parameters and buffers.
+        ConfigurationError: The module's state dict has other entries than parameters and buffers, or a tensor
+            that the format does not have.
         OSError: The file cannot be written.
     """
     (clusters, weights), (clients, rows) = served, own
@@ -75,9 +80,17 @@ def write_models(
             assert rows is not None
             tensors[f"clients/{name}"] = torch.from_numpy(rows[key]).view(-1, *model.layout[key].shape)
     facts = json.dumps({"version": 1, "own": rows is not None, **about})
-    # Copies, since the library refuses tensors that share memory, as those of one vector do.
-    apart = {name: tensor.clone() for name, tensor in tensors.items()}
-    write_durably(path, save(apart, {FORMAT: facts}))
+    try:
+        # Copies, since the library refuses tensors that share memory, as those of one vector do.
+        apart = {
+            name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
+        }
+        content = save(apart, {FORMAT: facts})
+    except (KeyError, ValueError) as error:  # of a buffer of complex128, or a sparse one
+        raise ConfigurationError(
+            f"{model.name}: its state dict does not fit into safetensors ({_in_a_line(error)})"
+        ) from error
+    write_durably(path, content)
 
 
 @dataclass(frozen=True)
@@ -93,7 +106,12 @@ class ModelFile:
     def clusters(self) -> list[int]:
         """The clusters that it has a model of, ascending; none if it is not of a run."""
         found = {name.split("/")[1] for name in self.names if name.startswith("model/")}
-        return sorted(int(cluster) for cluster in found if cluster.isdigit())
+        return sorted(int(cluster) for cluster in found if LABEL.fullmatch(cluster))
+
+    @property
+    def is_common(self) -> bool:
+        """Whether its models mean something: they do not where clients train alone."""
+        return bool(self.about.get("common", True))
 
     def state_dict(self, cluster: int | None = None) -> dict[str, Tensor]:
         """The state dict of a cluster's model; None: that of a file that is not of a run.
@@ -117,10 +135,13 @@ class ModelFile:
             InputError: There is no such cluster or client, or it is not one model.
             DataFileError: The file is damaged.
         """
+        if client is not None and cluster is not None:
+            raise InputError(f"{self.path}: cluster = {cluster}, client = {client}: name one of the two")
         if client is not None:
-            return self._of_client(client)
+            with _damage(self.path):
+                return self._of_client(client)
         known = f"clusters: {abbreviated([str(cluster) for cluster in self.clusters])}"
-        if not self.about.get("common", True):
+        if not self.is_common:
             raise InputError(f"{self.path}: clients train alone, and no model is common; name a client")
         if cluster is None and len(self.clusters) == 1:
             cluster = self.clusters[0]
@@ -170,7 +191,7 @@ def open_models(path: Path) -> Iterator[ModelFile]:
         opened = safe_open(path, "pt")
     with opened as tensors:
         with _damage(path):
-            about = json.loads((tensors.metadata() or {}).get(FORMAT, "{}"))
+            about = json_document((tensors.metadata() or {}).get(FORMAT, "{}"))
         if not isinstance(about, dict) or about.get("version", 1) != 1:
             raise DataFileError(path, f"its models are not of this version of driftscale ({FORMAT})")
         yield ModelFile(path, tensors, frozenset(tensors.keys()), about)
@@ -180,11 +201,12 @@ def open_models(path: Path) -> Iterator[ModelFile]:
 def _damage(path: Path) -> Iterator[None]:
     try:
         yield
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        text = " ".join(str(error).split())
-        raise DataFileError(
-            path, f"cannot be read as safetensors ({type(error).__name__}: {text})"
-        ) from error
+    except (SafetensorError, LookupError, TypeError, ValueError) as error:
+        raise DataFileError(path, f"cannot be read as safetensors ({_in_a_line(error)})") from error
+
+
+def _in_a_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 @dataclass(frozen=True)
@@ -200,14 +222,17 @@ class ModelStart:
 
         Raises:
             ConfigurationError: It has no last layer to draw anew.
-            DataFileError: The file is damaged, has no such cluster, or what is in it does not fit.
+            DataFileError: The file is damaged, has no such cluster or no common model, or what is in it does
+                not fit.
         """
-        if self.new_head and not model.head:
+        if self.new_head and not model.head_tensors:
             raise ConfigurationError(
-                f"training.start.head = 'new': {model.name} has no linear layer that computes last; leave it "
-                f"out"
+                f"training.start.head = 'new': {model.name} has no trained linear layer that computes last; "
+                f"leave it out"
             )
         with open_models(self.path) as file:
+            if not file.is_common:
+                raise DataFileError(self.path, "is of clients that train alone, and no model is common")
             values, misfits = _fitted(model, file.state_dict(self._chosen(file.clusters)), self.new_head)
         if misfits:
             more = len(misfits) - MOST_MISFITS
@@ -260,7 +285,7 @@ def _misfit(found: Tensor, wanted: Tensor, shared: Tensor | None) -> str:
         return f"has shape {tuple(found.shape)}, and the model's {tuple(wanted.shape)}"
     if found.dtype != wanted.dtype:
         return f"is {found.dtype}, and the model's {wanted.dtype}"
-    if not found.isfinite().all():
+    if not found.isfinite().all() and (wanted.is_meta or wanted.isfinite().all()):  # not of a causal mask
         return "is not finite"
     if shared is not None and not torch.equal(found, shared):
         return "differs from the same tensor under another name, which layers of the model share"
