@@ -1,4 +1,4 @@
-"""Models that a run leaves have the accuracy of its log in the user's own class; a run starts from one."""
+"""The models that a run leaves have the accuracy of its log in one's own class; a run starts from one."""
 
 from __future__ import annotations
 

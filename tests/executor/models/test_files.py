@@ -20,6 +20,7 @@ from executor.models.base import ModelSpec
 from executor.models.files import FORMAT, MOST_BYTES, ModelStart, open_models
 from tests.executor.fakes import FakeReader, model, module, rule
 from tests.executor.modules.foreign import BNMLP, Frozen, LoRALinear, LoRAMLP, TiedAuto
+from tests.executor.modules.zoo import ZOO
 
 State = dict[str, Tensor]
 
@@ -113,12 +114,20 @@ LAST_LAYERS: dict[str, set[str]] = {
 }
 
 
-def executor(spec: ModelSpec, start: ModelStart | None = None, seed: int = 3) -> LocalExecutor:
-    return LocalExecutor(FakeReader(), spec, [rule("sgd")], RandomStreams(seed), start=start)
+def executor(
+    spec: ModelSpec, start: ModelStart | None = None, seed: int = 3, reader: FakeReader | None = None
+) -> LocalExecutor:
+    return LocalExecutor(reader or FakeReader(), spec, [rule("sgd")], RandomStreams(seed), start=start)
 
 
-def begun(path: Path, spec: ModelSpec = MLP, cluster: int | None = None, head: str = "kept") -> LocalExecutor:
-    return executor(spec, ModelStart(path, cluster, new_head=head == "new"), seed=4)
+def begun(
+    path: Path,
+    spec: ModelSpec = MLP,
+    cluster: int | None = None,
+    head: str = "kept",
+    reader: FakeReader | None = None,
+) -> LocalExecutor:
+    return executor(spec, ModelStart(path, cluster, new_head=head == "new"), seed=4, reader=reader)
 
 
 def write(
@@ -160,13 +169,21 @@ def refused(path: Path, spec: ModelSpec = MLP, **named: object) -> str:
 # -- written and begun with ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SPECS)
-def test_a_run_begins_with_the_model_of_a_cluster_to_the_bit(name: str, tmp_path: Path) -> None:
-    first = executor(SPECS[name])
+@pytest.mark.parametrize(
+    ("spec", "reader"),
+    [
+        *(pytest.param(spec, FakeReader(), id=name) for name, spec in SPECS.items()),
+        *(pytest.param(kept.spec(), kept.reader(), id=kept.name) for kept in ZOO),
+    ],
+)
+def test_a_run_begins_with_the_model_of_a_cluster_to_the_bit(
+    spec: ModelSpec, reader: FakeReader, tmp_path: Path
+) -> None:
+    first = executor(spec, reader=reader)
     models = [drawn(first, number) for number in (0, 1)]
     path = write(first, tmp_path / "a.safetensors", *models)
     for cluster in (0, 1):
-        again = begun(path, SPECS[name], cluster)
+        again = begun(path, spec, cluster, reader=reader)
         assert again.initial(0).tobytes() == models[cluster].tobytes()
         write(again, tmp_path / "b.safetensors", again.initial(0))  # with frozen parameters and buffers
         with open_models(path) as kept, open_models(tmp_path / "b.safetensors") as left:
