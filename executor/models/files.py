@@ -238,7 +238,7 @@ class ModelStart:
             more = len(misfits) - MOST_MISFITS
             lines = [*misfits[:MOST_MISFITS], *([f"and {more} more"] if more > 0 else [])]
             number = f"{len(misfits)} misfit{'s' if len(misfits) > 1 else ''}"
-            raise DataFileError(self.path, "\n  ".join([f"does not fit {model.name}, {number}:", *lines]))
+            raise DataFileError(self.path, f"does not fit {model.name}, {number}: {'; '.join(lines)}")
         model.begin(values)
 
     def _chosen(self, clusters: Sequence[int]) -> int | None:
