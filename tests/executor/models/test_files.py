@@ -19,7 +19,7 @@ from executor.executor import LocalExecutor
 from executor.models.base import ModelSpec
 from executor.models.files import FORMAT, MOST_BYTES, ModelStart, open_models
 from tests.executor.fakes import FakeReader, model, module, rule
-from tests.executor.modules.foreign import BNMLP, Frozen, LoRALinear, LoRAMLP, TiedAuto
+from tests.executor.modules.foreign import BNMLP, Frozen, LoRALinear, LoRAMLP, TiedAuto, Versioned
 from tests.executor.modules.zoo import ZOO
 
 State = dict[str, Tensor]
@@ -68,13 +68,6 @@ class Headless(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x @ self.product
-
-
-class Remembering(Headless):
-    """Its state dict has an entry of its own."""
-
-    def get_extra_state(self) -> Tensor:
-        return torch.ones(1)
 
 
 class Complex(Headless):
@@ -231,7 +224,7 @@ def test_the_same_content_has_the_same_bytes(tmp_path: Path) -> None:
     ("spec", "why"),
     [
         (
-            module(Remembering),
+            module(Versioned, d_in=6, n_classes=4),
             r"the entry '_extra_state' of its state dict is neither a parameter nor a buffer",
         ),
         (module(Complex), r"its state dict does not fit into safetensors \(KeyError: torch\.complex128\)"),
@@ -265,16 +258,17 @@ def test_a_module_of_which_nothing_can_be_written_is_named_and_leaves_no_file(
 def test_an_entry_that_does_not_fit_is_named(
     changes: Mapping[str, Tensor | None], line: str, tmp_path: Path
 ) -> None:
-    assert refused(published(tmp_path, **changes)) == f"does not fit the model, 1 misfit:\n  {line}"
+    assert refused(published(tmp_path, **changes)) == f"does not fit the model, 1 misfit: {line}"
 
 
 def test_all_misfits_are_in_one_error_and_of_many_ten_are_named(tmp_path: Path) -> None:
     lacking = dict.fromkeys(BODY | HEAD)
     surplus = {f"layer{number:02}": torch.ones(1) for number in range(8)}
-    said = refused(published(tmp_path, **lacking, **surplus)).splitlines()
-    assert said[0] == "does not fit the model, 12 misfits:"
-    assert said[1:5] == [f"  {name}: is missing, of shape {shape}" for name, shape in (BODY | HEAD).items()]
-    assert said[5:] == [*(f"  layer{number:02}: is not in the model" for number in range(6)), "  and 2 more"]
+    first, *said = refused(published(tmp_path, **lacking, **surplus)).split("; ")
+    first, said[:0] = first.partition(": ")[0], [first.partition(": ")[2]]
+    assert first == "does not fit the model, 12 misfits"
+    assert said[:4] == [f"{name}: is missing, of shape {shape}" for name, shape in (BODY | HEAD).items()]
+    assert said[4:] == [*(f"layer{number:02}: is not in the model" for number in range(6)), "and 2 more"]
 
 
 def test_of_a_tensor_that_layers_share_one_name_is_enough_and_all_must_agree(tmp_path: Path) -> None:
@@ -286,9 +280,9 @@ def test_of_a_tensor_that_layers_share_one_name_is_enough_and_all_must_agree(tmp
         assert np.array_equal(begun(path, spec).initial(0)[:36], state["a.weight"].ravel().numpy())
     save_file(state | {"b.weight": torch.zeros(6, 6)}, path)
     differs = "b.weight: differs from the same tensor under another name, which layers of the model share"
-    assert refused(path, spec).endswith(f"1 misfit:\n  {differs}")
+    assert refused(path, spec).endswith(f"1 misfit: {differs}")
     save_file({name: part for name, part in state.items() if ".weight" not in name or name[0] == "f"}, path)
-    assert refused(path, spec).endswith("1 misfit:\n  a.weight: is missing, of shape (6, 6)")
+    assert refused(path, spec).endswith("1 misfit: a.weight: is missing, of shape (6, 6)")
 
 
 def test_counters_of_batches_may_be_missing_and_are_kept_if_they_are_there(tmp_path: Path) -> None:
@@ -310,7 +304,7 @@ def test_only_a_buffer_that_is_not_finite_as_it_is_built_may_not_be_finite(tmp_p
     save_file({name: part.contiguous() for name, part in state.items()}, path)
     begun(path, SPECS["buffers"])
     save_file({**state, "turned": torch.full((6, 4), torch.nan)}, path)
-    assert refused(path, SPECS["buffers"]).endswith("1 misfit:\n  turned: is not finite")
+    assert refused(path, SPECS["buffers"]).endswith("1 misfit: turned: is not finite")
 
 
 # -- a new head ----------------------------------------------------------------------------------------------
@@ -339,7 +333,7 @@ def test_a_new_head_is_drawn_as_ever_whatever_the_file_has_in_its_place(
 
 def test_with_a_new_head_all_else_must_fit(tmp_path: Path) -> None:
     path = published(tmp_path, **{"1.bias": None, "4.bias": torch.ones(4)})
-    said = "2 misfits:\n  1.bias: is missing, of shape (5,)\n  4.bias: is not in the model"
+    said = "2 misfits: 1.bias: is missing, of shape (5,); 4.bias: is not in the model"
     assert refused(path, head="new").endswith(said)
 
 
