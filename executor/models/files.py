@@ -24,7 +24,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from emulator.arrays import Floats, Floats32, Ints
-from emulator.errors import ConfigurationError, DataFileError, InputError, abbreviated
+from emulator.errors import ConfigurationError, DataFileError, InputError, abbreviated, shorten
 from emulator.storage.bounded import is_file, json_document
 from emulator.storage.checkpoints import write_durably
 from executor.flat import FlatModel
@@ -37,6 +37,9 @@ MOST_BYTES = 2**34
 
 MOST_MISFITS = 10
 """Misfits that an error names."""
+
+MOST_SHOWN = 200
+"""Most characters of a name in an error."""
 
 LABEL = re.compile("[0-9]{1,9}")
 """A cluster, in the names of tensors."""
@@ -177,7 +180,7 @@ class ModelFile:
     def _tensor(self, name: str) -> Tensor:
         with _damage(self.path):
             tensor: Tensor = self.tensors.get_tensor(name)
-        return tensor
+        return tensor.clone()  # it is mapped: with the file it would change, or end this process
 
 
 @contextmanager
@@ -275,7 +278,8 @@ def _fitted(
         misfits += [f"{name}: {misfit}"] if misfit else []
     lacking = {key for key in model.entries.values() if key} - values.keys() - left - model.counters.keys()
     misfits += [f"{key}: is missing, of shape {tuple(wanted[key].shape)}" for key in wanted if key in lacking]
-    misfits += [f"{name}: is not in the model" for name in found if name not in model.entries]
+    surplus = (name for name in found if name not in model.entries)
+    misfits += [f"{shorten(name, MOST_SHOWN)}: is not in the model" for name in surplus]
     return values, misfits
 
 
