@@ -247,6 +247,7 @@ def test_a_module_of_which_nothing_can_be_written_is_named_and_leaves_no_file(
     [
         ({"3.bias": None}, "3.bias: is missing, of shape (4,)"),
         ({"fc.bias": torch.ones(4)}, "fc.bias: is not in the model"),
+        ({"n" * 1000: torch.ones(4)}, f"{'n' * 199}…: is not in the model"),
         ({"1.weight": torch.ones(6, 5)}, "1.weight: has shape (6, 5), and the model's (5, 6)"),
         ({"1.weight": torch.ones(30)}, "1.weight: has shape (30,), and the model's (5, 6)"),
         ({"1.bias": torch.ones(5).half()}, "1.bias: is torch.float16, and the model's torch.float32"),
@@ -297,6 +298,21 @@ def test_counters_of_batches_may_be_missing_and_are_kept_if_they_are_there(tmp_p
     assert begun(path, spec).initial(0).tobytes() == trainer.initial(0).tobytes()
     save_file(state | {counter: torch.tensor(7.0)}, path)
     assert refused(path, spec).endswith(f"{counter}: is torch.float32, and the model's torch.int64")
+
+
+def test_a_run_keeps_what_it_has_read_though_the_file_changes_in_its_place(tmp_path: Path) -> None:
+    spec, path = SPECS["frozen"], tmp_path / "a.safetensors"
+    save_file(Frozen(6, 4).state_dict(), path)
+    trainer = begun(path, spec)
+    before = write(trainer, tmp_path / "b.safetensors", trainer.initial(0)).read_bytes()
+    with open_models(path) as file:
+        read = file.state_dict()
+    kept = {name: tensor.tolist() for name, tensor in read.items()}
+    with path.open("r+b") as opened:
+        opened.seek(-4 * 256 * 256, os.SEEK_END)
+        opened.write(bytes(4 * 256 * 256))
+    assert write(trainer, tmp_path / "b.safetensors", trainer.initial(0)).read_bytes() == before
+    assert {name: tensor.tolist() for name, tensor in read.items()} == kept
 
 
 def test_only_a_buffer_that_is_not_finite_as_it_is_built_may_not_be_finite(tmp_path: Path) -> None:
