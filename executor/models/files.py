@@ -172,6 +172,11 @@ class ModelFile:
             )
         found = self.state_dict(clusters[0])
         place = (self._tensor("clients") == client).nonzero().flatten().tolist()
+        if not self.is_common and not place:
+            raise InputError(
+                f"{self.path}: client {client} was not evaluated at the end of the run, and what it trained "
+                f"alone is not kept"
+            )
         for name in sorted(self.names) if place else ():
             if name.startswith("clients/"):
                 found[name.removeprefix("clients/")] = self._tensor(name)[place[0]]
