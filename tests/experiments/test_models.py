@@ -358,6 +358,18 @@ def test_a_client_that_several_models_serve_has_none_and_the_clusters_do(tmp_pat
     assert all(load_state(tmp_path, "aue", cluster=cluster) for cluster in served)
 
 
+def test_of_clients_that_train_alone_only_those_that_were_evaluated_have_a_model(tmp_path: Path) -> None:
+    play(row("alone"), tmp_path)
+    evaluated = load_file(kept_by(tmp_path, "alone"))["clients"].tolist()
+    assert len(evaluated) == row("alone").round.evaluate_clients == 3
+    for client in range(5):
+        if client in evaluated:
+            assert load_state(tmp_path, "alone", client=client)
+        else:
+            with pytest.raises(InputError, match=rf"client {client} was not evaluated at the end of the run"):
+                load_state(tmp_path, "alone", client=client)
+
+
 def test_a_run_that_until_stopped_has_no_models_yet(tmp_path: Path) -> None:
     plan = plan_run(configured({}, model=MLP), tmp_path, None, locator(None, None), fresh=False)
     run_plan(replace(plan, until=2), Story())
