@@ -752,6 +752,27 @@ class InferencePlan:
         return best
 
 
+@dataclass(frozen=True)
+class KeptModels:
+    """The models of a run at its end.
+
+    `labels` (M,) are the clusters of `models` (M, P), which mean something only if they are `common`, and no
+    client trains alone. `served` (N, width) has the labels of the models that serve each client, padded with
+    -1, and `weights` (N, width) their weights as predictions are combined. The `clients` (n,) use tensors of
+    their `own`, by name (n, size), in place of those of the model that serves them; None: there are some, and
+    they do not fit.
+    """
+
+    labels: Ints
+    models: Floats32
+    served: Ints
+    weights: Floats
+    combine: Combine = "probabilities"
+    common: bool = True
+    clients: Ints = field(default_factory=lambda: NO_IDS)
+    own: Mapping[str, Floats32] | None = field(default_factory=dict)
+
+
 Metric = Literal["correct", "loss", "true_class_error", "confusion", "log_probabilities"]
 
 METRICS_BY_LABEL: frozenset[Metric] = frozenset({"confusion", "log_probabilities"})

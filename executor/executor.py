@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from emulator.messages import (
     ArrayUpdates,
     Evaluation,
     InferencePlan,
+    KeptModels,
     Metric,
     SampleRanges,
     Scores,
@@ -187,9 +188,9 @@ class LocalExecutor:
         """What all models have in common: the bytes of constants, such as frozen parameters."""
         return sum(tensor.nbytes for tensor in self._model.constants.values())
 
-    def write_models(self, path: Path, *content: Any) -> None:
+    def write_models(self, path: Path, kept: KeptModels) -> None:
         """Write the models of a run; see `executor.models.files.write_models`."""
-        write_models(path, self._model, *content)
+        write_models(path, self._model, kept)
 
     def held_out(self, samples: SampleRanges) -> Ints:
         """How many samples are held out, of those that each of n requests asks for.

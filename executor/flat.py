@@ -232,9 +232,17 @@ class FlatModel:
         return name, layer.in_features
 
     @cached_property
+    def head_tensors(self) -> set[str]:
+        """The tensors of the linear layer that computes last, by name; none if it is frozen, or missing."""
+        return self._in_layer(self.head) if self.head else set()
+
+    @cached_property
     def last_layer(self) -> set[str]:
-        """The names of the tensors of the linear layer that computes last, or else of the last layer."""
-        layer = self.head or self.trainable[-1].rpartition(".")[0]
+        """These tensors, or else those of the last layer that is trained."""
+        return self.head_tensors or self._in_layer(self.trainable[-1].rpartition(".")[0])
+
+    def _in_layer(self, layer: str) -> set[str]:
+        """The names of the tensors of a layer that are in the vector."""
         named = (key for name, key in self.entries.items() if name.rpartition(".")[0] == layer)
         return {key for key in named if key is not None and key in self.layout}
 

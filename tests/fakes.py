@@ -26,7 +26,7 @@ from coordinator.distances import DistanceName
 from coordinator.federation import Federation
 from coordinator.federation.faults import Faults
 from coordinator.federation.hearing.client_data import Reference
-from coordinator.federation.method import Parts, RoundSettings
+from coordinator.federation.method import FurtherAccuracy, Parts, RoundSettings
 from coordinator.memories import Memory
 from coordinator.memories.held import Held, HeldSettings
 from coordinator.pacing import CohortSize, Pacing
@@ -414,6 +414,7 @@ class Population:
     evaluate_every_s: float | None = None
     log_model_accuracy: bool = False
     log_visits: bool = False
+    accuracies: frozenset[FurtherAccuracy] = frozenset()
     min_online: int = 1
     max_wait_days: float = 30.0
     nonfinite_updates: Literal["drop", "stop"] = "drop"
@@ -454,6 +455,7 @@ class Population:
                 evaluate_every_s=self.evaluate_every_s,
                 log_model_accuracy=self.log_model_accuracy,
                 log_visits=self.log_visits,
+                accuracies=self.accuracies,
                 min_online=self.min_online,
                 max_wait_days=self.max_wait_days,
                 nonfinite_updates=self.nonfinite_updates,

@@ -28,7 +28,7 @@ from coordinator.federation.client_requests import ClientRequests
 from coordinator.federation.cohort import Cohort, Picked, SentOut
 from coordinator.federation.divergence import Divergence
 from coordinator.federation.evaluation.adapting import NO_ADAPTATION, Adapting
-from coordinator.federation.evaluation.kept import KeptModels, Own, own_tensors
+from coordinator.federation.evaluation.kept import Own, own_tensors
 from coordinator.federation.evaluation.measurement import (
     NOT_MEASURED,
     ClientVectors,
@@ -66,6 +66,7 @@ from emulator.messages import (
     BYTES_PER_PARAMETER,
     EndedVisits,
     InferencePlan,
+    KeptModels,
     Metric,
     SampleRanges,
     TrainTasks,
@@ -793,7 +794,8 @@ class Federation(Stateful):
         labels = np.where(plan.used, np.append(bank.labels, -1)[plan.models], -1)
         left = most_bytes - bank.parameters.nbytes
         own = own_tensors(parts, bank.parameters, self._executor.layout, left)
-        return KeptModels(bank.labels, bank.parameters, labels, plan.weights, plan.combine, *own)
+        common = self.parts.adaptation.federates
+        return KeptModels(bank.labels, bank.parameters, labels, plan.weights, plan.combine, common, *own)
 
     # -- shared --------------------------------------------------------------------------------------------
 

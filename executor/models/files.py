@@ -10,6 +10,7 @@ Nothing else than tensors is read: there is no pickle.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,9 +24,16 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from emulator.arrays import Floats, Floats32, Ints
-from emulator.errors import ConfigurationError, DataFileError, InputError, ResumableError, abbreviated
-from emulator.storage.bounded import is_file
+from emulator.errors import (
+    ConfigurationError,
+    DataFileError,
+    InputError,
+    ResumableError,
+    abbreviated,
+    shorten,
+)
+from emulator.messages import KeptModels
+from emulator.storage.bounded import is_file, json_document
 from emulator.storage.checkpoints import replacing_by_name
 from executor.flat import FlatModel
 
@@ -38,54 +46,56 @@ MOST_BYTES = 2**34
 MOST_MISFITS = 10
 """Misfits that an error names."""
 
+MOST_SHOWN = 200
+"""Most characters of a name in an error."""
 
-def write_models(
-    path: Path,
-    model: FlatModel,
-    models: Mapping[int, Floats32],
-    served: tuple[Ints, Floats],
-    own: tuple[Ints, Mapping[str, Floats32] | None],
-    about: Mapping[str, str | bool],
-) -> None:
-    """Write the models of a run, atomically.
+LABEL = re.compile("[0-9]{1,9}")
+"""A cluster, in the names of tensors."""
 
-    Args:
-        path: The file.
-        model: Gives the names of the module's state dict.
-        models: The numbers (P,) of each model, by its cluster.
-        served: The clusters (N, width) that serve each client, -1 pads, and their weights (N, width).
-        own: The clients (n,) that have tensors of their own, and these by name, (n, size); None: they do not
-            fit into the file.
-        about: How predictions are `combine`d, and whether models are `common`, or only what clients train
-            alone means something.
+
+def write_models(path: Path, model: FlatModel, kept: KeptModels) -> None:
+    """Write the models of a run, atomically, by the names in the state dict of the `model`'s module.
 
     Raises:
-        ConfigurationError: The module's state dict has other entries than parameters and buffers.
+        ConfigurationError: The module's state dict has other entries than parameters and buffers, or a tensor
+            that the format does not have.
         ResumableError: The file cannot be written; an OSError if its folder cannot.
     """
-    (clusters, weights), (clients, rows) = served, own
-    tensors = {"clients": torch.from_numpy(clients), "served": torch.from_numpy(clusters.astype(np.int32))}
-    if weights.shape[1] > 1:
-        tensors["weights"] = torch.from_numpy(weights)
-    for cluster, parameters in models.items():
+    own = kept.own or {}
+    tensors = {
+        "clients": torch.from_numpy(kept.clients),
+        "served": torch.from_numpy(kept.served.astype(np.int32)),
+    }
+    if kept.weights.shape[1] > 1:
+        tensors["weights"] = torch.from_numpy(kept.weights)
+    for cluster, parameters in zip(kept.labels.tolist(), kept.models, strict=True):
         for name, tensor in model.state_dict(parameters).items():
             folder = f"model/{cluster}" if model.entries[name] in model.layout else "shared"
             tensors[f"{folder}/{name}"] = tensor
     for name, key in model.entries.items():
-        if key is not None and key in (rows or {}):
-            assert rows is not None
-            tensors[f"clients/{name}"] = torch.from_numpy(rows[key]).view(-1, *model.layout[key].shape)
-    facts = json.dumps({"version": 1, "own": rows is not None, **about})
-    # The library refuses tensors that share memory, as those of one vector do, and tied ones: copies.
-    memory = Counter(tensor.untyped_storage().data_ptr() for tensor in tensors.values())
-    for name, tensor in tensors.items():
-        if memory[tensor.untyped_storage().data_ptr()] > 1:
-            tensors[name] = tensor.clone()
+        if key is not None and key in own:
+            tensors[f"clients/{name}"] = torch.from_numpy(own[key]).view(-1, *model.layout[key].shape)
+    about = {"version": 1, "combine": kept.combine, "common": kept.common, "own": kept.own is not None}
     with replacing_by_name(path) as (_, aside):
         try:
-            save_file(tensors, aside, {FORMAT: facts})
+            save_file(_apart(tensors), aside, {FORMAT: json.dumps(about)})
+        except (KeyError, ValueError, NotImplementedError) as error:  # of a complex buffer, or a sparse one
+            raise ConfigurationError(
+                f"{model.name}: its state dict does not fit into safetensors ({_in_a_line(error)})"
+            ) from error
         except SafetensorError as error:  # as it reports a full disk
-            raise ResumableError(f"{path}: cannot be written ({error})") from error
+            raise ResumableError(f"{path}: cannot be written ({_in_a_line(error)})") from error
+
+
+def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors, of which the library takes none that share memory, as those of one vector: copies then."""
+    memory = Counter(tensor.untyped_storage().data_ptr() for tensor in tensors.values())
+    return {
+        name: tensor
+        if tensor.is_contiguous() and memory[tensor.untyped_storage().data_ptr()] == 1
+        else tensor.clone(memory_format=torch.contiguous_format)
+        for name, tensor in tensors.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -101,7 +111,12 @@ class ModelFile:
     def clusters(self) -> list[int]:
         """The clusters that it has a model of, ascending; none if it is not of a run."""
         found = {name.split("/")[1] for name in self.names if name.startswith("model/")}
-        return sorted(int(cluster) for cluster in found if cluster.isdigit())
+        return sorted(int(cluster) for cluster in found if LABEL.fullmatch(cluster))
+
+    @property
+    def is_common(self) -> bool:
+        """Whether its models mean something: they do not where clients train alone."""
+        return bool(self.about.get("common", True))
 
     def state_dict(self, cluster: int | None = None) -> dict[str, Tensor]:
         """The state dict of a cluster's model; None: that of a file that is not of a run.
@@ -125,10 +140,13 @@ class ModelFile:
             InputError: There is no such cluster or client, or it is not one model.
             DataFileError: The file is damaged.
         """
+        if client is not None and cluster is not None:
+            raise InputError(f"{self.path}: cluster = {cluster}, client = {client}: name one of the two")
         if client is not None:
-            return self._of_client(client)
+            with _damage(self.path):
+                return self._of_client(client)
         known = f"clusters: {abbreviated([str(cluster) for cluster in self.clusters])}"
-        if not self.about.get("common", True):
+        if not self.is_common:
             raise InputError(f"{self.path}: clients train alone, and no model is common; name a client")
         if cluster is None and len(self.clusters) == 1:
             cluster = self.clusters[0]
@@ -156,6 +174,11 @@ class ModelFile:
             )
         found = self.state_dict(clusters[0])
         place = (self._tensor("clients") == client).nonzero().flatten().tolist()
+        if not self.is_common and not place:
+            raise InputError(
+                f"{self.path}: client {client} was not evaluated at the end of the run, and what it trained "
+                f"alone is not kept"
+            )
         for name in sorted(self.names) if place else ():
             if name.startswith("clients/"):
                 found[name.removeprefix("clients/")] = self._tensor(name)[place[0]]
@@ -164,7 +187,7 @@ class ModelFile:
     def _tensor(self, name: str) -> Tensor:
         with _damage(self.path):
             tensor: Tensor = self.tensors.get_tensor(name)
-        return tensor
+        return tensor.clone()  # it is mapped: with the file it would change, or end this process
 
 
 @contextmanager
@@ -178,7 +201,7 @@ def open_models(path: Path) -> Iterator[ModelFile]:
         opened = safe_open(path, "pt")
     with opened as tensors:
         with _damage(path):
-            about = json.loads((tensors.metadata() or {}).get(FORMAT, "{}"))
+            about = json_document((tensors.metadata() or {}).get(FORMAT, "{}"))
         if not isinstance(about, dict) or about.get("version", 1) != 1:
             raise DataFileError(path, f"its models are not of this version of driftscale ({FORMAT})")
         yield ModelFile(path, tensors, frozenset(tensors.keys()), about)
@@ -188,11 +211,12 @@ def open_models(path: Path) -> Iterator[ModelFile]:
 def _damage(path: Path) -> Iterator[None]:
     try:
         yield
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        text = " ".join(str(error).split())
-        raise DataFileError(
-            path, f"cannot be read as safetensors ({type(error).__name__}: {text})"
-        ) from error
+    except (SafetensorError, LookupError, TypeError, ValueError) as error:
+        raise DataFileError(path, f"cannot be read as safetensors ({_in_a_line(error)})") from error
+
+
+def _in_a_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 @dataclass(frozen=True)
@@ -208,20 +232,24 @@ class ModelStart:
 
         Raises:
             ConfigurationError: It has no last layer to draw anew.
-            DataFileError: The file is damaged, has no such cluster, or what is in it does not fit.
+            DataFileError: The file is damaged, has no such cluster or no common model, or what is in it does
+                not fit.
         """
-        if self.new_head and not model.head:
+        if self.new_head and not model.head_tensors:
             raise ConfigurationError(
-                f"training.start.head = 'new': {model.name} has no linear layer that computes last; leave it "
-                f"out"
+                f"training.start.head = 'new': {model.name} has no trained linear layer that computes last; "
+                f"leave it out"
             )
         with open_models(self.path) as file:
+            if not file.is_common:
+                raise DataFileError(self.path, "is of clients that train alone, and no model is common")
             values, misfits = _fitted(model, file.state_dict(self._chosen(file.clusters)), self.new_head)
         if misfits:
             more = len(misfits) - MOST_MISFITS
             lines = [*misfits[:MOST_MISFITS], *([f"and {more} more"] if more > 0 else [])]
-            number = f"{len(misfits)} misfit{'s' if len(misfits) > 1 else ''}"
-            raise DataFileError(self.path, "\n  ".join([f"does not fit {model.name}, {number}:", *lines]))
+            told = f"does not fit {model.name}"
+            several = "\n  ".join([f"{told}, {len(misfits)} misfits:", *lines])
+            raise DataFileError(self.path, several if len(misfits) > 1 else f"{told}: {misfits[0]}")
         model.begin(values)
 
     def _chosen(self, clusters: Sequence[int]) -> int | None:
@@ -258,7 +286,8 @@ def _fitted(
         misfits += [f"{name}: {misfit}"] if misfit else []
     lacking = {key for key in model.entries.values() if key} - values.keys() - left - model.counters.keys()
     misfits += [f"{key}: is missing, of shape {tuple(wanted[key].shape)}" for key in wanted if key in lacking]
-    misfits += [f"{name}: is not in the model" for name in found if name not in model.entries]
+    surplus = (name for name in found if name not in model.entries)
+    misfits += [f"{shorten(name, MOST_SHOWN)}: is not in the model" for name in surplus]
     return values, misfits
 
 
@@ -268,7 +297,7 @@ def _misfit(found: Tensor, wanted: Tensor, shared: Tensor | None) -> str:
         return f"has shape {tuple(found.shape)}, and the model's {tuple(wanted.shape)}"
     if found.dtype != wanted.dtype:
         return f"is {found.dtype}, and the model's {wanted.dtype}"
-    if not found.isfinite().all():
+    if not found.isfinite().all() and (wanted.is_meta or wanted.isfinite().all()):  # not of a causal mask
         return "is not finite"
     if shared is not None and not torch.equal(found, shared):
         return "differs from the same tensor under another name, which layers of the model share"

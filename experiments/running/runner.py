@@ -375,17 +375,13 @@ def _ended(
     coordinator, most_bytes = attempt.emulation.coordinator, plan.experiment.output.most_bytes
     assert isinstance(coordinator, Coordinator)
     federation = coordinator.federation
-    is_common = federation.parts.adaptation.federates
-    if is_common:
+    if federation.parts.adaptation.federates:
         _refuse_empty(attempt.tally, plan.experiment)
     if federation.bank.parameters.nbytes + executor.shared_bytes > most_bytes:
         return
     kept = federation.kept_models(most_bytes - executor.shared_bytes)
-    models = dict(zip(kept.labels.tolist(), kept.models, strict=True))
-    about = {"combine": kept.combine, "common": is_common}
-    path = plan.directory.models_path(run.arm, run.seed)
     try:
-        executor.write_models(path, models, (kept.served, kept.weights), (kept.clients, kept.own), about)
+        executor.write_models(plan.directory.models_path(run.arm, run.seed), kept)
     except ConfigurationError as error:  # of the state dict of a module of one's own
         progress.note(f"{run.arm}, seed {run.seed}: its models are not kept: {error}")
 

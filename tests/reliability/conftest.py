@@ -36,14 +36,16 @@ def world_of(data: Path) -> WorldOf:
 
 
 @pytest.fixture(scope="session")
-def whole_log(world_of: WorldOf, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], bytes]:
-    """The log of a row that is played without a stop, by name."""
+def whole(world_of: WorldOf, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Stopped]:
+    """A row that was played without a stop, by name."""
 
     @cache
-    def whole_log(name: str) -> bytes:
-        return Stopped(row(name), world_of(name), tmp_path_factory.mktemp("whole")).play()
+    def whole(name: str) -> Stopped:
+        run = Stopped(row(name), world_of(name), tmp_path_factory.mktemp("whole"))
+        run.play()
+        return run
 
-    return whole_log
+    return whole
 
 
 @pytest.fixture

@@ -126,7 +126,7 @@ def play(table: Mapping[str, Any], data: Path, out: Path, stop: Stop | None = No
 
 def results_of(out: Path) -> Results:
     """The bytes of all results in a run directory but timings, and the reasons of runs that failed."""
-    names = ("log.jsonl", "visits.parquet", "clients.parquet", "FAILED")
+    names = ("log.jsonl", "visits.parquet", "clients.parquet", "models.safetensors", "FAILED")
     files = {path for name in names for path in out.glob(f"*/seed-*/{name}")}
     return {str(path.relative_to(out)): path.read_bytes() for path in sorted(files)}
 

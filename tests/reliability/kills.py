@@ -198,6 +198,10 @@ def results(out: Path) -> dict[str, Any]:
     return {
         "summary": summary,
         "rounds": (out / "rounds.parquet").read_bytes(),
-        **{str(log.relative_to(out)): log.read_bytes() for log in sorted(out.glob("*/seed-*/log.jsonl"))},
+        **{
+            str(file.relative_to(out)): file.read_bytes()
+            for name in ("log.jsonl", "models.safetensors")
+            for file in sorted(out.glob(f"*/seed-*/{name}"))
+        },
         "files": sorted(str(file.relative_to(out)) for file in out.rglob("*") if file.is_file()),
     }

@@ -82,7 +82,8 @@ MASKED = {"model": {"kind": "masked", "inner": {"kind": "mlp", "hidden": [4]}}}
 
 def own(name: str, **arguments: Any) -> dict[str, Any]:
     """The training of a module of `tests.executor.modules.foreign`, on the digits."""
-    of_digits = {} if name == "SensorGRU" else {"d_in": 64, "n_classes": 10}
+    of_digits = {"d": 64, "n": 10} if name == "LoRAMLP" else {"d_in": 64, "n_classes": 10}
+    of_digits = {} if name == "SensorGRU" else of_digits
     return {
         "training": {"model": {"kind": f"tests.executor.modules.foreign:{name}", **of_digits, **arguments}}
     }
@@ -452,6 +453,24 @@ ARMS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "batch-norm-kept": (
         merged(PHONES, {"round": {"rounds": 8, "accuracies": ["trained"]}}),
         {**RECLUSTERED, "training": {"batch_norm": "kept", **own("BNMLP", hidden=8)["training"]}},
+    ),
+    # a frozen body, which clients download once: also along with requests, and again if it did not arrive
+    "low-rank": (
+        merged(
+            PHONES,
+            {
+                "devices": {"availability": "availability.csv"},
+                "faults": {"crash": 0.2},
+                "round": {"rounds": 8},
+            },
+        ),
+        {
+            **RECLUSTERED,
+            "selector": "power_of_choice",
+            "pacing": {"kind": "buffered", "buffer": 2, "concurrency": 4, "push": "online"},
+            "aggregator": "fedbuff",
+            **own("LoRAMLP", hidden=8),
+        },
     ),
     "recurrent": (
         merged(PHONES, {"round": {"rounds": 4}}),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
+from math import inf
 from pathlib import Path
 from typing import Any
 
+from coordinator.coordinator import Coordinator
 from coordinator.federation.hearing.client_data import Reference
+from emulator.storage.state_tree import as_tree, to_bytes
 from emulator.storage.stateful import Stateful
 from executor.executor import LocalExecutor
 from executor.replicas import ReplicatedExecutor
@@ -25,7 +28,10 @@ TORN = b'{"kind":"round","round":99,"participa'
 
 
 class Stopped:
-    """The only arm of `experiment` in `world`, run into `path`; `notes` are those of all attempts."""
+    """The only arm of `experiment` in `world`, run into `path`; `notes` are those of all attempts.
+
+    `kept` are the bytes of the models that the run has at its end.
+    """
 
     def __init__(
         self,
@@ -42,6 +48,7 @@ class Stopped:
         self._reference = reference or (lambda: build_reference(experiment, self.arm, world))
         self.notes: list[str] = []
         self.resumes = 0
+        self.kept = b""
 
     def attempt(self, observer: Callable[[Any], None] = lambda record: None) -> Attempt:
         """A new attempt from fresh objects, as another process would make it."""
@@ -88,6 +95,7 @@ class Stopped:
         """Play the run without a stop; returns the log."""
         with self.attempt() as attempt:
             attempt.emulation.run()
+            self._keep(attempt)
         return self.log
 
     def play_with_stops(self, steps: Callable[[], int], lost: Callable[[], int] = lambda: 0) -> bytes:
@@ -102,12 +110,18 @@ class Stopped:
                 self.resumes += number > 0
                 playing = attempt.emulation.steps()
                 if not _advance(steps(), playing):
+                    self._keep(attempt)
                     return self.log
                 attempt.store()
                 _advance(lost(), playing)
             with self.log_path.open("ab") as log:
                 log.write(TORN)
         raise AssertionError("unreachable")
+
+    def _keep(self, attempt: Attempt) -> None:
+        coordinator = attempt.emulation.coordinator
+        assert isinstance(coordinator, Coordinator)
+        self.kept = to_bytes(as_tree(coordinator.federation.kept_models(inf)))
 
 
 def state_fields(below: object) -> set[tuple[type, str]]:

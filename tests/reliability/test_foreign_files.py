@@ -110,7 +110,7 @@ def the_other_kind(path: Path, outside: Path, is_folder: bool) -> None:
 
 KINDS = [a_link, a_dangling_link, a_link_to_the_other_kind, a_pipe, the_other_kind]
 
-TABLES = ("visits.arrow", "visits.parquet", "clients.parquet")
+TABLES = ("visits.arrow", "visits.parquet", "clients.parquet", "models.safetensors")
 RUN_FILES = ("log.jsonl", *TABLES, "timing.json", "DONE", "FAILED", "checkpoint")
 FILES = [
     *(".lock", "experiment.toml", "manifest.json", "rounds.parquet", "summary.json", "report.html"),

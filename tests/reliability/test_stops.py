@@ -22,7 +22,6 @@ from tests.reliability.stops import Stopped, state_fields
 from tests.traces.tiny import daily_rows, write_trace_folder
 
 Row = Callable[[str], Stopped]
-WholeLog = Callable[[str], bytes]
 
 REPORTING = ("embedding", "gradient", "gradient-in-full", "gradient-at-the-mean-model", "labels-by-js")
 
@@ -64,23 +63,16 @@ def test_every_representation_trigger_and_choice_of_who_is_heard_is_in_a_row() -
 
 
 @pytest.mark.parametrize("name", REPORTING)
-def test_the_trigger_of_such_a_row_fires_and_is_silent(
-    name: str, whole_log: WholeLog, tmp_path: Path
-) -> None:
-    log = tmp_path / "log.jsonl"
-    log.write_bytes(whole_log(name))
-    triggers = [record.trigger for record in read_log(log)[1] if record.trigger is not None]
+def test_the_trigger_of_such_a_row_fires_and_is_silent(name: str, whole: Row) -> None:
+    records = read_log(whole(name).log_path)[1]
+    triggers = [record.trigger for record in records if record.trigger is not None]
     assert {trigger.fired for trigger in triggers} == {True, False}
 
 
 @pytest.mark.parametrize("name", ["scaffold", "feddyn", "feddc", "ditto", "apfl", "personal-layers"])
-def test_clusters_are_made_anew_while_the_clients_of_such_a_row_remember(
-    name: str, whole_log: WholeLog, tmp_path: Path
-) -> None:
+def test_clusters_are_made_anew_while_the_clients_of_such_a_row_remember(name: str, whole: Row) -> None:
     """What lasts for the run survives: nobody that has trained is without, as all clients stay."""
-    log = tmp_path / "log.jsonl"
-    log.write_bytes(whole_log(name))
-    records = read_log(log)[1]
+    records = read_log(whole(name).log_path)[1]
     assert sum(record.reclustered for record in records[1:]) > 1
     if name in ("ditto", "apfl", "personal-layers"):
         has_trained = {client for record in records for client in record.completed}
@@ -100,9 +92,9 @@ def test_a_run_that_is_tested_on_what_arrives_next_resumes_and_counts_its_drift_
     rounds = {"participants": 2, "rounds": 4, "evaluate_every": 2}
     experiment = parse_experiment({**SMALL, "trace": trace, "round": rounds, "arm": [arm]}, "")
     world = build_world(experiment, 0, locator(tmp_path, None))
-    whole, stopped = (Stopped(experiment, world, tmp_path / name) for name in ("whole", "stopped"))
-    log = whole.play()
-    header, records = read_log(whole.log_path)
+    at_once, stopped = (Stopped(experiment, world, tmp_path / name) for name in ("whole", "stopped"))
+    log = at_once.play()
+    header, records = read_log(at_once.log_path)
     assert header["concepts"] == [[0, 0, 0], [1, 0, 0], [0, 2, 0]]
     assert "test_then_train" not in header
     assert [record.drift_cells for record in records] == [None, 1, None, 2]
@@ -122,22 +114,23 @@ def test_the_rows_that_are_stopped_after_every_step_have_every_state_field(stopp
 
 
 @pytest.mark.parametrize("name", STEPPED)
-def test_a_run_that_is_stopped_after_every_step_and_loses_a_few_more_has_the_same_log(
-    name: str, stopped: Row, whole_log: WholeLog
+def test_a_run_that_is_stopped_after_every_step_and_loses_a_few_more_has_the_same_log_and_models(
+    name: str, stopped: Row, whole: Row
 ) -> None:
     draw = np.random.default_rng(0)
     run = stopped(name)
-    assert run.play_with_stops(lambda: 1, lambda: int(draw.integers(0, 4))) == whole_log(name)
+    assert run.play_with_stops(lambda: 1, lambda: int(draw.integers(0, 4))) == whole(name).log
+    assert run.kept == whole(name).kept
     assert run.resumes > 2 * row(name).round.rounds
     assert run.notes == []
 
 
 @pytest.mark.parametrize(("name", "seed"), AT_RANDOM)
-def test_a_run_that_is_stopped_at_random_and_loses_what_it_did_since_has_the_same_log(
-    name: str, seed: int, stopped: Row, whole_log: WholeLog
+def test_a_run_that_is_stopped_at_random_and_loses_what_it_did_since_has_the_same_log_and_models(
+    name: str, seed: int, stopped: Row, whole: Row
 ) -> None:
     draw = np.random.default_rng(seed)
     run = stopped(name)
     log = run.play_with_stops(lambda: int(draw.integers(1, 9)), lambda: int(draw.integers(0, 30)))
-    assert log == whole_log(name)
+    assert (log, run.kept) == (whole(name).log, whole(name).kept)
     assert run.notes == []

@@ -1,14 +1,14 @@
-"""What a run leaves of its models: those of the bank, who is served by which, and what clients have."""
+"""What clients have of their own, of the models that serve them: kept as a run ends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from emulator.arrays import NO_IDS, Floats, Floats32, Ints
-from emulator.messages import BYTES_PER_PARAMETER, Combine
+from emulator.arrays import NO_IDS, Floats32, Ints
+from emulator.messages import BYTES_PER_PARAMETER
 from emulator.ports import Segment
 
 
@@ -22,25 +22,6 @@ class Own:
     clients: Ints
     row: Ints
     models: Floats32
-
-
-@dataclass(frozen=True)
-class KeptModels:
-    """The models of a run at its end.
-
-    `labels` (M,) are the clusters of `models` (M, P). `served` (N, width) has the labels of the models that
-    serve each client, padded with -1, and `weights` (N, width) their weights as predictions are combined. The
-    `clients` (n,) use tensors of their `own`, by name (n, size), in place of those of the model that serves
-    them; None: there are some, and they do not fit.
-    """
-
-    labels: Ints
-    models: Floats32
-    served: Ints
-    weights: Floats
-    combine: Combine
-    clients: Ints = field(default_factory=lambda: NO_IDS)
-    own: Mapping[str, Floats32] | None = field(default_factory=dict)
 
 
 def own_tensors(

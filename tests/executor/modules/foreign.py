@@ -301,3 +301,18 @@ class NoisyFourier(nn.Module):  # a random projection that is never trained, and
             x = x * torch.bernoulli(torch.full_like(x, self.keep)) * (torch.rand_like(x) < 0.99)
         z = x @ self.B
         return self.fc(torch.cat([z.sin(), z.cos()], 1))
+
+
+class Versioned(nn.Module):  # with an entry of its own in its state dict
+    def __init__(self, d_in, n_classes):
+        super().__init__()
+        self.fc = nn.Linear(d_in, n_classes)
+
+    def get_extra_state(self):
+        return {"version": 3}
+
+    def set_extra_state(self, state):
+        assert state["version"] == 3
+
+    def forward(self, x):
+        return self.fc(x.flatten(1))

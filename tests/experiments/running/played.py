@@ -11,6 +11,9 @@ from experiments.running.plan import plan_run
 from experiments.running.runner import run_plan
 from tests.experiments.small import Story
 
+FINISHED = {"DONE", "clients.parquet", "log.jsonl", "models.safetensors", "timing.json"}
+"""The files of a finished run."""
+
 
 def play(
     experiment: Experiment,
@@ -26,13 +29,18 @@ def play(
     return story
 
 
-def logs(out: Path) -> dict[str, bytes]:
-    """The bytes of every log in a run directory."""
+def logs(out: Path, name: str = "log.jsonl") -> dict[str, bytes]:
+    """The bytes of every log in a run directory, or of every other file of that name."""
     contents = {
-        str(path.relative_to(out)): path.read_bytes() for path in sorted(out.glob("*/seed-*/log.jsonl"))
+        str(path.relative_to(out)): path.read_bytes() for path in sorted(out.glob(f"*/seed-*/{name}"))
     }
     assert contents
     return contents
+
+
+def models(out: Path) -> dict[str, bytes]:
+    """The bytes of every file of models in a run directory."""
+    return logs(out, "models.safetensors")
 
 
 def stamps(out: Path) -> dict[str, int]:

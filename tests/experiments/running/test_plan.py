@@ -15,7 +15,7 @@ from experiments.running.leftovers import clear
 from experiments.running.locking import seed_locked
 from experiments.running.plan import check, plan_run
 from experiments.running.runner import run_plan
-from tests.experiments.running.played import logs, play, stamps
+from tests.experiments.running.played import FINISHED, logs, play, stamps
 from tests.experiments.small import DEVICES, Story, small
 
 # -- another configuration --------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def test_fresh_killed_while_it_deletes_leaves_no_run_that_says_done_and_is_not_w
             clear(RunDirectory(out))
     for done in out.glob("*/seed-*/DONE"):
         names = {path.name for path in done.parent.iterdir()}
-        assert names == {"DONE", "clients.parquet", "log.jsonl", "timing.json"}
+        assert names == FINISHED
     plan = plan_run(small(), out, None, locator(None, None), fresh=False)
     assert len(plan.earlier()) in (0, 1)
     run_plan(plan, Story())

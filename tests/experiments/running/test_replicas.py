@@ -52,7 +52,10 @@ def by_ranks(
 
 
 def logs(out: Path) -> dict[str, bytes]:
-    return {str(log.relative_to(out)): log.read_bytes() for log in out.glob("*/seed-*/log.jsonl")}
+    """The bytes of the log of each run, and of its models."""
+    names = ("log.jsonl", "models.safetensors")
+    files = (file for name in names for file in out.glob(f"*/seed-*/{name}"))
+    return {str(file.relative_to(out)): file.read_bytes() for file in files}
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -63,16 +66,31 @@ def test_logs_are_those_of_one_process_and_only_rank_0_has_a_run_directory(size:
     assert isinstance(story, Story), story
     assert others == [None] * (size - 1)
     assert logs(tmp_path / "together") == logs(tmp_path / "alone")
-    assert len(logs(tmp_path / "alone")) == 4
+    assert len(logs(tmp_path / "alone")) == 2 * 4
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"alone", "together"}
+
+
+def test_what_clients_have_of_their_own_is_kept_by_ranks_as_by_one_process(tmp_path: Path) -> None:
+    module = {"kind": "tests.executor.modules.foreign:BNMLP", "d_in": 64, "n_classes": 10, "hidden": 4}
+    arms = [
+        {"name": "ditto", "solver": ["ditto", "sgd"]},
+        {"name": "alone", "adaptation": "alone"},
+        {"name": "kept", "training": {"model": module, "batch_norm": "kept"}},
+    ]
+    experiment = small(arm=arms, round={"over_commit": 1}, executor={"chunk": 1})
+    lead(None, experiment, tmp_path / "alone")
+    by_ranks(2, experiment, tmp_path / "together")
+    assert logs(tmp_path / "together") == logs(tmp_path / "alone")
+    assert sum(b'"clients/' in content for content in logs(tmp_path / "alone").values()) == len(arms)
 
 
 def test_models_that_ranks_measure_by_concept_are_measured_as_by_one_process(tmp_path: Path) -> None:
     experiment = drifting(seeds=[0], round={"log_model_accuracy": True})
     lead(None, experiment, tmp_path / "alone")
     by_ranks(2, experiment, tmp_path / "together")
-    counts = {log.count(b'"accuracy_by_concept":{"0":[') for log in logs(tmp_path / "alone").values()}
+    written = logs(tmp_path / "alone").items()
+    counts = {log.count(b'"accuracy_by_concept":{"0":[') for name, log in written if name.endswith("jsonl")}
     assert counts == {2}  # at the end of each data step
     assert logs(tmp_path / "together") == logs(tmp_path / "alone")
 

@@ -26,7 +26,7 @@ from experiments.running.locking import RunAtWorkError, seed_locked
 from experiments.running.machine import host_name
 from experiments.running.plan import Reached, plan_run
 from experiments.running.runner import run_plan
-from tests.experiments.running.played import logs, play, stamps
+from tests.experiments.running.played import FINISHED, logs, play, stamps
 from tests.experiments.small import (
     DEVICES,
     NEVER_AGAIN,
@@ -257,7 +257,7 @@ def test_an_attempt_that_did_not_end_is_done_again_from_its_start(tmp_path: Path
         ("skipped", "fielding", 0),
     ]
     assert logs(out) == whole
-    assert {path.name for path in folder.iterdir()} == {"DONE", "clients.parquet", "log.jsonl", "timing.json"}
+    assert {path.name for path in folder.iterdir()} == FINISHED
 
 
 def test_large_traces_lie_in_the_run_directory_one_at_a_time(

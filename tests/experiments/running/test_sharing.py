@@ -23,7 +23,7 @@ from experiments.running.members import Member, load_members, read_configuration
 from experiments.running.plan import Plan, PlannedRun, Reached
 from experiments.running.sharing import share_out, sharing
 from experiments.running.stop import Stop
-from tests.experiments.running.played import logs, play, stamps
+from tests.experiments.running.played import FINISHED, logs, models, play, stamps
 from tests.experiments.small import Story, write_small
 
 THRESHOLD = "arm.fielding.clusterer.trigger.threshold"
@@ -116,6 +116,7 @@ def test_a_copy_is_to_the_byte_what_the_cell_would_have_played_itself(tmp_path: 
     alone = load_experiment(tmp_path / "out" / HIGH / "experiment.toml")
     play(alone, tmp_path / "alone")
     assert logs(tmp_path / "alone") == logs(tmp_path / "out" / HIGH)
+    assert models(tmp_path / "alone") == models(tmp_path / "out" / HIGH)
 
 
 def test_a_run_that_was_stopped_is_copied_with_all_that_it_resumes_from(tmp_path: Path) -> None:
@@ -247,7 +248,7 @@ def test_cells_that_an_earlier_command_has_finished_are_finished_again_when_noth
 # -- what goes wrong -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [0, 1, 2, 3])
+@pytest.mark.parametrize("number", [0, 1, 2, 3, 4])
 def test_a_copy_that_a_kill_cuts_short_has_no_done_and_is_made_by_the_same_command(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,7 +267,7 @@ def test_a_copy_that_a_kill_cuts_short_has_no_done_and_is_made_by_the_same_comma
     with pytest.raises(OSError, match="No space left"):
         high.copy_run(low, "global", 0)
     folder = tmp_path / "out" / HIGH / "global" / "seed-0"
-    copied = ["log.jsonl", "clients.parquet", "timing.json"][:number]
+    copied = ["log.jsonl", "clients.parquet", "models.safetensors", "timing.json"][:number]
     assert sorted(file.name for file in folder.iterdir()) == sorted(copied)
     with pytest.raises(OSError, match="No space left"):
         play_all(members, tmp_path / "out")
@@ -274,7 +275,7 @@ def test_a_copy_that_a_kill_cuts_short_has_no_done_and_is_made_by_the_same_comma
     monkeypatch.setattr(run_directory, "copy_durably", whole)
     tale, finished = play_all(members, tmp_path / "out")
     assert (tale.played, finished) == ([(HIGH, "fielding", 0)], [LOW, HIGH])
-    assert {file.name for file in folder.iterdir()} == {"DONE", "clients.parquet", "log.jsonl", "timing.json"}
+    assert {file.name for file in folder.iterdir()} == FINISHED
 
 
 def test_a_shared_run_that_fails_is_counted_once_and_its_adopters_have_no_run(tmp_path: Path) -> None:
