@@ -181,12 +181,12 @@ class ModelFile:
             )
         for name in sorted(self.names) if place else ():
             if name.startswith("clients/"):
-                found[name.removeprefix("clients/")] = self._tensor(name)[place[0]]
+                found[name.removeprefix("clients/")] = self._tensor(name, place[0])
         return found
 
-    def _tensor(self, name: str) -> Tensor:
+    def _tensor(self, name: str, row: int | None = None) -> Tensor:
         with _damage(self.path):
-            tensor: Tensor = self.tensors.get_tensor(name)
+            tensor: Tensor = self.tensors.get_slice(name)[... if row is None else row]
         return tensor.clone()  # it is mapped: with the file it would change, or end this process
 
 
