@@ -35,8 +35,8 @@ class NullLog:
     def append(self, record: object) -> None: ...
 
 
-def play_by_ranks(ranks: Ranks, experiment: Experiment, world: World, out: Path) -> None:
-    """Play the only arm of `experiment`; rank 0 writes its run directory `out`."""
+def play_by_ranks(ranks: Ranks, experiment: Experiment, world: World, out: Path) -> bytes | None:
+    """Play the only arm of `experiment`; rank 0 writes its run directory `out`, and returns its models."""
     arm = experiment.arm[0]
 
     def executor() -> ReplicatedExecutor:
@@ -48,11 +48,14 @@ def play_by_ranks(ranks: Ranks, experiment: Experiment, world: World, out: Path)
     if ranks.rank > 0:
         log, stopwatch = NullLog(), Stopwatch()
         build_emulation(experiment, arm, world, executor(), log, (), stopwatch, reference()).run()
-        return
-    with Stopped(experiment, world, out, executor, reference).attempt() as attempt:
+        return None
+    run = Stopped(experiment, world, out, executor, reference)
+    with run.attempt() as attempt:
         for number, _ in enumerate(attempt.emulation.steps()):
             if number % STORED_EVERY == 0:
                 attempt.store()
+        run.keep(attempt)
+    return run.kept
 
 
 def main(store: str, rank: str, size: str, data: str, out: str, *names: str) -> None:

@@ -95,7 +95,7 @@ class Stopped:
         """Play the run without a stop; returns the log."""
         with self.attempt() as attempt:
             attempt.emulation.run()
-            self._keep(attempt)
+            self.keep(attempt)
         return self.log
 
     def play_with_stops(self, steps: Callable[[], int], lost: Callable[[], int] = lambda: 0) -> bytes:
@@ -110,7 +110,7 @@ class Stopped:
                 self.resumes += number > 0
                 playing = attempt.emulation.steps()
                 if not _advance(steps(), playing):
-                    self._keep(attempt)
+                    self.keep(attempt)
                     return self.log
                 attempt.store()
                 _advance(lost(), playing)
@@ -118,7 +118,8 @@ class Stopped:
                 log.write(TORN)
         raise AssertionError("unreachable")
 
-    def _keep(self, attempt: Attempt) -> None:
+    def keep(self, attempt: Attempt) -> None:
+        """Take the models of an attempt that has ended."""
         coordinator = attempt.emulation.coordinator
         assert isinstance(coordinator, Coordinator)
         self.kept = to_bytes(as_tree(coordinator.federation.kept_models(inf)))

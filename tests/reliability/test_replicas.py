@@ -40,14 +40,16 @@ FEW = ("lane", "ifca", "kue", "drift-groups", "faulty", "gradient")
 
 
 @pytest.fixture(scope="module")
-def log_without_ranks(world_of: WorldOf, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], bytes]:
-    """The log of a row that is played in one process without ranks, by name."""
+def without_ranks(world_of: WorldOf, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Stopped]:
+    """A row that was played in one process without ranks, by name."""
 
     @cache
-    def log_without_ranks(name: str) -> bytes:
-        return Stopped(row(name, **SMALL_GROUPS), world_of(name), tmp_path_factory.mktemp("alone")).play()
+    def without_ranks(name: str) -> Stopped:
+        run = Stopped(row(name, **SMALL_GROUPS), world_of(name), tmp_path_factory.mktemp("alone"))
+        run.play()
+        return run
 
-    return log_without_ranks
+    return without_ranks
 
 
 @pytest.mark.parametrize(
@@ -58,16 +60,16 @@ def log_without_ranks(world_of: WorldOf, tmp_path_factory: pytest.TempPathFactor
         *(pytest.param(name, 1, marks=[] if name in FEW else pytest.mark.sweep) for name in ARMS),
     ],
 )
-def test_a_log_is_the_same_by_any_number_of_ranks(
-    name: str, size: int, world_of: WorldOf, log_without_ranks: Callable[[str], bytes], tmp_path: Path
+def test_log_and_models_are_the_same_by_any_number_of_ranks(
+    name: str, size: int, world_of: WorldOf, without_ranks: Callable[[str], Stopped], tmp_path: Path
 ) -> None:
     experiment, world = row(name, **SMALL_GROUPS), world_of(name)
 
-    def play(ranks: Ranks) -> None:
-        play_by_ranks(ranks, experiment, world, tmp_path)
+    def play(ranks: Ranks) -> bytes | None:
+        return play_by_ranks(ranks, experiment, world, tmp_path)
 
-    assert together(size, play) == [None] * size
-    assert (tmp_path / name / "seed-0" / "log.jsonl").read_bytes() == log_without_ranks(name)
+    assert together(size, play) == [without_ranks(name).kept, *[None] * (size - 1)]
+    assert (tmp_path / name / "seed-0" / "log.jsonl").read_bytes() == without_ranks(name).log
 
 
 @pytest.mark.slow
@@ -79,7 +81,7 @@ def test_a_log_is_the_same_by_any_number_of_ranks(
     ],
 )
 def test_logs_are_the_same_by_ranks_that_are_processes(
-    names: Sequence[str], data: Path, log_without_ranks: Callable[[str], bytes], tmp_path: Path
+    names: Sequence[str], data: Path, without_ranks: Callable[[str], Stopped], tmp_path: Path
 ) -> None:
     command = [sys.executable, "-m", "tests.reliability.replaying", str(tmp_path / "store")]
     processes = [
@@ -88,7 +90,7 @@ def test_logs_are_the_same_by_ranks_that_are_processes(
     ]
     assert [process.wait(PATIENCE_S) for process in processes] == [0, 0, 0]
     for name in names:
-        assert (tmp_path / name / name / "seed-0" / "log.jsonl").read_bytes() == log_without_ranks(name)
+        assert (tmp_path / name / name / "seed-0" / "log.jsonl").read_bytes() == without_ranks(name).log
 
 
 class RankProcesses:
