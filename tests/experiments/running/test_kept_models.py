@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors import SafetensorError
 
 from emulator.errors import ResumableError
 from executor.models import files
@@ -18,6 +18,7 @@ from experiments.running.runner import run_plan
 from experiments.running.stop import Stop
 from tests.experiments.running.played import FINISHED, logs, models, play
 from tests.experiments.small import Story, small
+from tests.reliability.test_disk import largest_file
 
 pytestmark = pytest.mark.slow
 
@@ -75,15 +76,16 @@ def test_a_run_that_is_stopped_after_each_round_also_the_last_keeps_the_same_mod
 
 def failing_after(written: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the disk be full from a file of models on, of which so many are written before."""
-    write, counts = files.write_durably, iter(range(100))
+    save, counts = files.save_file, iter(range(100))
 
-    def write_durably(path: Path, content: bytes) -> None:
+    def save_file(tensors: Any, path: Path, metadata: Any) -> None:
         if next(counts) < written:
-            return write(path, content)
-        (path.with_name(f".{path.name}.999999999-{'0' * 16}")).write_bytes(content[:100])  # as by a kill
-        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+            return save(tensors, path, metadata)
+        for half in (path, path.with_name(f".models.safetensors.999999999-{'0' * 16}")):  # one as by a kill
+            half.write_bytes(b"half of it")
+        raise SafetensorError("I/O error: No space left on device")
 
-    monkeypatch.setattr(files, "write_durably", write_durably)
+    monkeypatch.setattr(files, "save_file", save_file)
 
 
 @pytest.mark.parametrize("number", range(len(ARMS)))
@@ -100,7 +102,7 @@ def test_an_error_while_it_is_written_leaves_a_run_that_is_resumed(
     with monkeypatch.context() as full:
         failing_after(number, full)
         how = "resumes from its last checkpoint, round" if every else "begins again when"
-        refusal = rf"^{name}, seed 0 stopped in round 4: \S+models\.safetensors: No space left .* It {how}"
+        refusal = rf"^{name}, seed 0 stopped in round 4: \S+models\.safetensors: .* No space left .* It {how}"
         with pytest.raises(ResumableError, match=refusal):
             play(experiment(**checkpoint), out)
     directory = RunDirectory(out)
@@ -111,6 +113,17 @@ def test_an_error_while_it_is_written_leaves_a_run_that_is_resumed(
     assert sum(told[0] == "going on" for told in story.told) == (every is not None)
     assert left(out) == whole
     assert {file.name for file in directory.seed_path(name, 0).iterdir()} == FINISHED
+
+
+def test_a_file_of_models_that_grows_too_large_is_an_error_of_the_machine_too(
+    whole: tuple[dict[str, bytes], dict[str, bytes]], tmp_path: Path
+) -> None:
+    """The models take 34,000 bytes, and nothing else 20,000."""
+    with largest_file(20_000), pytest.raises(ResumableError, match=r"models\.safetensors: .*File too large"):
+        play(experiment(), tmp_path)
+    assert not list(tmp_path.glob("*/seed-0/*models*"))
+    play(experiment(), tmp_path)
+    assert left(tmp_path) == whole
 
 
 class Killed(BaseException):

@@ -154,7 +154,7 @@ def test_tuning_at_rate_0_and_a_plan_that_is_read_as_it_is_are_no_adaptation() -
     plain = trainer.evaluate(bank.parameters, plan, samples)
     stream = Windows(4)
     stream.step = 0
-    adapted = adapts(rate_0, trainer, stream, bank).evaluate(0, plan, False, np.arange(4), samples)
+    adapted = adapts(rate_0, trainer, stream, bank).evaluate(0, plan, np.arange(4), samples)
     assert adapted.accuracy.tolist() == plain.accuracy.tolist()
     np.testing.assert_allclose(adapted.loss, plain.loss, rtol=1e-6)  # models of their own are batched
 
@@ -261,7 +261,7 @@ def six_rounds(rounds: Adapting, stream: Windows, evaluate_every: int) -> dict[i
             if step >= 0:
                 rounds.data_changes(round_, everyone, before, step)
         if (round_ + 1) % evaluate_every == 0:
-            evaluation = rounds.evaluate(round_, serving, False, everyone, stream.held(everyone, "test"))
+            evaluation = rounds.evaluate(round_, serving, everyone, stream.held(everyone, "test"))
             losses[round_] = evaluation.loss.tobytes()
     return losses
 
