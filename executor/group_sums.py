@@ -70,10 +70,13 @@ class RunningSums:
 
     def put(self, number: int, members: Ints, rows: Floats32) -> None:
         """Take the updates (m, Q) of some tasks (m,) of a group, which nobody else may change."""
-        with self._changed:
+        # Whoever brings a group also adds those that wait for it: if that fails, they are lost.
+        with self.failing(), self._changed:
             self._changed.wait_for(lambda: self.failed or number <= self._next + self._ahead)
+            if self.failed:
+                return
             self._waiting.setdefault(number, {}).update(zip(members.tolist(), rows, strict=True))
-            while not self.failed and self._is_complete():
+            while self._is_complete():
                 self._add(self._waiting.pop(self._next))
                 self._next += 1
             self._changed.notify_all()

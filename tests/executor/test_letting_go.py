@@ -14,6 +14,7 @@ from emulator.errors import RunError
 from emulator.messages import ArrayUpdates, SummedUpdates, Updates
 from executor.executor import LocalExecutor
 from executor.group_sums import RunningSums
+from executor.training.out_of_memory import OutOfMemory
 from tests.executor.fakes import FakeReader, executor, model, wave
 
 COUNTS, STEPS = [9, 3, 12, 0, 5, 7, 8], [4, 1, 6, 2, 4, 4, 1]
@@ -135,6 +136,23 @@ def test_a_group_that_is_too_far_ahead_waits_for_those_before_it() -> None:
     sums.put(0, GROUPS[0], rows[GROUPS[0]])
     assert came.wait(10)
     assert sums.total.tobytes() == added([(0, [0, 2]), (1, [1, 3, 5]), (2, [4])], rows).tobytes()
+
+
+def test_sums_fail_if_memory_runs_out_as_a_group_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The groups 1 and 2 wait for 0, and are added with it; half of 0 would fit, and is trained again.
+    rows, stacked = np.ones((6, 5), dtype=np.float32), iter((np.stack, None))
+    sums, halves = RunningSums(weights()[:, :6], GROUPS, 5, ahead=2), OutOfMemory("halve", chunk=3)
+
+    def stack(some: Sequence[Floats32]) -> Floats32:
+        if (one := next(stacked, np.vstack)) is None:
+            raise MemoryError
+        return one(some)
+
+    monkeypatch.setattr("executor.group_sums.np.stack", stack)
+    for number in (1, 2, 0):
+        halves.run(lambda some: sums.put(number, some, rows[some]), GROUPS[number])  # noqa: B023
+    assert halves.halved == 1
+    assert sums.failed
 
 
 def test_nobody_waits_for_a_group_that_has_failed() -> None:
