@@ -14,7 +14,8 @@ class Base(Stateful):
 
     A client that has it keeps it, whatever becomes of its data.
 
-    State: (N,) who has it, or is being sent it; empty if no parameter is frozen.
+    State: (N,) who has it, or is being sent it, and will have it unless its visit is abandoned; empty if no
+    parameter is frozen.
 
     Two clients, of which one has it already, and loses it:
 
@@ -42,6 +43,6 @@ class Base(Stateful):
         return np.where(lacking, self.num_bytes, 0.0)
 
     def lost(self, clients: Ints) -> None:
-        """Take note that `clients` (n,) were sent it, and that it did not arrive."""
+        """Take note that `clients` (n,) are sent it, and that it does not arrive."""
         if self.num_bytes > 0:
             self._has[clients] = False

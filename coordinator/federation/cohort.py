@@ -108,13 +108,20 @@ class Cohort:
         arrived = (down, up) if self.payload is None else self._moved(self.payload, ended, most)
         if self.sent_before is not None:
             charged = 1 - self.sent_before
-            return charged * down, up, charged * arrived[0] + arrived[1]
+            base = 0.0 if self.base is None else self.sent_before * self.moved_base(ended, most)
+            return charged * down + base, up, charged * arrived[0] + base + arrived[1]
         return down, up, arrived[0] + arrived[1]
 
     def moved_base(self, ended: EndedVisits, most: int | None = None) -> Floats:
         """(visits,) the bytes of the base that arrived, which are among the last of `moved_bytes`."""
         assert self.base is not None
         return self._moved(replace(self.work, download_bytes=self.base), ended, most)[0]
+
+    def base_lost(self, end_s: Floats) -> Bools:
+        """(visits,) whether each brings the base, and ends, at `end_s` (visits,), before that is there."""
+        assert self.base is not None
+        arrives_s = self.start_s + self.requests_s + self.phases.download_s
+        return (self.base > 0) & (arrives_s > np.minimum(end_s, self.gone_s))
 
     def logged(
         self,

@@ -382,7 +382,11 @@ class Federation(Stateful):
         self._flight.add(cohort)
         if self._progress.dispatched_s is None:
             self._progress.dispatched_s = now_s
-        return SentOut(clients, lanes, cohort.ends(self.parts.pacing.timeout_s))
+        ends = cohort.ends(self.parts.pacing.timeout_s)
+        if cohort.base is not None:
+            # Noted now, and not as it lands: the client may be sent out again before that.
+            self._base.lost(clients[cohort.base_lost(ends.time_s)])
+        return SentOut(clients, lanes, ends)
 
     def _frozen(
         self, round_: int, dispatch: int, clients: Ints, first_visit: int, now_s: float, offline_s: Floats
@@ -598,9 +602,9 @@ class Federation(Stateful):
         down, up, payload = cohort.moved_bytes(ended, self.parts.pacing.max_staleness)
         models = payload
         if cohort.base is not None:
-            arrived = cohort.moved_base(ended, self.parts.pacing.max_staleness)
-            self._base.lost(cohort.clients[arrived < cohort.base])
-            models = payload - arrived
+            models = payload - cohort.moved_base(ended, self.parts.pacing.max_staleness)
+            cancelled = ended.end_s < cohort.ends(self.parts.pacing.timeout_s).time_s
+            self._base.lost(cohort.clients[cohort.base_lost(ended.end_s) & cancelled])
         if not self.parts.adaptation.federates:
             down = up = payload = models = np.zeros(len(ended.visit))
         self.ledger.charge_training(down, up, float(models.sum()) / self._model_bytes)

@@ -13,6 +13,7 @@ from coordinator.clusterers.single import Single
 from coordinator.federation.base import Base
 from coordinator.federation.hearing.client_data import Reference
 from coordinator.federation.training.pushing import Pushing
+from coordinator.pacing.buffered import Buffered, BufferedSettings
 from coordinator.pacing.sync import SyncSettings
 from coordinator.representations.gradient import Gradient
 from coordinator.view import View
@@ -50,6 +51,23 @@ def test_what_did_not_arrive_is_sent_again() -> None:
     assert first.models_sent == 2 + 0.5
     assert second.download_bytes - first.download_bytes == 4 + 16
     assert [rows.payload_bytes.tolist() for rows in run.visits] == [[20, 8], [8, 20]]
+
+
+def test_who_is_sent_out_again_before_the_loss_is_absorbed_downloads_it_again() -> None:
+    # Client 1 is away at 8 s, with half of the 16 bytes, and back at 9 s: the first server step is at 30 s.
+    run = Population(
+        frozen(),
+        availability=FakeAvailability({1: [(0.0, 8.0), (9.0, 1e6)]}),
+        rounds=2,
+        participants=2,
+        pacing=lambda cohort: Buffered(BufferedSettings(buffer=2, concurrency=2), cohort),
+        log_visits=True,
+    ).play()
+    first, second = run.visits
+    assert first.client.tolist() == [0, 1, 1]
+    assert first.download_bytes.tolist() == [16, 8, 16]
+    assert first.download_s.tolist() == [16, 16, 16]
+    assert second.download_bytes.tolist() == [4, 4]
 
 
 class Scoring(Single):

@@ -107,6 +107,13 @@ def test_the_bytes_of_a_visit_follow_the_time_it_had():
     assert payload.tolist() == [4 + 4, 2 + 0, 4 + 3]
 
 
+def test_models_that_were_pushed_cost_nothing_and_the_base_that_comes_beside_them_does():
+    pushed = replace(a_cohort(), sent_before=np.ones(3), base=np.array([2.0, 2.0, 0.0]))
+    down, _, payload = pushed.moved_bytes(THREE_ENDS)
+    assert down.tolist() == [2, 1, 0]
+    assert payload.tolist() == [2 + 4, 1 + 0, 0 + 3]
+
+
 def test_on_links_without_loss_the_payload_is_what_moves():
     cohort = a_cohort()
     *_, payload = replace(cohort, payload=None).moved_bytes(THREE_ENDS)
