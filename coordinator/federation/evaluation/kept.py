@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -41,13 +41,15 @@ def own_tensors(
     (array([], dtype=int64), None)
     """
     places = {name: slice(segment.first, segment.last) for name, segment in layout.items()}
-    found: list[tuple[Own, dict[str, Floats32]]] = []
+    found: list[tuple[Ints, dict[str, Floats32]]] = []  # rows of the bank, and tensors
+    clients = [NO_IDS]
     differing: set[str] = set()
     count = 0
     for part in parts:
         served = models[part.row]
         differs = {name for name, at in places.items() if (part.models[:, at] != served[:, at]).any()}
         differing |= differs
+        clients.append(part.clients)
         count += len(part.clients)
         if (
             BYTES_PER_PARAMETER * count * sum(places[name].stop - places[name].start for name in differing)
@@ -55,10 +57,9 @@ def own_tensors(
         ):
             return NO_IDS, None
         rows = {name: part.models[:, places[name]].copy() for name in differs}
-        found.append((replace(part, models=part.models[:0]), rows))
-    clients = np.concatenate([NO_IDS, *(part.clients for part, _ in found)])
+        found.append((part.row, rows))  # not the models: they are let go
     own = {}
     for name, at in places.items():
         if name in differing:
-            own[name] = np.concatenate([rows.get(name, models[part.row, at]) for part, rows in found])
-    return clients, own
+            own[name] = np.concatenate([rows.get(name, models[row, at]) for row, rows in found])
+    return np.concatenate(clients), own
