@@ -129,7 +129,7 @@ def _in_training(model: FlatModel, named: Mapping[str, Tensor], features: Tensor
 
 def _digest(tensor: Tensor) -> bytes:
     """sha256 of the bytes of a tensor, which may be too large to be copied."""
-    return hashlib.sha256(tensor.reshape(-1).view(torch.uint8).numpy().data).digest()
+    return hashlib.sha256(tensor.contiguous().view(-1).view(torch.uint8).numpy().data).digest()
 
 
 def _remembered(module: nn.Module) -> dict[str, Any]:
