@@ -60,6 +60,19 @@ class TraceFolder:
         """The samples as they are stored, (samples, *shape) uint8 or float32: mapped, and read-only."""
         return self._files.features.values
 
+    def inputs(self, samples: Any) -> np.ndarray:
+        """Some samples as models take them: scaled, and standardised by channel.
+
+        Args:
+            samples: Rows of `features`, (n,), such as the column `sample` of `held`.
+
+        Returns:
+            float32, of shape (n, *shape); without what a configuration changes of them, as by a drift.
+        """
+        import numpy as np
+
+        return self._files.features.features(np.asarray(samples))
+
     @property
     def classes(self) -> tuple[str, ...]:
         """The names of the classes: label i of a model is `classes[i]`."""

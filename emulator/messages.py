@@ -636,31 +636,17 @@ class SummedUpdates(ArrayUpdates):
         spread = np.zeros((len(weights), known.shape[1]))
         spread[:, self.place] = weights
         if not np.array_equal(spread, known):
-            raise _let_go("other weights")
+            self._refuse()
         return sums.copy()
 
-    def gram(self) -> Floats:
-        """Refused, as all that needs the updates themselves."""
-        raise _let_go("gram")
+    def _refuse(self, *asked: Any, **named: Any) -> Any:
+        """RunError: all that needs the updates themselves is refused."""
+        raise RunError(
+            "updates were let go once they were added up by Aggregator.weights, and a part reads them again: "
+            "it must not declare reads_updates = False"
+        )
 
-    def norms(self) -> Floats:
-        """Refused."""
-        raise _let_go("norms")
-
-    def project(self, vectors: Floats | Floats32) -> Floats:
-        """Refused."""
-        raise _let_go("project")
-
-    def rows(self, columns: slice) -> Floats32:
-        """Refused."""
-        raise _let_go("rows")
-
-
-def _let_go(what: str) -> RunError:
-    return RunError(
-        f"updates were let go once they were added up by Aggregator.weights, and a part reads them again "
-        f"({what}): it must not declare reads_updates = False"
-    )
+    gram = norms = project = rows = _refuse
 
 
 def trained_models(updates: Updates, received: Floats32) -> Floats32:

@@ -279,14 +279,15 @@ class LocalExecutor:
         Raises:
             ResumableError: Memory ran out, and the group may not be split, or is a single task.
         """
+        wave = self._wave(tasks, models, start)
         if weights is not None:
-            groups = self.cut(tasks, models, start)[0]
+            groups = wave.cut(self.chunk)
             sums = RunningSums(weights, groups, self._num_trained, self._ahead)
-            updates = self._trained(tasks, models, start, range(len(groups)), sums)
+            updates = self._trained(tasks, wave, None, sums)
             if not sums.failed:
                 known, place = (weights, sums.total), np.arange(len(tasks))
                 return SummedUpdates(**vars(updates), known=known, place=place)
-        return self.train_groups(tasks, models, start, None)
+        return self._trained(tasks, wave)
 
     def train_groups(
         self, tasks: TrainTasks, models: Floats32, start: Ints, numbers: Sequence[int] | None
@@ -306,21 +307,19 @@ class LocalExecutor:
         Raises:
             ResumableError: As `train`.
         """
-        return self._trained(tasks, models, start, numbers, None)
+        return self._trained(tasks, self._wave(tasks, models, start), numbers)
 
     def _trained(
         self,
         tasks: TrainTasks,
-        models: Floats32,
-        start: Ints,
-        numbers: Sequence[int] | None,
-        sums: RunningSums | None,
+        wave: Wave,
+        numbers: Sequence[int] | None = None,
+        sums: RunningSums | None = None,
     ) -> ArrayUpdates:
         """See `train_groups`; with `sums`, the updates go there, and what is returned has none.
 
         If one is not usable `sums` have failed, and the rest is left out.
         """
-        wave = self._wave(tasks, models, start)
         results, groups = Results(tasks, wave, self.solver, self._num_trained), wave.cut(self.chunk)
         delta = np.zeros((len(tasks), 0 if sums else self._num_trained), dtype=np.float32)
         group_of = np.zeros(len(tasks), dtype=np.int64)
@@ -336,7 +335,7 @@ class LocalExecutor:
                 of_epochs = self._epochs.train(wave, members)
                 trained, begun = of_epochs.trained, of_epochs.start
                 results.take_epochs(members, of_epochs)
-            sent = models[start[members]] if self._chain.kept else None
+            sent = wave.sent(members) if self._chain.kept else None
             moved = results.take(members, trained, begun, self._chain, sent)
             tamper(moved, tasks, members, self._streams, self._chain.sent)
             if sums is None:

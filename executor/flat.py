@@ -92,7 +92,7 @@ class FlatModel:
             with torch.device("meta"):
                 module = spec.build(sample_shape, num_labels)
         self._refuse_kept_elsewhere(module)
-        keys, entries = _keys(module), module.state_dict(keep_vars=True)
+        keys, entries = _keys(module), nn.Module.state_dict(module, keep_vars=True)
         self.entries = {name: keys.get(id(entry)) for name, entry in entries.items()}
         self.counters = _drop_counters(module)
         self.layout = _layout(module)
@@ -340,6 +340,12 @@ def inputs(reader: SampleReader, rows: Ints, dtype: torch.dtype = torch.float32)
     """(n, *sample_shape) the features of some table rows as models take them: whole numbers as int64."""
     features = torch.from_numpy(reader.features(rows))
     return features.to(torch.int64 if getattr(reader, "integers", False) else dtype)
+
+
+def bytes_of(tensor: Tensor) -> memoryview:
+    """The bytes of the numbers of a tensor, without a copy if they lie in order."""
+    flat = tensor.resolve_conj().contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy().data if len(flat) else memoryview(b"")
 
 
 Places = list[tuple[dict[str, Any], str, str]]

@@ -5,11 +5,11 @@ It is shown three samples of the trace, in training and in evaluation mode.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from emulator.errors import ConfigurationError, shorten
 from emulator.own.code import place_of
 from emulator.ports import SampleReader
 from emulator.seeding import RandomStreams, StreamKeys
-from executor.flat import FlatModel, inputs
+from executor.flat import FlatModel, bytes_of, inputs
 from executor.training.chance import KNOWN, KeyedChance, UnknownDrawError
 
 SAMPLES, FIRST = 3, 16
@@ -98,7 +98,7 @@ def _in_training(model: FlatModel, named: Mapping[str, Tensor], features: Tensor
     named = {name: part.clone() for name, part in named.items()}
     statistics = {name: named[name].clone() for name in model.statistics}
     wanted = [named[name].requires_grad_() for name in model.trainable]
-    constants = {name: _digest(tensor) for name, tensor in model.constants.items()}
+    constants = {name: sha256(bytes_of(tensor)).digest() for name, tensor in model.constants.items()}
     chance = KeyedChance(key)
     with model.bound(named) as module, chance, _watched(model, module, chance, features) as computed:
         before = _remembered(module)
@@ -114,7 +114,8 @@ def _in_training(model: FlatModel, named: Mapping[str, Tensor], features: Tensor
                 f"torch.utils.checkpoint does, where it would draw other numbers; leave it out"
             )
         changed = sorted(key for key, value in _remembered(module).items() if before.get(key) != value)
-    changed += [name for name, tensor in model.constants.items() if _digest(tensor) != constants[name]]
+    now = {name: sha256(bytes_of(tensor)).digest() for name, tensor in model.constants.items()}
+    changed += [name for name, digest in constants.items() if now[name] != digest]
     with model.bound({**named, **statistics}) as module, KeyedChance(key):
         repeated = module(features.clone())  # with gradients, for which some layers compute otherwise
     if changed or not torch.equal(repeated, logits):
@@ -125,11 +126,6 @@ def _in_training(model: FlatModel, named: Mapping[str, Tensor], features: Tensor
             f"running means and variances of batch norm; make it a parameter, or leave it as it is"
         )
     return bool(chance.drawn)
-
-
-def _digest(tensor: Tensor) -> bytes:
-    """sha256 of the bytes of a tensor, which may be too large to be copied."""
-    return hashlib.sha256(tensor.contiguous().view(-1).view(torch.uint8).numpy().data).digest()
 
 
 def _remembered(module: nn.Module) -> dict[str, Any]:

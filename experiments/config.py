@@ -170,7 +170,10 @@ class Start(Settings):
     @classmethod
     def _is_of_tensors_alone(cls, file: str) -> str:
         if not file.endswith(".safetensors"):
-            raise ValueError("must be a .safetensors; other formats can hold code, and are not read")
+            raise ValueError(
+                "must be a .safetensors, as ARM/seed-0/models.safetensors of a run directory; other formats "
+                "can hold code, and are not read"
+            )
         return file
 
     def find_files(self, locate: Callable[[str], Path]) -> None:
@@ -386,10 +389,16 @@ class Checkpoint(Settings):
     every_rounds: Count | None = Field(None, description="rounds between two checkpoints, at most")
 
 
+def _auto_or_not(value: Any) -> Any:
+    if value != "auto" and not isinstance(value, bool):
+        raise ValueError('must be "auto", true or false')
+    return value
+
+
 class Output(Settings):
     """What a run leaves besides its log."""
 
-    models: StrictBool | Literal["auto"] = Field(
+    models: Annotated[StrictBool | Literal["auto"], BeforeValidator(_auto_or_not)] = Field(
         "auto",
         description="whether a finished run keeps its models, in models.safetensors; auto: if they take at "
         f"most {MOST_KEPT_BYTES // 10**6} MB, and with them what clients have of their own if that fits, too",

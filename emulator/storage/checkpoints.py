@@ -129,20 +129,13 @@ def copy_durably(source: Path, path: Path) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Context with a temporary file that is renamed to `path` at its end; after an error, it is deleted."""
-    with replacing_by_name(path) as (file, _):
-        yield file
-
-
-@contextmanager
-def replacing_by_name(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
-    """As `replacing`, with the path of the temporary file, for a library that writes to a path alone."""
     # The name is unpredictable, so that nobody can put a link to another file there beforehand.
     aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(8)}")
     with naming_file(path):
         file = create_file(aside)
         try:
             with file:
-                yield file, aside
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             aside.replace(path)

@@ -11,37 +11,50 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from emulator.errors import (
     ConfigurationError,
     DataFileError,
     InputError,
-    ResumableError,
     abbreviated,
     shorten,
 )
 from emulator.messages import KeptModels
 from emulator.storage.bounded import is_file, json_document
-from emulator.storage.checkpoints import replacing_by_name
-from executor.flat import FlatModel
+from emulator.storage.checkpoints import replacing
+from executor.flat import FlatModel, bytes_of
 
 FORMAT = "driftscale.models"
 """The one entry of the file's metadata: JSON with the version, and how predictions are combined."""
 
 MOST_BYTES = 2**34
 """Largest file that is read, 16 GiB."""
+
+TYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+    torch.complex64: "C64",
+}
+"""The names of the types of numbers that are written."""
 
 MOST_MISFITS = 10
 """Misfits that an error names."""
@@ -59,7 +72,7 @@ def write_models(path: Path, model: FlatModel, kept: KeptModels) -> None:
     Raises:
         ConfigurationError: The module's state dict has other entries than parameters and buffers, or a tensor
             that the format does not have.
-        ResumableError: The file cannot be written; an OSError if its folder cannot.
+        OSError: The file cannot be written.
     """
     own = kept.own or {}
     tensors = {
@@ -75,27 +88,36 @@ def write_models(path: Path, model: FlatModel, kept: KeptModels) -> None:
     for name, key in model.entries.items():
         if key is not None and key in own:
             tensors[f"clients/{name}"] = torch.from_numpy(own[key]).view(-1, *model.layout[key].shape)
+    # Wide numbers first, so that all are aligned.
+    tensors = dict(sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0])))
     about = {"version": 1, "combine": kept.combine, "common": kept.common, "own": kept.own is not None}
-    with replacing_by_name(path) as (_, aside):
-        try:
-            save_file(_apart(tensors), aside, {FORMAT: json.dumps(about)})
-        except (KeyError, ValueError, NotImplementedError) as error:  # of a complex buffer, or a sparse one
-            raise ConfigurationError(
-                f"{model.name}: its state dict does not fit into safetensors ({_in_a_line(error)})"
-            ) from error
-        except SafetensorError as error:  # as it reports a full disk
-            raise ResumableError(f"{path}: cannot be written ({_in_a_line(error)})") from error
+    header = _header(model, tensors, json.dumps(about))
+    with replacing(path) as file:
+        file.write(len(header).to_bytes(8, "little") + header)
+        for tensor in tensors.values():
+            file.write(bytes_of(tensor))
 
 
-def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors, of which the library takes none that share memory, as those of one vector: copies then."""
-    memory = Counter(tensor.untyped_storage().data_ptr() for tensor in tensors.values())
-    return {
-        name: tensor
-        if tensor.is_contiguous() and memory[tensor.untyped_storage().data_ptr()] == 1
-        else tensor.clone(memory_format=torch.contiguous_format)
-        for name, tensor in tensors.items()
-    }
+def _header(model: FlatModel, tensors: Mapping[str, Tensor], about: str) -> bytes:
+    """What stands before the numbers of `tensors`, in their order.
+
+    NOTE: written here, and only read by the library: its writers hold copies of all tensors, or write beside
+    the file under a name of their own, where a kill leaves it.
+    """
+    header: dict[str, object] = {"__metadata__": {FORMAT: about}}
+    end = 0
+    for name, tensor in tensors.items():
+        if tensor.dtype not in TYPES or tensor.layout is not torch.strided:
+            kind = f"{tensor.dtype}, {tensor.layout}".replace("torch.", "")
+            raise ConfigurationError(f"{model.name}: safetensors has no such tensor as {name!r} ({kind})")
+        begin, end = end, end + tensor.nbytes
+        header[name] = {
+            "dtype": TYPES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [begin, end],
+        }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    return text + b" " * (-len(text) % 8)
 
 
 @dataclass(frozen=True)
@@ -142,6 +164,8 @@ class ModelFile:
         """
         if client is not None and cluster is not None:
             raise InputError(f"{self.path}: cluster = {cluster}, client = {client}: name one of the two")
+        _refuse_no_number("cluster", cluster)
+        _refuse_no_number("client", client)
         if client is not None:
             with _damage(self.path):
                 return self._of_client(client)
@@ -165,8 +189,8 @@ class ModelFile:
         clusters = [cluster for cluster in served[client].tolist() if cluster >= 0]
         if len(clusters) != 1:
             how = f"{len(clusters)} models serve" if clusters else "no model serves"
-            which = f": those of the clusters {abbreviated(list(map(str, clusters)))}" if clusters else ""
-            raise InputError(f"{self.path}: {how} client {client}{which}")
+            several = f"; name one of the clusters {', '.join(map(str, clusters))}" if clusters else ""
+            raise InputError(f"{self.path}: {how} client {client}{several}")
         if not self.about.get("own", True):
             raise InputError(
                 f"{self.path}: what clients have of their own did not fit; with output.models = true, runs "
@@ -188,6 +212,13 @@ class ModelFile:
         with _damage(self.path):
             tensor: Tensor = self.tensors.get_slice(name)[... if row is None else row]
         return tensor.clone()  # it is mapped: with the file it would change, or end this process
+
+
+def _refuse_no_number(what: str, value: Any) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
+        raise InputError(
+            f"{what} = {value!r}: must be a number, as the column `{what}` of the frame `clients`"
+        )
 
 
 @contextmanager
@@ -235,21 +266,25 @@ class ModelStart:
             DataFileError: The file is damaged, has no such cluster or no common model, or what is in it does
                 not fit.
         """
-        if self.new_head and not model.head_tensors:
-            raise ConfigurationError(
-                f"training.start.head = 'new': {model.name} has no trained linear layer that computes last; "
-                f"leave it out"
-            )
+        entries, head = model.entries.items(), model.head_tensors
+        tied = [name for name, key in entries if key in head and name.rpartition(".")[0] != model.head]
+        if self.new_head and (tied or not head):
+            lacks = "has no trained linear layer that computes last"
+            why = f"shares {tied[0]!r} with its last layer" if tied else lacks
+            raise ConfigurationError(f"training.start.head = 'new': {model.name} {why}; leave it out")
         with open_models(self.path) as file:
             if not file.is_common:
                 raise DataFileError(self.path, "is of clients that train alone, and no model is common")
             values, misfits = _fitted(model, file.state_dict(self._chosen(file.clusters)), self.new_head)
         if misfits:
-            more = len(misfits) - MOST_MISFITS
-            lines = [*misfits[:MOST_MISFITS], *([f"and {more} more"] if more > 0 else [])]
-            told = f"does not fit {model.name}"
-            several = "\n  ".join([f"{told}, {len(misfits)} misfits:", *lines])
-            raise DataFileError(self.path, several if len(misfits) > 1 else f"{told}: {misfits[0]}")
+            told, more = f"does not fit {model.name}", len(misfits) - MOST_MISFITS
+            resized = all(misfit.startswith(("has shape", "is missing")) for misfit in misfits.values())
+            if resized and {model.entries.get(name) for name in misfits} <= head:
+                told += " but for its last layer (training.start.head = 'new' draws that anew)"
+            lines = [f"{name}: {misfit}" for name, misfit in misfits.items()]
+            listed = [*lines[:MOST_MISFITS], *([f"and {more} more"] if more > 0 else [])]
+            several = "\n  ".join([f"{told}, {len(lines)} misfits:", *listed])
+            raise DataFileError(self.path, several if len(lines) > 1 else f"{told}: {lines[0]}")
         model.begin(values)
 
     def _chosen(self, clusters: Sequence[int]) -> int | None:
@@ -268,8 +303,8 @@ class ModelStart:
 
 def _fitted(
     model: FlatModel, found: Mapping[str, Tensor], new_head: bool
-) -> tuple[dict[str, Tensor], list[str]]:
-    """The tensors of a state dict by the model's names, and a line for each entry that does not fit.
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a state dict by the model's names, and what is wrong with those that do not fit.
 
     Counters of batches may be missing, and so may one of several names of a tensor that layers share.
     """
@@ -277,18 +312,21 @@ def _fitted(
     wanted |= {**model.constants, **model.counters}
     left = model.last_layer if new_head else set[str]()
     values: dict[str, Tensor] = {}
-    misfits: list[str] = []
+    misfits: dict[str, str] = {}
     for name, key in model.entries.items():
         if key is None or key in left or name not in found:
             continue
-        misfit = _misfit(found[name], wanted[key], values.get(key))
+        if misfit := _misfit(found[name], wanted[key], values.get(key)):
+            misfits[name] = misfit
         values[key] = found[name]
-        misfits += [f"{name}: {misfit}"] if misfit else []
     lacking = {key for key in model.entries.values() if key} - values.keys() - left - model.counters.keys()
-    misfits += [f"{key}: is missing, of shape {tuple(wanted[key].shape)}" for key in wanted if key in lacking]
-    surplus = (name for name in found if name not in model.entries)
-    misfits += [f"{shorten(name, MOST_SHOWN)}: is not in the model" for name in surplus]
-    return values, misfits
+    unknown = [name for name in found if name not in model.entries]
+    first = unknown[0] if unknown else ""
+    for prefix in {first.removesuffix(entry) for entry in model.entries} - {first}:
+        if all(name.startswith(prefix) for name in found):
+            return {}, {prefix: "begins all its names, and none of the model's; save it without"}
+    misfits |= {key: f"is missing, of shape {tuple(wanted[key].shape)}" for key in wanted if key in lacking}
+    return values, misfits | {shorten(name, MOST_SHOWN): "is not in the model" for name in unknown}
 
 
 def _misfit(found: Tensor, wanted: Tensor, shared: Tensor | None) -> str:

@@ -272,10 +272,14 @@ class Wave:
             sizes=sizes,
         )
 
+    def sent(self, members: Ints) -> Floats32:
+        """(n, P) the models that the server has sent to `members` (n,)."""
+        return self._models[self._start[members]]
+
     def without_steps(self, members: Ints) -> TaskGroup:
         """The task group of `members` (n,), of one batch size, before it has any steps."""
         tasks = self._tasks
-        start = torch.from_numpy(self._models[self._start[members]]).to(self._dtype)
+        start = torch.from_numpy(self.sent(members)).to(self._dtype)
         state = {name: self._rows(column, members) for name, column in tasks.state.items()}
         kept, receives = state.pop(KEPT, None), list[str]()
         if self._chain is not None:

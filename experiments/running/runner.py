@@ -40,7 +40,7 @@ from experiments.build import (
 )
 from experiments.checks.arms import check_arms, late_reporting
 from experiments.checks.seeds import check_seeds
-from experiments.config import Experiment, Round
+from experiments.config import MOST_KEPT_BYTES, Experiment, Round
 from experiments.own.parts import own_parts
 from experiments.own.trial import try_arms, try_world
 from experiments.own.watch import Watch
@@ -377,13 +377,27 @@ def _ended(
     federation = coordinator.federation
     if federation.parts.adaptation.federates:
         _refuse_empty(attempt.tally, plan.experiment)
-    if federation.bank.parameters.nbytes + executor.shared_bytes > most_bytes:
+    needed = federation.bank.parameters.nbytes + executor.shared_bytes
+    if needed > most_bytes:
+        if most_bytes:
+            _note_unkept(plan, run, f"its models, of {needed / 1e6:,.0f} MB, are", progress)
         return
     kept = federation.kept_models(most_bytes - executor.shared_bytes)
+    if kept.own is None:
+        _note_unkept(plan, run, "what its clients have of their own is", progress)
     try:
         executor.write_models(plan.directory.models_path(run.arm, run.seed), kept)
     except ConfigurationError as error:  # of the state dict of a module of one's own
         progress.note(f"{run.arm}, seed {run.seed}: its models are not kept: {error}")
+
+
+def _note_unkept(plan: Plan, run: PlannedRun, what: str, progress: Progress) -> None:
+    """Note, once an arm, what of the models of a run is too large to be kept."""
+    if run.seed == plan.experiment.seeds[0]:
+        progress.note(
+            f"{run.arm}: {what} not kept, since models take at most {MOST_KEPT_BYTES / 1e6:.0f} MB a run "
+            f"(output.models = 'auto'); with true they are kept"
+        )
 
 
 def _traced(plan: Plan, run: PlannedRun, error: OwnCodeError) -> str:

@@ -194,7 +194,7 @@ def test_what_clients_trained_alone_starts_no_run(cold: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("start", "said"),
     [
-        ("model.pt", "must be a .safetensors; other formats can hold code, and are not read"),
+        ("model.pt", "must be a .safetensors, as ARM/seed-0/models.safetensors of a run directory; other"),
         ({"file": "model.safetensors", "cluster": -1}, "training.start.cluster = -1: "),
         ({"file": "model.safetensors", "head": "none"}, "training.start.head = 'none': "),
         ({"cluster": 1}, "file"),
@@ -351,9 +351,7 @@ def test_a_model_that_is_not_there_is_refused_with_the_choices(
 
 def test_a_client_that_several_models_serve_has_none_and_the_clusters_do(tmp_path: Path) -> None:
     play(row("aue"), tmp_path)
-    with pytest.raises(
-        InputError, match=r"5 models serve client 0: those of the clusters 4; 3; 2 and 2 more$"
-    ):
+    with pytest.raises(InputError, match=r"5 models serve client 0; name one of the clusters 4, 3, 2, 1, 0$"):
         load_state(tmp_path, "aue", client=0)
     served = load_file(kept_by(tmp_path, "aue"))["served"][0].tolist()
     assert all(load_state(tmp_path, "aue", cluster=cluster) for cluster in served)

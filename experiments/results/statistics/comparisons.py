@@ -240,13 +240,13 @@ def comparisons(
 
 
 def start_clauses(arms: Iterable[Comparison]) -> list[str]:
-    """A clause on each file that arms start from; none if all of them start alike."""
+    """A clause on each file that arms start from."""
     by_file: dict[str, dict[str, None]] = {}
     for arm in arms:
         by_file.setdefault("" if arm.configured is None else arm.configured.start, {})[arm.arm] = None
     clauses = []
     for file, names in by_file.items():
-        if file and len(by_file) > 1:
+        if file:
             start, its = ("starts", "its") if len(names) == 1 else ("start", "their")
             known = abbreviated(list(names), ", ")
             clauses.append(f"{known} {start} from {file}: what trained it is not in {its} time and bytes")

@@ -230,7 +230,7 @@ def test_the_same_content_has_the_same_bytes(tmp_path: Path) -> None:
             module(Versioned, d_in=6, n_classes=4),
             r"the entry '_extra_state' of its state dict is neither a parameter nor a buffer",
         ),
-        (module(Complex), r"its state dict does not fit into safetensors \(KeyError: torch\.complex128\)"),
+        (module(Complex), r"safetensors has no such tensor as 'shared/phase' \(complex128, strided\)"),
     ],
 )
 def test_a_module_of_which_nothing_can_be_written_is_named_and_leaves_no_file(
@@ -248,7 +248,7 @@ def test_a_module_of_which_nothing_can_be_written_is_named_and_leaves_no_file(
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"3.bias": None}, "3.bias: is missing, of shape (4,)"),
+        ({"1.bias": None}, "1.bias: is missing, of shape (5,)"),
         ({"fc.bias": torch.ones(4)}, "fc.bias: is not in the model"),
         ({"n" * 1000: torch.ones(4)}, f"{'n' * 199}…: is not in the model"),
         ({"1.weight": torch.ones(6, 5)}, "1.weight: has shape (6, 5), and the model's (5, 6)"),
@@ -263,6 +263,23 @@ def test_an_entry_that_does_not_fit_is_named(
     changes: Mapping[str, Tensor | None], line: str, tmp_path: Path
 ) -> None:
     assert refused(published(tmp_path, **changes)) == f"does not fit the model: {line}"
+
+
+@pytest.mark.parametrize("bias", [None, torch.ones(9)])
+def test_where_only_the_last_layer_does_not_fit_it_is_said_how_it_is_drawn_anew(
+    bias: Tensor | None, tmp_path: Path
+) -> None:
+    told = refused(published(tmp_path, **{"3.bias": bias}))
+    assert told.startswith(
+        "does not fit the model but for its last layer (training.start.head = 'new' draws "
+    )
+
+
+def test_a_prefix_of_all_names_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "parallel.safetensors"
+    save_file({f"module.{name}": tensor for name, tensor in load_file(published(tmp_path)).items()}, path)
+    told = "does not fit the model: module.: begins all its names, and none of the model's; save it without"
+    assert refused(path) == told
 
 
 def test_all_misfits_are_in_one_error_and_of_many_ten_are_named(tmp_path: Path) -> None:
@@ -415,7 +432,7 @@ def test_a_client_has_the_model_that_serves_it_with_what_it_has_of_its_own(tmp_p
     [
         ((None, None), "has 2 models; name a cluster, or a client; clusters: 0; 1"),
         ((2, None), "no model of cluster 2 at the end of the run; clusters: 0; 1"),
-        ((None, 2), "2 models serve client 2: those of the clusters 1; 0"),
+        ((None, 2), "2 models serve client 2; name one of the clusters 1, 0"),
         ((None, 3), "no model serves client 3"),
         ((None, 4), "no client 4; clients are 0 to 3"),
         ((None, -1), "no client -1; clients are 0 to 3"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
-from safetensors import SafetensorError
 
 from emulator.errors import ResumableError
 from executor.models import files
@@ -76,16 +77,20 @@ def test_a_run_that_is_stopped_after_each_round_also_the_last_keeps_the_same_mod
 
 def failing_after(written: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the disk be full from a file of models on, of which so many are written before."""
-    save, counts = files.save_file, iter(range(100))
+    write, counts = files.replacing, iter(range(100))
 
-    def save_file(tensors: Any, path: Path, metadata: Any) -> None:
-        if next(counts) < written:
-            return save(tensors, path, metadata)
-        for half in (path, path.with_name(f".models.safetensors.999999999-{'0' * 16}")):  # one as by a kill
-            half.write_bytes(b"half of it")
-        raise SafetensorError("I/O error: No space left on device")
+    @contextmanager
+    def replacing(path: Path) -> Iterator[BinaryIO]:
+        with write(path) as file:
+            if next(counts) >= written:
+                file.write(b"half of it")
+                path.with_name(f".models.safetensors.999999999-{'0' * 16}").write_bytes(
+                    b"half"
+                )  # as by a kill
+                raise OSError(28, "No space left on device", str(path))
+            yield file
 
-    monkeypatch.setattr(files, "save_file", save_file)
+    monkeypatch.setattr(files, "replacing", replacing)
 
 
 @pytest.mark.parametrize("number", range(len(ARMS)))
@@ -102,7 +107,9 @@ def test_an_error_while_it_is_written_leaves_a_run_that_is_resumed(
     with monkeypatch.context() as full:
         failing_after(number, full)
         how = "resumes from its last checkpoint, round" if every else "begins again when"
-        refusal = rf"^{name}, seed 0 stopped in round 4: \S+models\.safetensors: .* No space left .* It {how}"
+        refusal = (
+            rf"^{name}, seed 0 stopped in round 4: \S+models\.safetensors: No space left on device\. It {how}"
+        )
         with pytest.raises(ResumableError, match=refusal):
             play(experiment(**checkpoint), out)
     directory = RunDirectory(out)

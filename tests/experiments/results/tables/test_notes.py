@@ -50,9 +50,10 @@ def test_arms_that_start_from_a_file_beside_others_are_named_with_it() -> None:
     assert [note for note in short_notes(summary) if "safetensors" in note] == list(map(as_warning, starts))
 
 
-@pytest.mark.parametrize("kept", [{}, WARM])
-def test_arms_that_all_start_alike_need_no_note(kept: dict[str, Any]) -> None:
-    assert "start" not in " ".join(a_summary("global", "tuned", **{"global": kept, "tuned": kept}).warnings())
+def test_arms_that_are_all_drawn_need_no_note_and_those_that_all_start_warm_do() -> None:
+    assert "start" not in " ".join(a_summary("global", "tuned").warnings())
+    warm = a_summary("global", "tuned", **{"global": WARM, "tuned": WARM}).warnings()
+    assert warm[-1].startswith("global, tuned start from ")
 
 
 def a_summary(*names: str, **settings: dict[str, Any]) -> Summary:
