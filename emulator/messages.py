@@ -620,24 +620,38 @@ def _taken(column: Any, rows: Ints) -> Any:
 
 
 @dataclass(frozen=True)
-class SummedUpdates(ArrayUpdates):
-    """Updates, all finite, that were let go once they were added up by weights known before.
+class OfWave(ArrayUpdates):
+    """Updates that are elsewhere, or were let go; `delta` is (n, 0).
 
-    `delta` is (n, 0). `known` are the weights (k, N) over the N updates of the wave, and the sums (k, Q) by
-    them; row i is column `place[i]` of these weights.
+    Row i is row `place[i]` of a wave of `size`. `known` are weights (k, size), and the sums (k, Q) by them,
+    that were taken as the wave was trained; None: no sums were.
     """
 
-    known: tuple[Floats, Floats] = np.zeros((0, 0)), np.zeros((0, 0))
     place: Ints = field(default_factory=lambda: NO_IDS)
+    size: int = 0
+    known: tuple[Floats, Floats] | None = None
+
+    def over_wave(self, weights: Floats) -> Floats:
+        """(k, size) weights (k, n) as those of the whole wave, 0 for all others."""
+        spread = np.zeros((len(weights), self.size))
+        spread[:, self.place] = weights
+        return spread
+
+    def known_sum(self, weights: Floats) -> Floats | None:
+        """The sums by `weights` (k, n), if they are those that were taken; else None."""
+        if self.known is None or not np.array_equal(self.over_wave(weights), self.known[0]):
+            return None
+        return self.known[1].copy()
+
+
+@dataclass(frozen=True)
+class SummedUpdates(OfWave):
+    """Updates, all finite, that were let go once they were added up by weights known before."""
 
     def weighted_sum(self, weights: Floats) -> Floats:
         """The sums that were taken; `weights` (k, n) must be those that were known before."""
-        known, sums = self.known
-        spread = np.zeros((len(weights), known.shape[1]))
-        spread[:, self.place] = weights
-        if not np.array_equal(spread, known):
-            self._refuse()
-        return sums.copy()
+        sums = self.known_sum(weights)
+        return self._refuse() if sums is None else sums
 
     def _refuse(self, *asked: Any, **named: Any) -> Any:
         """RunError: all that needs the updates themselves is refused."""

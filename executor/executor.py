@@ -285,8 +285,8 @@ class LocalExecutor:
             sums = RunningSums(weights, groups, self._num_trained, self._ahead)
             updates = self._trained(tasks, wave, None, sums)
             if not sums.failed:
-                known, place = (weights, sums.total), np.arange(len(tasks))
-                return SummedUpdates(**vars(updates), known=known, place=place)
+                place, known = np.arange(len(tasks)), (weights, sums.total)
+                return SummedUpdates(**vars(updates), place=place, size=len(tasks), known=known)
         return self._trained(tasks, wave)
 
     def train_groups(

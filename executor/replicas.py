@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from emulator.messages import (
     Evaluation,
     InferencePlan,
     Metric,
+    OfWave,
     SampleRanges,
     Scores,
     SolverFacts,
@@ -112,9 +113,11 @@ class ReplicatedExecutor:
                 sums |= wave.sums_of(rank, expected, results["sums"])
         size = trained.delta.shape[1]
         known = None if expected is None else (expected.weights, expected.total(sums, size))
-        told = tasks.client, tasks.model, trained.num_samples, steps
-        columns = trained.metrics, trained.state, trained.statistics, finite
-        return ReplicatedUpdates(*told, *columns, wave, np.arange(len(tasks)), known)
+        columns = {**vars(trained), "num_steps": steps, "delta": trained.delta[:, :0], "group": None}
+        place = np.arange(len(tasks))
+        return ReplicatedUpdates(
+            **columns, place=place, size=len(tasks), known=known, wave=wave, usable=finite
+        )
 
     def score(self, models: Floats32, samples: SampleRanges, metrics: frozenset[Metric]) -> Scores:
         """As `LocalExecutor.score`."""
@@ -253,60 +256,28 @@ class TrainedWave:
 
 
 @dataclass(frozen=True)
-class ReplicatedUpdates:
-    """Implements `emulator.messages.Updates`; each update is in the rank that trained it.
+class ReplicatedUpdates(OfWave):
+    """Updates of which each is in the rank that trained it; `usable` (n,): whether it is finite."""
 
-    Row i is row `wave_rows[i]` of the wave. `known`: the weights (k, n) that were given before training, over
-    the n rows of the whole wave, and the sums (k, P) by them; None if no weights were given.
-    """
-
-    client: Ints
-    model: Ints
-    num_samples: Ints
-    num_steps: Ints
-    metrics: Mapping[str, Floats]
-    state: Mapping[str, Floats32]
-    statistics: Floats32
-    finite: Bools
-    wave: TrainedWave
-    wave_rows: Ints
-    known: tuple[Floats, Floats] | None = None
-    late: Ints | None = None  # staleness; None: all 0
+    wave: TrainedWave | None = None
+    usable: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     _rows: list[Floats32] = field(default_factory=list, repr=False)  # of the whole wave, once exchanged
 
-    def __len__(self) -> int:
-        return len(self.client)
-
-    def take(self, rows: Ints) -> ReplicatedUpdates:
-        return replace(
-            self,
-            client=self.client[rows],
-            model=self.model[rows],
-            num_samples=self.num_samples[rows],
-            num_steps=self.num_steps[rows],
-            metrics={name: column[rows] for name, column in self.metrics.items()},
-            state={name: column[rows] for name, column in self.state.items()},
-            statistics=self.statistics[rows],
-            finite=self.finite[rows],
-            wave_rows=self.wave_rows[rows],
-            late=None if self.late is None else self.late[rows],
-        )
-
     @property
-    def staleness(self) -> Ints:
-        return np.zeros(len(self), dtype=np.int64) if self.late is None else self.late
-
-    def absorbed(self, model: Ints, staleness: Ints) -> ReplicatedUpdates:
-        return replace(self, model=model, late=staleness)
+    def finite(self) -> Bools:
+        return self.usable
 
     def weighted_sum(self, weights: Floats) -> Floats:
-        spread = np.zeros((len(weights), len(self.wave.trained)))
-        spread[:, self.wave_rows] = weights
-        if self.known is not None and np.array_equal(spread, self.known[0]):
-            return self.known[1].copy()
+        if (sums := self.known_sum(weights)) is not None:
+            return sums
         if self._rows:
             return self._here().weighted_sum(weights)
-        return self.wave.total(GroupWeights.over(spread, self.wave.groups))
+        return self._wave.total(GroupWeights.over(self.over_wave(weights), self._wave.groups))
+
+    @property
+    def _wave(self) -> TrainedWave:
+        assert self.wave is not None
+        return self.wave
 
     def gram(self) -> Floats:
         return self._here().gram()
@@ -314,17 +285,17 @@ class ReplicatedUpdates:
     def norms(self) -> Floats:
         if self._rows:
             return self._here().norms()
-        norms: Floats = self.wave.column(lambda rows: self.wave.trained.take(rows).norms(), "taking norms")
-        return norms[self.wave_rows]
+        norms: Floats = self._wave.column(lambda rows: self._wave.trained.take(rows).norms(), "taking norms")
+        return norms[self.place]
 
     def project(self, vectors: Floats | Floats32) -> Floats:
         if self._rows:
             return self._here().project(vectors)
-        trained = self.wave.trained
-        products: Floats = self.wave.column(
+        trained = self._wave.trained
+        products: Floats = self._wave.column(
             lambda rows: trained.take(rows).project(vectors), "projecting updates", vectors
         )
-        return products[self.wave_rows]
+        return products[self.place]
 
     def rows(self, columns: slice) -> Floats32:
         return self._here().rows(columns)
@@ -334,12 +305,13 @@ class ReplicatedUpdates:
 
         The first call is an exchange; later ones are not, also on updates that `take` returned.
         """
+        trained = self._wave.trained
         if not self._rows:
-            self._rows.append(self.wave.column(lambda rows: self.wave.trained.delta[rows], "reading updates"))
-        group_of = self.wave.trained.group
+            self._rows.append(self._wave.column(lambda rows: trained.delta[rows], "reading updates"))
+        group_of = trained.group
         assert group_of is not None
         told = self.client, self.model, self.num_samples, self.num_steps
-        delta, group = self._rows[0][self.wave_rows], group_of[self.wave_rows]
+        delta, group = self._rows[0][self.place], group_of[self.place]
         return ArrayUpdates(*told, delta, self.metrics, self.state, group, self.late, self.statistics)
 
 

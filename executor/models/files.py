@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
@@ -27,7 +27,6 @@ from emulator.errors import (
     ConfigurationError,
     DataFileError,
     InputError,
-    abbreviated,
     shorten,
 )
 from emulator.messages import KeptModels
@@ -169,17 +168,17 @@ class ModelFile:
         if client is not None:
             with _damage(self.path):
                 return self._of_client(client)
-        known = f"clusters: {abbreviated([str(cluster) for cluster in self.clusters])}"
+        if not self.clusters:
+            raise InputError(f"{self.path}: is not of a run, and has no clusters; leave out `cluster`")
         if not self.is_common:
-            raise InputError(f"{self.path}: clients train alone, and no model is common; name a client")
+            raise InputError(f"{self.path}: clients train alone, and no model is common")
         if cluster is None and len(self.clusters) == 1:
             cluster = self.clusters[0]
-        if cluster is None:
-            raise InputError(
-                f"{self.path}: has {len(self.clusters)} models; name a cluster, or a client; {known}"
-            )
         if cluster not in self.clusters:
-            raise InputError(f"{self.path}: no model of cluster {cluster!r} at the end of the run; {known}")
+            what = "several models" if cluster is None else f"no model of cluster {cluster}"
+            known = ", ".join(map(str, self.clusters))
+            raise InputError(f"{self.path}: has {what}; name one by `cluster`: {known}")
+        assert cluster is not None
         return self.state_dict(cluster)
 
     def _of_client(self, client: int) -> dict[str, Tensor]:
@@ -263,8 +262,8 @@ class ModelStart:
 
         Raises:
             ConfigurationError: It has no last layer to draw anew.
-            DataFileError: The file is damaged, has no such cluster or no common model, or what is in it does
-                not fit.
+            InputError: The file is damaged, has no such cluster or no common model, or what is in it does not
+                fit.
         """
         entries, head = model.entries.items(), model.head_tensors
         tied = [name for name, key in entries if key in head and name.rpartition(".")[0] != model.head]
@@ -273,9 +272,9 @@ class ModelStart:
             why = f"shares {tied[0]!r} with its last layer" if tied else lacks
             raise ConfigurationError(f"training.start.head = 'new': {model.name} {why}; leave it out")
         with open_models(self.path) as file:
-            if not file.is_common:
-                raise DataFileError(self.path, "is of clients that train alone, and no model is common")
-            values, misfits = _fitted(model, file.state_dict(self._chosen(file.clusters)), self.new_head)
+            of_run = file.clusters or self.cluster is not None
+            found = file.chosen(self.cluster, None) if of_run else file.state_dict()
+            values, misfits = _fitted(model, found, self.new_head)
         if misfits:
             told, more = f"does not fit {model.name}", len(misfits) - MOST_MISFITS
             resized = all(misfit.startswith(("has shape", "is missing")) for misfit in misfits.values())
@@ -286,19 +285,6 @@ class ModelStart:
             several = "\n  ".join([f"{told}, {len(lines)} misfits:", *listed])
             raise DataFileError(self.path, several if len(lines) > 1 else f"{told}: {lines[0]}")
         model.begin(values)
-
-    def _chosen(self, clusters: Sequence[int]) -> int | None:
-        if not clusters and self.cluster is None:
-            return None
-        if len(clusters) == 1 and self.cluster is None:
-            return clusters[0]
-        if self.cluster not in clusters:
-            known = abbreviated([str(cluster) for cluster in clusters]) or "none, it is not of a run"
-            named = "several models" if self.cluster is None else f"no model of cluster {self.cluster}"
-            raise DataFileError(
-                self.path, f"has {named}; training.start.cluster names one of its clusters: {known}"
-            )
-        return self.cluster
 
 
 def _fitted(

@@ -187,7 +187,7 @@ def test_the_manifest_has_the_file_s_hash_and_a_changed_file_refuses_to_resume(
 
 def test_what_clients_trained_alone_starts_no_run(cold: Path, tmp_path: Path) -> None:
     experiment = configured({"training": {"start": "models.safetensors"}}, model=MLP)
-    with pytest.raises(InputError, match=r"clients that train alone, and no model is common$"):
+    with pytest.raises(InputError, match=r"clients train alone, and no model is common$"):
         play(experiment, tmp_path / "out", kept_by(cold, "c").parent)
 
 
@@ -332,12 +332,12 @@ def test_a_module_with_an_entry_of_its_own_ends_well_and_a_note_says_that_it_is_
     [
         ({"round": 3}, "round = 3: a run keeps the models of its last round alone; leave it out"),
         ({"client": 12}, "no client 12; clients are 0 to 11"),
-        ({"cluster": 9}, "no model of cluster 9 at the end of the run; clusters: 0"),
+        ({"cluster": 9}, "has no model of cluster 9; name one by `cluster`: 0"),
         ({"cluster": 0, "client": 0}, "name one of the two"),
         ({"arm": "z"}, "no finished run of arm 'z', seed 0; finished: a 0, b 0, c 0"),
         ({"seed": 1}, "no finished run of arm 'a', seed 1; finished: a 0, b 0, c 0"),
-        ({"arm": "b"}, "models; name a cluster, or a client; clusters: "),
-        ({"arm": "c"}, "clients train alone, and no model is common; name a client"),
+        ({"arm": "b"}, "has several models; name one by `cluster`: "),
+        ({"arm": "c"}, "clients train alone, and no model is common"),
     ],
 )
 def test_a_model_that_is_not_there_is_refused_with_the_choices(

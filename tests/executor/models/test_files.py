@@ -155,7 +155,7 @@ def published(folder: Path, **changes: Tensor | None) -> Path:
 
 def refused(path: Path, spec: ModelSpec = MLP, **named: object) -> str:
     """What is said of a file that no run can begin with."""
-    with pytest.raises(DataFileError) as error:
+    with pytest.raises(InputError) as error:
         begun(path, spec, **named)  # type: ignore[arg-type]
     where, _, what = str(error.value).partition(": ")
     assert where == str(path)
@@ -392,20 +392,20 @@ def test_without_a_linear_layer_that_computes_last_and_trains_no_head_is_new(
 def test_of_several_clusters_one_is_named_and_it_must_be_there(tmp_path: Path) -> None:
     trainer = executor(MLP)
     path = write(trainer, tmp_path / "a.safetensors", *(drawn(trainer, number) for number in range(3)))
-    names = "training.start.cluster names one of its clusters: 0; 1; 2"
+    names = "name one by `cluster`: 0, 1, 2"
     assert refused(path) == f"has several models; {names}"
     assert refused(path, cluster=3) == f"has no model of cluster 3; {names}"
 
 
 def test_a_published_file_has_no_clusters(tmp_path: Path) -> None:
-    names = "training.start.cluster names one of its clusters: none, it is not of a run"
-    assert refused(published(tmp_path), cluster=0) == f"has no model of cluster 0; {names}"
+    told = refused(published(tmp_path), cluster=0)
+    assert told == "is not of a run, and has no clusters; leave out `cluster`"
 
 
 def test_no_run_begins_with_what_clients_trained_alone(tmp_path: Path) -> None:
     trainer = executor(MLP)
     path = write(trainer, tmp_path / "a.safetensors", drawn(trainer), common=False)
-    assert refused(path) == "is of clients that train alone, and no model is common"
+    assert refused(path) == "clients train alone, and no model is common"
 
 
 # -- who is served -------------------------------------------------------------------------------------------
@@ -430,8 +430,8 @@ def test_a_client_has_the_model_that_serves_it_with_what_it_has_of_its_own(tmp_p
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
-        ((None, None), "has 2 models; name a cluster, or a client; clusters: 0; 1"),
-        ((2, None), "no model of cluster 2 at the end of the run; clusters: 0; 1"),
+        ((None, None), "has several models; name one by `cluster`: 0, 1"),
+        ((2, None), "has no model of cluster 2; name one by `cluster`: 0, 1"),
         ((None, 2), "2 models serve client 2; name one of the clusters 1, 0"),
         ((None, 3), "no model serves client 3"),
         ((None, 4), "no client 4; clients are 0 to 3"),
