@@ -138,13 +138,12 @@ def build_world(experiment: Experiment, seed: int, locate: Locate, scratch: Path
         profile = find_profile(experiment.devices.profile, locate)
         devices = assign_devices(experiment.devices, profile, trace, streams, locate)
         fleet = devices.fleet(profile, clients, streams)
-        starts = {arm.training.start.file for arm in experiment.arm if arm.training.start is not None}
-        located = {file: locate(file) for file in sorted(starts)}
+        starts = {file: locate(file) for file in _start_files(experiment)}
     faults = Faults(experiment.faults, clients, streams)
     trace = trace.with_flipped_labels(faults.clients("label_flip"))
     give_back_freed_memory()
     return World(
-        streams, trace, profile, fleet, devices.availability, faults, devices.assigned, starts=located
+        streams, trace, profile, fleet, devices.availability, faults, devices.assigned, starts=starts
     )
 
 
@@ -283,6 +282,11 @@ def build_executor(experiment: Experiment, arm: Arm, world: World) -> LocalExecu
     )
     world.probed[repr(arm.training.model)] = executor.probed
     return executor
+
+
+def _start_files(experiment: Experiment) -> list[str]:
+    """The files that arms start from, by their names in the configuration."""
+    return sorted({arm.training.start.file for arm in experiment.arm if arm.training.start is not None})
 
 
 def start_of(arm: Arm, world: World) -> ModelStart | None:
@@ -480,8 +484,9 @@ def world_settings(experiment: Experiment) -> dict[str, Any]:
 
     `build_world` also checks others, as `check_rounds` does.
     """
-    table = experiment.resolved()
-    return {"rounds": experiment.round.rounds, **{key: table[key] for key in ("trace", "devices", "faults")}}
+    table, drawn = experiment.resolved(), ("trace", "devices", "faults")
+    known = {"rounds": experiment.round.rounds, "starts": _start_files(experiment)}
+    return {**known, **{key: table[key] for key in drawn}}
 
 
 def check_rounds(experiment: Experiment, trace: Holders, streams: RandomStreams) -> None:

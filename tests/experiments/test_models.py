@@ -408,3 +408,23 @@ def test_what_anybody_wrote_starts_a_run_too(tmp_path: Path) -> None:
     initial = build_executor(experiment, experiment.arm[0], world).initial(0)
     parts = [part.detach().ravel() for part in module.parameters()]
     assert initial.tolist() == torch.cat([*parts, torch.zeros(8), torch.ones(8)]).tolist()
+
+
+def test_a_sweep_over_files_starts_each_cell_from_its_own(
+    cold: Path,
+    tmp_path: Path,
+    driftscale: Driftscale,  # noqa: F811
+) -> None:
+    for name in ("first", "second"):
+        shutil.copy(kept_by(cold), tmp_path / f"{name}.safetensors")
+    path = write_small(tmp_path, training={"model": MLP})
+    swept = ("--sweep", "training.start=first.safetensors,second.safetensors", "--arms", "global")
+    ended = driftscale("run", path, "--out", "out", *swept)
+    assert ended.code == 0, ended.err
+    manifests = [
+        json.loads(found.read_text()) for found in sorted((tmp_path / "out").glob("*/manifest.json"))
+    ]
+    assert [list(manifest["files"]) for manifest in manifests] == [
+        ["first.safetensors"],
+        ["second.safetensors"],
+    ]
