@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -301,6 +301,7 @@ def test_every_field_of_a_header_is_described_and_every_description_has_its_fiel
     )
     [arm], shared = experiment.arm, world(experiment)
     executor = build_executor(experiment, arm, shared)
+    executor._solver = replace(executor.solver, base=3)  # as of a model with frozen parameters
     reference = Reference(executor, executor.initial(0), np.zeros(10, dtype=np.int64), 1.0)
     shared.trace.moves = of_steps([(1, np.array([0]))])
     shared.trace.test_concepts = np.zeros((2, shared.trace.num_clients), dtype=np.int64)

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import pytest
 
+from emulator import own_parts
 from experiments.cli import main
 
 
@@ -38,6 +39,9 @@ def driftscale(
     """Calls the entry point in this process, as from a shell, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DRIFTSCALE_DATA", raising=False)
+    monkeypatch.setattr(
+        own_parts, "_folders", ()
+    )  # a command looks for modules in other folders from then on
 
     def call(*arguments: str | Path, by: Callable[[], NoReturn] = main) -> Ended:
         monkeypatch.setattr(sys, "argv", ["driftscale", *map(str, arguments)])

@@ -21,7 +21,7 @@ from tests.experiments.running.played import FINISHED, logs, models, play
 from tests.experiments.small import Story, small
 from tests.reliability.test_disk import largest_file
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_modules")]
 
 MODULE = {"kind": "tests.executor.modules.foreign:BNMLP", "d_in": 64, "n_classes": 10, "hidden": 4}
 ARMS: list[dict[str, Any]] = [
