@@ -33,6 +33,8 @@ from tests.experiments.small import Story, small, write_small
 from tests.reliability.rows import row
 from traces.trace import TraceStream
 
+pytestmark = pytest.mark.usefixtures("own_modules")
+
 FOREIGN = "tests.executor.modules.foreign"
 MODEL = {"kind": f"{FOREIGN}:BNMLP", "d_in": 64, "n_classes": 10, "hidden": 8}
 MLP = {"kind": "mlp", "hidden": [8]}

@@ -40,7 +40,7 @@ class Telling(FakeExecutor):
             return updates
         columns = {**vars(updates), "delta": updates.delta[:, :0]}
         known, place = (weights, updates.weighted_sum(weights)), np.arange(len(tasks))
-        return SummedUpdates(**columns, known=known, place=place)
+        return SummedUpdates(**columns, place=place, size=len(tasks), known=known)
 
 
 class OwnSelector(Random):
