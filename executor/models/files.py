@@ -307,9 +307,10 @@ def _fitted(
         values[key] = found[name]
     lacking = {key for key in model.entries.values() if key} - values.keys() - left - model.counters.keys()
     unknown = [name for name in found if name not in model.entries]
-    first = unknown[0] if unknown else ""
-    for prefix in {first.removesuffix(entry) for entry in model.entries} - {first}:
-        if all(name.startswith(prefix) for name in found):
+    for prefix in sorted({unknown[0].removesuffix(entry) for entry in model.entries} if unknown else ()):
+        if prefix.endswith(".") and all(
+            name.startswith(prefix) and name.removeprefix(prefix) in model.entries for name in found
+        ):
             return {}, {prefix: "begins all its names, and none of the model's; save it without"}
     misfits |= {key: f"is missing, of shape {tuple(wanted[key].shape)}" for key in wanted if key in lacking}
     return values, misfits | {shorten(name, MOST_SHOWN): "is not in the model" for name in unknown}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -45,6 +46,27 @@ def test_sums_of_updates_that_are_let_go_are_those_of_kept_ones_to_the_bit(chunk
     for name in ("client", "model", "num_samples", "num_steps", "finite"):
         assert getattr(summed, name).tolist() == getattr(kept, name).tolist()
     assert summed.metrics["loss"].tobytes() == kept.metrics["loss"].tobytes()
+
+
+def test_memory_does_not_grow_with_participants_if_updates_are_let_go() -> None:
+    """What numpy holds at most: updates that are kept are a row each, sums one for all."""
+    trainer = executor(FakeReader(), model("mlp", hidden=[2000]), strategy="loop")
+    row = 4 * trainer.num_parameters
+
+    def peak(participants: int, *, lets_go: bool) -> int:
+        tasks = wave(counts=[4] * participants, steps=[1] * participants)
+        models, start = trainer.initial(0)[None], np.zeros(participants, dtype=np.int64)
+        weights = np.ones((1, participants)) if lets_go else None
+        tracemalloc.start()
+        trainer.train(tasks, models, start, weights)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    few, many = (peak(number, lets_go=True) for number in (8, 32))
+    assert many < few + row
+    few, many = (peak(number, lets_go=False) for number in (8, 32))
+    assert many > few + 23 * row
 
 
 def test_of_some_of_them_the_same_sums_are_known() -> None:

@@ -282,6 +282,13 @@ def test_a_prefix_of_all_names_is_named(tmp_path: Path) -> None:
     assert refused(path) == told
 
 
+def test_what_names_have_in_common_is_no_prefix_if_the_rest_are_not_the_model_s(tmp_path: Path) -> None:
+    save_file({"11.weight": torch.ones(5, 6), "11.bias": torch.ones(5)}, tmp_path / "other.safetensors")
+    told = refused(tmp_path / "other.safetensors")
+    assert "11.weight: is not in the model" in told
+    assert "begins all its names" not in told
+
+
 def test_all_misfits_are_in_one_error_and_of_many_ten_are_named(tmp_path: Path) -> None:
     lacking = dict.fromkeys(BODY | HEAD)
     surplus = {f"layer{number:02}": torch.ones(1) for number in range(8)}
