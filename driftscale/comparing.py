@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from driftscale.results import Results
-    from experiments.results.many_runs.rows import Section
+    from experiments.results.many_runs.sections import Section
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,7 +99,7 @@ def compare(first: AnyPath | Results, *more: AnyPath | Results) -> Comparison:
         EmulatorError: Of one line: fewer than two run directories, unfinished runs, or runs that cannot be
             compared.
     """
-    from experiments.results.many_runs.compared import compared
+    from experiments.results.many_runs.sections import compared
 
     given: Sequence[object] = (first, *more)
     return Comparison(

@@ -10,7 +10,6 @@ from driftscale.notebook import CellOutput, Display, NotebookProgress, notebook_
 from experiments.cli.output import note
 from experiments.cli.progress import make_progress
 from experiments.cli.reports import write_results_of
-from experiments.results.many_runs.folder_table import build_sections
 from experiments.results.pages.folder_page import write_table
 from experiments.results.reading.json_files import Until
 from experiments.results.reading.run_directory import RunDirectory
@@ -101,7 +100,7 @@ class CallOutput:
 
     def report_table(self, folder: Path, directories: Sequence[RunDirectory], name: str) -> None:
         """Write the table of the run directories into `folder`."""
-        write_table(folder, directories, name, build_sections(directories))
+        write_table(folder, directories, name)
         self._end(folder)
 
     def report_finished(self, directory: RunDirectory) -> None:

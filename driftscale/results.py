@@ -21,28 +21,21 @@ from experiments.results.figures.clusters import clustered_run, membership_figur
 from experiments.results.figures.model_accuracy import plot_id
 from experiments.results.figures.timeline import timeline_figure
 from experiments.results.frames.result_frames import RecordedExperiment, ResultFrames
-from experiments.results.many_runs.folder_table import (
-    NOTHING_FINISHED,
-    build_sections,
-    build_table,
-    recorded_name,
-    run_directories,
-)
-from experiments.results.many_runs.rows import Section
+from experiments.results.many_runs.directories import MeasuredDirectory, read_folder, run_directories
+from experiments.results.many_runs.folder_table import build_table, recorded_name
 from experiments.results.many_runs.runs_table import folder_warnings
 from experiments.results.many_runs.section_plots import section_plots
+from experiments.results.many_runs.sections import Section, sections
 from experiments.results.pages.findings import findings, folder_findings
 from experiments.results.pages.short_table import short_folder_tables, short_table
-from experiments.results.reading.json_files import Finished
 from experiments.results.reading.not_recorded import KEEP_MODELS, LOG_VISITS, NotRecordedError
-from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.absorbed import has_steps
+from experiments.results.statistics.summary import Summary
 from experiments.results.tables import all_tables
 from experiments.results.tables.chosen_rounds import TimelineRound
 from experiments.results.tables.notes import short_notes
 from experiments.results.tables.report import Report
 from experiments.results.tables.round_lengths import OF_STEPS, read_columns
-from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import TextTable
 
 if TYPE_CHECKING:
@@ -530,7 +523,7 @@ class Results:
     def _report(self) -> Report:
         """The report behind the figures; InputError if no arm is compared."""
         summary = self._summary
-        if not summary.compared:
+        if not summary.rows:
             raise self._cannot(f"the reference arm {summary.reference_arm!r} has no finished run")
         return Report(self._one.directory, self._one.runs, summary)
 
@@ -542,27 +535,19 @@ class Results:
 
     @cached_property
     def _table(self) -> dict[str, Any]:
-        """The table of the folder, as `table.json` has it but for its sections.
-
-        Accuracies with and without drift cells are read from logs, and only if some may be known.
-        """
-        known = {name for section in self._sections for row in section.rows for name in row.directories}
-        with_drift = any(
-            cell for section in self._sections for row in section.rows for cell in row.drift.values()
+        """The table of the folder, as `table.json` has it but for its sections."""
+        return build_table(
+            recorded_name(self.path), {item.directory: item.finished for item in self._measured}
         )
-        items = {item.directory.path: item for item in self._frames.experiments}
-
-        def finished_in(directory: RunDirectory) -> Finished:
-            item = items.get(directory.path)
-            if item is None or (item.name in known and not with_drift):
-                return NOTHING_FINISHED
-            return item.summary.finished
-
-        return build_table(recorded_name(self.path), run_directories(self.path), finished_in)
 
     @cached_property
     def _sections(self) -> list[Section]:
-        return build_sections([item.directory for item in self._frames.experiments])
+        return sections(self._measured)
+
+    @cached_property
+    def _measured(self) -> list[MeasuredDirectory]:
+        known = [item.directory for item in self._frames.experiments]
+        return read_folder(list(dict.fromkeys([*known, *run_directories(self.path)])))
 
     def _plots(self, name: str) -> list[Plot]:
         """The plots of a figure of the report, by its name; InputError if its data were not recorded."""

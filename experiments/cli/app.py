@@ -223,7 +223,7 @@ def report(
     Prints what `driftscale run` prints at its end.
     """
     from experiments.cli.reports import report_all_of, report_one
-    from experiments.results.many_runs.folder_table import run_directories
+    from experiments.results.many_runs.directories import run_directories
 
     directories = run_directories(directory)
     if directories:

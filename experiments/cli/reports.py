@@ -20,21 +20,20 @@ from experiments.cli.tables import (
     print_summary,
     print_unfinished,
 )
-from experiments.results.many_runs.compared import compared
+from experiments.results.many_runs.directories import read_folder, run_directories
 from experiments.results.many_runs.folder_table import (
     TABLE_VERSION,
-    build_sections,
     build_table,
     how_many_runs,
     recorded_name,
     run_counts,
-    run_directories,
 )
+from experiments.results.many_runs.sections import compared, sections
 from experiments.results.pages import write_plotly, write_results
 from experiments.results.pages.findings import findings, folder_findings
 from experiments.results.pages.folder_page import write_table
 from experiments.results.reading.run_directory import RunDirectory
-from experiments.results.tables.summary import Summary
+from experiments.results.statistics.summary import Summary
 
 
 def report_one(path: Path, output: OutputFormat, *, explain: bool = False) -> None:
@@ -47,7 +46,7 @@ def report_one(path: Path, output: OutputFormat, *, explain: bool = False) -> No
     if output is OutputFormat.JSON:
         print_json(summary.as_json())
         return
-    table = build_table(summary.name, [directory])
+    table = build_table(summary.name, {directory: summary.finished})
     settings = directory.experiment()["report"]
     if explain:
         _print_explained(summary, table)
@@ -122,17 +121,18 @@ def report_table(
 
     Printed are one table, what was found and the path of the page; with `explain`, all tables with notes.
     """
-    sections = build_sections(directories)
-    table = write_table(folder, directories, name, sections)
+    measured = read_folder(directories)
+    shown = sections(measured)
+    table = write_table(folder, directories, name, measured, shown)
     if output is OutputFormat.JSON:
         print_json(table)
         return
     if explain:
-        print_sections(table, sections)
+        print_sections(table, shown)
     else:
-        print_short_sections(table, sections)
+        print_short_sections(table, shown)
     print_unfinished(table)
-    print_findings(folder_findings(table, sections))
+    print_findings(folder_findings(table, shown))
     print_path("table", folder / "table.html")
 
 

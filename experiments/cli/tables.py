@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.cli.output import plain, wide_console
-from experiments.results.many_runs.rows import Section
 from experiments.results.many_runs.runs_table import (
     folder_warnings,
     runs_horizon,
@@ -21,6 +20,7 @@ from experiments.results.many_runs.runs_table import (
     runs_warnings,
     section_heard_note,
 )
+from experiments.results.many_runs.sections import Section
 from experiments.results.pages.folder_page import (
     TITLES,
     accuracy_cell,
@@ -34,6 +34,7 @@ from experiments.results.pages.folder_page import (
     unfinished,
 )
 from experiments.results.pages.short_table import short_folder_tables, short_table
+from experiments.results.statistics.summary import Summary
 from experiments.results.tables import all_tables
 from experiments.results.tables.cells import NOTHING, Cell
 from experiments.results.tables.notes import (
@@ -45,7 +46,6 @@ from experiments.results.tables.notes import (
     short_notes,
 )
 from experiments.results.tables.published_cells import OUTSIDE, scored_steps
-from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import TextTable
 
 GAP = 3  # between columns: two of padding, and one of the box

@@ -11,6 +11,9 @@ import numpy as np
 import tomli_w
 
 from emulator.storage.runlog import RoundRecord, RunLog
+from experiments.results.many_runs.directories import read_folder
+from experiments.results.many_runs.folder_table import build_table
+from experiments.results.many_runs.sections import Section, sections
 from experiments.results.reading.json_files import Timing
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 
@@ -286,3 +289,9 @@ def _drifting_run(arm: str, seed: int, rounds: int, clients: int) -> ReportedRun
     return ReportedRun(
         arm, seed, header, records, TIMING.model_copy(update={"wall_s": 4.0 + seed / 10 + len(arm) / 5})
     )
+
+
+def tables_of(name: str, directories: Sequence[RunDirectory]) -> tuple[dict[str, Any], list[Section]]:
+    """The table of several run directories, and its sections."""
+    measured = read_folder(directories)
+    return build_table(name, {item.directory: item.finished for item in measured}), sections(measured)

@@ -543,8 +543,10 @@ def in_a_directory(name: str) -> Callable[[Path, Path, int], None]:
 
     def read(folder: Path, file: Path, number: int) -> None:
         from experiments.results.frames.rounds_table import rounds_table
-        from experiments.results.many_runs.folder_table import build_sections, build_table
+        from experiments.results.many_runs.directories import read_folder
+        from experiments.results.many_runs.folder_table import build_table
         from experiments.results.many_runs.runs_table import runs_notes, runs_table
+        from experiments.results.many_runs.sections import sections
         from experiments.results.pages import write_report
         from experiments.results.pages.headline import sentences
         from experiments.results.pages.report_page import lead, settings_of_run
@@ -566,8 +568,8 @@ def in_a_directory(name: str) -> Callable[[Path, Path, int], None]:
         for table in (baselines.TABLE, concept_drift.TABLE, costs.TABLE, serving_maps.TABLE):
             table.shown_on_page(Report(directory, runs, summary))
         settings_of_run(directory)
-        build_table("table", [directory])
-        for section in build_sections([directory]):
+        build_table("table", {directory: summary.finished})
+        for section in sections(read_folder([directory])):
             json.dumps(section.as_json(), allow_nan=False)
             runs_table(section)
             runs_notes(section)

@@ -12,7 +12,7 @@ from emulator.errors import InputError, UnknownNameError
 from emulator.storage.own_files import path_below
 from experiments.cli.output import OutputFormat, print_json, say
 from experiments.cli.tables import print_path
-from experiments.results.many_runs.folder_table import run_directories
+from experiments.results.many_runs.directories import run_directories
 from experiments.results.reading.recorded import EXPERIMENT_FILE
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.tracking.registry import FOLDERS, TRACKERS, make_tracker, require_trackers

@@ -19,8 +19,8 @@ from experiments.results.figures.every_target import (
 from experiments.results.figures.figure import Figure
 from experiments.results.statistics.horizon import Horizon
 from experiments.results.statistics.scales import time_unit
+from experiments.results.statistics.targets import TargetTable
 from experiments.results.tables.report import Report
-from experiments.results.tables.targets import TargetTable
 
 
 def below_figure(arms: Sequence[Arm], tables: Sequence[TargetTable], horizon: Horizon) -> PlainFigure:
@@ -42,7 +42,7 @@ def below_figure(arms: Sequence[Arm], tables: Sequence[TargetTable], horizon: Ho
 
 
 def _plots(report: Report) -> list[Plot]:
-    tables = report.once(drawn_targets)
+    tables = drawn_targets(report)
     if not tables:
         return []
     return [

@@ -113,10 +113,10 @@ def _plots(report: Report) -> list[Plot]:
             f"Mean accuracy at the horizon of the clients of each group, of each arm. {_dots(report.arms)}",
             group_figure(report.arms, grouping.names, grouping.groups, grouping.what),
         )
-        for grouping in report.once(groupings)
+        for grouping in groupings(report)
         if grouping.names
     ]
-    if not report.once(extremes_by_arm):
+    if not extremes_by_arm(report):
         return by_group
     by_cluster = Plot(
         "clients-by-cluster",

@@ -47,7 +47,7 @@ def _durations(runs: Sequence[ReportedRun]) -> Floats:
 
 def _of_steps(report: Report) -> str:
     """A sentence on the arms whose rounds may have several server steps; empty if there are none."""
-    arms = arms_of_steps(report.summary.compared)
+    arms = arms_of_steps(report.summary.rows)
     return (
         f" Rounds of {', '.join(arms)} may have several server steps, and wait for no cohort." if arms else ""
     )

@@ -10,16 +10,17 @@ import numpy as np
 from experiments.results.drawing.arms import Arm, quiet
 from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.style import translucent
+from experiments.results.statistics.comparisons import Comparison, once
 from experiments.results.statistics.medians import Bounds, MedianEstimate, levels_as_text
+from experiments.results.statistics.summary import Summary
+from experiments.results.statistics.targets import TargetTable, target_table
 from experiments.results.tables.report import Report
-from experiments.results.tables.summary import Summary
-from experiments.results.tables.table import Row
-from experiments.results.tables.targets import TargetTable, target_table
 
 MOST_DRAWN_TARGETS = 50
 NOT_TWO_ARMS = "there are not two arms with an evaluation by the horizon"
 
 
+@once
 def drawn_targets(report: Report) -> list[TargetTable]:
     """The tables that are drawn; empty for a single arm, and if no run has an evaluation by the horizon."""
     return [] if len(report.arms) < 2 else every_target(report.summary)
@@ -33,7 +34,7 @@ def every_target(summary: Summary) -> list[TargetTable]:
     accuracies = np.concatenate(
         [
             curve.accuracy[curve.times_s <= summary.horizon.horizon_s]
-            for arm in summary.compared
+            for arm in summary.rows
             for curve in arm.curves
         ]
     )
@@ -112,7 +113,7 @@ def _can_be_drawn(bounds: Bounds | None, above_zero: bool) -> bool:
     return bounds.low > 0 if above_zero else math.isfinite(bounds.low)
 
 
-def rows_of(arm: Arm, tables: Sequence[TargetTable]) -> list[Row]:
+def rows_of(arm: Arm, tables: Sequence[TargetTable]) -> list[Comparison]:
     return [next(row for row in table.rows if row.arm == arm.name) for table in tables]
 
 

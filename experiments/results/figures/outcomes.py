@@ -49,7 +49,7 @@ def _per_round(runs: Sequence[ReportedRun]) -> dict[str, float]:
 
 def _of_steps(report: Report) -> str:
     """A sentence on what else abandons visits that go on from round to round; empty if there are none."""
-    if not arms_of_steps(report.summary.compared):
+    if not arms_of_steps(report.summary.rows):
         return ""
     return (
         " A visit that outlasts its round is abandoned only if it timed out or is too stale, if its model "

@@ -54,7 +54,7 @@ def personal_arms(report: Report) -> list[tuple[Arm | None, Arm]]:
     An arm has one if it is there in every seed, and is left out if it is in some.
     """
     found: list[tuple[Arm | None, Arm]] = []
-    for arm, compared in zip(report.arms, report.summary.compared, strict=True):
+    for arm, compared in zip(report.arms, report.summary.rows, strict=True):
         curves = [run.curves[PERSONAL] for run in compared.measured if PERSONAL in run.curves]
         if len(curves) in (0, len(compared.measured)):
             found.append((replace(arm, curves=curves) if curves else None, arm))

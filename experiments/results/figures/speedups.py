@@ -17,8 +17,8 @@ from experiments.results.figures.every_target import (
     target_axis,
 )
 from experiments.results.figures.figure import Figure
+from experiments.results.statistics.targets import TargetTable
 from experiments.results.tables.report import Report
-from experiments.results.tables.targets import TargetTable
 
 
 def speedup_figure(arms: Sequence[Arm], tables: Sequence[TargetTable]) -> PlainFigure:
@@ -63,7 +63,7 @@ def speedup_figure(arms: Sequence[Arm], tables: Sequence[TargetTable]) -> PlainF
 
 
 def _plots(report: Report) -> list[Plot]:
-    tables = report.once(drawn_targets)
+    tables = drawn_targets(report)
     if not tables:
         return []
     counted = ", counted from the mass event" if tables[0].counts_from_event else ""

@@ -16,7 +16,7 @@ from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import INK, blank_figure, thinned, verbatim
 from experiments.results.figures.figure import Figure
-from experiments.results.statistics.scales import time_scale, time_unit
+from experiments.results.statistics.scales import as_time, time_unit
 from experiments.results.statistics.visit_columns import NO_DEVICE, PHASES, VisitColumns, cut_phases
 from experiments.results.tables.chosen_rounds import TimelineRound
 from experiments.results.tables.report import Report
@@ -136,7 +136,7 @@ def timeline_text(rounds: Sequence[TimelineRound]) -> str:
     which = f"round {item.record.round}{f' ({item.reason})' if item.reason else ''}"
     return (
         f"At first {item.arm}, seed {item.seed}, {which}: {len(visits):,} visits, {', '.join(counts)}, "
-        f"{time_scale(length_s)(length_s)} from the dispatch to the end of the round.{last}"
+        f"{as_time(length_s)} from the dispatch to the end of the round.{last}"
     )
 
 
@@ -266,7 +266,7 @@ def _short(values: Any) -> list[float]:
 
 
 def _plots(report: Report) -> list[Plot]:
-    found = report.once(waits)
+    found = waits(report)
     rounds, num_arms = found.rounds, len(report.arms) - len(found.left_out)
     if not rounds:
         return []

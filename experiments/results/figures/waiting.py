@@ -97,7 +97,7 @@ def _waiting_caption(arms: Sequence[ArmWaiting]) -> str:
 
 
 def _plots(report: Report) -> list[Plot]:
-    found = report.once(waits)
+    found = waits(report)
     if not found.by_arm:
         return []
     title = "What closed rounds were waiting for"

@@ -27,12 +27,8 @@ from experiments.results.frames.detection_frames import (
 from experiments.results.frames.round_frames import model_accuracy_frame, rounds_frame, triggers_frame
 from experiments.results.frames.summary_frames import summary_frame, table_frame
 from experiments.results.frames.typed_columns import below_each_other, kind_of, with_keys, with_run
-from experiments.results.many_runs.folder_table import (
-    column_names,
-    how_many_runs,
-    run_counts,
-    run_directories,
-)
+from experiments.results.many_runs.directories import column_names, run_directories
+from experiments.results.many_runs.folder_table import how_many_runs, run_counts
 from experiments.results.reading.detection import detection_settings
 from experiments.results.reading.differing_keys import differing_keys, key_values, short_names
 from experiments.results.reading.not_recorded import (
@@ -45,7 +41,8 @@ from experiments.results.reading.not_recorded import (
 from experiments.results.reading.recorded import squared_distances
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.detection.scores import is_recorded
-from experiments.results.tables.summary import Summary, summarise_directory
+from experiments.results.statistics.summary import Summary
+from experiments.results.tables.summary import summarise_directory
 
 FRAMES = ("summary", "rounds", "clients", "visits", "triggers", "detection", "drifts", "model_accuracy")
 """The names of the frames."""

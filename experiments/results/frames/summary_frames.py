@@ -15,7 +15,7 @@ from experiments.results.frames.typed_columns import as_arms
 from experiments.results.reading.recorded import Target
 from experiments.results.statistics.intervals import Estimate, NamedGain
 from experiments.results.statistics.medians import Bounds, MedianEstimate
-from experiments.results.tables.summary import Summary
+from experiments.results.statistics.summary import Summary
 
 STATUSES = ("=", ">=", "<=", "range", "undetermined", "not measured")
 """How well a figure is known: those of `Bounds.status`, and a figure that a run does not have."""
@@ -58,9 +58,9 @@ def table_frame(summary: Summary, arms: Sequence[str]) -> pd.DataFrame:
     """
     rows: list[dict[str, object]] = []
     over: set[str] = set()
-    for arm, measured in zip(summary.compared, summary.rows, strict=True):
-        row: dict[str, object] = {"arm": arm.arm, "seeds": len(arm.runs)}
-        for name, estimate in measured.estimates():
+    for arm in summary.rows:
+        row: dict[str, object] = {"arm": arm.arm, "seeds": len(arm.measured)}
+        for name, estimate in arm.estimates():
             if isinstance(estimate, Estimate):
                 low, high = estimate.ci95 or (math.nan, math.nan)
                 row |= {name: _known(estimate.mean), f"{name}_low": low, f"{name}_high": high}
@@ -86,19 +86,16 @@ def table_frame(summary: Summary, arms: Sequence[str]) -> pd.DataFrame:
 
 
 def _cells(summary: Summary) -> Iterator[Cell]:
-    for arm, measured in zip(summary.compared, summary.rows, strict=True):
-        for name, estimate in measured.estimates():
-            yield from _of_seeds(arm.arm, arm.seed_ids, name, None, estimate)
-    seeds = {arm.arm: arm.seed_ids for arm in summary.compared}
-    for table in summary.targets:
-        for row in table.rows:
-            for name, estimate in row.estimates():
-                yield from _of_seeds(row.arm, seeds[row.arm], name, table.target, estimate)
-    finished = summary.finished.arms
-    paired = finished[summary.reference_arm].seed_ids if summary.reference_arm in finished else []
-    for name, figures in finished.items():
+    groups = [(None, summary.rows), *((table.target, table.rows) for table in summary.targets)]
+    for target, rows in groups:
+        for arm in rows:
+            for name, estimate in arm.estimates():
+                yield from _of_seeds(arm.arm, arm.seed_ids, name, target, estimate)
+    finished = summary.finished
+    paired = finished.seed_ids.get(summary.reference_arm, [])
+    for name, figures in finished.arms.items():
         for figure in FINISHED:
-            ids = figures.seed_ids
+            ids = finished.seed_ids[name]
             ids = [seed for seed in ids if seed in paired] if figure == "relative_models_sent" else ids
             for seed, value in zip(ids, figures[figure].per_seed, strict=True):
                 yield _cell(name, seed, f"finished.{figure}", None, value)

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from emulator.errors import abbreviated, shorten
-from experiments.results.many_runs.rows import Row, Section
+from experiments.results.many_runs.sections import Row, Section
 from experiments.results.reading.differing_keys import short_names
 from experiments.results.reading.recorded import REFERENCE, Target, written
 from experiments.results.statistics.intervals import FEWEST_SEEDS
 from experiments.results.statistics.medians import levels_as_text
 from experiments.results.statistics.published import COMPARED
-from experiments.results.statistics.scales import bytes_scale, percent_scale, points_scale, time_scale
+from experiments.results.statistics.scales import as_time, bytes_scale, percent_scale, points_scale
 from experiments.results.statistics.significance import Difference, num_tests
 from experiments.results.tables import all_tables
 from experiments.results.tables.accuracy import MEAN_ACCURACY
@@ -108,10 +108,10 @@ def short_runs_table(sections: Sequence[Section]) -> TextTable:
     else:
         gains = [_difference_cell(row.gain_pp, row, absent=REFERENCE_CELL) for row in rows]
         columns.append((f"{_served(rows)}gain", _short(gains, [row.gain_pp for row in rows])))
-    if any_measured(personal := [row.measured[PERSONAL.key] for row in rows]):
+    if any_measured(personal := [row[PERSONAL.key] for row in rows]):
         cells = column_cells(percent_scale, personal)
         columns.append((PERSONAL.heading, [Cell(cell.figure) for cell in cells]))
-    if any_measured(reclustered := [row.measured[RECLUSTERED.key] for row in rows]):
+    if any_measured(reclustered := [row[RECLUSTERED.key] for row in rows]):
         columns.append((RECLUSTERED.heading, list(map(show_share_of_seeds, reclustered))))
     by_row = zip(rows, zip(*(cells for _, cells in columns), strict=True), strict=True)
     return TextTable(
@@ -123,7 +123,7 @@ def short_runs_table(sections: Sequence[Section]) -> TextTable:
 
 def _served(rows: Sequence[Row]) -> str:
     """What accuracies and gains are of, if clients of some row use parameters of their own."""
-    return "served " if any_measured([row.measured[PERSONAL.key] for row in rows]) else ""
+    return "served " if any_measured([row[PERSONAL.key] for row in rows]) else ""
 
 
 def runs_notes(section: Section, *, in_terminal: bool = False) -> list[str]:
@@ -230,8 +230,8 @@ def runs_horizon(section: Section) -> str:
     horizon = section.horizon
     set_by = horizon.ended_first() or "report.horizon_s"
     return (
-        f"Compared up to {_time(horizon.horizon_s)} of virtual time ({set_by}), from "
-        f"{_time(horizon.start_s)}, by which every run has been evaluated."
+        f"Compared up to {as_time(horizon.horizon_s)} of virtual time ({set_by}), from "
+        f"{as_time(horizon.start_s)}, by which every run has been evaluated."
     )
 
 
@@ -362,14 +362,14 @@ def _measured(rows: Sequence[Row], *, in_terminal: bool) -> list[tuple[Column, s
         for table in all_tables()
         for column in table.in_many_runs.columns
         if (column.in_terminal or not in_terminal)
-        and any_measured(found := [row.measured[column.key] for row in rows])
+        and any_measured(found := [row[column.key] for row in rows])
         and column.only_if(found)
     ]
 
 
 def _of_tables(rows: Sequence[Row], *, in_terminal: bool) -> list[NamedCells]:
     shown = _measured(rows, in_terminal=in_terminal)
-    return [(column.heading, column.cells([row.measured for row in rows])) for column, _ in shown]
+    return [(column.heading, column.cells([row.comparison for row in rows])) for column, _ in shown]
 
 
 def _times(section: Section) -> list[NamedCells]:
@@ -442,7 +442,3 @@ def _pairings(rows: Sequence[Row]) -> str:
     if any(0 < len(difference.seed_ids) < len(row.seed_ids) for row, difference in differences):
         parts.append("A paired difference is over the seeds that both have.")
     return " ".join(parts)
-
-
-def _time(time_s: float) -> str:
-    return time_scale(time_s)(time_s)

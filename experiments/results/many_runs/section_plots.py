@@ -34,7 +34,7 @@ from experiments.results.figures.difference import (
     has_menu,
 )
 from experiments.results.figures.over_rounds import single
-from experiments.results.many_runs.rows import Row, Section
+from experiments.results.many_runs.sections import Row, Section
 from experiments.results.many_runs.sweep_panels import MOST_PANELS, SweepLayout, sweep_layout
 from experiments.results.statistics.intervals import FEWEST_SEEDS, gain_estimate
 from experiments.results.statistics.scales import time_unit
@@ -94,10 +94,10 @@ def _directory_plots(section: Section, name: str, prefix: str) -> list[Plot]:
     arms = [
         Arm(
             row.arm,
-            [run.without_records() for run in row.runs],
+            [run.log for run in row.runs],
             [run.curve for run in row.runs],
             position,
-            row.has_trigger,
+            row.comparison.has_trigger,
         )
         for position, row in rows
     ]
@@ -254,7 +254,7 @@ def _gain(row: Row | None, base: Row | None) -> tuple[float, float] | None:
     gain = gain_estimate([accuracies[seed] for seed in seeds], [of_base[seed] for seed in seeds], scale=100.0)
     if gain.mean is None:
         return None
-    has_bar = not (row.has_trigger or base.has_trigger)
+    has_bar = not (row.comparison.has_trigger or base.comparison.has_trigger)
     return gain.mean, gain.ci95[1] - gain.mean if has_bar and gain.ci95 is not None else math.nan
 
 

@@ -7,26 +7,35 @@ with the reference arm of its directory (`gain_pp`), and with the same arm of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from emulator.errors import InputError, abbreviated
-from experiments.results.many_runs.measured_directory import MeasuredDirectory, PlayedRun
-from experiments.results.many_runs.rows import Row, Section, SectionMember
-from experiments.results.reading.configured_arms import configured_arms
+from experiments.results.many_runs.directories import (
+    KnownRuns,
+    MeasuredDirectory,
+    bytes_by_the_horizon,
+    measured_alone,
+    refuse_unfinished,
+    run_directories,
+    steps_by_the_horizon,
+)
 from experiments.results.reading.differing_keys import Path as KeyPath
 from experiments.results.reading.differing_keys import differing_keys, differing_values, key_values
-from experiments.results.reading.recorded import MOST_TARGETS, Target, recorded_targets
+from experiments.results.reading.json_files import Timing
+from experiments.results.reading.recorded import MOST_TARGETS, Target, is_finite, recorded_targets
+from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.reading.swept_values import canonical, given_ranks
-from experiments.results.statistics.comparisons import Compared, Comparison, comparisons, start_clauses
+from experiments.results.statistics.comparisons import Compared, Comparison, Run, comparisons, start_clauses
 from experiments.results.statistics.horizon import Horizon, common_horizon, is_static
-from experiments.results.statistics.intervals import FEWEST_SEEDS, amount_estimate, share_estimate
+from experiments.results.statistics.intervals import FEWEST_SEEDS, Estimate, amount_estimate
 from experiments.results.statistics.published import COMPARED, beside_published
-from experiments.results.statistics.scales import time_scale
+from experiments.results.statistics.scales import as_time
 from experiments.results.statistics.significance import (
     Difference,
     Pairing,
@@ -34,10 +43,214 @@ from experiments.results.statistics.significance import (
     paired_difference,
     unpaired_difference,
 )
-from experiments.results.tables import all_quantities, all_tables
-from experiments.results.tables.table import Row as TableRow
-from experiments.results.tables.table import stated
-from experiments.results.tables.targets import TargetTable, after_events, target_table
+from experiments.results.statistics.targets import after_events, target_table
+from experiments.results.statistics.time_to_accuracy import smooth
+from experiments.results.statistics.whole_runs import drift_of_run
+from experiments.results.tables.accuracy import mean_accuracy
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """An arm of one or more directories, which share its runs and those of its reference arm.
+
+    Attributes:
+        directories: Names of the directories.
+        directory: The first of them.
+        comparison: The arm with its figures, on the seeds that the reference arm has too: `mean_accuracy` and
+            those of `InManyRuns`, over the section's stretch of virtual time.
+        keys: The value of each of the section's keys; None where the arm has no such key.
+        targets: The arm with its figures for each of the section's targets.
+        drift: For each figure of `published.COMPARED`, ours beside the published value; None where it was
+            not measured.
+        gain_pp: Difference of the mean accuracy from the reference arm of the same directory, in percentage
+            points; None for that arm itself.
+        base_arm: The arm of the same name, or the reference arm if the first directory has none of that name.
+        difference_pp: Difference from `base_arm` of the first directory; None in that directory itself, and
+            if none of its runs of `base_arm` is finished.
+        identical_to: Index of the first earlier row with the same seeds and the same results; None without.
+    """
+
+    directories: list[str]
+    directory: MeasuredDirectory
+    comparison: Comparison
+    keys: list[Any]
+    targets: list[Comparison]
+    drift: Mapping[str, Mapping[str, Any] | None]
+    gain_pp: Difference | None = None
+    base_arm: str = ""
+    difference_pp: Difference | None = None
+    identical_to: int | None = None
+
+    def __getitem__(self, quantity: str) -> Any:
+        return self.comparison[quantity]
+
+    @property
+    def arm(self) -> str:
+        """The name of the arm."""
+        return self.comparison.arm
+
+    @property
+    def runs(self) -> list[Run]:
+        """The runs of `seed_ids`, in that order, smoothed over the section's window."""
+        return self.comparison.measured
+
+    @property
+    def seed_ids(self) -> list[int]:
+        """The seeds, those that the reference arm has too."""
+        return self.comparison.seed_ids
+
+    @property
+    def mean_accuracy(self) -> Estimate:
+        """Accuracy averaged over the section's stretch of virtual time."""
+        found: Estimate = self["mean_accuracy"]
+        return found
+
+    @property
+    def accuracies(self) -> dict[int, float | None]:
+        """The mean accuracy of each seed."""
+        return dict(zip(self.seed_ids, self.mean_accuracy.per_seed, strict=True))
+
+    @property
+    def total_bytes(self) -> Estimate:
+        """Bytes sent up to the horizon, both ways, for training and control."""
+        return self.comparison.stated(amount_estimate(list(map(bytes_by_the_horizon, self.runs))))
+
+    @property
+    def offline_clients_heard(self) -> bool:
+        """Whether clients reported although they were offline, as in `ReportedRun`."""
+        return any(run.log.offline_clients_heard for run in self.runs)
+
+    @cached_property
+    def results(self) -> tuple[bytes | None, ...]:
+        """Equal for rows with the same evaluations and bytes in each seed."""
+        return tuple(map(_results, self.runs))
+
+    @cached_property
+    def reference_results(self) -> tuple[bytes | None, ...]:
+        """The same of the reference arm's runs."""
+        return tuple(map(_results, self.comparison.reference))
+
+    def is_identical_to(self, other: Row) -> bool:
+        """Whether both have the same seeds with the same results."""
+        return self.seed_ids == other.seed_ids and None not in self.results and self.results == other.results
+
+    def as_json(self, paths: Sequence[KeyPath]) -> dict[str, object]:
+        """The entry in `table.json`; `paths` are the section's keys."""
+        figures = {key: value for key, value in self.comparison.as_json().items() if key != "mean_accuracy"}
+        return {
+            "directories": self.directories,
+            "arm": self.arm,
+            "keys": {".".join(path): _plain(value) for path, value in zip(paths, self.keys, strict=True)},
+            "seed_ids": self.seed_ids,
+            "mean_accuracy": self.mean_accuracy.as_json(),
+            "gain_pp": None if self.gain_pp is None else self.gain_pp.as_json(),
+            "difference_pp": None if self.difference_pp is None else self.difference_pp.as_json(),
+            "base_arm": self.base_arm,
+            "identical_to": self.identical_to,
+            "targets": [row.as_json() for row in self.targets],
+            **figures,
+            "total_bytes": self.total_bytes.as_json(),
+            **self.drift,
+            "offline_clients_heard": self.offline_clients_heard,
+        }
+
+
+@dataclass(frozen=True)
+class Section:
+    """The rows of directories that are compared with each other, over one stretch of virtual time.
+
+    Attributes:
+        name: The sweep, or the directories.
+        members: The directories with finished runs, in order; the first is compared with.
+        paths: The keys in which their configurations differ.
+        horizon: The stretch of virtual time.
+        window: Evaluations over which accuracy is smoothed for times.
+        targets: The target accuracies.
+        rows: The rows, by directory and then by arm.
+        notes: Further limits of the comparison, as clauses without a full stop.
+        counts_from_event: Whether times from which targets are held, and speed-ups, are counted from the
+            first mass event of each run, as every run has one.
+    """
+
+    name: str
+    members: Sequence[MeasuredDirectory]
+    paths: list[KeyPath]
+    horizon: Horizon
+    window: int
+    targets: list[Target]
+    rows: list[Row]
+    notes: list[str]
+    counts_from_event: bool = False
+
+    @property
+    def directories(self) -> list[str]:
+        """The names of the directories."""
+        return [member.name for member in self.members]
+
+    @property
+    def reference_arms(self) -> list[str]:
+        """The reference arm of each directory, without duplicates."""
+        return list(dict.fromkeys(member.arms[0] for member in self.members))
+
+    @property
+    def headlines(self) -> set[str]:
+        """The arms of the headlines of its directories."""
+        return {member.headline for member in self.members if member.headline is not None}
+
+    def as_json(self) -> dict[str, object]:
+        """The entry in `table.json`."""
+        return {
+            "name": self.name,
+            "directories": self.directories,
+            "keys": [".".join(path) for path in self.paths],
+            "window": self.window,
+            "targets": self.targets,
+            "counted_from": "event" if self.counts_from_event else "start",
+            "horizon": self.horizon.as_json(),
+            "notes": self.notes,
+            "rows": [row.as_json(self.paths) for row in self.rows],
+        }
+
+
+def compared(paths: Sequence[Path]) -> Section:
+    """The section of these run directories, and of those in the folders among `paths`.
+
+    A folder's run directories are in the order of the keys in which they differ. A run directory that is
+    named twice counts once.
+
+    Raises:
+        InputError: There are fewer than two run directories, one has unfinished runs, or they cannot be
+            compared.
+    """
+    groups = [run_directories(path) or [RunDirectory(path)] for path in paths]
+    for directory in (directory for group in groups for directory in group):
+        directory.experiment()  # refuse what is no run directory
+    if len({directory.path.resolve() for group in groups for directory in group}) < 2:
+        raise InputError(
+            f"compare {' '.join(map(str, paths))}: a single run directory; compare needs two or more, or a "
+            f"folder of them"
+        )
+    measured, known = dict[Path, MeasuredDirectory](), KnownRuns()
+    for group in groups:
+        for directory in group:
+            refuse_unfinished(directory)
+        for item in in_order([MeasuredDirectory.read(item, str(item.path), known) for item in group]):
+            measured.setdefault(item.directory.path.resolve(), item)
+    section = compare(list(measured.values()))
+    if absent := _without_runs(list(measured.values())):
+        section = replace(section, notes=[*section.notes, absent])
+    return section
+
+
+def _without_runs(directories: Sequence[MeasuredDirectory]) -> str:
+    """A clause on the arms without a run in some of the directories; empty if there is no such arm."""
+    absent = dict.fromkeys(
+        arm
+        for directory in directories
+        for arm in directory.arms
+        if all(run.arm != arm for run in directory.runs)
+    )
+    return f"no run was begun of {', '.join(absent)}" if absent else ""
 
 
 def compare(directories: Sequence[MeasuredDirectory]) -> Section:
@@ -98,252 +311,153 @@ def _section(name: str, directories: Sequence[MeasuredDirectory], horizon: Horiz
     differing = differing_keys([directory.experiment for directory in directories])
     paths = list(dict.fromkeys([*differing, *first.swept_paths]))
     targets, left_out = _targets(directories)
-    smoothed = [_smoothed(directory, window) for directory in directories]
-    compared = [
-        _compared(directory, runs, horizon) for directory, runs in zip(directories, smoothed, strict=True)
-    ]
-    counts_from_event = all(one.once(after_events) is not None for one in compared)
-    entries = _without_shared(
-        entry
-        for directory, runs, one in zip(directories, smoothed, compared, strict=True)
-        for entry in _entries(
-            directory,
-            runs,
-            one,
-            paths=paths,
-            targets=[target_table(target, one, may_count_from_event=counts_from_event) for target in targets],
-        )
+    compared = [_compared(directory, window, horizon) for directory in directories]
+    counts_from_event = all(after_events(one) is not None for one in compared)
+    rows = _without_shared(
+        row
+        for directory, one in zip(directories, compared, strict=True)
+        for row in _rows(directory, one, paths, targets, counts_from_event)
     )
-    bases = {entry.arm: entry for entry in entries if first.name in entry.directories}
-    gains = corrected([_gain(entry) for entry in entries])
-    differences = corrected([_difference(entry, bases.get(_base_arm(entry, first))) for entry in entries])
-    limits = [*notes, *_events(entries), *start_clauses(entry.compared for entry in entries)]
+    bases = {row.arm: row for row in rows if first.name in row.directories}
+    base_arms = [row.arm if row.arm in first.arms else first.arms[0] for row in rows]
+    gains = corrected([_gain(row) for row in rows])
+    differences = corrected(
+        [_difference(row, bases.get(base)) for row, base in zip(rows, base_arms, strict=True)]
+    )
+    limits = [*notes, *_events(rows), *start_clauses(row.comparison for row in rows)]
     if any(directory.experiment["report"]["window"] != window for directory in directories):
         limits.append(f"accuracy is smoothed over {window} evaluations, as in {first.name}")
     if left_out:
         limits.append(f"{left_out} further targets are left out")
+    found = zip(rows, gains, base_arms, differences, _identical(rows), strict=True)
     return Section(
         name=name,
-        directories=[directory.name for directory in directories],
-        reference_arms=list(dict.fromkeys(directory.arms[0] for directory in directories)),
+        members=directories,
         paths=paths,
-        horizon=replace(horizon, steps=_steps(entries, len(directories))),
+        horizon=replace(horizon, steps=_steps(rows, len(directories))),
         window=window,
         targets=targets,
         rows=[
-            entry.row(gain, difference, _base_arm(entry, first), earlier)
-            for entry, gain, difference, earlier in zip(
-                entries, gains, differences, _identical(entries), strict=True
-            )
+            replace(row, gain_pp=gain, base_arm=base, difference_pp=difference, identical_to=earlier)
+            for row, gain, base, difference, earlier in found
         ],
         notes=limits,
         counts_from_event=counts_from_event,
-        members=[
-            SectionMember(
-                directory.name,
-                directory.arms,
-                directory.swept,
-                directory.command,
-                directory.order,
-                directory.headline,
-            )
-            for directory in directories
-        ],
     )
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """A row before it is compared with others: an arm of a directory, on the seeds of its reference arm."""
+def _compared(directory: MeasuredDirectory, window: int, horizon: Horizon) -> Compared:
+    """The arms of the directory, smoothed over this window, and compared up to the horizon of the section."""
+    measured = []
+    for run in directory.runs:
+        curve = replace(run.curve, smoothed=smooth(run.curve.accuracy, window), window=window)
+        measured.append(replace(run, curve=curve, horizon=horizon))
+    return Compared(comparisons(measured, directory.arms[0], directory.configured), horizon)
 
-    directories: list[str]
-    directory: MeasuredDirectory
-    arm: str
-    keys: list[Any]
-    runs: list[PlayedRun]
-    reference: list[PlayedRun]
-    targets: list[TableRow]
-    compared: Comparison
-    horizon: Horizon
 
-    @property
-    def seeds(self) -> list[int]:
-        return [run.seed for run in self.runs]
-
-    def mean_accuracies(self, seeds: Sequence[int]) -> list[float | None]:
-        """The mean accuracy of the runs of these seeds, in their order."""
-        runs = {run.seed: run for run in self.runs}
-        return _mean_accuracies([runs[seed] for seed in seeds], self.horizon)
-
-    @cached_property
-    def results(self) -> tuple[bytes | None, ...]:
-        return _results(self.runs, self.horizon)
-
-    @cached_property
-    def reference_results(self) -> tuple[bytes | None, ...]:
-        return _results(self.reference, self.horizon)
-
-    @cached_property
-    def drift(self) -> dict[str, Mapping[str, Any] | None]:
-        """The accuracies with and without drift cells, beside published ones."""
-        report = self.directory.experiment["report"]
-        return {
-            figure: beside_published([run.drift[figure] for run in self.runs], figure, self.arm, report)
+def _rows(
+    directory: MeasuredDirectory,
+    compared: Compared,
+    paths: Sequence[KeyPath],
+    targets: Sequence[Target],
+    counts_from_event: bool,
+) -> Iterator[Row]:
+    """A row for each arm of the directory that shares a seed with the reference arm."""
+    keys, report = key_values(directory.experiment, paths), directory.experiment["report"]
+    tables = [target_table(target, compared, may_count_from_event=counts_from_event) for target in targets]
+    for position, arm in enumerate(compared.arms):
+        drift = {
+            figure: beside_published(
+                [drift_of_run(run.log)[figure] for run in arm.measured], figure, arm.arm, report
+            )
             for figure in COMPARED
         }
-
-    def is_identical_to(self, other: _Entry) -> bool:
-        """Whether both have the same seeds with the same results."""
-        return self.seeds == other.seeds and None not in self.results and self.results == other.results
-
-    def shared_key(self) -> tuple[object, ...]:
-        """Equal for entries with the same runs of the arm and of its reference arm, and the same `drift`."""
-        identities, reference_arm = self.directory.identities, self.directory.arms[0]
-        results = (self.results, self.reference_results)
-        return identities[self.arm], identities[reference_arm], *self.seeds, results, repr(self.drift)
-
-    def row(
-        self,
-        gain: Difference | None,
-        difference: Difference | None,
-        base_arm: str,
-        identical_to: int | None,
-    ) -> Row:
-        return Row(
-            directories=self.directories,
-            arm=self.arm,
-            keys=self.keys,
-            seed_ids=self.seeds,
-            mean_accuracy=self.compared.stated(share_estimate(self.mean_accuracies(self.seeds))),
-            gain_pp=gain,
-            difference_pp=difference,
-            base_arm=base_arm,
-            identical_to=identical_to,
-            targets=self.targets,
-            measured=_measured(self.compared, self.horizon),
-            total_bytes=self.compared.stated(
-                amount_estimate([run.bytes_by(self.horizon.horizon_s) for run in self.runs])
-            ),
-            drift=self.drift,
-            offline_clients_heard=any(run.offline_clients_heard for run in self.runs),
-            runs=self.runs,
-        )
+        of_targets = [table.rows[position] for table in tables]
+        yield Row([directory.name], directory, measured_alone(arm), keys[arm.arm], of_targets, drift)
 
 
-def _smoothed(directory: MeasuredDirectory, window: int) -> dict[tuple[str, int], PlayedRun]:
-    """The runs of the directory by arm and seed, smoothed over the same window as those of the others."""
-    return {(run.arm, run.seed): run.smoothed(window) for run in directory.runs}
+def _without_shared(rows: Iterator[Row]) -> list[Row]:
+    """The rows, those with the same runs of the arm and of its reference arm, and the same `drift`, as one.
 
-
-def _compared(
-    directory: MeasuredDirectory, runs: Mapping[tuple[str, int], PlayedRun], horizon: Horizon
-) -> Compared:
-    """The arms of the directory, compared up to the horizon of the section."""
-    measured = [run.measured(horizon) for run in runs.values()]
-    configured = configured_arms(directory.experiment)
-    return Compared(comparisons(measured, directory.arms[0], configured), horizon)
-
-
-def _entries(
-    directory: MeasuredDirectory,
-    runs: Mapping[tuple[str, int], PlayedRun],
-    compared: Compared,
-    *,
-    paths: Sequence[KeyPath],
-    targets: Sequence[TargetTable],
-) -> Iterator[_Entry]:
-    """An entry for each arm of the directory that shares a seed with the reference arm."""
-    keys = key_values(directory.experiment, paths)
-    for position, arm in enumerate(compared.arms):
-        yield _Entry(
-            directories=[directory.name],
-            directory=directory,
-            arm=arm.arm,
-            keys=keys[arm.arm],
-            runs=[runs[arm.arm, seed] for seed in arm.seed_ids],
-            reference=[runs[directory.arms[0], seed] for seed in arm.seed_ids],
-            targets=[table.rows[position] for table in targets],
-            compared=arm,
-            horizon=compared.horizon,
-        )
-
-
-def _without_shared(entries: Iterable[_Entry]) -> list[_Entry]:
-    """The entries, those with the same runs as one, which has the names of all their directories."""
-    merged: dict[tuple[object, ...], _Entry] = {}
-    for entry in entries:
-        key = entry.shared_key()
+    That has the names of all their directories.
+    """
+    merged: dict[tuple[object, ...], Row] = {}
+    for row in rows:
+        identities, reference_arm = row.directory.identities, row.directory.arms[0]
+        results = (row.results, row.reference_results)
+        key = (identities[row.arm], identities[reference_arm], *row.seed_ids, results, repr(row.drift))
         if key in merged:
-            merged[key].directories.extend(entry.directories)
+            merged[key].directories.extend(row.directories)
         else:
-            merged[key] = entry
+            merged[key] = row
     return list(merged.values())
 
 
-def _base_arm(entry: _Entry, first: MeasuredDirectory) -> str:
-    """The arm of the first directory that an entry is compared with."""
-    return entry.arm if entry.arm in first.arms else first.arms[0]
+def _results(run: Run) -> bytes | None:
+    """Equal for two runs with the same evaluations and bytes up to the horizon; None without evaluations."""
+    seen = run.curve.times_s <= run.horizon.horizon_s
+    if not seen.any():
+        return None
+    sent_bytes = np.float64(bytes_by_the_horizon(run))
+    parts = (run.curve.times_s[seen], run.curve.accuracy[seen], sent_bytes)
+    return b"".join(part.tobytes() for part in parts)
 
 
-def _identical(entries: Sequence[_Entry]) -> list[int | None]:
-    """For each entry, the index of the first earlier one with the same seeds and the same results."""
+def _identical(rows: Sequence[Row]) -> list[int | None]:
+    """For each row, the index of the first earlier one with the same seeds and the same results."""
     first: dict[tuple[object, ...], int] = {}
     found: list[int | None] = []
-    for position, entry in enumerate(entries):
-        key = (position,) if None in entry.results else (*entry.seeds, entry.results)
+    for position, row in enumerate(rows):
+        key = (position,) if None in row.results else (*row.seed_ids, row.results)
         index = first.setdefault(key, position)
         found.append(None if index == position else index)
     return found
 
 
-def _gain(entry: _Entry) -> Difference | None:
+def _gain(row: Row) -> Difference | None:
     """The difference from the reference arm of the same directory; None for that arm itself."""
-    if entry.arm == entry.directory.arms[0]:
+    if row.comparison.is_reference:
         return None
-    is_same = None not in entry.results and entry.results == entry.reference_results
+    is_same = None not in row.results and row.results == row.reference_results
     difference = paired_difference(
-        entry.mean_accuracies(entry.seeds),
-        _mean_accuracies(entry.reference, entry.horizon),
+        row.mean_accuracy.per_seed,
+        list(map(mean_accuracy, row.comparison.reference)),
         scale=100.0,
         pairing="identical" if is_same else "seed",
     )
-    found = replace(difference, seed_ids=tuple(entry.seeds))
-    return entry.compared.stated(found, is_beside_reference=True)
+    found = replace(difference, seed_ids=tuple(row.seed_ids))
+    return row.comparison.stated(found, is_beside_reference=True)
 
 
-def _difference(entry: _Entry, base: _Entry | None) -> Difference | None:
-    """The difference from an entry of the first directory.
+def _difference(row: Row, base: Row | None) -> Difference | None:
+    """The difference from a row of the first directory.
 
-    None for the entries of that directory, and if it has no finished run of that arm.
+    None for the rows of that directory, and if it has no finished run of that arm.
     """
-    if base is None or base.directory.name in entry.directories:
+    if base is None or base.directory.name in row.directories:
         return None
-    found = _difference_from(entry, base)
-    return base.compared.stated(entry.compared.stated(found))
+    return base.comparison.stated(row.comparison.stated(_difference_from(row, base)))
 
 
-def _difference_from(entry: _Entry, base: _Entry) -> Difference:
-    """The difference of two entries, paired as their runs allow."""
-    shared = [seed for seed in entry.seeds if seed in base.seeds]
-    pairing: Pairing = "identical" if entry.is_identical_to(base) else _pairing(entry, base, shared)
-    if pairing == "none" or len(shared) < min(FEWEST_SEEDS, len(entry.seeds), len(base.seeds)):
-        return unpaired_difference(
-            entry.mean_accuracies(entry.seeds), base.mean_accuracies(base.seeds), scale=100.0
-        )
-    difference = paired_difference(
-        entry.mean_accuracies(shared), base.mean_accuracies(shared), scale=100.0, pairing=pairing
-    )
-    return replace(difference, seed_ids=tuple(shared))
+def _difference_from(row: Row, base: Row) -> Difference:
+    """The difference of two rows, paired as their runs allow."""
+    ours, others = row.accuracies, base.accuracies
+    shared = [seed for seed in ours if seed in others]
+    pairing: Pairing = "identical" if row.is_identical_to(base) else _pairing(row, base, shared)
+    if pairing == "none" or len(shared) < min(FEWEST_SEEDS, len(ours), len(others)):
+        return unpaired_difference(list(ours.values()), list(others.values()), scale=100.0)
+    pairs = [ours[seed] for seed in shared], [others[seed] for seed in shared]
+    return replace(paired_difference(*pairs, scale=100.0, pairing=pairing), seed_ids=tuple(shared))
 
 
-def _pairing(entry: _Entry, base: _Entry, seeds: Sequence[int]) -> Pairing:
+def _pairing(row: Row, base: Row, seeds: Sequence[int]) -> Pairing:
     """How the runs of these seeds can be compared.
 
     They are paired if trace, fleet and availability of every seed are the same, by the hashes in the
     manifests. If the traces differ, they are paired by the number of the seed if keys of the trace were swept
     and the settings of devices and faults are the same.
     """
-    one, other = entry.directory, base.directory
+    one, other = row.directory, base.directory
     hashes = [(one.hashes(seed), other.hashes(seed)) for seed in seeds]
     if not seeds or any(mine is None or theirs is None for mine, theirs in hashes):
         return "none"
@@ -355,35 +469,20 @@ def _pairing(entry: _Entry, base: _Entry, seeds: Sequence[int]) -> Pairing:
     return "seed, other trace" if is_swept and is_alike and has_other_traces else "none"
 
 
-def _mean_accuracies(runs: Sequence[PlayedRun], horizon: Horizon) -> list[float | None]:
-    return [run.curve.mean_accuracy(horizon.start_s, horizon.horizon_s) for run in runs]
-
-
-def _measured(arm: Comparison, horizon: Horizon) -> TableRow:
-    """The quantities of an arm that `table.json` has, each difference by itself."""
-    alone, quantities = Compared([arm], horizon), all_quantities()
-    keys = [key for table in all_tables() for key in table.in_many_runs.keys]
-    return TableRow(arm.arm, {key: stated(quantities[key](arm, alone), arm) for key in keys})
-
-
-def _results(runs: Sequence[PlayedRun], horizon: Horizon) -> tuple[bytes | None, ...]:
-    return tuple(run.results_by(horizon.horizon_s) for run in runs)
-
-
-def _steps(entries: Sequence[_Entry], num_directories: int) -> dict[str, float]:
+def _steps(rows: Sequence[Row], num_directories: int) -> dict[str, float]:
     """Data steps reached by the horizon, by row: the median over its runs."""
     return {
-        entry.arm if num_directories == 1 else f"{entry.directories[0]}: {entry.arm}": float(
-            np.median([run.steps_by(entry.horizon.horizon_s) for run in entry.runs])
+        row.arm if num_directories == 1 else f"{row.directories[0]}: {row.arm}": float(
+            np.median(list(map(steps_by_the_horizon, row.runs)))
         )
-        for entry in entries
+        for row in rows
     }
 
 
-def _events(entries: Sequence[_Entry]) -> list[str]:
+def _events(rows: Sequence[Row]) -> list[str]:
     """A clause if the first mass event is before the horizon in some runs only."""
-    runs = [run for entry in entries for run in entry.runs]
-    had = sum(run.event_s is not None and run.event_s < entries[0].horizon.horizon_s for run in runs)
+    runs = [run for row in rows for run in row.runs]
+    had = sum(run.event_s is not None for run in runs)
     if had in (0, len(runs)):
         return []
     return [
@@ -413,7 +512,7 @@ def _horizon(directories: Sequence[MeasuredDirectory]) -> Horizon:
     ]
     asked_s = [directory.experiment["report"].get("horizon_s") for directory in directories]
     return common_horizon(
-        [run.without_records(arm) for arm, run in runs],
+        [ReportedRun(arm, run.seed, {}, [], Timing(wall_s=0.0), run.log.until) for arm, run in runs],
         [run.curve for _, run in runs],
         asked_s=min((time_s for time_s in asked_s if time_s is not None), default=None),
         is_static=all(is_static(directory.experiment) for directory in directories),
@@ -471,7 +570,7 @@ def _no_overlap(group: Sequence[MeasuredDirectory]) -> str:
     horizons = {directory.name: _horizon([directory]) for directory in group}
     latest = max(horizons, key=lambda name: horizons[name].start_s)
     earliest = min(horizons, key=lambda name: horizons[name].horizon_s)
-    start, end = _time(horizons[latest].start_s), _time(horizons[earliest].horizon_s)
+    start, end = as_time(horizons[latest].start_s), as_time(horizons[earliest].horizon_s)
     if latest == earliest:
         return f"the runs of {latest} have no stretch of time in common: from {start} on, up to {end}"
     return (
@@ -485,5 +584,11 @@ def _other_trace(one: MeasuredDirectory, other: MeasuredDirectory) -> str:
     return abbreviated(list(differing_values(traces[0], traces[1], ("trace",)))) or "by their hashes"
 
 
-def _time(time_s: float) -> str:
-    return time_scale(time_s)(time_s)
+def _plain(value: Any) -> Any:
+    """A configured value as JSON has it: a date, infinity and NaN, which JSON lacks, as text."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    is_plain = value is None or isinstance(value, str | int) or is_finite(value)
+    return value if is_plain else str(value)

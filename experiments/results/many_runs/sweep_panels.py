@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from emulator.errors import shorten
-from experiments.results.many_runs.rows import SectionMember
+from experiments.results.many_runs.directories import MeasuredDirectory
 from experiments.results.reading.differing_keys import short_names
 from experiments.results.reading.recorded import written
 from experiments.results.reading.swept_values import canonical, given_ranks
@@ -56,7 +56,7 @@ class SweepLayout:
     columns: int
 
 
-def sweep_layout(members: Sequence[SectionMember]) -> SweepLayout:
+def sweep_layout(members: Sequence[MeasuredDirectory]) -> SweepLayout:
     """The layout of the cells `members`, at least one, of one sweep.
 
     The x axis is the first swept key with several values, or the first one if no key has them. Values are in
@@ -89,7 +89,7 @@ def sweep_layout(members: Sequence[SectionMember]) -> SweepLayout:
     )
 
 
-def _values_of(key: str, members: Sequence[SectionMember]) -> list[str]:
+def _values_of(key: str, members: Sequence[MeasuredDirectory]) -> list[str]:
     """The distinct values of a swept key as canonical JSON, in their order."""
     ranks = given_ranks([member.order[key] for member in members if key in member.order])
     return _ordered([member.swept.get(key) for member in members], ranks)

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from experiments.results.many_runs.folder_table import run_counts
-from experiments.results.many_runs.rows import Row as RunsRow
-from experiments.results.many_runs.rows import Section
+from experiments.results.many_runs.sections import Row as RunsRow
+from experiments.results.many_runs.sections import Section
 from experiments.results.pages.folder_page import columns_with_drift, names_alone
 from experiments.results.pages.headline import (
     BEST,
@@ -23,15 +23,17 @@ from experiments.results.pages.headline import (
     gain_of,
     sentences,
 )
+from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.intervals import Estimate
 from experiments.results.statistics.medians import levels_as_text
-from experiments.results.statistics.scales import Scale, percent_scale, points_scale, time_scale
+from experiments.results.statistics.scales import Scale, as_time, percent_scale, points_scale
+from experiments.results.statistics.summary import Summary
+from experiments.results.statistics.targets import TargetTable
 from experiments.results.tables.cells import Cell, short_interval, show_difference, show_estimate
 from experiments.results.tables.claims import claims
 from experiments.results.tables.published_cells import mean_and_std
-from experiments.results.tables.summary import Summary
-from experiments.results.tables.table import Column, Row
-from experiments.results.tables.targets import HELD, HELD_FROM, SPEEDUP, TargetTable, target_name
+from experiments.results.tables.table import Column
+from experiments.results.tables.targets import HELD, HELD_FROM, SPEEDUP, target_name
 
 MOST_LINES = 3
 
@@ -79,11 +81,11 @@ def _on_arms(summary: Summary) -> Iterator[str]:
     yield from _held(summary, arms) or _final(summary, arms)
 
 
-def _gain(summary: Summary, row: Row, *, is_chosen: bool) -> str:
+def _gain(summary: Summary, row: Comparison, *, is_chosen: bool) -> str:
     """The mean accuracy of an arm, and its gain over the reference arm, with the seeds and the horizon."""
     of = claims(summary)
     over, gain, best = summary.reference_arm, row[of.gain], row[of.over_best]
-    seeds = next(len(arm.runs) for arm in summary.compared if arm.arm == row.arm)
+    seeds = next(len(arm.runs) for arm in summary.rows if arm.arm == row.arm)
     horizon_s = summary.horizon.horizon_s
     if gain is None:
         which, beside_it = ", the first arm,", ""
@@ -97,11 +99,11 @@ def _gain(summary: Summary, row: Row, *, is_chosen: bool) -> str:
     mean = _figure(row[of.mean], percent_scale(0.0))
     return (
         f"{row.arm}{which} has a {of.name} of {mean}{beside_it} ({seeds} seed{'s' if seeds > 1 else ''}, "
-        f"up to {time_scale(horizon_s)(horizon_s)} of virtual time)."
+        f"up to {as_time(horizon_s)} of virtual time)."
     )
 
 
-def _beside_others(summary: Summary, row: Row) -> Iterator[str]:
+def _beside_others(summary: Summary, row: Comparison) -> Iterator[str]:
     """The gain of an arm over the best arm without clusters or, if that is stated already, after drift."""
     of = claims(summary)
     best, after = row[of.over_best], of.after(row)
@@ -276,7 +278,7 @@ def _extremes(sections: Sequence[Section]) -> list[str]:
 
 def _is_personal(item: tuple[Section, RunsRow]) -> bool:
     """Whether the clients of a row use parameters of their own."""
-    return item[1].measured["mean_personal_accuracy"].mean is not None
+    return item[1]["mean_personal_accuracy"].mean is not None
 
 
 def _mean(estimate: Estimate | None) -> float:

@@ -12,10 +12,11 @@ from emulator.errors import InputError, abbreviated
 from emulator.storage.checkpoints import write_durably
 from emulator.storage.own_files import path_below
 from experiments.results.drawing.plotly_js import PLOTLY_FILE
-from experiments.results.many_runs.folder_table import Table, build_sections, build_table, run_counts
-from experiments.results.many_runs.rows import Section
+from experiments.results.many_runs.directories import MeasuredDirectory, read_folder
+from experiments.results.many_runs.folder_table import Table, build_table, run_counts
 from experiments.results.many_runs.runs_table import runs_horizon, runs_notes, runs_table, runs_warnings
 from experiments.results.many_runs.section_plots import section_plots
+from experiments.results.many_runs.sections import Section, sections
 from experiments.results.pages.scripted_page import page_with_nonce
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.marked_seeds import marked_clause
@@ -43,7 +44,8 @@ def write_table(
     folder: Path,
     directories: Sequence[RunDirectory],
     name: str,
-    built: Sequence[Section] | None = None,
+    measured: Sequence[MeasuredDirectory] | None = None,
+    shown: Sequence[Section] | None = None,
 ) -> Table:
     """Write `table.json` and `table.html` into `folder`, the parent of the run directories.
 
@@ -51,7 +53,8 @@ def write_table(
         folder: The folder.
         directories: The run directories.
         name: The heading of the table.
-        built: Their sections, which are built here unless they are given.
+        measured: The same with their runs, which are read here unless they are given.
+        shown: Their sections, which are made here unless they are given.
 
     Returns:
         The table.
@@ -62,8 +65,10 @@ def write_table(
     if not directories:
         raise InputError(f"{folder}: holds no run directory, so there is no table to make")
     json_path, page_path = path_below(folder, "table.json"), path_below(folder, "table.html")
-    shown = build_sections(directories) if built is None else built
-    table = {**build_table(name, directories), "sections": [section.as_json() for section in shown]}
+    measured = read_folder(directories) if measured is None else measured
+    shown = sections(measured) if shown is None else shown
+    built = build_table(name, {item.directory: item.finished for item in measured})
+    table = {**built, "sections": [section.as_json() for section in shown]}
     write_durably(json_path, json.dumps(table, allow_nan=False, indent=2) + "\n")
     write_durably(page_path, render_table(table, shown))
     return table

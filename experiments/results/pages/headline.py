@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.results.reading.json_files import Finished
+from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.intervals import FEWEST_SEEDS, Gain, GainOverBest
 from experiments.results.statistics.published import beside_published
 from experiments.results.statistics.scales import percent_scale, points_scale
+from experiments.results.statistics.summary import Summary
+from experiments.results.statistics.whole_runs import Finished
 from experiments.results.tables.cells import show_estimate
 from experiments.results.tables.claims import Claims, claims
 from experiments.results.tables.published_cells import mean_and_std, scored_steps
-from experiments.results.tables.summary import Summary
-from experiments.results.tables.table import Row
 
 OMITTING = "accuracy_omitting_drift"
 BEST = "the best arm without clusters"
@@ -110,13 +110,13 @@ def _on_one_arm(summary: Summary) -> list[str]:
     return [text, f"After the mass event, {name} is {beside(after)} {reference_arm}."]
 
 
-def gain_of(row: Row, of: Claims) -> float:
+def gain_of(row: Comparison, of: Claims) -> float:
     """The gain of an arm over the reference arm, which must be known."""
     mean: float = row[of.gain].mean
     return mean
 
 
-def _gain_sentence(row: Row, reference_arm: str, of: Claims) -> str:
+def _gain_sentence(row: Comparison, reference_arm: str, of: Claims) -> str:
     mean = show_estimate(row[of.mean], percent_scale(0.0)).figure
     sentence = f"{row.arm} has a {of.name} of {mean}, {beside(row[of.gain])} {reference_arm}"
     after = of.after(row)

@@ -31,6 +31,7 @@ from experiments.results.pages.what_was_run import (
 )
 from experiments.results.reading.recorded import MOST_EXPERIMENT_BYTES
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
+from experiments.results.statistics.summary import Summary
 from experiments.results.tables import all_tables
 from experiments.results.tables.notes import (
     as_warning,
@@ -41,7 +42,7 @@ from experiments.results.tables.notes import (
 )
 from experiments.results.tables.report import Report
 from experiments.results.tables.round_lengths import OF_STEPS
-from experiments.results.tables.summary import Summary, summarise_directory, write_summary
+from experiments.results.tables.summary import summarise_directory, write_summary
 from experiments.results.tables.table import NotedTable, OnPage, QuestionId
 
 

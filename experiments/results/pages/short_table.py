@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from experiments.results.many_runs.rows import Section
 from experiments.results.many_runs.runs_table import short_runs_table
+from experiments.results.many_runs.sections import Section
 from experiments.results.pages.folder_page import (
     accuracy_cell,
     arms_with_runs,
@@ -23,14 +23,14 @@ from experiments.results.pages.folder_page import (
 )
 from experiments.results.pages.headline import OMITTING
 from experiments.results.statistics.intervals import GainOverBest
-from experiments.results.statistics.scales import points_scale, time_scale
+from experiments.results.statistics.scales import as_time, points_scale
+from experiments.results.statistics.summary import Summary
 from experiments.results.tables import accuracy, baselines, personal
 from experiments.results.tables.cells import Cell, short_interval
 from experiments.results.tables.claims import claims
 from experiments.results.tables.concept_drift import accuracy_table
 from experiments.results.tables.costs import RECLUSTERED
 from experiments.results.tables.published_cells import scored_steps
-from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import Column, NotedTable, TextTable, any_measured
 
 MEANS = ("mean_accuracy", "final_accuracy", "mean_personal_accuracy")
@@ -82,10 +82,7 @@ def _of_gains(summary: Summary) -> NotedTable:
     has_intervals = any(cell.interval.startswith("[") for of_column in cells for cell in of_column)
     in_which = " in personal accuracy" if summary.comparison.has_personal else ""
     brackets = f"; 95 % intervals of gains{in_which} in brackets"
-    title = (
-        f"{summary.name}: up to {time_scale(horizon_s)(horizon_s)} of virtual time"
-        f"{brackets if has_intervals else ''}"
-    )
+    title = f"{summary.name}: up to {as_time(horizon_s)} of virtual time{brackets if has_intervals else ''}"
     is_marked = any(cell.note for of_column in cells for cell in of_column)
     return NotedTable(title, table, [NOT_ABOVE_ALL] if is_marked else [])
 

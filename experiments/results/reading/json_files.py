@@ -1,4 +1,4 @@
-"""JSON files of a run directory as types: the manifest, the timing, and `finished` of the summary.
+"""JSON files of a run directory as types: the manifest and the timing.
 
 They are validated on reading, so that their users need no checks: a run directory may come from somebody
 else.
@@ -244,40 +244,3 @@ class Timing(JsonTable):
     halved_cohorts: Count = 0
     lost_workers: Count = 0
     runs_beside: Count = 0
-
-
-class Figure(JsonTable):
-    """An `experiments.results.statistics.intervals.Estimate` as `summary.json` has it."""
-
-    mean: float | None
-    ci95: Annotated[list[float], Field(min_length=2, max_length=2)] | None
-    per_seed: Annotated[list[float | None], FailFast()]
-
-
-class ArmFigures(JsonTable):
-    """Figures of the finished runs of an arm; each `per_seed` is in the order of `seed_ids`."""
-
-    seed_ids: Annotated[list[int], FailFast()]
-    accuracy_omitting_drift: Figure
-    accuracy_including_drift: Figure
-    models_sent: Figure
-    relative_models_sent: Figure
-
-    @model_validator(mode="after")
-    def _has_a_seed_for_each_value(self) -> ArmFigures:
-        for figure in (self.accuracy_omitting_drift, self.accuracy_including_drift):
-            if len(self.seed_ids) != len(figure.per_seed):
-                raise ValueError("seed_ids must be as many as the values of per_seed")
-        return self
-
-    def __getitem__(self, figure: str) -> Figure:
-        estimate: Figure = getattr(self, figure)
-        return estimate
-
-
-class Finished(JsonTable):
-    """`finished` of `summary.json`: figures of all finished runs (concept_drift.py)."""
-
-    steps: int | None
-    scored_steps: int | None
-    arms: Table[ArmFigures]

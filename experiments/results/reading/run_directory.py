@@ -31,7 +31,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +86,7 @@ class ReportedRun:
     timing: Timing
     until: Until | None = None
 
-    @property
+    @cached_property
     def offline_clients_heard(self) -> bool:
         """Whether offline clients could report after the first round, in which all clients register.
 

@@ -14,7 +14,7 @@ import numpy as np
 from emulator.arrays import NO_IDS, Floats, Ints
 from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.run_directory import ReportedRun
-from experiments.results.statistics.comparisons import Comparison
+from experiments.results.statistics.comparisons import Comparison, once
 
 
 def has_steps(records: Iterable[RoundRecord]) -> bool:
@@ -24,7 +24,7 @@ def has_steps(records: Iterable[RoundRecord]) -> bool:
 
 def arms_of_steps(arms: Iterable[Comparison]) -> list[str]:
     """The names of the arms of which rounds may have several server steps."""
-    return [arm.arm for arm in arms if any(has_steps(run.run.records) for run in arm.measured)]
+    return [arm.arm for arm in arms if any(has_steps(run.log.records) for run in arm.measured)]
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ class Absorbed:
         return float(known.max()) if len(known) else None
 
 
+@once
 def absorbed(run: ReportedRun) -> Absorbed:
     """What the rounds of a run absorbed, from its log."""
     records = run.records

@@ -10,6 +10,7 @@ import numpy as np
 from emulator.arrays import Floats, Ints
 from experiments.results.reading.clusters_in_force import clusters_in_force
 from experiments.results.reading.run_directory import ReportedRun
+from experiments.results.statistics.comparisons import once
 
 
 def adjusted_rand_index(one: Ints, other: Ints) -> float:
@@ -62,6 +63,7 @@ class Agreement:
         return float(seen.mean()) if len(seen) else None
 
 
+@once
 def agreement_with_concepts(run: ReportedRun) -> Agreement:
     """The agreement at each evaluation, from the first data step at which not all concepts are the first one.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, TypeVar
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
+from typing import Any, NoReturn, TypeVar
 
 from emulator.errors import abbreviated
 from emulator.storage.runlog import RoundRecord
@@ -14,73 +15,101 @@ from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.client_accuracy import ClientAccuracy, at_the_horizon
 from experiments.results.statistics.horizon import Horizon
 from experiments.results.statistics.intervals import Estimate
+from experiments.results.statistics.medians import MedianEstimate
 from experiments.results.statistics.time_to_accuracy import ACCURACIES, AccuracyCurve, curve_of
 
 T = TypeVar("T")
+K = TypeVar("K")
 E = TypeVar("E", bound=Estimate)
 
 
-def personal_curve(run: ReportedRun) -> AccuracyCurve | None:
+def once(find: Callable[[K], T]) -> Callable[[K], T]:
+    """`find`, computed at the first call for each object, which keeps it."""
+
+    @wraps(find)
+    def found(of: K) -> T:
+        known: dict[Any, T] = vars(of).setdefault("known", {})
+        if find not in known:
+            known[find] = find(of)
+        return known[find]
+
+    return found
+
+
+class _Gone:
+    """In the place of a header and of records that were let go: whatever reads them fails."""
+
+    def _fail(self, *_: object) -> NoReturn:
+        raise AssertionError("tables of many runs keep no log: what reads it is decorated with `once`")
+
+    __getattr__ = __getitem__ = __iter__ = __len__ = _fail
+
+
+def let_go(log: ReportedRun) -> ReportedRun:
+    """The run without its header and its records; what is known `once` of them stays.
+
+    Tables of many runs keep no more.
+    """
+    kept = copy(log)  # with its cache
+    for name in ("header", "records"):
+        object.__setattr__(kept, name, _Gone())
+    return kept
+
+
+@once
+def personal_curve(log: ReportedRun) -> AccuracyCurve | None:
     """The curve of the personal accuracy of a run, not smoothed; None if it has none."""
-    return curve_of(run, "personal_accuracy", window=1)
+    return curve_of(log, "personal_accuracy", window=1)
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredRun:
-    """A finished run, with its accuracy curve and the horizon up to which it is compared.
+class Run:
+    """A finished run with its accuracy curve, the horizon up to which it is compared, and its mass events.
 
-    `finished` is None in tables of many runs, which keep no records: a quantity that asks for the run, its
-    records or its clients fails there; `known_event_s` has its `event_s`, and `known` the results of `once`
-    for the table's reductions.
+    `events_s` has when its configured mass events took effect, ascending, also after the horizon.
     """
 
-    arm: str
-    seed: int
+    log: ReportedRun
     curve: AccuracyCurve
     horizon: Horizon
-    finished: ReportedRun | None
-    known_event_s: float | None = None
-    known: dict[Callable[..., Any], Any] = field(default_factory=dict, repr=False)
+    events_s: Sequence[float]
 
     @classmethod
-    def of(cls, run: ReportedRun, curve: AccuracyCurve, horizon: Horizon) -> MeasuredRun:
-        """The run with all that it has logged."""
-        return cls(run.arm, run.seed, curve, horizon, run)
+    def of(cls, log: ReportedRun, curve: AccuracyCurve, horizon: Horizon) -> Run:
+        """The run with the mass events of the horizon."""
+        return cls(log, curve, horizon, horizon.events_s(log))
 
     @property
-    def run(self) -> ReportedRun:
-        """The finished run."""
-        assert self.finished is not None, (
-            "tables of many runs keep no records: only what `InManyRuns.reductions` makes of them"
-        )
-        return self.finished
+    def arm(self) -> str:
+        """The name of its arm."""
+        return self.log.arm
 
-    @cached_property
+    @property
+    def seed(self) -> int:
+        """Its seed."""
+        return self.log.seed
+
+    @property
     def event_s(self) -> float | None:
         """When its first configured mass event opened; None without one before the horizon."""
-        return self.known_event_s if self.finished is None else self.horizon.event_s(self.finished)
+        return next((time_s for time_s in self.events_s if time_s < self.horizon.horizon_s), None)
 
     @cached_property
     def curves(self) -> dict[str, AccuracyCurve]:
         """The curves of those of the `ACCURACIES` that it has, by name, all smoothed alike."""
         others = [name for name in ACCURACIES if name != "accuracy"]
-        found = {name: curve_of(self.run, name, self.curve.window) for name in others}
+        found = {name: curve_of(self.log, name, self.curve.window) for name in others}
         return {"accuracy": self.curve, **{name: curve for name, curve in found.items() if curve is not None}}
 
     @property
     def used(self) -> AccuracyCurve:
-        """The curve of what clients use: of the personal accuracy, or of the accuracy of a run without.
-
-        In tables of many runs that of the personal accuracy is not smoothed.
-        """
-        if self.finished is not None:
-            return self.curves.get("personal_accuracy", self.curve)
-        return self.once(personal_curve) or self.curve
+        """The curve of what clients use: of the personal accuracy, or of the accuracy of a run without."""
+        return self.curves.get("personal_accuracy", self.curve)
 
     @cached_property
     def records(self) -> list[RoundRecord]:
         """Its rounds that closed by the horizon."""
-        return self.horizon.records(self.run)
+        return self.horizon.records(self.log)
 
     @cached_property
     def clients(self) -> ClientAccuracy | None:
@@ -88,42 +117,44 @@ class MeasuredRun:
 
         Raises InputError if the log is damaged.
         """
-        return at_the_horizon(self.run, self.horizon.horizon_s)
-
-    def once(self, reduce: Callable[[ReportedRun], T]) -> T:
-        """`reduce(self.run)`, computed at the first call; `reduce` is a function of a module."""
-        if reduce not in self.known:
-            self.known[reduce] = reduce(self.run)
-        found: T = self.known[reduce]
-        return found
-
-    def beside(self, base: MeasuredRun, find: Callable[[MeasuredRun, MeasuredRun], T]) -> T:
-        """`find(self, base)`, computed at the first call; `base` is the reference arm's run of its seed."""
-        if find not in self.known:
-            self.known[find] = find(self, base)
-        found: T = self.known[find]
-        return found
+        return at_the_horizon(self.log, self.horizon.horizon_s)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The runs of an arm, and those of the reference arm with the same seeds, in the same order.
+    """The runs of an arm, those of the reference arm with the same seeds in the same order, and its figures.
 
     `configured` is None if the configuration of the runs is not known; `is_beside_trigger` is whether the
-    reference arm has a trigger.
+    reference arm has a trigger. `figures` has what was measured of it, by the names of quantities.
     """
 
     arm: str
-    measured: list[MeasuredRun]
-    reference: list[MeasuredRun]
+    measured: list[Run]
+    reference: list[Run]
     is_reference: bool
     configured: ConfiguredArm | None = None
     is_beside_trigger: bool = False
+    figures: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def __getitem__(self, quantity: str) -> Any:
+        return self.figures[quantity]
 
     @property
     def has_trigger(self) -> bool:
         """Whether a trigger decides in each run whether all clients are clustered anew, as far as known."""
         return self.configured is not None and self.configured.has_trigger
+
+    @property
+    def runs(self) -> list[ReportedRun]:
+        return [run.log for run in self.measured]
+
+    @property
+    def curves(self) -> list[AccuracyCurve]:
+        return [run.curve for run in self.measured]
+
+    @property
+    def seed_ids(self) -> list[int]:
+        return [run.seed for run in self.measured]
 
     def stated(self, estimate: E, *, is_beside_reference: bool = False) -> E:
         """An estimate of the arm: by seed, without a t interval, if the arm has a trigger.
@@ -133,21 +164,22 @@ class Comparison:
         has_trigger = self.has_trigger or (is_beside_reference and self.is_beside_trigger)
         return estimate.by_seed() if has_trigger else estimate
 
-    @property
-    def runs(self) -> list[ReportedRun]:
-        return [item.run for item in self.measured]
+    def with_figures(self, figures: Mapping[str, Any]) -> Comparison:
+        """The same runs with these figures in the place of others, as those of a target."""
+        return replace(self, figures=dict(figures))
 
-    @property
-    def curves(self) -> list[AccuracyCurve]:
-        return [item.curve for item in self.measured]
+    def estimates(self) -> Iterable[tuple[str, Estimate | MedianEstimate]]:
+        """The figures that are estimates; without comparisons of the reference arm with itself."""
+        for key, value in self.figures.items():
+            if isinstance(value, Estimate | MedianEstimate):
+                yield key, value
 
-    @property
-    def seed_ids(self) -> list[int]:
-        return [item.seed for item in self.measured]
-
-    @property
-    def by_seed(self) -> dict[int, MeasuredRun]:
-        return {item.seed: item for item in self.measured}
+    def as_json(self) -> dict[str, object]:
+        """Its figures, as `summary.json` and `table.json` have them."""
+        return {
+            key: value.as_json() if isinstance(value, Estimate | MedianEstimate) else value
+            for key, value in self.figures.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -161,32 +193,31 @@ class Compared:
     arms: Sequence[Comparison]
     horizon: Horizon
     configured: Mapping[str, ConfiguredArm] = field(default_factory=dict)
-    _found: dict[Callable[[Compared], Any], Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def num_gains(self) -> int:
         """The number of comparisons for which joint intervals hold at once."""
         return max(1, len(self.arms) - 1)
 
+    @property
+    def runs(self) -> list[Run]:
+        """The runs of all arms."""
+        return [run for arm in self.arms for run in arm.measured]
+
     @cached_property
     def has_event(self) -> bool:
         """Whether every run has a mass event before the horizon."""
-        return all(item.event_s is not None for arm in self.arms for item in arm.measured)
+        return all(run.event_s is not None for run in self.runs)
 
     @cached_property
     def has_personal(self) -> bool:
         """Whether some run has a personal accuracy."""
-        runs = (item for arm in self.arms for item in arm.measured)
-        return any(item.once(personal_curve) is not None for item in runs)
+        return any(personal_curve(run.log) is not None for run in self.runs)
 
     @property
     def reference(self) -> Comparison:
         """The reference arm, which must be among the arms."""
         return next(arm for arm in self.arms if arm.is_reference)
-
-    def whose(self, is_so: Callable[[ConfiguredArm], bool]) -> list[Comparison]:
-        """The arms whose configuration is known and fulfils `is_so`."""
-        return [arm for arm in self.arms if arm.configured is not None and is_so(arm.configured)]
 
     @cached_property
     def has_baselines(self) -> bool:
@@ -197,20 +228,13 @@ class Compared:
         """The names of the configured arms that fulfil `is_so`, be they finished or not."""
         return [name for name, arm in self.configured.items() if is_so(arm)]
 
-    def find(self, name: str) -> Comparison | None:
+    def find(self, name: str | None) -> Comparison | None:
         """The arm of that name; None if it shares no seed with the reference arm."""
         return next((arm for arm in self.arms if arm.arm == name), None)
 
-    def once(self, find: Callable[[Compared], T]) -> T:
-        """`find(self)`, computed at the first call; `find` is a function of a module."""
-        if find not in self._found:
-            self._found[find] = find(self)
-        found: T = self._found[find]
-        return found
-
 
 def comparisons(
-    measured: Sequence[MeasuredRun],
+    measured: Sequence[Run],
     reference_arm: str,
     configured: Mapping[str, ConfiguredArm] | None = None,
 ) -> list[Comparison]:
@@ -219,9 +243,9 @@ def comparisons(
     They are in the order of the arms' first runs in `measured`. `configured` has the arms by name, as far as
     their configuration is known.
     """
-    by_arm: dict[str, dict[int, MeasuredRun]] = {}
-    for item in measured:
-        by_arm.setdefault(item.arm, {})[item.seed] = item
+    by_arm: dict[str, dict[int, Run]] = {}
+    for run in measured:
+        by_arm.setdefault(run.arm, {})[run.seed] = run
     reference, of_arm = by_arm.get(reference_arm, {}), configured or {}
     base = of_arm.get(reference_arm)
     shared = {arm: [seed for seed in runs if seed in reference] for arm, runs in by_arm.items()}

@@ -18,7 +18,7 @@ from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.json_files import Until
 from experiments.results.reading.recorded import LONGEST_S
 from experiments.results.reading.run_directory import ReportedRun
-from experiments.results.statistics.scales import time_scale
+from experiments.results.statistics.scales import as_time
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
 
 SHORTEST_SHARE = 0.9
@@ -84,16 +84,16 @@ class Horizon:
             arms = abbreviated(list(dict.fromkeys(arm for arm, _ in self.until)))
             warnings.append(f"until {rounds}, where --until stopped runs of {arms}")
         if self.asked_s is not None and self.horizon_s < self.asked_s:
-            asked, missing_s = _time(self.asked_s), self.asked_s - self.horizon_s
+            asked, missing_s = as_time(self.asked_s), self.asked_s - self.horizon_s
             if missing_s > self.horizon_s:
-                short = f"{_time(self.horizon_s)} instead of the {asked}"
+                short = f"{as_time(self.horizon_s)} instead of the {asked}"
             else:
-                short = f"{_time(missing_s)} less than the {asked}"
+                short = f"{as_time(missing_s)} less than the {asked}"
             warnings.append(f"the horizon is {short} of report.horizon_s: {self.ended_first()}")
         if self.horizon_s < SHORTEST_SHARE * self.longest_s:
             warnings.append(
                 f"the horizon is {100 * self.horizon_s / self.longest_s:.0f} % of the longest run "
-                f"({_time(self.longest_s)}): what came later is not in the tables"
+                f"({as_time(self.longest_s)}): what came later is not in the tables"
             )
         if self.is_of_different_data:
             fewest, most = min(self.steps.values()), max(self.steps.values())
@@ -103,7 +103,7 @@ class Horizon:
             )
         if self.widest_gap_s * FEWEST_INTERVALS > self.horizon_s * (1 + GAP_TOLERANCE):
             warnings.append(
-                f"evaluations lie up to {_time(self.widest_gap_s)} apart: times are no finer than that"
+                f"evaluations lie up to {as_time(self.widest_gap_s)} apart: times are no finer than that"
             )
         if self.start_s >= self.horizon_s:
             warnings.append("some run has no evaluation before the horizon: there is no mean accuracy")
@@ -242,7 +242,3 @@ def _widest_gap_s(curve: AccuracyCurve, horizon_s: float) -> float:
     """The longest time between consecutive evaluations, up to the first one at or after the horizon."""
     count = int(np.searchsorted(curve.times_s, horizon_s, side="left")) + 1
     return float(np.max(np.diff(curve.times_s[:count]), initial=0.0))
-
-
-def _time(time_s: float) -> str:
-    return time_scale(time_s)(time_s)

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.results.reading.json_files import Finished
+from experiments.results.statistics.whole_runs import Finished
 
 MARKED_BY = "accuracy_omitting_drift"
 """The figure by which seeds are marked where the true concepts are known."""
@@ -101,7 +101,7 @@ def marked_by_drift(finished: Finished) -> list[MarkedSeed]:
     """The marked seeds by the accuracy omitting drift; none where the true concepts are not known."""
     figures: dict[str, dict[int, float]] = {}
     for arm, found in finished.arms.items():
-        pairs = zip(found.seed_ids, found[MARKED_BY].per_seed, strict=True)
+        pairs = zip(finished.seed_ids[arm], found[MARKED_BY].per_seed, strict=True)
         figures[arm] = {seed: value for seed, value in pairs if value is not None}
     return marked_seeds(figures)
 

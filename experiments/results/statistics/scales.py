@@ -46,6 +46,15 @@ def time_scale(time_s: float) -> Scale:
     return Scale(seconds, f" {name}", None)
 
 
+def as_time(time_s: float) -> str:
+    """A time as text, in the unit that suits it.
+
+    >>> as_time(9_000)
+    '2.50 h'
+    """
+    return time_scale(time_s)(time_s)
+
+
 def bytes_scale(count: float) -> Scale:
     """The scale of amounts of data up to `count` bytes.
 

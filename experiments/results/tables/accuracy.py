@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from experiments.results.statistics.adjusted_rand import agreement_with_concepts
-from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
+from experiments.results.statistics.comparisons import Compared, Comparison, Run
 from experiments.results.statistics.intervals import Gain, mean_estimate, share_estimate
 from experiments.results.statistics.scales import index_scale, percent_scale, points_scale
-from experiments.results.tables.costs import RECLUSTERED, TRAINED, TRAINED_SAMPLES, reclustered_s
+from experiments.results.statistics.summary import Summary
+from experiments.results.tables.costs import RECLUSTERED, TRAINED, TRAINED_SAMPLES
 from experiments.results.tables.notes import any_trigger, at_their_own_levels
-from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import (
     Column,
     InManyRuns,
@@ -52,12 +52,12 @@ ADJUSTED_RAND_INDEX = (
 )
 
 
-def mean_accuracy(run: MeasuredRun) -> float | None:
+def mean_accuracy(run: Run) -> float | None:
     """The accuracy averaged over virtual time, in [0, 1]; None without such time."""
     return run.curve.mean_accuracy(run.horizon.start_s, run.horizon.horizon_s)
 
 
-def mean_accuracy_after_drift(run: MeasuredRun) -> float | None:
+def mean_accuracy_after_drift(run: Run) -> float | None:
     """The same from the first mass event, if that is later; None without one before the horizon."""
     if run.event_s is None:
         return None
@@ -72,14 +72,14 @@ def gain_after_drift(arm: Comparison, compared: Compared) -> Gain | None:
     return found
 
 
-def final_accuracy(run: MeasuredRun) -> float | None:
+def final_accuracy(run: Run) -> float | None:
     """The smoothed accuracy at the horizon; None without an evaluation by then."""
     return run.curve.final(run.horizon.horizon_s)
 
 
-def adjusted_rand_index(run: MeasuredRun) -> float | None:
+def adjusted_rand_index(run: Run) -> float | None:
     """The mean agreement of clusters with concepts up to the horizon; None where concepts are not known."""
-    return run.once(agreement_with_concepts).mean(run.horizon.horizon_s)
+    return agreement_with_concepts(run.log).mean(run.horizon.horizon_s)
 
 
 def _over_one_model(summary: Summary) -> bool:
@@ -106,7 +106,7 @@ def joint_note(summary: Summary, key: str, what: str) -> list[str]:
     ]
     if len(shown) < 2:
         return []
-    none = "; arms with a trigger have none" if any_trigger(summary.compared) else ""
+    none = "; arms with a trigger have none" if any_trigger(summary.rows) else ""
     return [
         f"Intervals of {what} that hold for all arms at once (Bonferroni, 95 %): {', '.join(shown)}{none}."
     ]
@@ -115,8 +115,8 @@ def joint_note(summary: Summary, key: str, what: str) -> list[str]:
 def _has_trained(summary: Summary) -> bool:
     """Whether it has the samples trained: arms adapt their models, and no table of baselines has them."""
     compared = summary.comparison
-    adapt = compared.whose(lambda configured: configured.has_adaptation)
-    return bool(adapt) and not compared.has_baselines
+    adapt = any(arm.configured is not None and arm.configured.has_adaptation for arm in compared.arms)
+    return adapt and not compared.has_baselines
 
 
 def _columns(summary: Summary) -> list[Column]:
@@ -132,7 +132,7 @@ def _note(summary: Summary) -> str:
     after_drift = AFTER_DRIFT if any(row["gain_after_drift_pp"] for row in summary.rows) else ""
     served = SERVED if summary.comparison.has_personal else ""
     knows_concepts = any_measured([row["adjusted_rand_index"] for row in summary.rows])
-    by_seed = f" {BY_SEED}" if any_trigger(summary.compared) else ""
+    by_seed = f" {BY_SEED}" if any_trigger(summary.rows) else ""
     one_model = ", the one model," if _over_one_model(summary) else ""
     return (
         f"{statistic}; gains over {summary.reference_arm}{one_model} are paired by seed. "
@@ -172,7 +172,6 @@ TABLE = Table(
     in_many_runs=InManyRuns(
         keys=("reclustered_seeds", "adjusted_rand_index"),
         columns=(RECLUSTERED, INDEX),
-        reductions=(reclustered_s, agreement_with_concepts),
         notes={"reclustered_seeds": BY_SEED, "adjusted_rand_index": ADJUSTED_RAND_INDEX},
     ),
 )

@@ -39,12 +39,12 @@ from experiments.results.statistics.intervals import (
     mean_estimate,
 )
 from experiments.results.statistics.scales import percent_scale, points_scale
-from experiments.results.tables.accuracy import SERVED, joint_note, mean_accuracy
+from experiments.results.statistics.summary import Summary
+from experiments.results.tables.accuracy import SERVED, joint_note
 from experiments.results.tables.cells import NOTHING, Cell
 from experiments.results.tables.costs import TRAINED, TRAINED_SAMPLES
 from experiments.results.tables.notes import at_their_own_levels
-from experiments.results.tables.summary import Summary
-from experiments.results.tables.table import Column, InTerminal, OfRun, Place, Row, Table
+from experiments.results.tables.table import Column, InTerminal, Place, Table
 
 BEST, ORACLE = "the best", "the oracle"
 
@@ -103,10 +103,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class Beside:
-    """What arms gain over arms without clusters in one of their accuracies, which is averaged over time."""
+    """What arms gain over arms without clusters in one of their accuracies, which is averaged over time.
 
-    mean_accuracy: OfRun
-    name: str = "mean accuracy"
+    `mean` is the quantity that is measured before, `name` what it is called.
+    """
+
+    mean: str
+    name: str
 
     def best(self, compared: Compared) -> Choice:
         """The choice of the baseline with the highest mean accuracy."""
@@ -118,7 +121,7 @@ class Beside:
 
     def gain_over_best(self, arm: Comparison, compared: Compared) -> GainOverBest | None:
         """The gain over the best baseline; None for that arm, and without baselines."""
-        best = compared.once(self.best)
+        best = self.best(compared)
         if arm is best.arm or not compared.has_baselines:
             return None
         gain = arm.stated(self._gain(arm, best.name, compared))
@@ -138,8 +141,8 @@ class Beside:
 
     def gap_closed(self, arm: Comparison, compared: Compared) -> Estimate | None:
         """The share of the gap between the best baseline and the oracle that the arm closes."""
-        chosen = compared.once(self.best)
-        best, oracle = chosen.arm, compared.once(self.oracle).arm
+        chosen = self.best(compared)
+        best, oracle = chosen.arm, self.oracle(compared).arm
         if best is None or oracle is None or arm is oracle or arm.arm in chosen.finished:
             return None
         shares: dict[int, float] = {}
@@ -168,12 +171,12 @@ class Beside:
 
     def _accuracies(self, arm: Comparison) -> dict[int, float]:
         """The mean accuracy of each seed that has one."""
-        found = {run.seed: self.mean_accuracy(run) for run in arm.measured}
-        return {seed: value for seed, value in found.items() if value is not None}
+        found = zip(arm.seed_ids, arm[self.mean].per_seed, strict=True)
+        return {seed: value for seed, value in found if value is not None}
 
     def _gain(self, arm: Comparison, over: str | None, compared: Compared) -> NamedGain:
         """The gain over the arm of that name, on the seeds that both have, if there are any."""
-        other = None if over is None else compared.find(over)
+        other = compared.find(over)
         ours, theirs = self._accuracies(arm), {} if other is None else self._accuracies(other)
         seeds = [seed for seed in arm.seed_ids if seed in ours and seed in theirs]
         found = gain_estimate(
@@ -192,7 +195,7 @@ class Beside:
         )
 
 
-IN_ACCURACY = Beside(mean_accuracy)
+IN_ACCURACY = Beside("mean_accuracy", "mean accuracy")
 
 
 def _is_above_0(interval: Interval | None) -> bool:
@@ -208,7 +211,7 @@ class BesideColumn(Column):
 
     itself: Mapping[str, str] = field(default_factory=dict)
 
-    def cells(self, rows: Sequence[Row]) -> list[Cell]:
+    def cells(self, rows: Sequence[Comparison]) -> list[Cell]:
         return [
             Cell(self.itself.get(row.arm, NOTHING)) if row[self.key] is None else _named(cell, row[self.key])
             for row, cell in zip(rows, super().cells(rows), strict=True)
@@ -227,7 +230,7 @@ def _named(cell: Cell, estimate: Estimate) -> Cell:
 
 def beside_columns(summary: Summary, beside: Beside, prefix: str = "") -> list[Column]:
     """The columns of gains over arms without clusters, of quantities whose names begin with `prefix`."""
-    best = summary.comparison.once(beside.best).name
+    best = beside.best(summary.comparison).name
     of_best = {} if best is None else {best: BEST}
     return [
         BesideColumn(
@@ -239,7 +242,7 @@ def beside_columns(summary: Summary, beside: Beside, prefix: str = "") -> list[C
 
 def _columns(summary: Summary) -> list[Column]:
     compared = summary.comparison
-    oracle = compared.once(IN_ACCURACY.oracle).name
+    oracle = IN_ACCURACY.oracle(compared).name
     columns = beside_columns(summary, IN_ACCURACY)
     if oracle is not None:
         columns.append(BesideColumn("gap_closed", "gap closed", percent_scale, itself={oracle: ORACLE}))
@@ -248,7 +251,7 @@ def _columns(summary: Summary) -> list[Column]:
 
 def _note(summary: Summary) -> str:
     compared = summary.comparison
-    best, oracle = compared.once(IN_ACCURACY.best), compared.once(IN_ACCURACY.oracle)
+    best, oracle = IN_ACCURACY.best(compared), IN_ACCURACY.oracle(compared)
     estimates = [row[key] for row in summary.rows for key in TABLE.quantities if row[key] is not None]
     count = at_their_own_levels(item.ci95 for item in estimates)
     served = SERVED.strip() if compared.has_personal else ""

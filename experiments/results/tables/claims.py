@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.intervals import Gain
+from experiments.results.statistics.summary import Summary
 from experiments.results.tables.baselines import IN_ACCURACY, Beside, Choice
 from experiments.results.tables.personal import IN_PERSONAL_ACCURACY
-from experiments.results.tables.summary import Summary
-from experiments.results.tables.table import Row
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class Claims:
     after_drift: str | None
     beside: Beside
 
-    def after(self, row: Row) -> Gain | None:
+    def after(self, row: Comparison) -> Gain | None:
         """The gain of an arm after the drift; None if it is not known."""
         found: Gain | None = None if self.after_drift is None else row[self.after_drift]
         return found
 
     def best_without_clusters(self, summary: Summary) -> Choice:
         """The choice of the best arm without clusters."""
-        return summary.comparison.once(self.beside.best)
+        return self.beside.best(summary.comparison)
 
 
 OF_SERVED = Claims(

@@ -16,12 +16,12 @@ from experiments.results.statistics.client_accuracy import (
     gains_since_the_evaluation_before,
     worse_off,
 )
-from experiments.results.statistics.comparisons import Comparison, MeasuredRun
+from experiments.results.statistics.comparisons import Compared, Comparison, Run, once
 from experiments.results.statistics.intervals import Estimate, amount_estimate, share_estimate
 from experiments.results.statistics.scales import distance_scale, percent_scale, points_scale
+from experiments.results.statistics.summary import Summary
 from experiments.results.tables.cells import show_estimate
 from experiments.results.tables.notes import at_their_own_levels, dots_of_triggers
-from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import (
     Column,
     Estimator,
@@ -30,7 +30,6 @@ from experiments.results.tables.table import (
     Quantity,
     Table,
     any_measured,
-    beside_reference,
     gain,
     over_seeds,
 )
@@ -52,52 +51,63 @@ def are_logged(summary: Summary) -> bool:
     return any_measured([row["worst_tenth"] for row in summary.rows])
 
 
-def worse_off_than(run: MeasuredRun, base: MeasuredRun) -> WorseOff | None:
-    """How clients are worse or better off than in `base`; None if a run does not log their accuracies."""
-    if run.clients is None or base.clients is None:
-        return None
-    return worse_off(run.clients.gains_over(base.clients))
+@once
+def worse_off_of(compared: Compared) -> dict[Run, WorseOff | None]:
+    """How clients of each run are worse or better off than in the reference arm's run of its seed.
+
+    None if one of the two does not log their accuracies.
+    """
+    pairs = [pair for arm in compared.arms for pair in zip(arm.measured, arm.reference, strict=True)]
+    return {
+        run: None
+        if run.clients is None or base.clients is None
+        else worse_off(run.clients.gains_over(base.clients))
+        for run, base in pairs
+    }
 
 
 def chance_of_worse(reference: Comparison) -> Estimate:
     """The share of clients that became worse between the last two evaluations within the reference arm."""
     by_seed = [
-        gains_since_the_evaluation_before(run.run, run.horizon.horizon_s) for run in reference.measured
+        gains_since_the_evaluation_before(run.log, run.horizon.horizon_s) for run in reference.measured
     ]
     found = [None if gains is None else worse_off(gains) for gains in by_seed]
     return reference.stated(share_estimate([None if seed is None else seed.worse for seed in found]))
 
 
-def _mean(run: MeasuredRun) -> float | None:
+def _mean(run: Run) -> float | None:
     return None if run.clients is None else run.clients.mean
 
 
-def _worst_tenth(run: MeasuredRun) -> float | None:
+def _worst_tenth(run: Run) -> float | None:
     return None if run.clients is None else run.clients.worst_tenth
 
 
 def _pairs(value: Callable[[WorseOff], float | None], estimate: Estimator = share_estimate) -> Quantity:
     """The quantity that is `estimate` over a value of the clients beside the reference arm's."""
 
-    def of_pair(run: MeasuredRun, base: MeasuredRun) -> float | None:
-        found = run.beside(base, worse_off_than)
-        return None if found is None else value(found)
+    def measure(arm: Comparison, compared: Compared) -> Estimate | None:
+        if arm.is_reference:
+            return None
+        found = [worse_off_of(compared)[run] for run in arm.measured]
+        estimated = estimate([None if seed is None else value(seed) for seed in found])
+        return arm.stated(estimated, is_beside_reference=True)
 
-    return beside_reference(of_pair, estimate)
+    return measure
 
 
 def _note(summary: Summary) -> str:
     """The note, with a yardstick of what is chance."""
     if len(summary.rows) < 2:
         return CLIENTS_AT_HORIZON
-    reference = next(arm for arm in summary.compared if arm.is_reference)
+    reference = next(arm for arm in summary.rows if arm.is_reference)
     chance = chance_of_worse(reference)
     gains = [row["worst_tenth_gain_pp"] for row in summary.rows]
     intervals = at_their_own_levels(gain.ci95 for gain in gains if gain is not None)
     compared = (
         f" Each client is compared with itself under {reference.arm}, seed by seed. {BY_CHANCE}"
         f"{f' Gains of the worst tenth are paired by seed: {intervals}'.rstrip() if intervals else ''}"
-        f"{f' {dots_of_triggers(summary.compared)}'.rstrip()}"
+        f"{f' {dots_of_triggers(summary.rows)}'.rstrip()}"
     )
     if chance.mean is None:
         return CLIENTS_AT_HORIZON + compared

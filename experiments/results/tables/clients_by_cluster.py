@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from experiments.results.statistics.client_accuracy import ClientAccuracy
 from experiments.results.statistics.client_groups import cluster_means
+from experiments.results.statistics.comparisons import once
 from experiments.results.statistics.intervals import amount_estimate, mean_estimate, share_estimate
 from experiments.results.statistics.scales import count_scale, distance_scale, percent_scale
 from experiments.results.tables.cells import Cell, show_estimate
@@ -56,6 +57,7 @@ def extremes(evaluation: ClientAccuracy | None) -> Extremes:
     return Extremes(float(len(means.counts)), float(large.min()), float(large.max()))
 
 
+@once
 def extremes_by_arm(report: Report) -> dict[str, list[Extremes]]:
     """By arm, the extremes of each seed; empty unless some arm has several clusters."""
     found = {arm.name: [extremes(seed) for seed in report.clients[arm.name]] for arm in report.arms}
@@ -64,7 +66,7 @@ def extremes_by_arm(report: Report) -> dict[str, list[Extremes]]:
 
 
 def _on_page(report: Report) -> OnPage:
-    found = report.once(extremes_by_arm)
+    found = extremes_by_arm(report)
     if not found:
         return OnPage(remarks=["By cluster: no arm has more than one cluster at the horizon."])
     rows: list[tuple[str, list[Cell]]] = [

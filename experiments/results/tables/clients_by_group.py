@@ -20,6 +20,7 @@ from experiments.results.statistics.client_groups import (
     quarters,
     shown_labels,
 )
+from experiments.results.statistics.comparisons import once
 from experiments.results.statistics.intervals import Estimate, share_estimate
 from experiments.results.statistics.scales import percent_scale
 from experiments.results.tables.cells import show_estimate
@@ -61,6 +62,7 @@ class Grouping:
     note: str
 
 
+@once
 def groupings(report: Report) -> list[Grouping]:
     """The groupings, in the order of the page.
 
@@ -189,7 +191,7 @@ def _estimates(seeds: Sequence[GroupMeans | None], num_groups: int) -> list[Esti
 
 
 def _on_page(report: Report) -> OnPage:
-    found = report.once(groupings)
+    found = groupings(report)
     return OnPage(
         [_table(report, grouping) for grouping in found if grouping.names],
         remarks=[f"By {grouping.what}: {grouping.note}" for grouping in found if not grouping.names],

@@ -82,7 +82,7 @@ def _names(report: Report) -> dict[int, pa.ChunkedArray[Any]]:
 
 
 def _on_page(report: Report) -> OnPage | None:
-    found = report.once(waits)
+    found = waits(report)
     if not found.closed_most:
         return None
     notes = [NOTE, *filter(None, [found.omission])]

@@ -23,10 +23,10 @@ import numpy as np
 
 from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.clusters_in_force import clusters_in_force
-from experiments.results.statistics.comparisons import MeasuredRun
+from experiments.results.statistics.comparisons import Run
 from experiments.results.statistics.intervals import Estimate, amount_estimate, mean_estimate, share_estimate
 from experiments.results.statistics.scales import count_scale, percent_scale, points_scale, time_scale
-from experiments.results.tables.summary import Summary
+from experiments.results.statistics.summary import Summary
 from experiments.results.tables.table import (
     Column,
     InTerminal,
@@ -64,7 +64,7 @@ def says_something(summary: Summary) -> bool:
     """Whether more than one arm had several clusters, and a client of any arm changed cluster."""
     clustered = sum(
         any(len(record.clusters) > 1 for run in arm.measured for record in run.records)
-        for arm in summary.compared
+        for arm in summary.rows
     )
     return clustered > 1 and any(share for row in summary.rows for share in row["changed_cluster"].per_seed)
 
@@ -126,12 +126,12 @@ def dips_pp(records: Sequence[RoundRecord], rounds: Sequence[int]) -> list[float
     return dips
 
 
-def reclustering_dip_pp(run: MeasuredRun) -> float | None:
+def reclustering_dip_pp(run: Run) -> float | None:
     """The mean dip after the global re-clusterings of a run; None if none of them counts."""
     return _mean([dip for dip in dips_pp(run.records, _reclusterings(run)) if dip is not None])
 
 
-def reclustering_dip_difference_pp(run: MeasuredRun, base: MeasuredRun) -> float | None:
+def reclustering_dip_difference_pp(run: Run, base: Run) -> float | None:
     """The mean over the re-clusterings of `run` of its dip minus that of `base` in the same round.
 
     Rounds and not virtual times are the same, since data arrive by rounds.
@@ -141,7 +141,7 @@ def reclustering_dip_difference_pp(run: MeasuredRun, base: MeasuredRun) -> float
     return _mean([dip - other for dip, other in pairs if dip is not None and other is not None])
 
 
-def _reclusterings(run: MeasuredRun) -> list[int]:
+def _reclusterings(run: Run) -> list[int]:
     return [record.round for record in run.records if record.reclustered]
 
 
@@ -171,7 +171,7 @@ def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
 
-def _accuracy_lost_pp(run: MeasuredRun) -> float | None:
+def _accuracy_lost_pp(run: Run) -> float | None:
     return _mean(accuracy_losses_pp(run.records))
 
 
@@ -194,7 +194,7 @@ TABLE = Table(
         "reclustering_dip_pp": over_seeds(reclustering_dip_pp, _estimate_of_dips),
         "reclustering_dip_difference_pp": beside_reference(reclustering_dip_difference_pp, _estimate_of_dips),
         "models_replaced": over_seeds(lambda run: models_replaced(run.records), amount_estimate),
-        "clustering_wall_s": over_seeds(lambda run: run.run.timing.cluster_s, amount_estimate),
+        "clustering_wall_s": over_seeds(lambda run: run.log.timing.cluster_s, amount_estimate),
     },
     columns=(
         Column("changed_cluster", "clients that change cluster per step", percent_scale),

@@ -10,8 +10,6 @@ from dataclasses import replace
 from experiments.results.tables.costs import (
     CLIENT_DISTANCE,
     RECLUSTERINGS,
-    client_distances,
-    reclustered_s,
 )
 from experiments.results.tables.table import InManyRuns, Table
 
@@ -31,7 +29,6 @@ TABLE = Table(
             replace(RECLUSTERINGS, only_if=lambda found: any(any(number.per_seed) for number in found)),
             CLIENT_DISTANCE,
         ),
-        reductions=(reclustered_s, client_distances),
         notes={
             "global_reclusterings": GLOBAL_RECLUSTERINGS_NOTE,
             "mean_client_distance": CLIENT_DISTANCE_NOTE,

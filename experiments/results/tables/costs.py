@@ -40,7 +40,7 @@ from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.clusters_in_force import num_clients
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.absorbed import has_steps
-from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
+from experiments.results.statistics.comparisons import Compared, Comparison, Run, once
 from experiments.results.statistics.intervals import (
     Estimate,
     ShareOfSeeds,
@@ -87,11 +87,13 @@ TRAINED = Column("trained_samples_per_client", "samples trained per client", cou
 TRAINED_IF_KNOWN = replace(TRAINED, only_if=any_measured)
 
 
+@once
 def reclustered_s(run: ReportedRun) -> Floats:
     """(k,) the virtual times at which the rounds with a global re-clustering closed, ascending."""
     return np.array([record.closed_s for record in run.records if record.reclustered], dtype=np.float64)
 
 
+@once
 def client_distances(run: ReportedRun) -> Floats:
     """(n, 2) when each round with a measurement closed, in virtual seconds, and its mean client distance."""
     found = [
@@ -121,6 +123,7 @@ class Trained:
     gradients: int
 
 
+@once
 def trained(run: ReportedRun) -> Trained:
     """What the run has trained, from its log."""
     num_parameters: int | None = run.header.get("num_parameters")
@@ -142,9 +145,9 @@ def _trained_samples_per_client(arm: Comparison, compared: Compared) -> Estimate
     return amount_estimate([_samples_per_client(run, per_visit) for run in arm.measured])
 
 
-def _samples_per_client(run: MeasuredRun, per_visit: float | None) -> float | None:
+def _samples_per_client(run: Run, per_visit: float | None) -> float | None:
     """The samples trained per client up to the horizon, with so many per model and visit; None if unknown."""
-    found = run.once(trained)
+    found = trained(run.log)
     rounds = int(np.searchsorted(found.closed_s, run.horizon.horizon_s, side="right"))
     return samples_per_client(found, rounds, per_visit)
 
@@ -166,16 +169,16 @@ def samples_per_client(found: Trained, rounds: int, per_visit: float | None) -> 
     return round(samples) / found.num_clients if math.isfinite(samples) else None
 
 
-def _adaptation_s_per_client(run: MeasuredRun) -> float | None:
-    clients = num_clients(run.run)
+def _adaptation_s_per_client(run: Run) -> float | None:
+    clients = num_clients(run.log)
     if not run.records or not clients or (total_s := run.records[-1].adaptation_s) is None:
         return None
     return total_s / clients
 
 
-def global_reclusterings(run: MeasuredRun) -> float:
+def global_reclusterings(run: Run) -> float:
     """The number of global re-clusterings up to the horizon."""
-    return float(np.count_nonzero(run.once(reclustered_s) <= run.horizon.horizon_s))
+    return float(np.count_nonzero(reclustered_s(run.log) <= run.horizon.horizon_s))
 
 
 def reclustered_seeds(arm: Comparison, compared: Compared) -> ShareOfSeeds | None:
@@ -185,34 +188,34 @@ def reclustered_seeds(arm: Comparison, compared: Compared) -> ShareOfSeeds | Non
     return share_of_seeds([global_reclusterings(run) > 0 for run in arm.measured])
 
 
-def mean_client_distance(run: MeasuredRun) -> float | None:
+def mean_client_distance(run: Run) -> float | None:
     """The mean client distance, averaged over the rounds up to the horizon that have it; None without."""
     distances = _client_distances(run)
     return float(np.mean(distances)) if len(distances) else None
 
 
-def _final_client_distance(run: MeasuredRun) -> float | None:
+def _final_client_distance(run: Run) -> float | None:
     distances = _client_distances(run)
     return float(distances[-1]) if len(distances) else None
 
 
-def _client_distances(run: MeasuredRun) -> Floats:
-    closed_s, distances = run.once(client_distances).T
+def _client_distances(run: Run) -> Floats:
+    closed_s, distances = client_distances(run.log).T
     found: Floats = distances[closed_s <= run.horizon.horizon_s]
     return found
 
 
-def _models_trained_per_client(run: MeasuredRun) -> float | None:
+def _models_trained_per_client(run: Run) -> float | None:
     """Models uploaded for training per completed visit.
 
     None if no visit completed, or if the header of the log does not have the number of parameters.
     """
     completed = sum(len(record.completed) for record in run.records)
-    models = float(run.once(trained).models[len(run.records) - 1]) if completed else math.nan
+    models = float(trained(run.log).models[len(run.records) - 1]) if completed else math.nan
     return models / completed if math.isfinite(models) else None
 
 
-def _waiting_s(run: MeasuredRun) -> float | None:
+def _waiting_s(run: Run) -> float | None:
     """The virtual seconds from the end of each round to the dispatch of the next one, when no visit is out.
 
     The first round counts from its opening. None if visits may be out then.
@@ -238,7 +241,7 @@ def _last(of_round: Callable[[RoundRecord], float]) -> Quantity:
     return _amount(lambda run: of_round(run.records[-1]) if run.records else 0.0)
 
 
-def _reclustering_rounds(run: MeasuredRun) -> list[int]:
+def _reclustering_rounds(run: Run) -> list[int]:
     return [record.round for record in run.records if record.reclustered]
 
 
@@ -265,8 +268,8 @@ TABLE = Table(
         "crashed_visits": _total(lambda record: len(record.crashed)),
         "rejected_updates": _total(lambda record: len(record.rejected)),
         "nonfinite_reports": _total(lambda record: record.nonfinite_reports),
-        "virtual_time_s": _amount(lambda run: run.run.records[-1].closed_s),
-        "wall_s": _amount(lambda run: run.run.timing.wall_s),
+        "virtual_time_s": _amount(lambda run: run.log.records[-1].closed_s),
+        "wall_s": _amount(lambda run: run.log.timing.wall_s),
         "reclustered_seeds": reclustered_seeds,
         "reclustering_rounds": lambda arm, _: list(map(_reclustering_rounds, arm.measured)),
     },
@@ -299,7 +302,6 @@ TABLE = Table(
     in_many_runs=InManyRuns(
         keys=("trained_samples_per_client",),
         columns=(TRAINED,),
-        reductions=(trained,),
         notes={"trained_samples_per_client": TRAINED_SAMPLES},
     ),
 )

@@ -31,17 +31,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from experiments.results.reading.detection import CHANGED, DetectionSettings
+from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.scales import count_scale, percent_scale, time_scale
+from experiments.results.statistics.summary import Summary
 from experiments.results.tables.cells import Cell
 from experiments.results.tables.report import Report
-from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import (
     Column,
     InTerminal,
     NotedTable,
     OnPage,
     Place,
-    Row,
     Table,
     TextTable,
     any_measured,
@@ -115,7 +115,7 @@ def detector_tables(detection: Detection, *, in_terminal: bool) -> tuple[TextTab
 
 def _with_names(detection: Detection, columns: Sequence[Column], in_terminal: bool) -> TextTable:
     """A row for each detector, whose name is in the first column."""
-    rows: list[Row] = []
+    rows: list[Comparison] = []
     names: list[str] = []
     for arm, detectors in detection.arms.items():
         for name, found in detectors.items():
@@ -123,7 +123,7 @@ def _with_names(detection: Detection, columns: Sequence[Column], in_terminal: bo
                 continue
             by_kind = {f"found of {kind}": of_kind["recall_all"] for kind, of_kind in found.kinds.items()}
             quantities: Mapping[str, Estimate] = {**by_kind, **found.figures}
-            rows.append(Row(arm, quantities))
+            rows.append(Comparison(arm, [], [], is_reference=False, figures=dict(quantities)))
             names.append(name)
     shown = text_table(columns, rows, in_terminal=in_terminal)
     named = [(arm, [Cell(name), *cells]) for name, (arm, cells) in zip(names, shown.rows, strict=True)]

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
+from experiments.results.statistics.comparisons import Compared, Comparison, Run
 from experiments.results.statistics.drift.levels import (
     EVALUATIONS_BEFORE,
     ROUNDS_AFTER,
@@ -46,12 +46,12 @@ from experiments.results.statistics.scales import (
     time_scale,
     time_unit,
 )
+from experiments.results.statistics.summary import Summary
 from experiments.results.statistics.time_to_accuracy import ACCURACIES
 from experiments.results.tables.costs import TRAINED_IF_KNOWN, samples_per_client, trained
 from experiments.results.tables.notes import dots_of_triggers
 from experiments.results.tables.personal import has_accuracy, trained_note, which_is_which
 from experiments.results.tables.report import Report
-from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import (
     Column,
     Estimator,
@@ -70,10 +70,10 @@ OfLevels = Callable[[DriftLevels], float | None]
 
 
 def _of_runs(
-    runs: Sequence[MeasuredRun], compared: Compared, name: str, number: OfLevels
+    runs: Sequence[Run], compared: Compared, name: str, number: OfLevels
 ) -> list[float | None] | None:
     """A number of the levels of one of the accuracies of each run; None if a drift is not known."""
-    drift = compared.once(find_drift)
+    drift = find_drift(compared)
     if drift is None:
         return None
     levels = [drift.of(run, name) for run in runs]
@@ -101,7 +101,7 @@ def _gain_after(name: str) -> Quantity:
 
 def _recovery(name: str) -> Quantity:
     def measure(arm: Comparison, compared: Compared) -> list[dict[str, float | None] | None] | None:
-        drift = compared.once(find_drift)
+        drift = find_drift(compared)
         if drift is None:
             return None
         per_visit = None if arm.configured is None else arm.configured.samples_per_visit
@@ -114,9 +114,9 @@ def _recovery(name: str) -> Quantity:
     return measure
 
 
-def _as_json(run: MeasuredRun, recovery: Recovery, per_visit: float | None) -> dict[str, float | None]:
+def _as_json(run: Run, recovery: Recovery, per_visit: float | None) -> dict[str, float | None]:
     before, after = (
-        samples_per_client(run.once(trained), rounds, per_visit)
+        samples_per_client(trained(run.log), rounds, per_visit)
         for rounds in (recovery.first_round, recovery.end_round)
     )
     return {
@@ -173,7 +173,7 @@ def _tables(summary: Summary, *, in_terminal: bool) -> list[tuple[str, TextTable
 def _says_something(summary: Summary) -> bool:
     compared = summary.comparison
     others = any(has_accuracy(summary, name) for name in ACCURACIES if name != "accuracy")
-    return compared.once(find_drift) is not None and (compared.has_event or others)
+    return find_drift(compared) is not None and (compared.has_event or others)
 
 
 def _on_page(report: Report) -> OnPage:
@@ -184,7 +184,7 @@ def _on_page(report: Report) -> OnPage:
 
 
 def _note(summary: Summary) -> str:
-    drift = summary.comparison.once(find_drift)
+    drift = find_drift(summary.comparison)
     assert drift is not None, "the table says something"
     stretch = time_scale(drift.stretch_s)(drift.stretch_s)
     levels = (
@@ -193,7 +193,7 @@ def _note(summary: Summary) -> str:
         f"{summary.reference_arm} take if the horizon is not earlier. Area lost is how far the accuracy is "
         "below the level before, times how long."
     )
-    dots = dots_of_triggers(summary.compared).rstrip()
+    dots = dots_of_triggers(summary.rows).rstrip()
     return " ".join(filter(None, [levels, which_is_which(summary), trained_note(summary), dots]))
 
 

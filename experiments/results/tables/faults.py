@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.results.reading.run_directory import ReportedRun
+from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.scales import count_scale
 from experiments.results.tables.report import Report
-from experiments.results.tables.table import Column, NotedTable, OnPage, Place, Row, Table, text_table
+from experiments.results.tables.table import Column, NotedTable, OnPage, Place, Table, text_table
 
 BEHAVIOURS = {
     "sign_flip": "send -{scale:g} times their update",
@@ -36,7 +37,7 @@ HOW_TO_TELL_APART = (
 
 
 def fault_sentences(
-    faults: Mapping[str, Any], runs: Sequence[ReportedRun], rows: Sequence[Row]
+    faults: Mapping[str, Any], runs: Sequence[ReportedRun], rows: Sequence[Comparison]
 ) -> list[str] | None:
     """Sentences about the configured faults, the table `faults`; None if there is nothing to report.
 

@@ -15,11 +15,11 @@ import numpy as np
 from emulator.arrays import NO_IDS, Bools, Floats
 from emulator.errors import InputError
 from experiments.results.reading.run_directory import ReportedRun
-from experiments.results.statistics.comparisons import MeasuredRun
+from experiments.results.statistics.comparisons import Run, once
 from experiments.results.statistics.intervals import share_estimate
 from experiments.results.statistics.scales import percent_scale, points_scale
+from experiments.results.statistics.summary import Summary
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
-from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import (
     Column,
     InManyRuns,
@@ -53,6 +53,7 @@ NOT_APART = ApartCurves()
 """Those of a run that does not tell honest from byzantine clients."""
 
 
+@once
 def apart_curves(run: ReportedRun) -> ApartCurves:
     """The curves of a run, not smoothed; a mean is over those of the clients that were scored.
 
@@ -97,18 +98,18 @@ def _byzantine(run: ReportedRun, num_scored: int) -> Bools:
     return np.isin(ids, np.concatenate([NO_IDS, *map(np.asarray, run.header["byzantine"].values())]))
 
 
-def _mean_accuracy(curve: AccuracyCurve | None, run: MeasuredRun) -> float | None:
+def _mean_accuracy(curve: AccuracyCurve | None, run: Run) -> float | None:
     return None if curve is None else curve.mean_accuracy(run.horizon.start_s, run.horizon.horizon_s)
 
 
-def honest_accuracy(run: MeasuredRun) -> float | None:
+def honest_accuracy(run: Run) -> float | None:
     """The mean accuracy of the honest clients over virtual time."""
-    return _mean_accuracy(run.once(apart_curves).honest, run)
+    return _mean_accuracy(apart_curves(run.log).honest, run)
 
 
-def byzantine_accuracy(run: MeasuredRun) -> float | None:
+def byzantine_accuracy(run: Run) -> float | None:
     """The same of the byzantine clients."""
-    return _mean_accuracy(run.once(apart_curves).byzantine, run)
+    return _mean_accuracy(apart_curves(run.log).byzantine, run)
 
 
 def _note(summary: Summary) -> str:
@@ -136,7 +137,6 @@ TABLE = Table(
     in_many_runs=InManyRuns(
         keys=("honest_accuracy", "byzantine_accuracy", "honest_gain_pp"),
         columns=(HONEST, BYZANTINE),
-        reductions=(apart_curves,),
         notes={"honest_accuracy": NOTE, "byzantine_accuracy": NOTE},
     ),
 )

@@ -11,8 +11,8 @@ from experiments.results.drawing.arms import Arm
 from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.intervals import FEWEST_SEEDS
 from experiments.results.statistics.marked_seeds import marked_clause
-from experiments.results.statistics.scales import time_scale
-from experiments.results.tables.summary import Summary
+from experiments.results.statistics.scales import as_time
+from experiments.results.statistics.summary import Summary
 
 MOVES = (
     "A target that is the reference arm's own accuracy moves with the horizon: do not compare experiments "
@@ -51,8 +51,8 @@ def horizon_note(summary: Summary) -> str:
     if len(set(horizon.steps.values())) == 1 and len(horizon.steps) > 1:
         steps = f"{next(iter(horizon.steps.values())):g} in every arm"
     return (
-        f"Compared up to {_time(horizon.horizon_s)} of virtual time ({set_by}), mean accuracy from "
-        f"{_time(horizon.start_s)} on, where every run has been evaluated. Data arrive by {arrive}; steps "
+        f"Compared up to {as_time(horizon.horizon_s)} of virtual time ({set_by}), mean accuracy from "
+        f"{as_time(horizon.start_s)} on, where every run has been evaluated. Data arrive by {arrive}; steps "
         f"reached by the horizon: {steps}.{_seeds(summary)}{_served(summary)}"
     )
 
@@ -66,7 +66,7 @@ def _served(summary: Summary) -> str:
 
 def _seeds(summary: Summary) -> str:
     """A note on the number of seeds of each arm; empty if all have the same number."""
-    seeds = {arm.arm: len(arm.runs) for arm in summary.compared}
+    seeds = {arm.arm: len(arm.runs) for arm in summary.rows}
     if len(set(seeds.values())) < 2:
         return ""
     counts = ", ".join(f"{arm} {count}" for arm, count in seeds.items())
@@ -75,7 +75,7 @@ def _seeds(summary: Summary) -> str:
 
 def few_seeds_note(summary: Summary) -> str | None:
     """A warning if some arm has too few seeds for an interval; otherwise None."""
-    counts = [len(arm.runs) for arm in summary.compared]
+    counts = [len(arm.runs) for arm in summary.rows]
     if min(counts) >= FEWEST_SEEDS:
         return None
     return FEW_SEEDS.format(DOTS if 2 in counts else "")
@@ -100,13 +100,13 @@ def short_notes(summary: Summary) -> list[str]:
     marked = marked_clause([seed.as_json() for seed in summary.marked_seeds])
     notes = list(map(as_warning, summary.warnings() if summary.rows else filter(None, [marked])))
     heard = heard_mark(summary.offline_clients_heard)
-    few = min((len(arm.runs) for arm in summary.compared), default=FEWEST_SEEDS) < FEWEST_SEEDS
+    few = min((len(arm.runs) for arm in summary.rows), default=FEWEST_SEEDS) < FEWEST_SEEDS
     return [*notes, *([heard] if heard else []), *([FEW_SEEDS.format("")] if few else [])]
 
 
 def come_and_go_note(summary: Summary) -> str | None:
     """A note on how many clients hold data at a time; None if always all of them do."""
-    runs = [run for arm in summary.compared for run in arm.runs]
+    runs = [run for arm in summary.rows for run in arm.runs]
     clients = max(
         (len(run.records[0].members) for run in runs if run.records[0].members is not None), default=0
     )
@@ -150,7 +150,3 @@ def any_trigger(arms: Sequence[Arm | Comparison]) -> bool:
 def dots_of_triggers(arms: Sequence[Arm | Comparison]) -> str:
     """A sentence on the dots that such arms have; empty without one."""
     return "Dots are single seeds, of arms whose trigger may fire or not. " if any_trigger(arms) else ""
-
-
-def _time(time_s: float) -> str:
-    return time_scale(time_s)(time_s)

@@ -21,19 +21,14 @@ import math
 from collections.abc import Callable, Mapping
 
 from emulator.storage.runlog import RoundRecord
-from experiments.results.statistics.comparisons import (
-    Compared,
-    Comparison,
-    MeasuredRun,
-    personal_curve,
-)
+from experiments.results.statistics.comparisons import Compared, Comparison, Run, personal_curve
 from experiments.results.statistics.intervals import Estimate, amount_estimate, share_estimate
 from experiments.results.statistics.memory_ages import accuracy_in_band, age_bands, bands_in_words
 from experiments.results.statistics.scales import index_scale, percent_scale, points_scale
+from experiments.results.statistics.summary import Summary
 from experiments.results.tables.accuracy import over_reference
 from experiments.results.tables.baselines import Beside, beside_columns, on_the_best
 from experiments.results.tables.costs import TRAINED_IF_KNOWN, TRAINED_SAMPLES
-from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import (
     Column,
     InManyRuns,
@@ -71,7 +66,7 @@ NUM_BANDS = 3
 
 def has_accuracy(summary: Summary, name: str) -> bool:
     """Whether some run has this one of the `ACCURACIES`."""
-    return any(name in run.curves for arm in summary.compared for run in arm.measured)
+    return any(name in run.curves for arm in summary.rows for run in arm.measured)
 
 
 def which_is_which(summary: Summary) -> str:
@@ -88,23 +83,24 @@ def trained_note(summary: Summary) -> str:
 def _mean_of(name: str) -> OfRun:
     """The mean over virtual time of one of the `ACCURACIES`; None if the run does not have it."""
 
-    def of_run(run: MeasuredRun) -> float | None:
+    def of_run(run: Run) -> float | None:
         curve, horizon = run.curves.get(name), run.horizon
         return None if curve is None else curve.mean_accuracy(horizon.start_s, horizon.horizon_s)
 
     return of_run
 
 
-def mean_used_accuracy(run: MeasuredRun) -> float | None:
+def mean_used_accuracy(run: Run) -> float | None:
     """The mean over virtual time of the accuracy of what clients use."""
-    return run.used.mean_accuracy(run.horizon.start_s, run.horizon.horizon_s)
+    used = personal_curve(run.log) or run.curve
+    return used.mean_accuracy(run.horizon.start_s, run.horizon.horizon_s)
 
 
-def _final_used_accuracy(run: MeasuredRun) -> float | None:
+def _final_used_accuracy(run: Run) -> float | None:
     return run.used.final(run.horizon.horizon_s)
 
 
-IN_PERSONAL_ACCURACY = Beside(mean_used_accuracy, "mean personal accuracy")
+IN_PERSONAL_ACCURACY = Beside("mean_personal_accuracy", "mean personal accuracy")
 
 
 def _estimate(of_run: OfRun) -> Quantity:
@@ -124,7 +120,7 @@ def _if_personal(quantity: Quantity) -> Quantity:
 def _over_evaluations(of_round: Callable[[RoundRecord], float | None]) -> OfRun:
     """The mean over the rounds up to the horizon that have a number; None if none has."""
 
-    def of_run(run: MeasuredRun) -> float | None:
+    def of_run(run: Run) -> float | None:
         found = [value for record in run.records if (value := of_round(record)) is not None]
         return math.fsum(found) / len(found) if found else None
 
@@ -136,7 +132,7 @@ def _in_band(band: int) -> Quantity:
 
 
 def _columns(summary: Summary) -> list[Column]:
-    runs = (run for arm in summary.compared for run in arm.measured)
+    runs = (run for arm in summary.rows for run in arm.measured)
     bands = next((found for run in runs if (found := age_bands(run.records))), [])
     by_age = [
         Column(f"personal_accuracy_by_age_{number}", heading, percent_scale)
@@ -164,7 +160,7 @@ def _note(summary: Summary) -> str:
 def _on_gains(summary: Summary) -> str:
     """What gains are in, and if there are baselines, which one is the best."""
     compared = summary.comparison
-    best = on_the_best(compared.once(IN_PERSONAL_ACCURACY.best)) if compared.has_baselines else ""
+    best = on_the_best(IN_PERSONAL_ACCURACY.best(compared)) if compared.has_baselines else ""
     return f"{GAINS} {best}".rstrip()
 
 
@@ -212,7 +208,6 @@ TABLE = Table(
     in_many_runs=InManyRuns(
         keys=("mean_personal_accuracy",),
         columns=(PERSONAL,),
-        reductions=(personal_curve,),
         notes={PERSONAL.key: f"{WHICH_IS_WHICH['personal_accuracy']} {SERVED}"},
     ),
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -12,9 +12,8 @@ from experiments.results.reading.clusters_in_force import num_clients
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.client_accuracy import ClientAccuracy
 from experiments.results.statistics.intervals import Estimate
-from experiments.results.tables.summary import Summary
+from experiments.results.statistics.summary import Summary
 
-T = TypeVar("T")
 E = TypeVar("E", bound=Estimate)
 
 
@@ -25,7 +24,6 @@ class Report:
     directory: RunDirectory
     runs: Sequence[ReportedRun]
     summary: Summary
-    _found: dict[Callable[[Report], Any], Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def experiment(self) -> dict[str, Any]:
@@ -42,7 +40,7 @@ class Report:
         """The arms that are compared, as they are drawn, the reference arm first."""
         return [
             Arm(arm.arm, arm.runs, arm.curves, self.order.index(arm.arm), arm.has_trigger)
-            for arm in self.summary.compared
+            for arm in self.summary.rows
         ]
 
     @property
@@ -68,16 +66,9 @@ class Report:
 
     @property
     def clients(self) -> dict[str, list[ClientAccuracy | None]]:
-        """By arm, the last evaluation of the clients of each seed by the horizon (`MeasuredRun.clients`)."""
-        return {arm.arm: [run.clients for run in arm.measured] for arm in self.summary.compared}
+        """By arm, the last evaluation of the clients of each seed by the horizon (`Run.clients`)."""
+        return {arm.arm: [run.clients for run in arm.measured] for arm in self.summary.rows}
 
     def stated(self, estimate: E, arm: str) -> E:
         """An estimate of the arm of that name: by seed, without a t interval, if it has a trigger."""
-        return next(found for found in self.summary.compared if found.arm == arm).stated(estimate)
-
-    def once(self, find: Callable[[Report], T]) -> T:
-        """`find(self)`, computed at the first call; for what several tables and figures need."""
-        if find not in self._found:
-            self._found[find] = find(self)
-        found: T = self._found[find]
-        return found
+        return next(found for found in self.summary.rows if found.arm == arm).stated(estimate)

@@ -12,6 +12,7 @@ from emulator.errors import naming
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.absorbed import arms_of_steps
 from experiments.results.statistics.closers import Closer, closers, most_often
+from experiments.results.statistics.comparisons import once
 from experiments.results.statistics.scales import time_scale
 from experiments.results.statistics.visit_columns import VisitColumns
 from experiments.results.statistics.waiting import BETWEEN, COMPONENTS, VISITS, Waiting, waiting
@@ -87,6 +88,7 @@ class Waits:
         return f"Left out: {', '.join(self.left_out)}; {OF_STEPS}." if self.left_out else ""
 
 
+@once
 def waits(report: Report) -> Waits:
     """Those of all rounds that closed by the horizon; one pass over the visits of all runs.
 
@@ -98,15 +100,15 @@ def waits(report: Report) -> Waits:
     closed_most: list[tuple[str, Closer]] = []
     rounds: list[TimelineRound] = []
     fixed = fixed_durations(report.experiment)
-    left_out = arms_of_steps(report.summary.compared)
+    left_out = arms_of_steps(report.summary.rows)
     most = max(2, MOST_CLOSERS // max(1, len(report.arms) - len(left_out)))
-    for arm in report.summary.compared:
+    for arm in report.summary.rows:
         if arm.arm in left_out:
             continue
         waited: list[Waiting] = []
         found: list[Closer] = []
         for run in arm.measured:
-            seed = run.run.seed
+            seed = run.log.seed
             visits = read_columns(report.directory, arm.arm, seed)
             clients = None if visits is None else report.directory.read_clients(arm.arm, seed)
             with naming(str(report.directory.visits_path(arm.arm, seed))):
@@ -214,7 +216,7 @@ def are_unrecorded(arms: Sequence[ArmWaiting]) -> bool:
 
 
 def _on_page(report: Report) -> OnPage | None:
-    found = report.once(waits)
+    found = waits(report)
     if not found.by_arm:
         return None
     notes = [NOTE, *filter(None, [found.omission])]

@@ -12,10 +12,11 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from experiments.results.statistics.intervals import Estimate
+from experiments.results.statistics.summary import Summary
+from experiments.results.statistics.targets import TargetTable
 from experiments.results.tables.report import Report
-from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import OnPage, Place, Table
-from experiments.results.tables.targets import TargetTable, target_name
+from experiments.results.tables.targets import target_name
 
 ACCURACIES = ("mean_accuracy", "gain_pp", "gain_after_drift_pp", "final_accuracy")
 WITH_BASELINES = ("gain_over_best_pp", "gain_of_clusters_pp", "gap_closed")
@@ -94,7 +95,7 @@ def per_seed_table(summary: Summary) -> SeedTable:
             *(value for table in summary.targets for value in _of_target(summary, table, position, index)),
             *(_of(row[key], index) for key in COSTS),
         ]
-        for position, (arm, row) in enumerate(zip(summary.compared, summary.rows, strict=True))
+        for position, (arm, row) in enumerate(zip(summary.rows, summary.rows, strict=True))
         for index, seed in enumerate(arm.seed_ids)
     ]
     return SeedTable(["arm", "seed", *accuracies, *targets, *COSTS], rows)
@@ -102,10 +103,10 @@ def per_seed_table(summary: Summary) -> SeedTable:
 
 def _of_target(summary: Summary, table: TargetTable, position: int, index: int) -> list[Value]:
     """The values of a target for the seed at `index` of the arm at `position`."""
-    row, seed = table.rows[position], summary.compared[position].seed_ids[index]
+    row, seed = table.rows[position], summary.rows[position].seed_ids[index]
     held = row["held_from_s"].per_seed[index]
     return [
-        _goal(table.accuracy.per_seed, summary.compared[0].seed_ids, seed),
+        _goal(table.accuracy.per_seed, summary.rows[0].seed_ids, seed),
         _finite(row["time_below_s"].per_seed[index].low),
         _finite(held.low),
         _finite(held.high),

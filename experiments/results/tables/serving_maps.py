@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from experiments.results.reading.header_truth import concepts_of_tests
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.drift.accuracy import last_evaluations
-from experiments.results.tables.concept_drift import is_known
 from experiments.results.tables.report import Report
 from experiments.results.tables.table import OnPage, Place, Table
 
@@ -86,7 +85,7 @@ def first_maps(report: Report) -> list[ServingMap]:
 
 
 def _on_page(report: Report) -> OnPage | None:
-    maps = first_maps(report) if is_known(report.summary.finished) else []
+    maps = first_maps(report) if report.summary.finished.is_known else []
     if not maps:
         return None
     readable = [serving for serving in maps if not too_large(serving)]

@@ -7,15 +7,15 @@ runs iterate over the list, and know no table by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from experiments.results.reading.run_directory import ReportedRun
-from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
+from experiments.results.statistics.comparisons import Compared, Comparison, Run
 from experiments.results.statistics.intervals import Estimate, Gain, gain_estimate
 from experiments.results.statistics.medians import MedianEstimate
 from experiments.results.statistics.scales import PickScale
+from experiments.results.statistics.summary import Summary
 from experiments.results.tables.cells import (
     Cell,
     largest,
@@ -23,16 +23,13 @@ from experiments.results.tables.cells import (
     show_median,
     show_share_of_seeds,
 )
-
-if TYPE_CHECKING:
-    from experiments.results.tables.report import Report
-    from experiments.results.tables.summary import Summary
+from experiments.results.tables.report import Report
 
 Quantity = Callable[[Comparison, Compared], Any]
 """Measures a number of an arm: an `Estimate` or a `MedianEstimate` over its seeds, None for a comparison of
 the reference arm with itself, or plain JSON, which has no column."""
 
-OfRun = Callable[[MeasuredRun], float | None]
+OfRun = Callable[[Run], float | None]
 """The value of a quantity in one run; None if it was not measured."""
 
 Estimator = Callable[[Sequence[float | None]], Estimate]
@@ -60,9 +57,7 @@ def gain(of_run: OfRun, *, scale: float = 1.0) -> Quantity:
     return measure
 
 
-def beside_reference(
-    of_pair: Callable[[MeasuredRun, MeasuredRun], float | None], estimate: Estimator
-) -> Quantity:
+def beside_reference(of_pair: Callable[[Run, Run], float | None], estimate: Estimator) -> Quantity:
     """The quantity that is `estimate` over the values of (run, run of the reference arm), paired by seed."""
 
     def measure(arm: Comparison, compared: Compared) -> Estimate | None:
@@ -79,30 +74,6 @@ def stated(found: Any, arm: Comparison) -> Any:
     if not isinstance(found, Estimate):
         return found
     return arm.stated(found, is_beside_reference=type(found) is Gain)
-
-
-@dataclass(frozen=True)
-class Row:
-    """The quantities of an arm by name, as `summary.json` has them."""
-
-    arm: str
-    quantities: Mapping[str, Any]
-
-    def __getitem__(self, key: str) -> Any:
-        return self.quantities[key]
-
-    def estimates(self) -> Iterable[tuple[str, Estimate | MedianEstimate]]:
-        """The quantities that are estimates; without comparisons of the reference arm with itself."""
-        for key, value in self.quantities.items():
-            if isinstance(value, Estimate | MedianEstimate):
-                yield key, value
-
-    def as_json(self) -> dict[str, object]:
-        """The entries in `summary.json`."""
-        return {
-            key: value.as_json() if isinstance(value, Estimate | MedianEstimate) else value
-            for key, value in self.quantities.items()
-        }
 
 
 @dataclass(frozen=True)
@@ -123,7 +94,7 @@ class Column:
     in_terminal: bool = True
     only_if: Callable[[Sequence[Any]], bool] = lambda quantities: True
 
-    def cells(self, rows: Sequence[Row]) -> list[Cell]:
+    def cells(self, rows: Sequence[Comparison]) -> list[Cell]:
         """A cell for each row."""
         return column_cells(self.pick_scale, [row[self.key] for row in rows])
 
@@ -147,7 +118,7 @@ class Tally(Column):
 
     of: str = "seeds"
 
-    def cells(self, rows: Sequence[Row]) -> list[Cell]:
+    def cells(self, rows: Sequence[Comparison]) -> list[Cell]:
         return [Cell(f"{row[self.key]}/{row[self.of]}") for row in rows]
 
 
@@ -155,7 +126,7 @@ class Tally(Column):
 class Happened(Column):
     """A column of shares of seeds, as numbers of them: 3/5, with the interval of the share below it."""
 
-    def cells(self, rows: Sequence[Row]) -> list[Cell]:
+    def cells(self, rows: Sequence[Comparison]) -> list[Cell]:
         return [show_share_of_seeds(row[self.key]) for row in rows]
 
 
@@ -174,7 +145,9 @@ class TextTable:
         )
 
 
-def text_table(columns: Sequence[Column], rows: Sequence[Row], *, in_terminal: bool = False) -> TextTable:
+def text_table(
+    columns: Sequence[Column], rows: Sequence[Comparison], *, in_terminal: bool = False
+) -> TextTable:
     """`rows` as text, in those of `columns` that say something; with `in_terminal` in those shown there."""
     shown = [
         column
@@ -247,14 +220,11 @@ class InManyRuns:
     Attributes:
         keys: The quantities that `table.json` has.
         columns: The columns of those that are shown; one is left out if it was measured in no row.
-        reductions: Functions that reduce a run to the data of the quantities (`MeasuredRun.once`), since its
-            records are not kept.
         notes: The note on each of the columns, by key.
     """
 
     keys: Sequence[str] = ()
     columns: Sequence[Column] = ()
-    reductions: Sequence[Callable[[ReportedRun], Any]] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -1,58 +1,29 @@
-"""How long arms take to reach target accuracies: a table for each target, of medians over seeds.
-
-Times are those of `AccuracyCurve`. Where every run has a mass event (`first_mass_events_s`) and as many
-evaluations after it as a mean smooths over, `held_from_s` is counted from the first of them, with accuracies
-that are smoothed anew, since a median over seeds that jumps from one side of an event to the other says
-nothing; `held_before_s` is from when the target was held up to that event, and else None. With fewer
-evaluations a run might not hold its own final accuracy. All other times are from the start. `saved_s` is the
-reference arm's `time_below_s` minus the arm's, `speedup` the reference arm's `held_from_s` over the arm's;
-both are None for the reference arm. `below_after_drift` is the share of the time from the first mass event to
-the horizon that is below the target, and None unless every run has a configured one before the horizon.
-`held` is the number of `seeds` that hold the target at the horizon.
-"""
+"""How long arms take to reach target accuracies: a table for each target (statistics/targets.py)."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
-from experiments.results.reading.recorded import REFERENCE, Target
-from experiments.results.statistics.comparisons import Compared, Comparison, MeasuredRun
-from experiments.results.statistics.drift.mass_events import (
-    events_by_the_horizon_s,
-    events_of_log_s,
-    first_mass_event_s,
-    first_mass_events_s,
-)
-from experiments.results.statistics.intervals import Estimate, mean_estimate
-from experiments.results.statistics.medians import (
-    UNKNOWN,
-    Bounds,
-    MedianEstimate,
-    exactly,
-    levels_as_text,
-    median_estimate,
-    ratio,
-)
+from experiments.results.reading.recorded import REFERENCE
+from experiments.results.statistics.drift.mass_events import events_by_the_horizon_s, first_mass_event_s
+from experiments.results.statistics.medians import levels_as_text
 from experiments.results.statistics.scales import (
     factor_scale,
     percent_scale,
     signed_time_scale,
     time_scale,
 )
-from experiments.results.statistics.time_to_accuracy import AccuracyCurve
+from experiments.results.statistics.summary import Summary
+from experiments.results.statistics.targets import TargetTable
 from experiments.results.tables.notes import BOUNDS, MOVES, at_their_own_levels
 from experiments.results.tables.report import Report
-from experiments.results.tables.summary import Summary
 from experiments.results.tables.table import (
     Column,
-    InManyRuns,
     InTerminal,
     NotedTable,
     OnPage,
     Place,
-    Row,
     Table,
     Tally,
     TextTable,
@@ -76,144 +47,10 @@ SPEEDUP = Column("speedup", "speed-up", factor_scale)
 HELD = Tally("held", "held", factor_scale)
 
 
-@dataclass(frozen=True)
-class TargetTable:
-    """The rows of all arms for one target."""
-
-    target: Target
-    accuracy: Estimate  # the accuracy that the target stands for
-    rows: list[Row]
-    counts_from_event: bool = False  # whether `held_from_s` and `speedup` do
-
-    def as_json(self) -> dict[str, object]:
-        """The entry in `summary.json`."""
-        return {
-            "target": self.target,
-            "accuracy": self.accuracy.as_json(),
-            "counted_from": "event" if self.counts_from_event else "start",
-            "arms": {row.arm: row.as_json() for row in self.rows},
-        }
-
-
-def target_table(target: Target, compared: Compared, *, may_count_from_event: bool = True) -> TargetTable:
-    """The table of one target; unless `may_count_from_event`, all its times are from the start."""
-    goals: dict[int, float | None] = {
-        run.seed: run.curve.final(run.horizon.horizon_s) if target == REFERENCE else float(target)
-        for run in compared.reference.measured
-    }
-    # If a reference run was not evaluated by the horizon, its accuracy is unknown: no run of the seed reaches
-    # it.
-    known = {seed: math.inf if goal is None else goal for seed, goal in goals.items()}
-    after = compared.once(after_events) if may_count_from_event else None
-    times = {
-        (run.arm, run.seed): _Times.of(run, known[run.seed], compared.has_event, after)
-        for arm in compared.arms
-        for run in arm.measured
-    }
-    rows = [_row(arm, times, compared.horizon.horizon_s) for arm in compared.arms]
-    accuracy = compared.reference.stated(mean_estimate(list(goals.values())))
-    return TargetTable(target, accuracy, rows, after is not None)
-
-
-@dataclass(frozen=True)
-class AfterEvent:
-    """When the first mass event of a run took effect, and its accuracy curve from then on."""
-
-    event_s: float
-    curve: AccuracyCurve
-
-
-AfterEvents = Mapping[tuple[str, int], AfterEvent]
-"""By arm and seed."""
-
-
-def after_events(compared: Compared) -> AfterEvents | None:
-    """The curves of all runs from their first mass events on.
-
-    None unless every run has one, and after it, up to the horizon, as many evaluations as the window of its
-    curve.
-    """
-    events_s = compared.once(first_mass_events_s)
-    if events_s is None:
-        return None
-    runs = {(run.arm, run.seed): run for arm in compared.arms for run in arm.measured}
-    found = {key: AfterEvent(event_s, runs[key].curve.after(event_s)) for key, event_s in events_s.items()}
-    end_s = compared.horizon.horizon_s
-    is_long_enough = all(
-        after.curve.num_evaluations(end_s - after.event_s) >= after.curve.window for after in found.values()
-    )
-    return found if is_long_enough else None
-
-
-@dataclass(frozen=True)
-class _Times:
-    """The times of one run to a target: its columns of the table, in virtual seconds or as a share."""
-
-    below_s: float
-    below_after_drift: Bounds | None
-    first_reached: Bounds
-    held_from: Bounds
-    held_before: Bounds | None
-
-    @classmethod
-    def of(cls, run: MeasuredRun, goal: float, has_event: bool, after: AfterEvents | None) -> _Times:
-        """The times to the accuracy `goal`; if `has_event`, the run has one before the horizon."""
-        curve, end_s, below_after_drift = run.curve, run.horizon.horizon_s, None
-        if has_event:
-            assert run.event_s is not None
-            below_s = curve.time_below_s(goal, end_s, run.event_s)
-            below_after_drift = exactly(below_s / (end_s - run.event_s))
-        since = AfterEvent(0.0, curve) if after is None else after[run.arm, run.seed]
-        return cls(
-            curve.time_below_s(goal, end_s),
-            below_after_drift,
-            curve.first_reached(goal, end_s),
-            since.curve.held_from(goal, end_s - since.event_s),
-            None if after is None else curve.held_from(goal, since.event_s),
-        )
-
-
-def _row(arm: Comparison, times: Mapping[tuple[str, int], _Times], end_s: float) -> Row:
-    """The row of one arm, of the `times` of runs by arm and seed up to the horizon `end_s`."""
-    found, reference = ([times[run.arm, run.seed] for run in runs] for runs in (arm.measured, arm.reference))
-    speedups = [ratio(other.held_from, one.held_from) for other, one in zip(reference, found, strict=True)]
-    return Row(
-        arm.arm,
-        {
-            "time_below_s": median_estimate([exactly(one.below_s) for one in found]),
-            "saved_s": None if arm.is_reference else _saved_s(found, reference, end_s),
-            "below_after_drift": _median([one.below_after_drift for one in found]),
-            "first_reached_s": median_estimate([one.first_reached for one in found]),
-            "held_before_s": _median([one.held_before for one in found]),
-            "held_from_s": median_estimate([one.held_from for one in found]),
-            "speedup": None if arm.is_reference else median_estimate(speedups, geometric=True),
-            "held": sum(one.held_from.high < math.inf for one in found),
-            "seeds": len(found),
-        },
-    )
-
-
-def _median(bounds: Sequence[Bounds | None]) -> MedianEstimate | None:
-    """The median of the bounds; None if there are none of some run, as there are then of no run."""
-    known = [bound for bound in bounds if bound is not None]
-    return median_estimate(known) if len(known) == len(bounds) else None
-
-
-def _saved_s(found: Sequence[_Times], reference: Sequence[_Times], horizon_s: float) -> MedianEstimate:
-    """The median of the time saved: the reference arm's time below the target minus the arm's, seed by seed.
-
-    Undetermined if neither arm reaches the target in any seed: no measurement tells the two apart.
-    """
-    if all(one.below_s == horizon_s for one in (*found, *reference)):
-        return median_estimate([UNKNOWN] * len(found))
-    return median_estimate(
-        [exactly(other.below_s - one.below_s) for other, one in zip(reference, found, strict=True)]
-    )
-
-
 def target_name(table: TargetTable, reference_arm: str) -> str:
     """The heading of a target's table: its accuracy, or whose accuracy it is.
 
+    >>> from experiments.results.statistics.intervals import mean_estimate
     >>> target_name(TargetTable(0.5, mean_estimate([0.5]), []), "global")
     '50.0 %'
     """
@@ -245,7 +82,7 @@ def _note(summary: Summary) -> str:
 
 def _held_note(smoothed: str, summary: Summary) -> str:
     """What it is to hold a target, and from when that is counted."""
-    runs = [run for arm in summary.comparison.arms for run in arm.measured]
+    runs = summary.comparison.runs
     held = (
         f"the first evaluation from which {smoothed} stays at or above the target up to the horizon; held is "
         "the number of seeds in which it does. "
@@ -311,7 +148,6 @@ TABLE = Table(
     ),
     note=_note,
     in_terminal=InTerminal("", is_against_reference=True, in_notebook=True),
-    in_many_runs=InManyRuns(reductions=(events_of_log_s,)),
     captioned=_captioned,
     on_page=_on_page,
 )

@@ -21,7 +21,7 @@ from emulator.arrays import Floats, Ints
 from emulator.errors import InputError
 from experiments.results.statistics.absorbed import Absorbed, absorbed, absorbed_by_client, arms_of_steps
 from experiments.results.statistics.client_groups import QUARTERS
-from experiments.results.statistics.comparisons import Comparison, MeasuredRun
+from experiments.results.statistics.comparisons import Comparison, Run
 from experiments.results.statistics.intervals import amount_estimate, share_estimate
 from experiments.results.statistics.scales import count_scale, index_scale, percent_scale
 from experiments.results.tables.cells import NOT_MEASURED, Cell, show_estimate
@@ -56,8 +56,8 @@ BY_SPEED = (
 ALIKE = "Shares by device speed: all clients are alike."
 
 
-def _by_the_horizon(run: MeasuredRun) -> Absorbed:
-    return run.once(absorbed).until(run.horizon.horizon_s)
+def _by_the_horizon(run: Run) -> Absorbed:
+    return absorbed(run.log).until(run.horizon.horizon_s)
 
 
 def _on_page(report: Report) -> OnPage:
@@ -72,7 +72,7 @@ def _on_page(report: Report) -> OnPage:
     headings = [f"{name} (n {count:,.0f})" for name, count in zip(QUARTERS, counts.tolist(), strict=True)]
     rows = [
         (name, [*cells, *_quarter_cells(arm, by_seed)])
-        for (name, cells), arm in zip(table.rows, summary.compared, strict=True)
+        for (name, cells), arm in zip(table.rows, summary.rows, strict=True)
     ]
     with_quarters = TextTable([*table.headings, *headings], rows)
     return OnPage([NotedTable("", with_quarters, [f"{intervals}{NOTE}", f"{BY_SPEED}{OF_FLEET}".rstrip()])])
@@ -88,7 +88,7 @@ def _quarter_cells(arm: Comparison, by_seed: dict[int, Ints]) -> list[Cell]:
     return [show_estimate(arm.stated(share_estimate(of_seeds)), scale) for of_seeds in by_quarter]
 
 
-def quarter_shares(run: MeasuredRun, fleet: Ints | None) -> Floats | None:
+def quarter_shares(run: Run, fleet: Ints | None) -> Floats | None:
     """(4,) the share of the updates of a run, up to the horizon, from each quarter of the fleet.
 
     Args:
@@ -143,13 +143,12 @@ TABLE = Table(
         MEAN_STALENESS,
         Column("largest_staleness", "largest", count_scale),
     ),
-    says_something=lambda summary: bool(arms_of_steps(summary.compared)),
+    says_something=lambda summary: bool(arms_of_steps(summary.rows)),
     note=lambda summary: NOTE,
     in_terminal=InTerminal("updates and their staleness"),
     in_many_runs=InManyRuns(
         keys=("absorbed_updates", "mean_staleness"),
         columns=(Column("mean_staleness", "mean staleness", index_scale, only_if=_is_stale),),
-        reductions=(absorbed,),
         notes={"mean_staleness": STALENESS},
     ),
     on_page=_on_page,

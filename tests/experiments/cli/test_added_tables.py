@@ -14,7 +14,8 @@ import pytest
 from driftscale.results import load
 from emulator.errors import InputError
 from experiments.results import figures, tables
-from experiments.results.many_runs.folder_table import build_sections
+from experiments.results.many_runs.directories import read_folder
+from experiments.results.many_runs.sections import sections
 from experiments.results.pages import write_results
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.tables.table import InManyRuns
@@ -24,6 +25,7 @@ from tests.experiments.synthetic_runs import a_directory, a_record, a_run, store
 TABLE = '''
 """The longest round of an arm."""
 
+from experiments.results.statistics.comparisons import once
 from experiments.results.statistics.intervals import amount_estimate
 from experiments.results.statistics.scales import time_scale
 from experiments.results.tables.table import (
@@ -31,12 +33,13 @@ from experiments.results.tables.table import (
 )
 
 
-def lengths_s(run):
-    return [(record.closed_s, record.closed_s - record.opened_s) for record in run.records]
+@once
+def lengths_s(log):
+    return [(record.closed_s, record.closed_s - record.opened_s) for record in log.records]
 
 
 def longest_round_s(run):
-    lengths = [length for closed_s, length in run.once(lengths_s) if closed_s <= run.horizon.horizon_s]
+    lengths = [length for closed_s, length in lengths_s(run.log) if closed_s <= run.horizon.horizon_s]
     return max(lengths, default=None)
 
 
@@ -56,7 +59,6 @@ TABLE = Table(
     in_many_runs=InManyRuns(
         keys=("longest_round_s",),
         columns=(LONGEST,),
-        reductions=(lengths_s,),
         notes={"longest_round_s": "Longest round is that up to the horizon."},
     ),
 )
@@ -173,14 +175,14 @@ def test_no_two_tables_measure_a_quantity_of_the_same_name(monkeypatch: pytest.M
         tables.all_quantities.__wrapped__()
 
 
-@pytest.mark.parametrize("key", ["rounds", "wall_s", "worst_tenth"])
+@pytest.mark.parametrize("key", ["rounds", "virtual_time_s", "worst_tenth"])
 def test_a_quantity_of_records_that_are_not_kept_fails_in_tables_of_many_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     """It would be 0 or missing, and look like a number."""
     [first, *others] = tables.all_tables()
     wrong = replace(first, in_many_runs=InManyRuns(keys=(key,)))
-    monkeypatch.setattr("experiments.results.many_runs.sections.all_tables", lambda: (wrong, *others))
+    monkeypatch.setattr("experiments.results.many_runs.directories.all_tables", lambda: (wrong, *others))
     directory = RunDirectory(a_folder(tmp_path / "runs"))
-    with pytest.raises(AssertionError, match="tables of many runs keep no records"):
-        build_sections([directory])
+    with pytest.raises(AssertionError, match="tables of many runs keep no log"):
+        sections(read_folder([directory]))

@@ -17,14 +17,14 @@ from coordinator.clusterers.fielding import Fielding
 from coordinator.view import View
 from emulator.storage.runlog import read_log
 from experiments.cli import tables
-from experiments.results.many_runs.folder_table import build_sections, build_table
 from experiments.results.reading.json_files import Command
 from experiments.results.reading.run_directory import RunDirectory
-from experiments.results.tables.summary import Summary, summarise, write_summary
+from experiments.results.statistics.summary import Summary
+from experiments.results.tables.summary import summarise, write_summary
 from experiments.running.locking import locked
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_idx_folder, write_label_trace, write_replay, write_small
-from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store
+from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store, tables_of
 
 
 @pytest.fixture
@@ -352,7 +352,7 @@ def test_matrices_of_several_experiments_are_marked_too(
         directories.append(directory)
     console = Console(width=140, file=io.StringIO(), color_system=None)
     monkeypatch.setattr(tables, "wide_console", lambda: console)
-    tables.print_sections(build_table("both", directories), build_sections(directories))
+    tables.print_sections(*tables_of("both", directories))
     assert isinstance(console.file, io.StringIO)
     [mark] = [line for line in console.file.getvalue().splitlines() if "Offline" in line]
     assert mark.startswith("second: Offline clients heard: in rows of fielding. ")

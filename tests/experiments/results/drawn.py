@@ -13,7 +13,7 @@ def a_summary(runs, **settings):
 
 
 def drawn_arms(summary):
-    return [Arm(arm.arm, arm.runs, arm.curves, position) for position, arm in enumerate(summary.compared)]
+    return [Arm(arm.arm, arm.runs, arm.curves, position) for position, arm in enumerate(summary.rows)]
 
 
 def a_clustered_run(memberships, **changes):

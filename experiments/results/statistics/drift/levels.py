@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from emulator.storage.runlog import RoundRecord
-from experiments.results.statistics.comparisons import Compared, MeasuredRun
+from experiments.results.statistics.comparisons import Compared, Run, once
 from experiments.results.statistics.drift.mass_events import first_events_s
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
 
@@ -81,43 +81,44 @@ class Drift:
 
     Attributes:
         stretch_s: The length of the stretch after it.
-        levels: By arm and seed, those of each of the `ACCURACIES` that the run has; of the personal one, if
+        levels: By run, those of each of the `ACCURACIES` that the run has; of the personal one, if
             some run has it, that of what its clients use.
     """
 
     stretch_s: float
-    levels: Mapping[tuple[str, int], Mapping[str, DriftLevels]]
+    levels: Mapping[Run, Mapping[str, DriftLevels]]
 
-    def of(self, run: MeasuredRun, name: str) -> DriftLevels | None:
+    def of(self, run: Run, name: str) -> DriftLevels | None:
         """The levels of one of the accuracies of a run; None if the run does not have it."""
-        return self.levels[run.arm, run.seed].get(name)
+        return self.levels[run].get(name)
 
 
+@once
 def find_drift(compared: Compared) -> Drift | None:
     """The drifts of the runs; None without runs, and unless every run has one before the horizon."""
-    drifts_s = compared.once(first_events_s)
-    if drifts_s is None:
+    known = first_events_s(compared)
+    if known is None:
         return None
-    known = [(run, drifts_s[run.arm, run.seed]) for arm in compared.arms for run in arm.measured]
     personal = compared.has_personal
     reference = compared.reference.arm
-    lengths_s = [_rounds_after_s(run, drift_s) for run, drift_s in known if run.arm == reference]
-    stretch_s = min(float(np.mean(lengths_s)), *(run.horizon.horizon_s - drift_s for run, drift_s in known))
+    lengths_s = [_rounds_after_s(run, drift_s) for run, drift_s in known.items() if run.arm == reference]
+    left_s = [run.horizon.horizon_s - drift_s for run, drift_s in known.items()]
+    stretch_s = min(float(np.mean(lengths_s)), *left_s)
     return Drift(
         stretch_s,
         {
-            (run.arm, run.seed): {
+            run: {
                 name: drift_levels(run, curve, drift_s, drift_s + stretch_s)
                 for name, curve in (
                     run.curves | ({"personal_accuracy": run.used} if personal else {})
                 ).items()
             }
-            for run, drift_s in known
+            for run, drift_s in known.items()
         },
     )
 
 
-def drift_levels(run: MeasuredRun, curve: AccuracyCurve, drift_s: float, until_s: float) -> DriftLevels:
+def drift_levels(run: Run, curve: AccuracyCurve, drift_s: float, until_s: float) -> DriftLevels:
     """The levels of the accuracy that has this curve, over the stretch from the drift to `until_s`."""
     count = int(np.searchsorted(curve.times_s, drift_s, side="right"))
     after = curve.mean_accuracy(drift_s, until_s)
@@ -133,7 +134,7 @@ def drift_levels(run: MeasuredRun, curve: AccuracyCurve, drift_s: float, until_s
     )
 
 
-def _recovery(run: MeasuredRun, curve: AccuracyCurve, before: float, drift_s: float) -> Recovery | None:
+def _recovery(run: Run, curve: AccuracyCurve, before: float, drift_s: float) -> Recovery | None:
     within = (curve.times_s > drift_s) & (curve.times_s <= run.horizon.horizon_s)
     times_s, accuracy = curve.times_s[within], curve.accuracy[within]
     if len(accuracy) < EVALUATIONS_RECOVERED:
@@ -149,14 +150,14 @@ def _recovery(run: MeasuredRun, curve: AccuracyCurve, before: float, drift_s: fl
     return Recovery(closed_s - drift_s, first, end, _bytes(records[end - 1]) - before_bytes)
 
 
-def _rounds_after_s(run: MeasuredRun, drift_s: float) -> float:
+def _rounds_after_s(run: Run, drift_s: float) -> float:
     """How long `ROUNDS_AFTER` rounds take from the drift on, as a configuration counts them, in seconds.
 
     If the run has fewer, as long as it lasts.
     """
     if run.horizon.seconds_per_round is not None:
         return ROUNDS_AFTER * run.horizon.seconds_per_round
-    records = run.run.records
+    records = run.log.records
     last = min(_first_round(records, drift_s) + ROUNDS_AFTER, len(records)) - 1
     return records[last].closed_s - drift_s
 

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.header_truth import clients_of, known_onsets
 from experiments.results.reading.run_directory import ReportedRun
-from experiments.results.statistics.comparisons import Compared, MeasuredRun
+from experiments.results.statistics.comparisons import Compared, Run, once
 from experiments.results.statistics.horizon import number_of
 
 
-def first_events_s(compared: Compared) -> Mapping[tuple[str, int], float] | None:
-    """By arm and seed, when the drift of each run began that recovery is counted from, in virtual seconds.
+@once
+def first_events_s(compared: Compared) -> Mapping[Run, float] | None:
+    """By run, when the drift began that recovery is counted from, in virtual seconds.
 
     It is the first event that is configured, as in the gain after drift, if that is before the horizon in
     every run; else the first mass event that its log tells. None without runs, and unless every run has one.
@@ -26,40 +27,40 @@ def first_events_s(compared: Compared) -> Mapping[tuple[str, int], float] | None
     return first_mass_events_s(compared)
 
 
-def first_mass_events_s(compared: Compared) -> Mapping[tuple[str, int], float] | None:
-    """By arm and seed, when the first mass event of each run took effect, in virtual seconds.
+@once
+def first_mass_events_s(compared: Compared) -> Mapping[Run, float] | None:
+    """By run, when its first mass event took effect, in virtual seconds.
 
     None without runs, and unless every run has one before the horizon.
     """
     return _of_every_run(compared, first_mass_event_s)
 
 
-def first_mass_event_s(run: MeasuredRun) -> float | None:
+def first_mass_event_s(run: Run) -> float | None:
     """When the first mass event of a run took effect; None without one before the horizon."""
     return next(iter(events_by_the_horizon_s(run)), None)
 
 
-def events_by_the_horizon_s(run: MeasuredRun) -> list[float]:
+def events_by_the_horizon_s(run: Run) -> list[float]:
     """When mass events took effect before the horizon, ascending.
 
     They are those in the log: a configured event in which fewer than half of the clients drift does not
     count. For a log without onsets it is the configured one.
     """
-    logged_s = run.once(events_of_log_s)
+    logged_s = events_of_log_s(run.log)
     if logged_s is not None:
         return [event_s for event_s in logged_s if event_s < run.horizon.horizon_s]
     return [] if run.event_s is None else [run.event_s]
 
 
-def _of_every_run(
-    compared: Compared, of_run: Callable[[MeasuredRun], float | None]
-) -> Mapping[tuple[str, int], float] | None:
-    """By arm and seed; None without runs, and unless all have a value."""
-    found = {(run.arm, run.seed): of_run(run) for arm in compared.arms for run in arm.measured}
-    known = {key: value for key, value in found.items() if value is not None}
+def _of_every_run(compared: Compared, of_run: Callable[[Run], float | None]) -> Mapping[Run, float] | None:
+    """By run; None without runs, and unless all have a value."""
+    found = {run: of_run(run) for run in compared.runs}
+    known = {run: value for run, value in found.items() if value is not None}
     return known if known and len(known) == len(found) else None
 
 
+@once
 def events_of_log_s(run: ReportedRun) -> list[float] | None:
     """When the mass events took effect that the log tells, ascending; None if it tells no onsets."""
     return None if known_onsets(run.header) is None else sorted(mass_events_s(run).values())

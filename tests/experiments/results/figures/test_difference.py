@@ -35,7 +35,7 @@ def compared(accuracies, **settings):
     """(arms, horizon) of runs with these accuracies, by arm and seed."""
     runs = [a_run(arm, seed, values) for arm, seeds in accuracies.items() for seed, values in seeds.items()]
     summary = summarise(runs, **{"name": "x", "window": 1, "reference_arm": runs[0].arm, **settings})
-    arms = [Arm(arm.arm, arm.runs, arm.curves, position) for position, arm in enumerate(summary.compared)]
+    arms = [Arm(arm.arm, arm.runs, arm.curves, position) for position, arm in enumerate(summary.rows)]
     return arms, summary.horizon
 
 

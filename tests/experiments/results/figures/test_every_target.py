@@ -5,10 +5,10 @@ import pytest
 
 from experiments.results.figures.below import below_figure
 from experiments.results.figures.speedups import speedup_figure
+from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.intervals import mean_estimate
 from experiments.results.statistics.medians import Bounds, median_estimate
-from experiments.results.tables.table import Row
-from experiments.results.tables.targets import TargetTable, target_table
+from experiments.results.statistics.targets import TargetTable, target_table
 from tests.experiments.results.drawn import a_summary, drawn_arms, traces
 from tests.experiments.synthetic_runs import a_run
 
@@ -64,7 +64,10 @@ def test_a_median_between_two_bounds_is_a_bar():
     table = TargetTable(0.5, mean_estimate([0.5]), [])
     median = median_estimate([Bounds(1.0, 2.0)] * 3, geometric=True)
     unknown = median_estimate([Bounds(0.0, math.inf)] * 3)
-    rows = [Row(arm, {"time_below_s": unknown, "speedup": median}) for arm in ("global", "fielding")]
+    rows = [
+        Comparison(arm, [], [], False, figures={"time_below_s": unknown, "speedup": median})
+        for arm in ("global", "fielding")
+    ]
     summary = a_summary([a_run("global", 0, [0.5]), a_run("fielding", 0, [0.5])])
     figure = speedup_figure(drawn_arms(summary), [dataclasses.replace(table, rows=rows)]).validated()
     assert any(list(trace.x) == [50, 50] and list(trace.y) == [1.0, 2.0] for trace in figure.data)

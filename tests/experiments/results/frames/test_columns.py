@@ -27,9 +27,9 @@ from experiments.results.frames.columns import (
     frame_columns,
 )
 from experiments.results.frames.result_frames import FRAMES, ResultFrames
+from experiments.results.statistics.targets import target_table
 from experiments.results.statistics.time_to_accuracy import ACCURACIES
 from experiments.results.tables import all_quantities
-from experiments.results.tables.targets import target_table
 from tests.experiments.running.played import play
 from tests.experiments.small import small, small_table
 from tests.experiments.synthetic_runs import a_detecting_run, a_directory, a_run, store

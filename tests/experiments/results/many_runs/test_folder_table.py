@@ -1,18 +1,17 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 
-from emulator.errors import DataFileError, InputError
-from experiments.results.many_runs.folder_table import (
-    build_table,
-    recorded_name,
-    run_directories,
-)
+from emulator.errors import InputError
+from experiments.results.many_runs.directories import read_folder, run_directories
+from experiments.results.many_runs.folder_table import build_table, recorded_name
 from experiments.results.pages import write_results
-from experiments.results.pages.folder_page import columns_with_drift, write_table
-from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store
+from experiments.results.pages.folder_page import columns_with_drift, render_table, write_table
+from experiments.results.reading.run_directory import RunDirectory
+from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store, tables_of
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 PUBLISHED = {"accuracy_omitting_drift": {"oblivious": [60.0, 1.0]}}
@@ -149,7 +148,7 @@ def test_an_experiment_whose_reference_has_not_finished_has_its_accuracies_and_n
     waiting = a_directory(folder / "waiting", ["oblivious", "oracle"], [0], name="waiting")
     store(waiting, a_drifting_run("oracle", 0, [0.5, 0.5], [[0, 0], [0, 0]]))
     write_results(waiting)
-    table = build_table("x", run_directories(folder))
+    table = tables_of("x", run_directories(folder))[0]
     entry = an_entry("waiting", finished=1, planned=2, steps=2, scored_steps=2, report=False)
     assert table["experiments"][-1] == entry
     assert table["figures"]["accuracy_omitting_drift"]["oracle"]["waiting"]["mean"] == 50.0
@@ -187,7 +186,7 @@ def test_a_table_states_how_many_data_steps_have_an_evaluation_unless_all_have_o
 def test_experiments_of_one_name_go_by_their_folders(folder):
     again = a_directory(folder / "sine-again", ["oblivious"], [0], name="sine")
     assert again.path.name == "sine-again"
-    names = [column["name"] for column in build_table("x", run_directories(folder))["experiments"]]
+    names = [column["name"] for column in tables_of("x", run_directories(folder))[0]["experiments"]]
     assert names == ["circle", "sine", "sine-again"]
 
 
@@ -213,58 +212,18 @@ def test_an_experiment_without_concepts_has_models_sent_and_no_such_accuracy(fol
     assert figures["models_sent"]["oblivious"]["plain"]["mean"] == 7.0
 
 
-def test_a_summary_of_another_version_is_refused(folder):
-    path = folder / "sine" / "summary.json"
-    path.write_text(path.read_text().replace('"version": 5', '"version": 1'))
-    with pytest.raises(DataFileError, match="summary of version 1, not 5; driftscale report"):
-        build_table("x", run_directories(folder))
-
-
-@pytest.mark.parametrize(
-    ("written", "replacement", "problem"),
-    [
-        ('"version": 5', '"version": "5"', "version = '5': input should be a valid integer"),
-        ('"scored_steps": 2', '"scored_steps": 2.0', "finished.scored_steps = 2.0: input should be a valid"),
-        ('"scored_steps": 2,', "", "finished.scored_steps: field required"),
-        (
-            '"scored_steps": 2',
-            '"scored": 2, "scored_steps": 2',
-            "finished: unknown key 'scored'; choices: ",
-        ),
-        (
-            '"seed_ids": [0]',
-            '"seed_ids": 0',
-            "finished.arms.oracle.seed_ids = 0: input should be",
-        ),
-        (
-            '"seed_ids": [0]',
-            '"seed_ids": [0, 1]',
-            "finished.arms.oracle: seed_ids must be as many as the values of per_seed",
-        ),
-        (
-            '"mean": 0.5',
-            '"mean": null, "median": 0.5',
-            "finished.arms.oracle.accuracy_omitting_drift: ",
-        ),
-    ],
-)
-def test_what_is_wrong_with_a_summary_is_named_by_its_key(tmp_path, written, replacement, problem):
-    directory = a_directory(tmp_path / "run", ["oracle"], [0], report={"window": 1})
-    store(directory, a_drifting_run("oracle", 0, [0.5, 0.5], [[0, 0], [0, 0]]))
-    write_results(directory)
-    summary = json.loads(directory.summary_path.read_text())
-    content = json.dumps({key: summary[key] for key in ("version", "finished", "name")})
-    assert written in content
-    directory.summary_path.write_text(content.replace(written, replacement, 1))
-    with pytest.raises(DataFileError, match=r"summary\.json: " + re.escape(problem)):
-        build_table("x", [directory])
+def test_the_table_is_made_of_the_logs_whatever_a_summary_says(folder):
+    before = write_table(folder, run_directories(folder), "x")
+    (folder / "sine" / "summary.json").write_text("{}")
+    (folder / "circle" / "summary.json").unlink()
+    assert write_table(folder, run_directories(folder), "x") == before
 
 
 def test_an_unknown_number_of_scored_steps_is_not_in_the_table(folder):
-    path = folder / "sine" / "summary.json"
-    path.write_text(path.read_text().replace('"scored_steps": 2', '"scored_steps": null'))
-    write_table(folder, run_directories(folder), "x")
-    assert " of 2 data steps" not in (folder / "table.html").read_text()
+    (sine,) = read_folder([RunDirectory(folder / "sine")])
+    for steps, shown in ((1, True), (None, False)):
+        table = build_table("x", {sine.directory: replace(sine.finished, scored_steps=steps)})
+        assert ("1 of 2 data steps" in render_table({**table, "sections": []})) is shown
 
 
 def test_a_folder_of_run_directories_is_told_from_a_run_directory(folder, tmp_path):

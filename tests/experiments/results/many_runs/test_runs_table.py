@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.results.many_runs.measured_directory import MeasuredDirectory
+from experiments.results.many_runs.directories import MeasuredDirectory
 from experiments.results.many_runs.runs_table import runs_horizon, runs_notes, runs_table, runs_warnings
 from experiments.results.many_runs.sections import compare, sections
 from experiments.results.tables.clusterings import CLIENT_DISTANCE_NOTE, GLOBAL_RECLUSTERINGS_NOTE
@@ -206,8 +206,8 @@ def test_reclusterings_and_client_distance_are_left_out_where_there_are_none_by_
         store(directory, a_clustering_run(arm, 0, [None, None, 0.5], [2]))
     (section,) = sections([MeasuredDirectory.read(directory, "a")])
     assert runs_table(section).headings == ["row", "mean accuracy", "gain", "identical to", "bytes sent"]
-    assert section.rows[0].measured["global_reclusterings"].per_seed == [0.0]
-    assert section.rows[0].measured["mean_client_distance"].per_seed == [None]
+    assert section.rows[0]["global_reclusterings"].per_seed == [0.0]
+    assert section.rows[0]["mean_client_distance"].per_seed == [None]
 
 
 def test_directories_that_no_key_tells_apart_are_named(tmp_path):

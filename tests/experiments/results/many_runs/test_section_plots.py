@@ -3,31 +3,32 @@
 import itertools
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from experiments.results.many_runs.measured_directory import MeasuredDirectory, PlayedRun
+from experiments.results.many_runs.directories import MeasuredDirectory, reduced
 from experiments.results.many_runs.section_plots import section_plots
 from experiments.results.many_runs.sections import compare, sections
 from experiments.results.pages.folder_page import MOST_OPEN_ROWS, render_table
+from experiments.results.reading.json_files import Command, Manifest, SweepCell
+from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.published import COMPARED
-from experiments.results.statistics.time_to_accuracy import AccuracyCurve
-from tests.experiments.results.many_runs.test_sections import HALF, NOTHING, ONE, OTHER, WORLD, constant
+from tests.experiments.results.many_runs.test_sections import HALF, ONE, OTHER, WORLD, constant
+from tests.experiments.synthetic_runs import a_run
+
+STARTED = "2026-01-31T12:00:00Z"
 
 pytestmark = pytest.mark.usefixtures("figures_as_drawn")
 
-TIMES_S = np.array([10.0, 20.0, 30.0])
 
-
-def a_run(arm, seed, accuracies, events_s):
-    curve = AccuracyCurve(TIMES_S, np.array(accuracies), np.array(accuracies))
-    drift = dict.fromkeys(COMPARED)
-    return PlayedRun(arm, seed, curve, TIMES_S, np.zeros(3), np.arange(3), events_s, drift, False, NOTHING)
+def a_measured_run(arm, seed, accuracies, events_s):
+    return replace(reduced(a_run(arm, seed, accuracies), None, 1), events_s=events_s)
 
 
 def a_directory(name, accuracies, *, swept=None, events_s=(), command=None, **changes):
-    """A run directory in memory, of runs that are evaluated at `TIMES_S`, with keys of a configuration."""
+    """A run directory in memory, of runs that are evaluated at the end of each round, with keys of a configuration."""
     experiment = {
         "report": {"window": 1},
         "trace": {},
@@ -35,12 +36,16 @@ def a_directory(name, accuracies, *, swept=None, events_s=(), command=None, **ch
         **changes,
     }
     runs = [
-        a_run(arm, seed, values, events_s)
+        a_measured_run(arm, seed, values, events_s)
         for arm, by_seed in accuracies.items()
         for seed, values in by_seed.items()
     ]
-    hashes = {str(seed): WORLD for seed in range(3)}
-    return MeasuredDirectory(name, experiment, runs, hashes, swept or {}, "sweep" if swept else "", command)
+    manifest = Manifest(
+        sha256={str(seed): WORLD for seed in range(3)},
+        sweep=None if swept is None else SweepCell(of="sweep", keys=swept),
+        **({} if command is None else {"commands": [Command(arguments=command.split(), started=STARTED)]}),
+    )
+    return MeasuredDirectory(name, RunDirectory(Path(name)), experiment, manifest, runs)
 
 
 def a_sweep(arms=("global", "fielding"), shares=(5, 10), hears=("online", "everyone")):

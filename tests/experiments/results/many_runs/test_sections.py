@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from emulator.errors import InputError
-from experiments.results.many_runs.measured_directory import MeasuredDirectory, PlayedRun, RunReader, reduced
-from experiments.results.many_runs.rows import Section
-from experiments.results.many_runs.sections import compare, in_order, sections
-from experiments.results.reading.run_directory import ReportedRun, RunDirectory
-from experiments.results.statistics.time_to_accuracy import AccuracyCurve
-from tests.experiments.synthetic_runs import TIMING, a_directory, a_drifting_run, a_run, store
+from experiments.results.many_runs.directories import KnownRuns, MeasuredDirectory, reduced
+from experiments.results.many_runs.sections import Section, compare, in_order, sections
+from experiments.results.reading.json_files import Manifest
+from experiments.results.reading.run_directory import RunDirectory
+from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store
 
 Accuracies = dict[str, dict[int, Sequence[float]]]
 """By arm and seed, the accuracy at the end of each round of ten seconds."""
@@ -125,7 +124,7 @@ def test_seeds_with_other_worlds_are_not_paired(tmp_path, part):
 def test_seeds_whose_worlds_are_unknown_are_not_paired(tmp_path):
     a = a_measured(tmp_path / "a", {"global": ONE})
     b = a_measured(tmp_path / "b", {"global": OTHER})
-    b.worlds.pop("2")
+    b.manifest.sha256.pop("2")
     assert compare([a, b]).rows[1].difference_pp.pairing == "none"
 
 
@@ -287,7 +286,7 @@ def test_results_of_further_seeds_are_not_identical(tmp_path):
 def test_identical_results_are_identical_without_a_recorded_world(tmp_path):
     a = a_measured(tmp_path / "a", {"global": ONE})
     b = a_measured(tmp_path / "b", {"global": ONE}, round={"participants": 40})
-    b.worlds.clear()
+    b.manifest.sha256.clear()
     row = compare([a, b]).rows[1]
     assert row.identical_to == 0
     assert row.difference_pp is not None
@@ -338,12 +337,12 @@ def test_an_arm_with_a_trigger_has_no_test(tmp_path):
         for number, other in ((5, ONE), (10, OTHER))
     ]
     *_, row = compare(cells).rows
-    assert row.has_trigger
+    assert row.comparison.has_trigger
     for difference in (row.gain_pp, row.difference_pp):
         assert (difference.ci95, difference.p, difference.p_holm) == (None, None, None)
         assert difference.per_seed == pytest.approx([2.0, 4.0, 6.0])
     assert (row.mean_accuracy.ci95, row.total_bytes.ci95) == (None, None)
-    assert row.measured["reclustered_seeds"].ci95 == pytest.approx((0.0, 1 - 0.025 ** (1 / 3)))
+    assert row["reclustered_seeds"].ci95 == pytest.approx((0.0, 1 - 0.025 ** (1 / 3)))
 
 
 def test_runs_that_directories_share_are_one_row(tmp_path):
@@ -381,7 +380,9 @@ def test_a_reference_arm_of_its_own_keeps_the_rows_of_shared_runs_apart(tmp_path
 
 
 def test_a_run_that_is_smoothed_as_in_another_directory_is_so_after_an_event_too(tmp_path):
-    run = a_measured(tmp_path / "a", {"global": {0: [0.1, 0.2, 0.4, 0.8]}}).runs[0].smoothed(2)
+    other = a_measured(tmp_path / "a", {"global": {0: [0.1] * 4}}, report={"window": 2})
+    a = a_measured(tmp_path / "b", {"global": {0: [0.1, 0.2, 0.4, 0.8]}}, round={"participants": 40})
+    (run,) = compare([other, a]).rows[1].runs
     assert run.curve.after(10.0).smoothed.tolist() == [0.2, pytest.approx(0.3), pytest.approx(0.6)]
 
 
@@ -532,12 +533,12 @@ def test_copies_of_a_log_are_parsed_once(tmp_path, monkeypatch):
     read = []
     parse = RunDirectory.read_run
     monkeypatch.setattr(RunDirectory, "read_run", lambda *run: read.append(run[1:]) or parse(*run))
-    reader = RunReader()
+    known: KnownRuns = {}
     for name, accuracies in (("a", ONE), ("b", ONE), ("c", OTHER)):
         a_measured(tmp_path / name, {"global": accuracies})
     read.clear()
     for name in ("a", "b", "c"):
-        MeasuredDirectory.read(RunDirectory(tmp_path / name), name, reader)
+        MeasuredDirectory.read(RunDirectory(tmp_path / name), name, known)
     assert read == [("global", seed) for seed in (0, 1, 2)] * 2
 
 
@@ -550,9 +551,6 @@ def test_a_section_can_be_written_as_json(tmp_path):
 
 
 DRAWS = 500
-NO_DRIFT = {"accuracy_omitting_drift": None, "accuracy_including_drift": None}
-NOTHING = reduced(ReportedRun("global", 0, {}, [], TIMING))
-"""What tables need of a run that logs neither clusters nor clients."""
 
 
 def equal_arms(
@@ -563,20 +561,16 @@ def equal_arms(
     runs = []
     for arm in arms:
         for seed in range(seeds):
-            accuracy = np.full(2, worlds[seed] + generator.normal(0, 0.01))
-            times_s = np.array([10.0, 20.0])
-            curve = AccuracyCurve(times_s, accuracy, accuracy)
-            runs.append(
-                PlayedRun(arm, seed, curve, times_s, np.zeros(2), np.arange(2), (), NO_DRIFT, False, NOTHING)
-            )
+            accuracy = float(worlds[seed] + generator.normal(0, 0.01))
+            runs.append(reduced(a_run(arm, seed, [accuracy, accuracy]), None, 1))
     experiment = {
         "report": {"window": 1},
         "arm": [{"name": arm} for arm in arms],
         "trace": {},
         "round": {"participants": name},
     }
-    hashes = {str(seed): WORLD for seed in range(seeds)}
-    return MeasuredDirectory(name, experiment, runs, hashes, {}, "")
+    manifest = Manifest(sha256={str(seed): WORLD for seed in range(seeds)})
+    return MeasuredDirectory(name, RunDirectory(Path(name)), experiment, manifest, runs)
 
 
 @pytest.mark.slow

@@ -1,17 +1,21 @@
 """The layout of sweeps as small multiples."""
 
 import itertools
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from experiments.results.many_runs.rows import SectionMember
+from experiments.results.many_runs.directories import MeasuredDirectory
 from experiments.results.many_runs.sweep_panels import sweep_layout
+from experiments.results.reading.json_files import Manifest, SweepCell
+from experiments.results.reading.run_directory import RunDirectory
 
 
-def a_cell(**values: Any) -> SectionMember:
+def a_cell(order: dict[str, list[Any]] | None = None, **values: Any) -> MeasuredDirectory:
     """A cell of these values, whose keys are those of `[round]`, and whose name lists the values."""
     swept = {f"round.{key}": value for key, value in values.items()}
-    return SectionMember(" ".join(map(str, values.values())), ["global"], swept, None)
+    name = " ".join(map(str, values.values()))
+    manifest = Manifest(sweep=SweepCell(of="sweep", keys=swept, order=order or {}))
+    return MeasuredDirectory(name, RunDirectory(Path(name)), {"arm": [{"name": "global"}]}, manifest, [])
 
 
 def test_the_first_key_is_the_axis_and_a_panel_has_each_combination_of_the_others():
@@ -38,7 +42,7 @@ def test_numbers_are_ordered_by_value_and_other_values_by_text_after_them():
 def test_values_are_in_the_order_given_on_the_axis_and_among_the_panels():
     order = {"round.share": [0.9, 0.1], "round.hear": ["online", "everyone"]}
     cells = [
-        replace(a_cell(share=share, hear=hear), order=order)
+        a_cell(share=share, hear=hear, order=order)
         for hear, share in itertools.product(["everyone", "online"], [0.1, 0.9])
     ]
     earlier = [a_cell(share=share, hear="check_in") for share in (0.1, 0.5)]
@@ -49,8 +53,8 @@ def test_values_are_in_the_order_given_on_the_axis_and_among_the_panels():
 
 
 def test_a_number_that_is_swept_later_has_its_place_among_ascending_ones():
-    cells = [replace(a_cell(share=share), order={"round.share": [0.1, 0.5]}) for share in (0.1, 0.5)]
-    later = replace(a_cell(share=0.2), order={"round.share": [0.2]})
+    cells = [a_cell(share=share, order={"round.share": [0.1, 0.5]}) for share in (0.1, 0.5)]
+    later = a_cell(share=0.2, order={"round.share": [0.2]})
     assert sweep_layout([*cells, later]).values == ["0.1", "0.2", "0.5"]
 
 

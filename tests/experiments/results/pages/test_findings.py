@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import tomli_w
 
-from experiments.results.many_runs.folder_table import build_sections
 from experiments.results.pages import write_results
 from experiments.results.pages.findings import findings, folder_findings
 from experiments.results.pages.folder_page import write_table
@@ -34,6 +33,7 @@ from tests.experiments.synthetic_runs import (
     a_run,
     realistic_directory,
     store,
+    tables_of,
 )
 
 OVER = "(3 seeds, up to 30.0 s of virtual time)"
@@ -219,8 +219,8 @@ def test_every_number_of_the_findings_is_in_the_report(tmp_path: Path, seeds: in
 def of_folder(folder: Path) -> list[str]:
     """The findings on the folder, whose numbers of gains are all in its page."""
     directories = [RunDirectory(path) for path in sorted(folder.iterdir()) if path.is_dir()]
-    sections = build_sections(directories)
-    counts, *lines = folder_findings(write_table(folder, directories, "x", sections), sections)
+    counts, *lines = folder_findings(*tables_of("x", directories))
+    write_table(folder, directories, "x")
     assert numbers(" ".join(lines)) <= numbers(text_of(folder / "table.html"))
     return [counts, *lines]
 

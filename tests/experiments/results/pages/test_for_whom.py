@@ -191,7 +191,7 @@ def test_quantiles_drawn_are_those_of_numpy_and_means_over_seeds(tmp_path):
 def test_figures_stay_small_with_many_arms_and_clusters(tmp_path):
     directory = a_folder(tmp_path, seeds=(0,))
     summary = summarise_directory(directory, directory.reported_runs())
-    first = summary.compared[0].runs[0]
+    first = summary.rows[0].runs[0]
     many = 20_000
     records = [
         replace(
@@ -203,7 +203,7 @@ def test_figures_stay_small_with_many_arms_and_clusters(tmp_path):
         for record in first.records
     ]
     run = ReportedRun("global", 0, {}, records, TIMING)
-    arms = [Arm(f"arm {index}", [run], summary.compared[0].curves, index) for index in range(22)]
+    arms = [Arm(f"arm {index}", [run], summary.rows[0].curves, index) for index in range(22)]
     found = {arm.name: [at_the_horizon(run, 1e9)] for arm in arms}
     figure = cluster_figure(arms, found).validated()
     assert [len(trace.x) for trace in figure.data] == [400] * 22

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from experiments.results.many_runs.folder_table import build_sections, build_table
 from experiments.results.pages import write_report
 from experiments.results.pages.folder_page import render_table
 from experiments.results.tables.summary import write_summary
-from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store
+from tests.experiments.synthetic_runs import a_directory, a_drifting_run, a_run, store, tables_of
 
 # Without a slash, as they are also names of arms and so of folders; "</script>" has a test of its own.
 HOSTILE = {
@@ -102,7 +101,7 @@ def a_table(folder: Path, name: str) -> str:
         write_summary(directory, directory.reported_runs())
         directory.report_path.touch()
         columns.append(directory)
-    return render_table(build_table(name, columns), build_sections(columns))
+    return render_table(*tables_of(name, columns))
 
 
 @pytest.mark.parametrize("kind", HOSTILE)

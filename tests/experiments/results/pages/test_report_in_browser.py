@@ -12,7 +12,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from experiments.results.many_runs.folder_table import run_directories
+from experiments.results.many_runs.directories import run_directories
 from experiments.results.pages import plotly_path, write_plotly, write_report
 from experiments.results.pages.folder_page import write_table
 from experiments.results.pages.scripted_page import template

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.results.many_runs.folder_table import build_sections, build_table
 from experiments.results.pages import short_table as module
 from experiments.results.pages.findings import findings, folder_findings
 from experiments.results.pages.headline import sentences
@@ -25,7 +24,7 @@ from tests.experiments.results.pages.test_headline import (
     an_arm,
     drifting_arm,
 )
-from tests.experiments.synthetic_runs import a_directory, a_run, store
+from tests.experiments.synthetic_runs import a_directory, a_run, store, tables_of
 
 TRIGGERED = {"kind": "fielding", "trigger": {"kind": "centre_shift", "threshold": 0.5}}
 
@@ -113,7 +112,7 @@ def test_without_a_run_of_the_reference_arm_there_is_none_unless_concepts_are_kn
 
 def of_folder(folder: Path) -> list[NotedTable]:
     directories = [RunDirectory(path) for path in sorted(folder.iterdir())]
-    return short_folder_tables(build_table("x", directories), build_sections(directories))
+    return short_folder_tables(*tables_of("x", directories))
 
 
 def test_in_a_sweep_an_arm_with_a_trigger_has_the_range_of_its_seeds_and_in_how_many_it_fired(
@@ -226,7 +225,7 @@ def test_a_table_of_many_runs_has_the_personal_accuracy_of_arms_that_have_one(tm
     for seed in range(3):
         store(directory, a_run("global", seed, [0.25, 0.5]))
         store(directory, a_run("fielding", seed, [0.5, 0.5], personal_accuracy=0.375))
-    table, sections = build_table("x", [directory]), build_sections([directory])
+    table, sections = tables_of("x", [directory])
     (short,) = short_folder_tables(table, sections)
     assert short.table.headings[-1] == "personal accuracy"
     assert [cells[-1].figure for _, cells in short.table.rows] == ["n/a", "37.5 %"]

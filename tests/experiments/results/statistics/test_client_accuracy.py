@@ -34,7 +34,7 @@ def a_run(arm, by_client, seed=0, members=None, labels=None, **header):
 
 def rows(*runs, **settings):
     summary = summarise(runs, name="x", window=3, reference_arm=runs[0].arm, **settings)
-    return {row.arm: row for row in summary.rows}
+    return {row.arm: row.figures for row in summary.rows}
 
 
 def test_the_last_evaluation_at_or_before_the_horizon_counts():

@@ -1,6 +1,6 @@
 import pytest
 
-from experiments.results.many_runs.measured_directory import PlayedRun
+from experiments.results.many_runs.directories import reduced
 from experiments.results.statistics.horizon import (
     common_horizon,
     event_rounds,
@@ -42,8 +42,7 @@ def test_an_event_of_a_nominal_round_took_effect_at_the_first_opening_at_or_afte
     horizon = a_horizon(runs, event_rounds=[3, 8, 40], seconds_per_round=20.0)
     assert [horizon.events_s(run) for run in runs] == [[60.0, 160.0], [75.0, 175.0]]
     assert [horizon.event_s(run) for run in runs] == [60.0, 75.0]
-    played = PlayedRun.of(runs[1], 1, [3, 8, 40], 20.0)
-    assert played.events_s == (75.0, 175.0)
+    assert reduced(runs[1], None, 1, [3, 8, 40], 20.0).events_s == [75.0, 175.0]
     assert horizon.as_json()["seconds_per_round"] == 20.0
     assert "seconds_per_round" not in a_horizon(runs).as_json()
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from experiments.results.reading.configured_arms import configured_arms
-from experiments.results.statistics.comparisons import Compared, MeasuredRun, comparisons
+from experiments.results.statistics.comparisons import Compared, Run, comparisons
 from experiments.results.statistics.horizon import common_horizon
 from experiments.results.statistics.time_to_accuracy import accuracy_curve
 from experiments.results.tables.accuracy import TABLE as ACCURACY
 from experiments.results.tables.baselines import IN_ACCURACY, TABLE
 from experiments.results.tables.costs import TRAINED_SAMPLES
-from experiments.results.tables.summary import summarise
+from experiments.results.tables.summary import measure, summarise
 from experiments.results.tables.table import text_table
 from tests.experiments.synthetic_runs import a_run
 
@@ -315,9 +315,10 @@ def test_an_arm_level_with_the_best_is_hardly_ever_shown_to_be_above_all_baselin
         runs = runs_of(arms, {"global": varied, "tuned": [0.49] * 5, "fielding": level})
         curves = [accuracy_curve(run, 1) for run in runs]
         horizon = common_horizon(runs, curves)
-        measured = [MeasuredRun.of(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
+        measured = [Run.of(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
         configured = configured_arms({"arm": arms})
         compared = Compared(comparisons(measured, "global", configured), horizon, configured)
+        measure(compared, ACCURACY.quantities)
         gain = IN_ACCURACY.gain_over_best(compared.arms[-1], compared)
         above_the_chosen += gain.ci95[0] > 0
         above_all += gain.ci95[0] > 0 and not gain.not_above

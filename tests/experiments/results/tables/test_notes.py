@@ -8,10 +8,11 @@ import pytest
 
 from experiments.results.drawing.arms import Arm
 from experiments.results.reading.configured_arms import configured_arms
+from experiments.results.statistics.summary import Summary
 from experiments.results.tables import clients
 from experiments.results.tables.accuracy import joint_note
 from experiments.results.tables.notes import as_warning, intervals_of_single_arms, short_notes
-from experiments.results.tables.summary import Summary, summarise
+from experiments.results.tables.summary import summarise
 from tests.experiments.synthetic_runs import a_run
 
 TRIGGER = {"kind": "fielding", "trigger": {"kind": "centre_shift", "threshold": 0.5}}

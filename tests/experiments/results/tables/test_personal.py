@@ -117,9 +117,9 @@ def test_the_table_has_plain_accuracy_first_and_says_which_accuracy_is_which(bot
 
 
 def test_the_samples_trained_stand_in_the_table_where_they_are_known(both):
-    known = [replace(row, quantities={**row.quantities}) for row in both.rows]
-    for row in known:
-        row.quantities["trained_samples_per_client"] = row["rounds"]
+    known = [
+        row.with_figures({**row.figures, "trained_samples_per_client": row["rounds"]}) for row in both.rows
+    ]
     assert text_table(TABLE.shown_columns(both), known).headings[-1] == "samples trained per client"
 
 

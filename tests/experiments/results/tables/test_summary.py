@@ -263,7 +263,7 @@ def test_of_a_trace_without_concepts_no_step_is_scored(two_arms):
 
 
 def costs_of(run, **settings):
-    return summarise_arms([run], **settings)["arms"]["global"]
+    return summarise_arms([replace(run)], **settings)["arms"]["global"]
 
 
 def test_models_trained_per_client_are_uploads_over_completed_visits_and_the_size_of_a_model():

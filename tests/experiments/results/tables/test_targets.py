@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 
 from experiments.results.reading.recorded import REFERENCE
-from experiments.results.statistics.comparisons import Compared, MeasuredRun, comparisons
+from experiments.results.statistics.comparisons import Compared, Run, comparisons
 from experiments.results.statistics.horizon import common_horizon
 from experiments.results.statistics.medians import Bounds, exactly
+from experiments.results.statistics.targets import target_table
 from experiments.results.statistics.time_to_accuracy import accuracy_curve
-from experiments.results.tables.summary import measured_rows
-from experiments.results.tables.targets import target_table
+from experiments.results.tables import all_quantities
+from experiments.results.tables.summary import measure
 from tests.experiments.synthetic_runs import a_run
 
 INF = math.inf
@@ -39,11 +40,12 @@ def tables(accuracies, *, target=0.5, event_round=None, horizon_s=None, window=1
         asked_s=horizon_s,
         event_rounds=() if event_round is None else (event_round,),
     )
-    measured = [MeasuredRun.of(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
+    measured = [Run.of(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
     compared = Compared(comparisons(measured, next(iter(accuracies))), horizon)
     table = target_table(target, compared)
+    measure(compared, all_quantities())
     return (
-        {row.arm: row for row in measured_rows(compared)},
+        {row.arm: row for row in compared.arms},
         {row.arm: row for row in table.rows},
         table,
     )

@@ -14,7 +14,7 @@ import pytest
 import driftscale
 from emulator.errors import InputError
 from emulator.storage.recorded_tables import write_clients
-from experiments.results.many_runs.measured_directory import MeasuredDirectory
+from experiments.results.many_runs.directories import MeasuredDirectory, progress
 from experiments.results.pages.report_page import page_sections, plots, write_results
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.absorbed import absorbed, absorbed_by_client
@@ -187,7 +187,8 @@ def test_runs_of_different_numbers_of_rounds_are_reported_loaded_and_compared(bo
     results = driftscale.load(both.path)
     assert results.rounds.in_flight.dtype == "Int64"
     assert results.clients_of("buffered", 0).participations.tolist()[0] == 10
-    assert MeasuredDirectory.read(both, "both").runs[-1].closed_s.tolist() == [15.0, 30.0, 45.0, 60.0, 60.0]
+    closed_s, _, _ = progress(MeasuredDirectory.read(both, "both").runs[-1].log)
+    assert closed_s.tolist() == [15.0, 30.0, 45.0, 60.0, 60.0]
     other = a_folder(tmp_path_factory.mktemp("other"), [a_sync_run(seed, rounds=8) for seed in (0, 1)])
     compared = driftscale.compare(both.path, other.path)
     assert list(compared.frame.arm) == ["sync", "buffered"]  # up to 60 s the arm sync is the same in both

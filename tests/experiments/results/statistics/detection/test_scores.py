@@ -11,7 +11,7 @@ from coordinator.detectors.base import Watches
 from emulator.storage.log_lines import WATCHED
 from experiments.results.reading.detection import DetectionSettings
 from experiments.results.reading.run_directory import ReportedRun
-from experiments.results.statistics.comparisons import Comparison, MeasuredRun
+from experiments.results.statistics.comparisons import Comparison, Run
 from experiments.results.statistics.detection.by_drift import NEVER
 from experiments.results.statistics.detection.scores import detection_of, score_run
 from tests.experiments.synthetic_runs import a_detecting_run
@@ -258,7 +258,7 @@ def test_ratios_without_a_denominator_are_not_defined():
 
 
 def a_comparison(*runs):
-    measured = [MeasuredRun(run.arm, run.seed, None, None, run) for run in runs]
+    measured = [Run(run, None, None, ()) for run in runs]
     return Comparison(runs[0].arm, measured, measured, is_reference=True)
 
 
