@@ -103,7 +103,7 @@ class Results:
     @property
     def summary(self) -> pd.DataFrame:
         """A row per arm, seed and figure, and per target of it; `value` is NaN if only bounds are known."""
-        return self._frames.summary
+        return self._frames.frame("summary")
 
     @property
     def table(self) -> pd.DataFrame:
@@ -111,17 +111,17 @@ class Results:
 
         It is not exported.
         """
-        return self._frames.table
+        return self._frames.frame("table")
 
     @property
     def rounds(self) -> pd.DataFrame:
         """A row per arm, seed and round, also after the horizon, with the columns of rounds.parquet."""
-        return self._frames.rounds
+        return self._frames.frame("rounds")
 
     @property
     def clients(self) -> pd.DataFrame:
         """A row per arm, seed and client, as of the last round by the horizon."""
-        return self._frames.clients
+        return self._frames.frame("clients")
 
     @property
     def visits(self) -> pd.DataFrame:
@@ -130,12 +130,12 @@ class Results:
         Raises:
             NotRecordedError: The runs did not log their visits (round.log_visits = true).
         """
-        return self._frames.visits
+        return self._frames.frame("visits")
 
     @property
     def triggers(self) -> pd.DataFrame:
         """A row per arm, seed and round in which a trigger compared, or numbers of clusters were tried."""
-        return self._frames.triggers
+        return self._frames.frame("triggers")
 
     @property
     def detection(self) -> pd.DataFrame:
@@ -146,7 +146,7 @@ class Results:
         Raises:
             NotRecordedError: The runs did not record decisions of detectors (a table [detection]).
         """
-        return self._frames.detection
+        return self._frames.frame("detection")
 
     @property
     def drifts(self) -> pd.DataFrame:
@@ -157,7 +157,7 @@ class Results:
         Raises:
             NotRecordedError: The runs did not record decisions of detectors (a table [detection]).
         """
-        return self._frames.drifts
+        return self._frames.frame("drifts")
 
     @property
     def model_accuracy(self) -> pd.DataFrame:
@@ -168,7 +168,7 @@ class Results:
         Raises:
             NotRecordedError: The runs did not log it (round.log_model_accuracy = true).
         """
-        return self._frames.model_accuracy
+        return self._frames.frame("model_accuracy")
 
     def columns(self, frame: str) -> pd.DataFrame:
         """A row per column of a frame: its name, its unit, its meaning, and when it is missing.

@@ -143,8 +143,8 @@ def _text(cells: Cells, file: Evidence, largest: float) -> str:
         else:
             cell = shown.Cell(cells.itself) if figure is None else shown.show_estimate(figure, scale)
         estimate = figure if isinstance(figure, Estimate) else None
-        interval = shown.short_interval(cell, estimate, scale) if cells.has_interval else ""
-        texts.append(f"{cell.figure} {interval}".strip())
+        short = shown.in_short(cell, estimate, scale) if cells.has_interval else shown.Cell(cell.figure)
+        texts.append(" ".join(short.lines).strip())
     return ", ".join(texts)
 
 

@@ -56,7 +56,7 @@ def print_summary(summary: Summary) -> None:
     console = wide_console()
     for note in (horizon_note(summary), *map(as_warning, summary.warnings())):
         _note(console, note)
-    for remark in (heard_note(summary), come_and_go_note(summary)):
+    for remark in (heard_note(summary.offline_clients_heard), come_and_go_note(summary)):
         if remark:
             _note(console, remark)
     for table in all_tables():
@@ -66,7 +66,7 @@ def print_summary(summary: Summary) -> None:
                 _print_figures(console, f"{summary.name}: {caption}{against}", shown)
             if note := table.note(summary):
                 _note(console, note)
-    if few_seeds := few_seeds_note(summary):
+    if few_seeds := few_seeds_note(summary.rows):
         _note(console, few_seeds)
 
 

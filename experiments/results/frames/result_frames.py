@@ -6,10 +6,11 @@ differ. Runs that are not finished are left out, and named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,6 @@ from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.detection.scores import is_recorded
 from experiments.results.statistics.summary import Summary
 from experiments.results.tables.summary import summarise_directory
-
-FRAMES = ("summary", "rounds", "clients", "visits", "triggers", "detection", "drifts", "model_accuracy")
-"""The names of the frames."""
 
 
 @dataclass(frozen=True)
@@ -150,10 +148,22 @@ class RecordedExperiment:
             raise NoDetectionError(str(self.directory.path))
         return scored_detectors(self.runs, settings)
 
-    @property
-    def squared_arms(self) -> set[str]:
-        """The arms whose clusterer compares squared distances."""
-        return {arm for arm, is_squared in squared_distances(self.config).items() if is_squared}
+
+MADE: Mapping[str, Callable[[RecordedExperiment], pd.DataFrame]] = {
+    "summary": lambda of: summary_frame(of.summary, of.arms),
+    "table": lambda of: table_frame(of.summary, of.arms),
+    "rounds": lambda of: rounds_frame(of.runs, of.arms),
+    "clients": lambda of: below_each_other([of.clients(*pair) for pair in of.finished]),
+    "visits": lambda of: below_each_other([of.visits(*pair) for pair in of.finished]),
+    "triggers": lambda of: triggers_frame(of.runs, of.arms, squared_distances(of.config)),
+    "detection": lambda of: detection_frame(of.detectors, of.arms),
+    "drifts": lambda of: drifts_frame(of.detectors, of.arms, of.directory.read_clients),
+    "model_accuracy": RecordedExperiment.model_accuracy,
+}
+"""How each frame of an experiment is made, by name."""
+
+FRAMES = tuple(name for name in MADE if name != "table")
+"""The names of the frames that are exported."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +181,7 @@ class ResultFrames:
     experiments: tuple[RecordedExperiment, ...]
     unfinished: tuple[str, ...]
     is_folder: bool
+    _known: dict[str, pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def read(cls, path: Path) -> ResultFrames:
@@ -199,113 +210,28 @@ class ResultFrames:
         return cls(path, tuple(item for item in recorded if item.finished), tuple(unfinished), is_folder)
 
     def frame(self, name: str) -> pd.DataFrame:
-        """The frame called `name`, one of `FRAMES`; InputError with the choices for another name."""
-        if name not in FRAMES:
-            raise InputError(f"no frame {name!r}; choices: {', '.join(FRAMES)}")
-        frame: pd.DataFrame = getattr(self, name)
-        return frame
-
-    def columns(self, name: str) -> pd.DataFrame:
-        """A row per column of the frame called `name`: column, unit, meaning, missing.
+        """The frame called `name`: that of each experiment below each other, made when it is first asked for.
 
         Raises:
             InputError: There is no such frame; the message has the choices.
             NotRecordedError: A finished run did not record what is in it.
         """
-        if name not in frame_columns():
+        if name not in MADE:
             raise InputError(f"no frame {name!r}; choices: {', '.join(frame_columns())}")
-        found = {column: described(name, column) for column in getattr(self, name).columns}
-        keys = (column for column, known in found.items() if known is None)
-        found |= dict.fromkeys(keys, IN_FOLDERS["<key>"] if self.is_folder else Column(""))
+        if name not in self._known:
+            self._known[name] = self._joined([MADE[name](item) for item in self.experiments])
+        return self._known[name]
+
+    def columns(self, name: str) -> pd.DataFrame:
+        """A row per column of the frame called `name`: column, unit, meaning, missing; raises as `frame`."""
+        key = IN_FOLDERS["<key>"] if self.is_folder else Column("")
+        found = {column: described(name, column) or key for column in self.frame(name).columns}
         return pd.DataFrame(
             [
                 {"column": column, "unit": known.unit, "meaning": known.meaning, "missing": known.missing}
                 for column, known in found.items()
-                if known is not None
             ]
         )
-
-    @cached_property
-    def summary(self) -> pd.DataFrame:
-        """A row per arm, seed, figure and target: see `summary_frame`."""
-        return self._joined([summary_frame(item.summary, item.arms) for item in self.experiments])
-
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        """A row per arm: means over seeds and their 95 % intervals, see `table_frame`."""
-        return self._joined([table_frame(item.summary, item.arms) for item in self.experiments])
-
-    @cached_property
-    def rounds(self) -> pd.DataFrame:
-        """A row per arm, seed and round, with the columns of `rounds.parquet`: see `rounds_frame`."""
-        return self._joined([rounds_frame(item.runs, item.arms) for item in self.experiments])
-
-    @cached_property
-    def triggers(self) -> pd.DataFrame:
-        """A row per arm, seed and round in which a trigger compared: see `triggers_frame`."""
-        return self._joined(
-            [triggers_frame(item.runs, item.arms, item.squared_arms) for item in self.experiments]
-        )
-
-    @cached_property
-    def clients(self) -> pd.DataFrame:
-        """A row per arm, seed and client, at the horizon: see `clients_frame`.
-
-        The columns `accuracy` and `label` are there if a run logged them; those of a run that did not are
-        missing, and `missing_columns` names the option.
-        """
-        return self._joined(
-            [
-                below_each_other([item.clients(arm, seed) for arm, seed in item.finished])
-                for item in self.experiments
-            ]
-        )
-
-    @cached_property
-    def visits(self) -> pd.DataFrame:
-        """A row per visit: see `visits_frame`.
-
-        Raises:
-            NotRecordedError: A finished run did not record its visits.
-        """
-        return self._joined(
-            [
-                below_each_other([item.visits(arm, seed) for arm, seed in item.finished])
-                for item in self.experiments
-            ]
-        )
-
-    @cached_property
-    def detection(self) -> pd.DataFrame:
-        """A row per arm, seed and detector: see `detection_frame`.
-
-        Raises:
-            NotRecordedError: A finished run did not record decisions of detectors.
-        """
-        return self._joined([detection_frame(item.detectors, item.arms) for item in self.experiments])
-
-    @cached_property
-    def drifts(self) -> pd.DataFrame:
-        """A row per arm, seed, detector and drift that begins in a scored round: see `drifts_frame`.
-
-        Raises:
-            NotRecordedError: A finished run did not record decisions of detectors.
-        """
-        return self._joined(
-            [
-                drifts_frame(item.detectors, item.arms, item.directory.read_clients)
-                for item in self.experiments
-            ]
-        )
-
-    @cached_property
-    def model_accuracy(self) -> pd.DataFrame:
-        """A row per arm, seed, evaluated round, model and concept: see `model_accuracy_frame`.
-
-        Raises:
-            NotRecordedError: A finished run did not record the accuracy of its models.
-        """
-        return self._joined([item.model_accuracy() for item in self.experiments])
 
     @property
     def missing_columns(self) -> str | None:
@@ -321,32 +247,39 @@ class ResultFrames:
         return f"{of_some}clients have no accuracy and no label: {LOG_CLIENTS} = true records them"
 
     def _joined(self, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-        """The frames of all experiments below each other; of a folder with the experiment and its keys."""
+        """The frames of all experiments below each other; of a folder with the experiment and its keys.
+
+        The column of a key has its short name, or the whole one if a frame has a column of that name.
+        """
         if not self.is_folder:
             return frames[0]
         taken = {"experiment", *(name for frame in frames for name in frame.columns)}
-        frames = [
-            with_keys(frame, item.name, dict(self._keys(item, taken)))
-            for frame, item in zip(frames, self.experiments, strict=True)
-        ]
-        return below_each_other(frames)
-
-    def _keys(self, item: RecordedExperiment, taken: set[str]) -> Iterator[tuple[str, tuple[list[Any], Any]]]:
-        """(column, (value for each arm of `item`, type)) for each key in which the configurations differ.
-
-        A column has the short name of its key, or the whole one if a frame has a column of that name.
-        """
-        values = key_values(item.config, self._paths)
-        for index, (path, short) in enumerate(zip(self._paths, short_names(self._paths), strict=True)):
-            name = ".".join(path) if short in taken else short
-            yield name, ([_plain(values[arm][index]) for arm in item.arms], self._kinds[index])
+        short = zip(self._paths, short_names(self._paths), strict=True)
+        names = [".".join(path) if name in taken else name for path, name in short]
+        return below_each_other(
+            [
+                with_keys(frame, item.name, dict(zip(names, keys, strict=True)))
+                for frame, item, keys in zip(frames, self.experiments, self._keys, strict=True)
+            ]
+        )
 
     @cached_property
-    def _kinds(self) -> list[Any]:
-        """The type of each of these keys, whose values may be missing in some experiments."""
-        tables = [key_values(item.config, self._paths) for item in self.experiments]
-        rows = [values for table in tables for values in table.values()]
-        return [kind_of([_plain(values[index]) for values in rows]) for index in range(len(self._paths))]
+    def _keys(self) -> list[list[tuple[list[Any], Any]]]:
+        """For each experiment, (value for each of its arms, type) of each key in which configurations differ.
+
+        A value may be missing in some experiments, and the type is the same in all.
+        """
+        found = []
+        for item in self.experiments:
+            values = key_values(item.config, self._paths)
+            found.append(
+                [
+                    list(map(_plain, of_key))
+                    for of_key in zip(*(values[arm] for arm in item.arms), strict=True)
+                ]
+            )
+        kinds = [kind_of(list(chain(*of_key))) for of_key in zip(*found, strict=True)]
+        return [list(zip(keys, kinds, strict=True)) for keys in found]
 
     @cached_property
     def _paths(self) -> list[tuple[str, ...]]:

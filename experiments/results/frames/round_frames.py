@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,9 +14,6 @@ from emulator.storage.runlog import RoundRecord
 from experiments.results.frames.rounds_table import MAY_MISS, NAMED, rounds_table
 from experiments.results.frames.typed_columns import as_arms, typed_frame
 from experiments.results.reading.run_directory import ReportedRun
-
-LIMITED = ("arm", "seed", "round", "closed_s", "reclustered", "silhouettes")
-"""The columns of the rounds that triggers have too."""
 
 OF_MODELS = {
     **dict.fromkeys(("seed", "round"), "int64"),
@@ -36,7 +33,7 @@ def rounds_frame(runs: Sequence[ReportedRun], arms: Sequence[str]) -> pd.DataFra
 
 
 def triggers_frame(
-    runs: Sequence[ReportedRun], arms: Sequence[str], squared: Collection[str] = ()
+    runs: Sequence[ReportedRun], arms: Sequence[str], squared: Mapping[str, bool]
 ) -> pd.DataFrame:
     """A row per run and round in which a trigger compared, or a clustering tried numbers of clusters.
 
@@ -53,7 +50,7 @@ def triggers_frame(
     Args:
         runs: The runs.
         arms: All arms, in the configured order.
-        squared: Those that compare squared distances, and so with the square of the threshold.
+        squared: By arm, whether it compares squared distances, and so with the square of the threshold.
     """
     rows = [
         (run, record)
@@ -61,24 +58,21 @@ def triggers_frame(
         for record in run.records
         if record.trigger is not None or record.silhouettes is not None
     ]
-    records = [record for _, record in rows]
     frame = rounds_frame([replace(run, records=[record]) for run, record in rows], arms)
-    known = frame[[*LIMITED, "trigger_fired", "trigger_clusters"]].rename(
-        columns={"trigger_fired": "fired", "trigger_clusters": "clusters"}
-    )
-    compared = [_compared(record, run.arm in squared) for run, record in rows]
-    tried = np.array([record.silhouettes is not None for record in records], dtype=np.bool_)
-    chosen = np.array([len(record.clusters) for record in records], dtype=np.int64)
-    known.insert(4, "shift", _numbers([numbers.get("measured") for numbers in compared]))
-    known.insert(5, "limit", _numbers([numbers.get("limit") for numbers in compared]))
-    known.insert(6, "fired", known.pop("fired"))
-    known.insert(7, "threshold", frame["trigger_threshold"])
-    known.insert(8, "mean_distance", frame["trigger_mean_distance"])
-    known.insert(9, "clusters", known.pop("clusters"))
-    known["chosen_k"] = pd.arrays.IntegerArray(chosen, ~tried)
-    known["silhouettes"] = known.pop("silhouettes")
-    named = [name for name in frame.columns if name.startswith(NAMED)]
-    return pd.concat([known, frame[named]], axis=1) if named else known
+    compared = [_compared(record, squared[run.arm]) for run, record in rows]
+    untried = np.array([record.silhouettes is None for _, record in rows], dtype=np.bool_)
+    chosen = np.array([len(record.clusters) for _, record in rows], dtype=np.int64)
+    columns = {
+        **{name: frame[name] for name in ("arm", "seed", "round", "closed_s")},
+        "shift": _numbers([numbers.get("measured") for numbers in compared]),
+        "limit": _numbers([numbers.get("limit") for numbers in compared]),
+        **{name: frame[f"trigger_{name}"] for name in ("fired", "threshold", "mean_distance", "clusters")},
+        "reclustered": frame["reclustered"],
+        "chosen_k": pd.arrays.IntegerArray(chosen, untried),
+        "silhouettes": frame["silhouettes"],
+        **{name: frame[name] for name in frame.columns if name.startswith(NAMED)},
+    }
+    return pd.DataFrame(columns)
 
 
 def _compared(record: RoundRecord, are_squared: bool) -> Mapping[str, float | list[float] | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from emulator.messages import NamedNumbers
 from emulator.storage.checkpoints import write_durably
 from emulator.storage.round_schema import TRIGGER_HINTS, kind_of
-from emulator.storage.runlog import SCHEMA, RoundRecord
+from emulator.storage.runlog import SCHEMA
 from experiments.results.reading.run_directory import ReportedRun
 
 TYPES: dict[str, pa.DataType] = {"int": pa.int64(), "bool": pa.bool_(), "float": pa.float64()}
@@ -46,50 +46,39 @@ def rounds_table(runs: Sequence[ReportedRun]) -> pa.Table:
     appear: a list if in some round it has a number for each cluster; then `noted.<name>` for each number that
     parts noted. `holding` is null in rounds in which all clients hold training samples.
     """
-    rows: list[tuple[ReportedRun, RoundRecord]] = [(run, record) for run in runs for record in run.records]
+    records = [record for run in runs for record in run.records]
     columns: dict[str, pa.Array[Any]] = {
-        "arm": pa.array([run.arm for run, _ in rows], pa.string()),
-        "seed": pa.array([run.seed for run, _ in rows], pa.int64()),
+        "arm": pa.array([run.arm for run in runs for _ in run.records], pa.string()),
+        "seed": pa.array([run.seed for run in runs for _ in run.records], pa.int64()),
     }
     for item, kind in SCALARS:
-        columns[item.line_name] = pa.array([getattr(record, item.name) for _, record in rows], kind)
+        columns[item.line_name] = pa.array([getattr(record, item.name) for record in records], kind)
     for name, kind in TRIGGER.items():
-        values = [
-            None if (trigger := record.trigger) is None else getattr(trigger, name, None)
-            for _, record in rows
-        ]
-        columns[f"trigger_{name}"] = pa.array(values, kind)
-    silhouettes = [record.silhouettes and list(record.silhouettes.items()) for _, record in rows]
+        columns[f"trigger_{name}"] = pa.array(
+            [getattr(record.trigger, name, None) for record in records], kind
+        )
+    silhouettes = [record.silhouettes and list(record.silhouettes.items()) for record in records]
     columns["silhouettes"] = pa.array(silhouettes, pa.map_(pa.int64(), pa.float64()))
     for item in LENGTHS:
-        lengths = [len(getattr(record, item.name)) for _, record in rows]
+        lengths = [len(getattr(record, item.name)) for record in records]
         columns[f"num_{item.line_name}"] = pa.array(lengths, pa.int64())
-    columns["num_abandoned"] = pa.array([record.abandoned for _, record in rows], pa.int64())
-    records = [record for _, record in rows]
-    return pa.table({**columns, **_named_numbers(records), **_noted(records)})
+    columns["num_abandoned"] = pa.array([record.abandoned for record in records], pa.int64())
+    triggers = (record.trigger for record in records)
+    named = [trigger.numbers if isinstance(trigger, NamedNumbers) else {} for trigger in triggers]
+    noted = [record.noted or {} for record in records]
+    return pa.table({**columns, **_by_name(NAMED, named), **_by_name(NOTED, noted)})
 
 
-def _named_numbers(records: Sequence[RoundRecord]) -> dict[str, pa.Array[Any]]:
-    """The columns of the named numbers of triggers, by the names of columns."""
-    found = [record.trigger.numbers if isinstance(record.trigger, NamedNumbers) else {} for record in records]
+def _by_name(prefix: str, found: Sequence[Mapping[str, Any]]) -> dict[str, pa.Array[Any]]:
+    """A column for each name of numbers, or of lists of them, of which a round may have some."""
     columns: dict[str, pa.Array[Any]] = {}
     for name in dict.fromkeys(name for numbers in found for name in numbers):
-        values: list[Any] = [numbers.get(name) for numbers in found]
-        kind = TYPES["float"]
+        values, kind = [numbers.get(name) for numbers in found], TYPES["float"]
         if any(isinstance(value, list) for value in values):
             values = [[value] if isinstance(value, int | float) else value for value in values]
             kind = pa.list_(kind)
-        columns[NAMED + name] = pa.array(values, kind)
+        columns[prefix + name] = pa.array(values, kind)
     return columns
-
-
-def _noted(records: Sequence[RoundRecord]) -> dict[str, pa.Array[Any]]:
-    """The columns of the numbers that parts noted, by the names of columns."""
-    found: list[dict[str, float]] = [record.noted or {} for record in records]
-    names = dict.fromkeys(name for numbers in found for name in numbers)
-    return {
-        NOTED + name: pa.array([numbers.get(name) for numbers in found], TYPES["float"]) for name in names
-    }
 
 
 def write_rounds_table(path: Path, runs: Sequence[ReportedRun]) -> None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from experiments.results.frames.typed_columns import as_arms
 from experiments.results.reading.recorded import Target
 from experiments.results.statistics.intervals import Estimate, NamedGain
-from experiments.results.statistics.medians import Bounds, MedianEstimate
+from experiments.results.statistics.medians import Bounds
 from experiments.results.statistics.summary import Summary
 
 STATUSES = ("=", ">=", "<=", "range", "undetermined", "not measured")
@@ -56,33 +58,23 @@ def table_frame(summary: Summary, arms: Sequence[str]) -> pd.DataFrame:
     arms than the reference arm, `<figure>_over` is the other arm. Figures that have no mean in any arm are
     left out.
     """
-    rows: list[dict[str, object]] = []
-    over: set[str] = set()
-    for arm in summary.rows:
-        row: dict[str, object] = {"arm": arm.arm, "seeds": len(arm.measured)}
-        for name, estimate in arm.estimates():
-            if isinstance(estimate, Estimate):
-                low, high = estimate.ci95 or (math.nan, math.nan)
-                row |= {name: _known(estimate.mean), f"{name}_low": low, f"{name}_high": high}
-            if isinstance(estimate, NamedGain):
-                row[f"{name}_over"] = estimate.over
-                over.add(f"{name}_over")
-        rows.append(row)
-    names = dict.fromkeys(["arm", "seeds", *(name for row in rows for name in row)])
-    frame = as_arms(pd.DataFrame(rows, columns=list(names)), arms)
-    texts = {"arm", *over}
-    frame = frame.astype(
-        {name: "int64" if name == "seeds" else "float64" for name in names if name not in texts}
-    )
-    frame = frame.astype({name: pd.CategoricalDtype(list(arms)) for name in over})
-    unmeasured = [
-        column
-        for name in names
-        if f"{name}_low" in names and frame[name].isna().all()
-        for column in (name, f"{name}_low", f"{name}_high", f"{name}_over")
-        if column in names
-    ]
-    return frame.drop(columns=unmeasured)
+    rows = summary.rows
+    columns: dict[str, Any] = {
+        "arm": [row.arm for row in rows],
+        "seeds": np.array([len(row.measured) for row in rows], dtype=np.int64),
+    }
+    estimates = (name for row in rows for name, found in row.estimates() if isinstance(found, Estimate))
+    for name in dict.fromkeys(estimates):
+        found: list[Estimate | None] = [row[name] for row in rows]
+        if all(estimate is None or estimate.mean is None for estimate in found):
+            continue
+        columns[name] = [math.nan if one is None or one.mean is None else one.mean for one in found]
+        ends = [(one and one.ci95) or (math.nan, math.nan) for one in found]
+        columns[f"{name}_low"], columns[f"{name}_high"] = zip(*ends, strict=True)
+        if any(isinstance(one, NamedGain) for one in found):
+            over = [one.over if isinstance(one, NamedGain) else None for one in found]
+            columns[f"{name}_over"] = pd.Categorical(over, categories=list(arms))
+    return as_arms(pd.DataFrame(columns), arms)
 
 
 def _cells(summary: Summary) -> Iterator[Cell]:
@@ -90,7 +82,9 @@ def _cells(summary: Summary) -> Iterator[Cell]:
     for target, rows in groups:
         for arm in rows:
             for name, estimate in arm.estimates():
-                yield from _of_seeds(arm.arm, arm.seed_ids, name, target, estimate)
+                over = estimate.over if isinstance(estimate, NamedGain) else None
+                for seed, value in zip(arm.seed_ids, estimate.per_seed, strict=True):
+                    yield arm.arm, seed, name, target, *_known(value), over
     finished = summary.finished
     paired = finished.seed_ids.get(summary.reference_arm, [])
     for name, figures in finished.arms.items():
@@ -98,32 +92,13 @@ def _cells(summary: Summary) -> Iterator[Cell]:
             ids = finished.seed_ids[name]
             ids = [seed for seed in ids if seed in paired] if figure == "relative_models_sent" else ids
             for seed, value in zip(ids, figures[figure].per_seed, strict=True):
-                yield _cell(name, seed, f"finished.{figure}", None, value)
+                yield name, seed, f"finished.{figure}", None, *_known(value), None
 
 
-def _of_seeds(
-    arm: str, seeds: Sequence[int], figure: str, target: Target | None, estimate: Estimate | MedianEstimate
-) -> Iterator[Cell]:
-    over = estimate.over if isinstance(estimate, NamedGain) else None
-    for seed, value in zip(seeds, estimate.per_seed, strict=True):
-        yield _cell(arm, seed, figure, target, value, over)
-
-
-def _cell(
-    arm: str,
-    seed: int,
-    figure: str,
-    target: Target | None,
-    value: float | Bounds | None,
-    over: str | None = None,
-) -> Cell:
+def _known(value: float | Bounds | None) -> tuple[float, float, float, str]:
+    """(value, low, high, status) of a figure of a seed."""
+    if value is None:
+        return math.nan, math.nan, math.nan, "not measured"
     if isinstance(value, Bounds):
-        known = value.low if value.status == "=" else math.nan
-        return arm, seed, figure, target, known, value.low, value.high, value.status, over
-    number = _known(value)
-    status = "not measured" if value is None else "="
-    return arm, seed, figure, target, number, number, number, status, over
-
-
-def _known(value: float | None) -> float:
-    return math.nan if value is None else value
+        return value.low if value.status == "=" else math.nan, value.low, value.high, value.status
+    return value, value, value, "="

@@ -10,29 +10,21 @@ from emulator.errors import abbreviated, shorten
 from experiments.results.many_runs.sections import Row, Section
 from experiments.results.reading.differing_keys import short_names
 from experiments.results.reading.recorded import REFERENCE, Target, written
-from experiments.results.statistics.intervals import FEWEST_SEEDS
+from experiments.results.statistics.intervals import Estimate
 from experiments.results.statistics.medians import levels_as_text
-from experiments.results.statistics.published import COMPARED
-from experiments.results.statistics.scales import as_time, bytes_scale, percent_scale, points_scale
+from experiments.results.statistics.scales import PickScale, as_time, bytes_scale, percent_scale, points_scale
 from experiments.results.statistics.significance import Difference, num_tests
 from experiments.results.tables import all_tables
 from experiments.results.tables.accuracy import MEAN_ACCURACY
-from experiments.results.tables.cells import (
-    NOTHING,
-    Cell,
-    short_interval,
-    show_difference,
-    show_share_of_seeds,
-)
+from experiments.results.tables.cells import NOTHING, Cell, in_short, show_difference
 from experiments.results.tables.costs import RECLUSTERED
 from experiments.results.tables.notes import (
     BOUNDS,
-    DOTS,
-    FEW_SEEDS,
     MOVES,
-    OFFLINE_CLIENTS_HEARD,
     as_warning,
+    few_seeds_note,
     heard_mark,
+    heard_note,
 )
 from experiments.results.tables.personal import PERSONAL
 from experiments.results.tables.published_cells import OUTSIDE, compared
@@ -47,6 +39,16 @@ DRIFT_HEADINGS = {
     "accuracy_including_drift": "accuracy (%) including drift cells",
 }
 
+PAIRINGS = {
+    "seed": "It is paired by seed: trace, fleet and availability of each seed are the same.",
+    "seed, other trace": "Same seed, other trace: it is paired by the number of the seed, since a key of "
+    "the trace was swept.",
+    "none": "Unpaired: the runs have other worlds, worlds that are not recorded, or other seeds, and the "
+    "test is Welch's.",
+    "identical": "Identical: every evaluation of every seed up to the horizon is the same.",
+}
+"""How differences are paired."""
+
 MOST_KEY_LETTERS = 40
 """Most letters of a value in a table."""
 
@@ -55,6 +57,15 @@ MOST_SEEDS = 10
 
 NamedCells = tuple[str, Sequence[Cell]]
 """A column: its heading, and a cell for each row."""
+
+
+def in_columns(arms: Sequence[str], columns: Sequence[NamedCells], num_keys: int = 0) -> TextTable:
+    """The table with these columns, which has a row for each of `arms`."""
+    return TextTable(
+        headings=[heading for heading, _ in columns],
+        rows=[(arm, [cells[index] for _, cells in columns]) for index, arm in enumerate(arms)],
+        num_keys=num_keys,
+    )
 
 
 def runs_table(section: Section, *, in_terminal: bool = False) -> TextTable:
@@ -66,25 +77,36 @@ def runs_table(section: Section, *, in_terminal: bool = False) -> TextTable:
     `in_terminal`, so are columns that only the page shows.
     """
     rows = section.rows
-    keys = _keys(section)
+    keys, served = _keys(section), "served " if has_personal(rows) else ""
     columns = [
         *keys,
-        (f"mean {_served(rows)}accuracy", column_cells(percent_scale, [row.mean_accuracy for row in rows])),
-        (f"{_served(rows)}gain", [_difference_cell(row.gain_pp, row, absent=REFERENCE_CELL) for row in rows]),
-        *_difference(section),
-        *_identical(rows),
-        *_heard(rows),
-        *_of_tables(rows, in_terminal=in_terminal),
+        (f"mean {served}accuracy", column_cells(percent_scale, [row.mean_accuracy for row in rows])),
+        (f"{served}gain", _gains(rows)),
+        *_telling(
+            ("difference", _differences(section)),
+            ("identical to", [Cell(_earlier(row)) for row in rows]),
+            ("offline clients", [Cell("heard" if row.offline_clients_heard else NOTHING) for row in rows]),
+        ),
+        *(
+            (column.heading, column.cells([row.comparison for row in rows]))
+            for column, _ in _measured(rows, in_terminal=in_terminal)
+        ),
         *_times(section),
         ("bytes sent", column_cells(bytes_scale, [row.total_bytes for row in rows])),
-        *_drift(rows),
+        *_telling(
+            *(
+                (title, [_drift_cell(row.drift[name]) for row in rows])
+                for name, title in DRIFT_HEADINGS.items()
+            )
+        ),
     ]
-    by_row = zip(rows, zip(*(cells for _, cells in columns), strict=True), strict=True)
-    return TextTable(
-        headings=[heading for heading, _ in columns],
-        rows=[(row.arm, list(cells)) for row, cells in by_row],
-        num_keys=len(keys),
-    )
+    return in_columns([row.arm for row in rows], columns, len(keys))
+
+
+def _telling(*columns: NamedCells) -> list[NamedCells]:
+    """Those of the columns in which some cell says something."""
+    nothing = (NOTHING, REFERENCE_CELL.figure)
+    return [column for column in columns if any(cell.figure not in nothing for cell in column[1])]
 
 
 def short_runs_table(sections: Sequence[Section]) -> TextTable:
@@ -95,35 +117,34 @@ def short_runs_table(sections: Sequence[Section]) -> TextTable:
     in the place of gains. Intervals are those of gains and differences alone, and p-values are left out.
     """
     rows = [row for section in sections for row in section.rows]
+    keys: list[NamedCells] = [("experiment", [Cell(_directories(row.directories)) for row in rows])]
+    served = "served " if has_personal(rows) else ""
+    name, gains, found = f"{served}gain", _gains(rows), [row.gain_pp for row in rows]
     if len(sections) == 1:
         keys = _keys(sections[0], with_numbers=False)
-    else:
-        keys = [("experiment", [Cell(_directories(row.directories)) for row in rows])]
-    differences = [column for section in sections for column in _difference(section)]
-    accuracies = column_cells(percent_scale, [row.mean_accuracy for row in rows])
-    columns = [*keys, (f"mean {_served(rows)}accuracy", [Cell(cell.figure) for cell in accuracies])]
-    if len(sections) == 1 and differences and all(row.gain_pp is None for row in rows):
-        found = [row.difference_pp for row in rows]
-        columns += [(heading, _short(cells, found)) for heading, cells in differences]
-    else:
-        gains = [_difference_cell(row.gain_pp, row, absent=REFERENCE_CELL) for row in rows]
-        columns.append((f"{_served(rows)}gain", _short(gains, [row.gain_pp for row in rows])))
-    if any_measured(personal := [row[PERSONAL.key] for row in rows]):
-        cells = column_cells(percent_scale, personal)
-        columns.append((PERSONAL.heading, [Cell(cell.figure) for cell in cells]))
-    if any_measured(reclustered := [row[RECLUSTERED.key] for row in rows]):
-        columns.append((RECLUSTERED.heading, list(map(show_share_of_seeds, reclustered))))
-    by_row = zip(rows, zip(*(cells for _, cells in columns), strict=True), strict=True)
-    return TextTable(
-        headings=[heading for heading, _ in columns],
-        rows=[(row.arm, list(cells)) for row, cells in by_row],
-        num_keys=len(keys),
-    )
+        differences = [row.difference_pp for row in rows]
+        if any(differences) and not any(found):
+            name, gains, found = "difference", _differences(sections[0]), differences
+    columns = [
+        *keys,
+        (f"mean {served}accuracy", _figures(percent_scale, [row.mean_accuracy for row in rows])),
+        (name, [in_short(*of_row, points_scale(0.0)) for of_row in zip(gains, found, strict=True)]),
+    ]
+    if served:
+        columns.append((PERSONAL.heading, _figures(percent_scale, [row[PERSONAL.key] for row in rows])))
+    if any_measured([row[RECLUSTERED.key] for row in rows]):
+        columns.append((RECLUSTERED.heading, RECLUSTERED.cells([row.comparison for row in rows])))
+    return in_columns([row.arm for row in rows], columns, len(keys))
 
 
-def _served(rows: Sequence[Row]) -> str:
-    """What accuracies and gains are of, if clients of some row use parameters of their own."""
-    return "served " if any_measured([row[PERSONAL.key] for row in rows]) else ""
+def _figures(pick_scale: PickScale, found: Sequence[Estimate]) -> list[Cell]:
+    """The cells of a column without their intervals."""
+    return [Cell(cell.figure) for cell in column_cells(pick_scale, found)]
+
+
+def has_personal(rows: Sequence[Row]) -> bool:
+    """Whether clients of some row use parameters of their own."""
+    return any_measured([row[PERSONAL.key] for row in rows])
 
 
 def runs_notes(section: Section, *, in_terminal: bool = False) -> list[str]:
@@ -134,10 +155,10 @@ def runs_notes(section: Section, *, in_terminal: bool = False) -> list[str]:
         _gain_note(rows, reference),
         _difference_note(section),
         _shared_note(rows),
-        section_heard_note(section) or "",
+        section_heard_note(section),
         *dict.fromkeys(note for _, note in _measured(rows, in_terminal=in_terminal)),
         _target_note(section, reference),
-        _few_seeds_note(rows),
+        few_seeds_note([row.comparison for row in rows]),
         _drift_note(rows),
     ]
     return [note for note in notes if note]
@@ -182,12 +203,6 @@ def _target_note(section: Section, reference: str) -> str:
     )
 
 
-def _few_seeds_note(rows: Sequence[Row]) -> str:
-    if all(len(row.seed_ids) >= FEWEST_SEEDS for row in rows):
-        return ""
-    return FEW_SEEDS.format(DOTS if any(len(row.seed_ids) == 2 for row in rows) else "")
-
-
 def _drift_note(rows: Sequence[Row]) -> str:
     cells = [cell for row in rows for cell in row.drift.values() if cell]
     if not cells:
@@ -200,10 +215,14 @@ def _drift_note(rows: Sequence[Row]) -> str:
     )
 
 
-def section_heard_note(section: Section) -> str | None:
-    """A note on the rows in which offline clients are heard; None if there are none."""
-    arms = dict.fromkeys(row.arm for row in section.rows if row.offline_clients_heard)
-    return f"Offline clients heard: in rows of {', '.join(arms)}. {OFFLINE_CLIENTS_HEARD}" if arms else None
+def section_heard_note(section: Section) -> str:
+    """A note on the rows in which offline clients are heard; empty if there are none."""
+    return heard_note(_heard(section.rows), where="in rows of ")
+
+
+def _heard(rows: Sequence[Row]) -> list[str]:
+    """The arms of the rows in which offline clients are heard."""
+    return list(dict.fromkeys(row.arm for row in rows if row.offline_clients_heard))
 
 
 def folder_warnings(sections: Sequence[Section]) -> list[str]:
@@ -213,16 +232,12 @@ def folder_warnings(sections: Sequence[Section]) -> list[str]:
         for text in _limits(section):
             by_text.setdefault(text, []).append(section.name)
     rows = [row for section in sections for row in section.rows]
-    heard = heard_mark(list(dict.fromkeys(row.arm for row in rows if row.offline_clients_heard)))
-    few = any(len(row.seed_ids) < FEWEST_SEEDS for row in rows)
-    return [
-        *(
-            as_warning(text if len(sections) == 1 else f"{abbreviated(names, ', ')}: {text}")
-            for text, names in by_text.items()
-        ),
-        *([heard] if heard else []),
-        *([FEW_SEEDS.format("")] if few else []),
+    limits = [
+        as_warning(text if len(sections) == 1 else f"{abbreviated(names, ', ')}: {text}")
+        for text, names in by_text.items()
     ]
+    few = few_seeds_note([row.comparison for row in rows], has_dots=False)
+    return [*limits, *filter(None, [heard_mark(_heard(rows)), few])]
 
 
 def runs_horizon(section: Section) -> str:
@@ -252,23 +267,18 @@ def _keys(section: Section, *, with_numbers: bool = True) -> list[NamedCells]:
     seeds if it is not the same everywhere.
     """
     rows = section.rows
-    columns = _key_columns(section)
+    columns: list[NamedCells] = [
+        (name, _key_cells([row.keys[index] for row in rows]))
+        for index, name in enumerate(short_names(section.paths))
+    ]
     shown = set(zip([row.arm for row in rows], *(cells for _, cells in columns), strict=True))
     if len(shown) < len(rows):
         columns.insert(0, ("run directory", [Cell(_directories(row.directories)) for row in rows]))
-    if with_numbers and _identical(rows):
+    if with_numbers and any(row.identical_to is not None for row in rows):
         columns.insert(0, ("row", [Cell(str(number)) for number in range(1, len(rows) + 1)]))
     if len({len(row.seed_ids) for row in rows}) > 1:
         columns.append(("seeds", [Cell(str(len(row.seed_ids))) for row in rows]))
     return columns
-
-
-def _key_columns(section: Section) -> list[NamedCells]:
-    """The columns of the keys in which configurations differ."""
-    return [
-        (name, _key_cells([row.keys[index] for row in section.rows]))
-        for index, name in enumerate(short_names(section.paths))
-    ]
 
 
 def _key_cells(values: Sequence[Any]) -> list[Cell]:
@@ -288,41 +298,39 @@ def _directories(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _difference_cell(difference: Difference | None, row: Row, *, absent: Cell) -> Cell:
-    """The cell of a difference; it states over how many seeds, if they are not all of the row's."""
-    if difference is None:
-        return absent
-    shown = show_difference(difference, points_scale(0.0))
-    num_seeds = len(difference.seed_ids)
-    if num_seeds in (0, len(row.seed_ids)):
-        return shown
-    return _with_note(shown, f"over {num_seeds} seed{'s' if num_seeds > 1 else ''}")
+def _earlier(row: Row) -> str:
+    """The number of the earlier row with the same results."""
+    return NOTHING if row.identical_to is None else f"row {row.identical_to + 1}"
 
 
-def _short(cells: Sequence[Cell], differences: Sequence[Difference | None]) -> list[Cell]:
-    """The figures and their intervals, without p-values; where seeds stand for one, their range alone."""
-    return [
-        Cell(cell.figure, short_interval(cell, difference, points_scale(0.0)))
-        for cell, difference in zip(cells, differences, strict=True)
-    ]
+def _gains(rows: Sequence[Row]) -> list[Cell]:
+    """The cells of the gains over the reference arm."""
+    return [REFERENCE_CELL if row.gain_pp is None else _difference_cell(row.gain_pp, row) for row in rows]
 
 
-def _with_note(cell: Cell, note: str) -> Cell:
-    return replace(cell, note=f"{cell.note}\n{note}".strip())
-
-
-def _difference(section: Section) -> list[NamedCells]:
-    """The column of differences from the first directory; none if there is no difference."""
-    if all(row.difference_pp is None for row in section.rows):
-        return []
+def _differences(section: Section) -> list[Cell]:
+    """The cells of the differences from the first directory."""
     cells = []
     for row in section.rows:
-        is_first = section.directories[0] in row.directories
-        cell = _difference_cell(row.difference_pp, row, absent=REFERENCE_CELL if is_first else Cell(NOTHING))
-        if row.difference_pp is not None and row.base_arm != row.arm:
-            cell = _with_note(cell, f"from {row.base_arm}")
-        cells.append(cell)
-    return [("difference", cells)]
+        if row.difference_pp is not None:
+            cells.append(_difference_cell(row.difference_pp, row, row.base_arm))
+        else:
+            cells.append(REFERENCE_CELL if section.directories[0] in row.directories else Cell(NOTHING))
+    return cells
+
+
+def _difference_cell(difference: Difference, row: Row, base_arm: str = "") -> Cell:
+    """The cell of a difference; it states over how many seeds, if not all of the row's, and from which arm.
+
+    That is `base_arm`, if it is another one than the row's.
+    """
+    shown, num_seeds = show_difference(difference, points_scale(0.0)), len(difference.seed_ids)
+    notes = [shown.note]
+    if num_seeds not in (0, len(row.seed_ids)):
+        notes.append(f"over {num_seeds} seed{'s' if num_seeds > 1 else ''}")
+    if base_arm not in ("", row.arm):
+        notes.append(f"from {base_arm}")
+    return replace(shown, note="\n".join(filter(None, notes)))
 
 
 def _other_arms(rows: Sequence[Row]) -> str:
@@ -339,22 +347,6 @@ def _levels(rows: Sequence[Row]) -> str:
     return f" at {levels}" if levels else ""
 
 
-def _identical(rows: Sequence[Row]) -> list[NamedCells]:
-    """The column that names an earlier row with the same results; none if there is no such row."""
-    if all(row.identical_to is None for row in rows):
-        return []
-    cells = [Cell(NOTHING if row.identical_to is None else f"row {row.identical_to + 1}") for row in rows]
-    return [("identical to", cells)]
-
-
-def _heard(rows: Sequence[Row]) -> list[NamedCells]:
-    """The column that marks rows in which offline clients are heard; none if there is no such row."""
-    if not any(row.offline_clients_heard for row in rows):
-        return []
-    cells = [Cell("heard" if row.offline_clients_heard else NOTHING) for row in rows]
-    return [("offline clients", cells)]
-
-
 def _measured(rows: Sequence[Row], *, in_terminal: bool) -> list[tuple[Column, str]]:
     """The columns of what single tables measure that say something of some row, each with its note."""
     return [
@@ -365,11 +357,6 @@ def _measured(rows: Sequence[Row], *, in_terminal: bool) -> list[tuple[Column, s
         and any_measured(found := [row[column.key] for row in rows])
         and column.only_if(found)
     ]
-
-
-def _of_tables(rows: Sequence[Row], *, in_terminal: bool) -> list[NamedCells]:
-    shown = _measured(rows, in_terminal=in_terminal)
-    return [(column.heading, column.cells([row.comparison for row in rows])) for column, _ in shown]
 
 
 def _times(section: Section) -> list[NamedCells]:
@@ -386,16 +373,6 @@ def _times(section: Section) -> list[NamedCells]:
 
 def _target_name(target: Target) -> str:
     return "reference's accuracy" if target == REFERENCE else f"{100 * float(target):g}\u00a0%"
-
-
-def _drift(rows: Sequence[Row]) -> list[NamedCells]:
-    """The columns of accuracies with and without drift cells that are known in some row."""
-    by_figure = {figure: [row.drift[figure] for row in rows] for figure in COMPARED}
-    return [
-        (DRIFT_HEADINGS[figure], list(map(_drift_cell, cells)))
-        for figure, cells in by_figure.items()
-        if any(cells)
-    ]
 
 
 def _drift_cell(cell: Mapping[str, Any] | None) -> Cell:
@@ -428,17 +405,9 @@ def _tests(differences: Sequence[Difference]) -> str:
 
 def _pairings(rows: Sequence[Row]) -> str:
     """How the differences are paired."""
-    sentences = {
-        "seed": "It is paired by seed: trace, fleet and availability of each seed are the same.",
-        "seed, other trace": "Same seed, other trace: it is paired by the number of the seed, since a key of "
-        "the trace was swept.",
-        "none": "Unpaired: the runs have other worlds, worlds that are not recorded, or other seeds, and the "
-        "test is Welch's.",
-        "identical": "Identical: every evaluation of every seed up to the horizon is the same.",
-    }
     differences = [(row, row.difference_pp) for row in rows if row.difference_pp is not None]
     present = {difference.pairing for _, difference in differences}
-    parts = [sentence for pairing, sentence in sentences.items() if pairing in present]
+    parts = [sentence for pairing, sentence in PAIRINGS.items() if pairing in present]
     if any(0 < len(difference.seed_ids) < len(row.seed_ids) for row, difference in differences):
         parts.append("A paired difference is over the seeds that both have.")
     return " ".join(parts)

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.results.statistics.comparisons import Comparison
-from experiments.results.statistics.intervals import FEWEST_SEEDS, Gain, GainOverBest
+from experiments.results.statistics.intervals import FEWEST_SEEDS, Estimate, Gain, GainOverBest
 from experiments.results.statistics.published import beside_published
 from experiments.results.statistics.scales import percent_scale, points_scale
 from experiments.results.statistics.summary import Summary
 from experiments.results.statistics.whole_runs import Finished
 from experiments.results.tables.cells import show_estimate
-from experiments.results.tables.claims import Claims, claims
+from experiments.results.tables.claims import claims
 from experiments.results.tables.published_cells import mean_and_std, scored_steps
 
 OMITTING = "accuracy_omitting_drift"
@@ -38,10 +38,11 @@ def drift_sentence(finished: Finished, reference_arm: str, report: Mapping[str, 
     the configuration. None if no arm has such an accuracy.
     """
     arms = finished.arms
-    cells = {
-        name: beside_published(arm[OMITTING].per_seed, OMITTING, name, report) for name, arm in arms.items()
+    written = {
+        name: _beside_published(cell)
+        for name, arm in arms.items()
+        if (cell := beside_published(arm[OMITTING].per_seed, OMITTING, name, report)) is not None
     }
-    written = {name: _beside_published(cell) for name, cell in cells.items() if cell is not None}
     if not written:
         return None
     best = max(written, key=lambda name: arms[name][OMITTING].mean or 0.0)
@@ -66,63 +67,108 @@ def sentences(summary: Summary) -> list[str]:
 
     If the headline is on one arm, that arm comes first, with its gain over the best arm without clusters too;
     its gain after drift, which is over the reference arm alone, is a sentence of its own. A warning precedes
-    them if the arms have reached different data. If there is no other arm, or no time in which all runs can
-    be compared, a single sentence states that.
+    them if the arms have reached different data. If no arm is compared, a single sentence states why.
     """
-    reference, *rows = summary.rows
-    of = claims(summary)
-    if not rows:
-        final = show_estimate(reference[of.final], percent_scale(0.0)).figure
-        return [f"{reference.arm} ends at {final}; no other arm has finished a seed to compare with it."]
-    if any(row[of.gain] is None or row[of.gain].mean is None for row in rows):
-        return ["The runs have no stretch of virtual time in common: nothing can be compared."]
-    ordered = sorted(rows, key=lambda row: gain_of(row, of), reverse=True)
-    gains = [_gain_sentence(row, reference.arm, of) for row in ordered if row.arm != summary.headline]
+    if why := not_compared(summary):
+        return [why]
+    gain = claims(summary).gain
+    ordered = sorted(summary.rows[1:], key=lambda row: row[gain].mean, reverse=True)
+    gains = [_gain_sentence(summary, row) for row in ordered if row.arm != summary.headline]
     first = [] if summary.headline is None else _on_one_arm(summary)
     if not summary.horizon.is_of_different_data:
         return [*first, *gains]
     return [" ".join([OTHER_DATA, *first[:1]]), *first[1:], *gains]
 
 
+def not_compared(summary: Summary) -> str:
+    """Why no arm is compared with the reference arm, in a sentence; empty if some are."""
+    of, (reference, *others) = claims(summary), summary.rows
+    if not others:
+        final = as_percent(reference[of.final])
+        return f"{reference.arm} ends at {final}; no other arm has finished a seed to compare with it."
+    if any(row[of.gain] is None or row[of.gain].mean is None for row in others):
+        return "The runs have no stretch of virtual time in common: nothing can be compared."
+    return ""
+
+
 def _on_one_arm(summary: Summary) -> list[str]:
     """The sentences on the arm of the headline, with its gains over the reference arm and best baseline."""
-    name, reference_arm = summary.headline, summary.reference_arm
-    row = next((row for row in summary.rows if row.arm == name), None)
+    row = summary.comparison.find(summary.headline)
     if row is None:
-        return [f"{name}, the arm of the headline, has finished no seed on which it can be compared."]
+        return [
+            f"{summary.headline}, the arm of the headline, has finished no seed on which it can be compared."
+        ]
+    clauses = [over_reference(summary, row, of_those(summary)), over_another(summary, row)]
+    stated = ", ".join(filter(None, [with_mean(summary, row), " and ".join(filter(None, clauses))]))
+    unknown = unknown_gain(summary, row, "Its gain")
+    return list(filter(None, [f"{stated}. {unknown}".rstrip(), after_event(summary, row)]))
+
+
+def _gain_sentence(summary: Summary, row: Comparison) -> str:
     of = claims(summary)
-    gain, best, after = row[of.gain], row[of.over_best], of.after(row)
-    is_known = best is not None and best.mean is not None
-    chosen = of.best_without_clusters(summary)
-    of_those = f" of those finished; {chosen.omission}" if chosen.unfinished else ""
-    clauses = [] if gain is None else [f"{beside(gain)} {reference_arm}"]
-    if is_known and best.over == reference_arm:
-        clauses = [beside_best(best, f"{best.over}, which is also {BEST}", of_those)]
-    elif is_known:
-        clauses.append(beside_best(best, f"{best.over}, {BEST}", of_those))
-    first = ", the first arm," if gain is None else ""
-    mean = show_estimate(row[of.mean], percent_scale(0.0)).figure
-    text = f"{name}{first} has a {of.name} of {mean}{', ' if clauses else ''}{' and '.join(clauses)}."
-    if best is not None and not is_known:
-        text += f" Its gain over {BEST} is not known{f': {chosen.omission}' if chosen.unfinished else ''}."
+    gain, after = row[of.gain], of.after(row)
+    and_after = "" if after is None else f", and {beside(after)} it after the mass event"
+    return f"{with_mean(summary, row)}, {beside(gain)} {summary.reference_arm}{and_after}."
+
+
+# -- clauses on an arm --------------------------------------------------------------------------------------
+
+
+def as_percent(estimate: Estimate) -> str:
+    """An accuracy without its interval."""
+    return show_estimate(estimate, percent_scale(0.0)).figure
+
+
+def with_mean(summary: Summary, row: Comparison, which: str = "") -> str:
+    """The arm and its mean accuracy; `which` says what arm it is, as is said of the reference arm."""
+    of = claims(summary)
+    which = ", the first arm," if row.is_reference else which
+    return f"{row.arm}{which} has a {of.name} of {as_percent(row[of.mean])}"
+
+
+def over_reference(summary: Summary, row: Comparison, among: str) -> str:
+    """The gain over the reference arm; empty for that arm.
+
+    `among` follows where the reference arm is the best arm without clusters too (`of_those`).
+    """
+    of = claims(summary)
+    gain, best = row[of.gain], row[of.over_best]
+    if gain is None:
+        return ""
+    if best is not None and best.mean is not None and best.over == summary.reference_arm:
+        return beside_best(best, f"{best.over}, which is also {BEST}", among)
+    return f"{beside(gain)} {summary.reference_arm}"
+
+
+def over_another(summary: Summary, row: Comparison) -> str:
+    """The gain over the best arm without clusters, if that is another one than the reference arm."""
+    best = row[claims(summary).over_best]
+    if best is None or best.mean is None or best.over == summary.reference_arm:
+        return ""
+    return beside_best(best, f"{best.over}, {BEST}", of_those(summary))
+
+
+def of_those(summary: Summary) -> str:
+    """A clause on the arms without clusters that are not finished; empty without any."""
+    omission = claims(summary).best_without_clusters(summary).omission
+    return f" of those finished; {omission}" if omission else ""
+
+
+def unknown_gain(summary: Summary, row: Comparison, whose: str) -> str:
+    """A sentence if there is a best arm without clusters, and the gain over it is not known."""
+    of = claims(summary)
+    best, omission = row[of.over_best], of.best_without_clusters(summary).omission
+    if best is None or best.mean is not None:
+        return ""
+    return f"{whose} over {BEST} is not known{f': {omission}' if omission else ''}."
+
+
+def after_event(summary: Summary, row: Comparison) -> str:
+    """A sentence on the gain after the mass event; empty if it is not known."""
+    after = claims(summary).after(row)
     if after is None:
-        return [text]
-    return [text, f"After the mass event, {name} is {beside(after)} {reference_arm}."]
-
-
-def gain_of(row: Comparison, of: Claims) -> float:
-    """The gain of an arm over the reference arm, which must be known."""
-    mean: float = row[of.gain].mean
-    return mean
-
-
-def _gain_sentence(row: Comparison, reference_arm: str, of: Claims) -> str:
-    mean = show_estimate(row[of.mean], percent_scale(0.0)).figure
-    sentence = f"{row.arm} has a {of.name} of {mean}, {beside(row[of.gain])} {reference_arm}"
-    after = of.after(row)
-    return (
-        f"{sentence}, and {beside(after)} it after the mass event." if after is not None else f"{sentence}."
-    )
+        return ""
+    return f"After the mass event, {row.arm} is {beside(after)} {summary.reference_arm}."
 
 
 def beside(gain: Gain) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from experiments.results.many_runs.runs_table import short_runs_table
+from experiments.results.many_runs.runs_table import in_columns, short_runs_table
 from experiments.results.many_runs.sections import Section
 from experiments.results.pages.folder_page import (
     accuracy_cell,
@@ -26,7 +26,7 @@ from experiments.results.statistics.intervals import GainOverBest
 from experiments.results.statistics.scales import as_time, points_scale
 from experiments.results.statistics.summary import Summary
 from experiments.results.tables import accuracy, baselines, personal
-from experiments.results.tables.cells import Cell, short_interval
+from experiments.results.tables.cells import Cell, in_short
 from experiments.results.tables.claims import claims
 from experiments.results.tables.concept_drift import accuracy_table
 from experiments.results.tables.costs import RECLUSTERED
@@ -72,30 +72,32 @@ def _of_gains(summary: Summary) -> NotedTable:
         wanted.append("final_accuracy")
     if any_measured([row[RECLUSTERED.key] for row in summary.rows]):
         wanted.append(RECLUSTERED.key)
-    shown = [columns[key] for key in wanted]
-    cells = [_cells(column, summary) for column in shown]
-    table = TextTable(
-        [column.heading for column in shown],
-        [(row.arm, [of_column[index] for of_column in cells]) for index, row in enumerate(summary.rows)],
-    )
-    horizon_s = summary.horizon.horizon_s
-    has_intervals = any(cell.interval.startswith("[") for of_column in cells for cell in of_column)
+    shown = [(columns[key].heading, _cells(columns[key], summary)) for key in wanted]
     in_which = " in personal accuracy" if summary.comparison.has_personal else ""
-    brackets = f"; 95 % intervals of gains{in_which} in brackets"
-    title = f"{summary.name}: up to {as_time(horizon_s)} of virtual time{brackets if has_intervals else ''}"
-    is_marked = any(cell.note for of_column in cells for cell in of_column)
-    return NotedTable(title, table, [NOT_ABOVE_ALL] if is_marked else [])
+    table = in_columns([row.arm for row in summary.rows], shown)
+    brackets = f"; 95 % intervals of gains{in_which} in brackets" if _has_intervals(table) else ""
+    is_marked = any(cell.note for _, cells in shown for cell in cells)
+    return NotedTable(
+        f"{summary.name}: up to {as_time(summary.horizon.horizon_s)} of virtual time{brackets}",
+        table,
+        [NOT_ABOVE_ALL] if is_marked else [],
+    )
+
+
+def _has_intervals(table: TextTable) -> bool:
+    """Whether some cell has an interval, and not the range of single seeds."""
+    return any(cell.interval.startswith("[") for _, cells in table.rows for cell in cells)
 
 
 def _cells(column: Column, summary: Summary) -> list[Cell]:
     """The cells of a column; that of an arm that is above the best baseline alone has a star as its note."""
+    cells = column.cells(summary.rows)
+    if column.key in MEANS:
+        return [Cell(cell.figure) for cell in cells]
+    gains = [row[column.key] for row in summary.rows]
     return [
-        replace(
-            cell,
-            interval="" if column.key in MEANS else short_interval(cell, row[column.key], points_scale(0.0)),
-            note="*" if _is_above_the_best_alone(row[column.key]) else "",
-        )
-        for row, cell in zip(summary.rows, column.cells(summary.rows), strict=True)
+        replace(in_short(cell, gain, points_scale(0.0)), note="*" if _is_above_the_best_alone(gain) else "")
+        for cell, gain in zip(cells, gains, strict=True)
     ]
 
 
@@ -160,8 +162,7 @@ def _matrix(table: Mapping[str, Any], scored: Sequence[str]) -> TextTable:
 def _of_sections(name: str, sections: Sequence[Section]) -> NotedTable:
     whole = short_runs_table(sections)
     shown = replace(whole, rows=whole.rows[:MOST_ROWS])
-    has_intervals = any(cell.interval.startswith("[") for _, cells in shown.rows for cell in cells)
-    brackets = "; 95 % intervals in brackets" if has_intervals else ""
+    brackets = "; 95 % intervals in brackets" if _has_intervals(shown) else ""
     left_out = len(whole.rows) - len(shown.rows)
     return NotedTable(
         f"{name}: mean accuracy over virtual time, and gains{brackets}",

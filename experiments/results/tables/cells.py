@@ -50,22 +50,23 @@ def show_estimate(estimate: Estimate, scale: Scale) -> Cell:
     return Cell(scale(estimate.mean), _interval(*estimate.ci95, scale))
 
 
-def short_interval(cell: Cell, estimate: Estimate | None, scale: Scale) -> str:
-    """The interval of a cell or, where single seeds stand for it, the lowest and the highest; else nothing.
+def in_short(cell: Cell, estimate: Estimate | None, scale: Scale) -> Cell:
+    """The cell of an estimate without its note, and with the range of single seeds in their place.
 
-    Under three seeds stand for no interval.
+    Under three seeds have no range.
 
     >>> from experiments.results.statistics.scales import percent_scale
     >>> estimate, scale = Estimate(0.25, None, [0.3, 0.2, 0.25]), percent_scale(0.25)
-    >>> short_interval(show_estimate(estimate, scale), estimate, scale)
-    '(20.0 to 30.0 by seed)'
+    >>> in_short(show_estimate(estimate, scale), estimate, scale)
+    Cell(figure='25.0 %', interval='(20.0 to 30.0 by seed)', note='')
     """
     if not cell.interval.startswith("·"):
-        return cell.interval
+        return replace(cell, note="")
     values = [] if estimate is None else [value for value in estimate.per_seed if value is not None]
-    if len(values) < FEWEST_SEEDS:
-        return ""
-    return f"({scale.bare(min(values))} to {scale.bare(max(values))} by seed)"
+    is_range = len(values) >= FEWEST_SEEDS
+    return Cell(
+        cell.figure, f"({scale.bare(min(values))} to {scale.bare(max(values))} by seed)" if is_range else ""
+    )
 
 
 def show_share_of_seeds(share: ShareOfSeeds | None) -> Cell:

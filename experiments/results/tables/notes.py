@@ -73,23 +73,25 @@ def _seeds(summary: Summary) -> str:
     return f" Seeds: {counts}; gains, time saved and speed-ups are over the seeds that both arms have."
 
 
-def few_seeds_note(summary: Summary) -> str | None:
-    """A warning if some arm has too few seeds for an interval; otherwise None."""
-    counts = [len(arm.runs) for arm in summary.rows]
-    if min(counts) >= FEWEST_SEEDS:
-        return None
-    return FEW_SEEDS.format(DOTS if 2 in counts else "")
+def few_seeds_note(arms: Sequence[Comparison], *, has_dots: bool = True) -> str:
+    """A warning if some arm has too few seeds for an interval; empty if none has.
+
+    `has_dots` is whether values of single seeds are shown in the place of intervals.
+    """
+    counts = [len(arm.seed_ids) for arm in arms]
+    if min(counts, default=FEWEST_SEEDS) >= FEWEST_SEEDS:
+        return ""
+    return FEW_SEEDS.format(DOTS if has_dots and 2 in counts else "")
 
 
-def heard_mark(arms: Sequence[str]) -> str | None:
-    """A sentence that names the arms in which offline clients are heard; None if there are none."""
-    return f"Offline clients heard: {', '.join(arms)}." if arms else None
+def heard_mark(arms: Sequence[str], where: str = "") -> str:
+    """A sentence that names the arms in which offline clients are heard; empty if there are none."""
+    return f"Offline clients heard: {where}{', '.join(arms)}." if arms else ""
 
 
-def heard_note(summary: Summary) -> str | None:
+def heard_note(arms: Sequence[str], where: str = "") -> str:
     """The same with what it means."""
-    mark = heard_mark(summary.offline_clients_heard)
-    return None if mark is None else f"{mark} {OFFLINE_CLIENTS_HEARD}"
+    return f"{heard_mark(arms, where)} {OFFLINE_CLIENTS_HEARD}" if arms else ""
 
 
 def short_notes(summary: Summary) -> list[str]:
@@ -98,10 +100,9 @@ def short_notes(summary: Summary) -> list[str]:
     Where no arm is compared, they are those on marked seeds alone.
     """
     marked = marked_clause([seed.as_json() for seed in summary.marked_seeds])
-    notes = list(map(as_warning, summary.warnings() if summary.rows else filter(None, [marked])))
-    heard = heard_mark(summary.offline_clients_heard)
-    few = min((len(arm.runs) for arm in summary.rows), default=FEWEST_SEEDS) < FEWEST_SEEDS
-    return [*notes, *([heard] if heard else []), *([FEW_SEEDS.format("")] if few else [])]
+    warnings = summary.warnings() if summary.rows else [marked]
+    others = [heard_mark(summary.offline_clients_heard), few_seeds_note(summary.rows, has_dots=False)]
+    return [*map(as_warning, filter(None, warnings)), *filter(None, others)]
 
 
 def come_and_go_note(summary: Summary) -> str | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
 
-from experiments.results.statistics.intervals import Estimate
+from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.summary import Summary
 from experiments.results.statistics.targets import TargetTable
 from experiments.results.tables.report import Report
@@ -36,97 +36,70 @@ MOST_OPEN_ROWS = 20
 Value = str | int | float | None
 
 
-@dataclass(frozen=True)
-class SeedTable:
-    """A row for each arm and seed; numbers are unrounded, and None stands for what was not measured.
+def seed_columns(summary: Summary) -> dict[str, list[Value]]:
+    """By name, the columns of a table with a row for each compared arm and each of its seeds, in their order.
 
-    Names of columns end in the unit. Accuracies are shares in [0, 1]; which arms `WITH_BASELINES` are over is
-    in the table of baselines. `time_below` and `held_from` are of a target, the n-th of the page; the latter
-    has a lower and an upper bound, without an upper one if the target was not held by the horizon, and is
-    counted from the mass event where the table of targets is.
+    Numbers are unrounded, and None stands for what was not measured. Names of columns end in the unit.
+    Accuracies are shares in [0, 1]; which arms `WITH_BASELINES` are over is in the table of baselines.
+    `time_below` and `held_from` are of a target, the n-th of the page; the latter has a lower and an upper
+    bound, without an upper one if the target was not held by the horizon, and is counted from the mass event
+    where the table of targets is.
     """
-
-    columns: list[str]
-    rows: list[list[Value]]
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the table is short enough to be shown without being unfolded."""
-        return len(self.rows) <= MOST_OPEN_ROWS
-
-    def shown(self) -> list[list[str]]:
-        """The cells as text, with at most six significant digits; "-" where nothing was measured."""
-        return [[_shown(value) for value in row] for row in self.rows]
-
-    def as_csv(self) -> str:
-        """The table as CSV, with the shortest digits that give the same numbers; None is an empty field."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(self.rows)
-        return text.getvalue()
-
-    def data_url(self) -> str:
-        """The CSV as the target of a link, for which no file or host is needed."""
-        return f"data:text/csv;charset=utf-8,{quote(self.as_csv())}"
+    rows, compared = summary.rows, summary.comparison
+    baselines = WITH_BASELINES if compared.has_baselines else ()
+    personal: tuple[str, ...] = PERSONAL if compared.has_personal else ()
+    if compared.has_personal and compared.has_baselines:
+        personal += PERSONAL_WITH_BASELINES
+    return {
+        "arm": [row.arm for row in rows for _ in row.seed_ids],
+        "seed": [seed for row in rows for seed in row.seed_ids],
+        **{key: _values(rows, key) for key in (*ACCURACIES, *baselines, *personal)},
+        **{
+            name: values
+            for number, table in enumerate(summary.targets, 1)
+            for name, values in _of_target(table, f"target_{number}").items()
+        },
+        **{key: _values(rows, key) for key in COSTS},
+    }
 
 
-def per_seed_table(summary: Summary) -> SeedTable:
-    """The table of the arms that are compared, in their order, and of their seeds."""
-    accuracies = [*ACCURACIES, *(WITH_BASELINES if summary.comparison.has_baselines else ())]
-    if summary.comparison.has_personal:
-        accuracies += PERSONAL
-        accuracies += PERSONAL_WITH_BASELINES if summary.comparison.has_baselines else ()
-    targets = [
-        f"{figure}_target_{number}{unit}"
-        for number, _ in enumerate(summary.targets, 1)
-        for figure, unit in (
-            ("accuracy", ""),
-            ("time_below", "_s"),
-            ("held_from", "_at_least_s"),
-            ("held_from", "_at_most_s"),
-        )
-    ]
-    rows = [
-        [
-            arm.arm,
-            seed,
-            *(_of(row[key], index) for key in accuracies),
-            *(value for table in summary.targets for value in _of_target(summary, table, position, index)),
-            *(_of(row[key], index) for key in COSTS),
-        ]
-        for position, (arm, row) in enumerate(zip(summary.rows, summary.rows, strict=True))
-        for index, seed in enumerate(arm.seed_ids)
-    ]
-    return SeedTable(["arm", "seed", *accuracies, *targets, *COSTS], rows)
-
-
-def _of_target(summary: Summary, table: TargetTable, position: int, index: int) -> list[Value]:
-    """The values of a target for the seed at `index` of the arm at `position`."""
-    row, seed = table.rows[position], summary.rows[position].seed_ids[index]
-    held = row["held_from_s"].per_seed[index]
+def _values(rows: Sequence[Comparison], key: str) -> list[Any]:
+    """The values of a figure in the seeds of all rows; None where a row has no such figure."""
     return [
-        _goal(table.accuracy.per_seed, summary.rows[0].seed_ids, seed),
-        _finite(row["time_below_s"].per_seed[index].low),
-        _finite(held.low),
-        _finite(held.high),
+        value
+        for row in rows
+        for value in ([None] * len(row.seed_ids) if row[key] is None else row[key].per_seed)
     ]
 
 
-def _of(figure: Estimate | None, index: int) -> Value:
-    return None if figure is None else figure.per_seed[index]
-
-
-def _goal(goals: Sequence[float | None], seeds: Sequence[int], seed: int) -> Value:
-    """The accuracy that the target stands for in that seed; `goals` are in the order of `seeds`."""
-    return goals[seeds.index(seed)] if seed in seeds and len(goals) == len(seeds) else None
+def _of_target(table: TargetTable, target: str) -> dict[str, list[Value]]:
+    """The columns of a target: the accuracy that it stands for in each seed, and the bounds of times."""
+    rows, reference = table.rows, table.rows[0].seed_ids
+    goals = dict(zip(reference, table.accuracy.per_seed, strict=True))
+    held = _values(rows, "held_from_s")
+    return {
+        f"accuracy_{target}": [goals.get(seed) for row in rows for seed in row.seed_ids],
+        f"time_below_{target}_s": [_finite(time.low) for time in _values(rows, "time_below_s")],
+        f"held_from_{target}_at_least_s": [_finite(time.low) for time in held],
+        f"held_from_{target}_at_most_s": [_finite(time.high) for time in held],
+    }
 
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def as_csv(columns: Mapping[str, Sequence[Value]]) -> str:
+    """The columns as CSV, with the shortest digits that give the same numbers; None is an empty field."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()
+
+
 def _shown(value: Value) -> str:
+    """A cell with at most six significant digits; "-" where nothing was measured."""
     if value is None:
         return "-"
     if isinstance(value, float):
@@ -141,12 +114,13 @@ def _on_page(report: Report) -> OnPage:
         for number, target in enumerate(summary.targets, 1)
     )
     counted = any(target.counts_from_event for target in summary.targets)
-    table = per_seed_table(summary)
+    columns = seed_columns(summary)
+    rows = [list(map(_shown, row)) for row in zip(*columns.values(), strict=True)]
     content = {
-        "columns": table.columns,
-        "rows": table.shown(),
-        "is_open": table.is_open,
-        "url": Markup(table.data_url()),  # percent-encoded
+        "columns": columns,
+        "rows": rows,
+        "is_open": len(rows) <= MOST_OPEN_ROWS,
+        "url": Markup(f"data:text/csv;charset=utf-8,{quote(as_csv(columns))}"),  # percent-encoded
         "file": f"{summary.name}-seeds.csv",
         "targets": f"{targets}; held_from counts from the mass event" if counted else targets,
     }

@@ -85,7 +85,7 @@ def frames(played: ResultFrames, tmp_path_factory) -> dict[str, pd.DataFrame]:
     models = a_run("global", 0, [0.5], accuracy_by_concept={0: [0.5]})
     store(a_directory(path, ["global"], [0], round=recorded), models)
     made_up = {**dict.fromkeys(OF_DETECTORS, detecting), "model_accuracy": ResultFrames.read(path)}
-    return {name: getattr(made_up.get(name, played), name) for name in ALL}
+    return {name: made_up.get(name, played).frame(name) for name in ALL}
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -95,7 +95,7 @@ def test_every_column_of_a_frame_is_described_and_every_description_has_its_colu
     names = list(frames[name].columns)
     if name in ("rounds", "triggers"):
         names += [
-            column for column in getattr(folder, name).columns if column.startswith(("trigger.", "noted."))
+            column for column in folder.frame(name).columns if column.startswith(("trigger.", "noted."))
         ]
     for column in names:
         assert described(name, column) is not None, f"{name}.{column} is described nowhere"
@@ -128,11 +128,11 @@ def test_every_figure_is_described(played: ResultFrames) -> None:
     summary = played.experiments[0].summary
     targets = [name for name, _ in target_table(0.1, summary.comparison).rows[1].estimates()]
     assert set(targets) <= set(OF_TARGETS)
-    assert set(played.summary["figure"]) <= {*FIGURES, *OF_TARGETS, *FINISHED}
+    assert set(played.frame("summary")["figure"]) <= {*FIGURES, *OF_TARGETS, *FINISHED}
 
 
 def test_frames_of_a_folder_begin_with_the_experiment_and_its_keys(folder: ResultFrames) -> None:
-    names = list(folder.rounds.columns)
+    names = list(folder.frame("rounds").columns)
     assert names[: names.index("arm")] == ["experiment", "participants"]
     assert described("rounds", "experiment") == IN_FOLDERS["experiment"]
     columns = folder.columns("rounds").set_index("column")

@@ -16,7 +16,7 @@ from emulator.messages import NamedNumbers, PairwiseTrigger, Trigger
 from emulator.storage.recorded_tables import CLIENTS, VISITS, VISITS_OF_STEPS
 from experiments.cli.app import export
 from experiments.results.frames.frame_files import as_csv, as_parquet
-from experiments.results.frames.result_frames import FRAMES, NotRecordedError, ResultFrames
+from experiments.results.frames.result_frames import FRAMES, MADE, NotRecordedError, ResultFrames
 from experiments.results.frames.rounds_table import rounds_table
 from tests.experiments.results.statistics.detection.test_scores import DECIDED, DRIFTS, FLAGGED
 from tests.experiments.synthetic_runs import a_detecting_run, a_directory, a_run, store
@@ -68,7 +68,7 @@ def changed(run, number, **changes):
 def test_the_last_accuracy_of_each_arm_is_grouped_in_the_order_of_the_configuration(tmp_path):
     written(tmp_path / "run", arms=("static", "global"))
 
-    last = ResultFrames.read(tmp_path / "run").rounds.groupby("arm", observed=False).accuracy.last()
+    last = ResultFrames.read(tmp_path / "run").frame("rounds").groupby("arm", observed=False).accuracy.last()
 
     assert last.to_dict() == {"static": 0.75, "global": 0.75}
     assert list(last.index) == ["static", "global"]
@@ -78,7 +78,7 @@ def test_rounds_have_the_columns_of_rounds_parquet_with_types_that_do_not_depend
     run = a_run("global", 0, [0.5, None])
     store(a_directory(tmp_path, ["global"], [0]), changed(run, 1, holding=3))
 
-    rounds = ResultFrames.read(tmp_path).rounds
+    rounds = ResultFrames.read(tmp_path).frame("rounds")
 
     assert list(rounds.columns) == rounds_table([run]).column_names
     assert rounds.holding.dtype == "Int64"
@@ -92,7 +92,7 @@ def test_a_bound_of_a_time_is_never_its_value(tmp_path):
     # Evaluations at 10 s and 20 s; the target of 0.9 is never held, that of 0.5 from the first evaluation on.
     written(tmp_path, ("global",), (0,), (0.6, 0.6), report={"window": 1, "targets": [0.9, 0.5]})
 
-    summary = ResultFrames.read(tmp_path).summary.set_index(["figure", "target"])
+    summary = ResultFrames.read(tmp_path).frame("summary").set_index(["figure", "target"])
 
     never, early = summary.loc[("held_from_s", 0.9)], summary.loc[("held_from_s", 0.5)]
     assert (never.low, never.high, never.status) == (20.0, math.inf, ">=")
@@ -107,13 +107,13 @@ def test_the_summary_has_the_figures_of_every_seed(tmp_path):
         store(directory, a_run("global", seed, [accuracy, accuracy]))
 
     frames = ResultFrames.read(tmp_path)
-    accuracy = frames.summary[frames.summary.figure == "mean_accuracy"]
+    accuracy = frames.frame("summary")[frames.frame("summary").figure == "mean_accuracy"]
 
     assert accuracy.seed.to_list() == [3, 5]
     assert accuracy.value.to_list() == [0.25, 0.75]
-    assert frames.table.mean_accuracy.to_list() == [0.5]
-    assert frames.table.seeds.to_list() == [2]
-    assert frames.table.mean_accuracy_low.isna().all()  # no interval with two seeds
+    assert frames.frame("table").mean_accuracy.to_list() == [0.5]
+    assert frames.frame("table").seeds.to_list() == [2]
+    assert frames.frame("table").mean_accuracy_low.isna().all()  # no interval with two seeds
 
 
 def test_frames_name_the_arm_that_a_gain_is_over_if_that_is_not_the_reference_arm(tmp_path):
@@ -124,19 +124,19 @@ def test_frames_name_the_arm_that_a_gain_is_over_if_that_is_not_the_reference_ar
         store(directory, a_run(name, 0, [accuracy, accuracy]))
 
     frames = ResultFrames.read(tmp_path)
-    rows = frames.summary[(frames.summary.arm == "fielding")].set_index("figure")
-    row = frames.table.set_index("arm").loc["fielding"]
+    rows = frames.frame("summary")[(frames.frame("summary").arm == "fielding")].set_index("figure")
+    row = frames.frame("table").set_index("arm").loc["fielding"]
 
     assert rows.over["gain_over_best_pp"] == "prior"
     assert rows.value["gain_over_best_pp"] == row.gain_over_best_pp == 25.0
     assert row.gain_over_best_pp_over == "prior"
     assert pd.isna(rows.over["gain_pp"])
-    assert "gain_pp_over" not in frames.table
-    assert "gain_of_clusters_pp_over" not in frames.table  # two arms are alike: nothing was measured
-    for frame in (frames.summary, frames.table):
+    assert "gain_pp_over" not in frames.frame("table")
+    assert "gain_of_clusters_pp_over" not in frames.frame("table")  # two arms are alike: nothing was measured
+    for frame in (frames.frame("summary"), frames.frame("table")):
         kept = pq.read_table(pa.BufferReader(as_parquet(frame))).to_pydict()
         assert "prior" in kept["over" if "over" in kept else "gain_over_best_pp_over"]
-    assert b"fielding,0,gain_over_best_pp,,25.0,25.0,25.0,=,prior\n" in as_csv(frames.summary)
+    assert b"fielding,0,gain_over_best_pp,,25.0,25.0,25.0,=,prior\n" in as_csv(frames.frame("summary"))
 
 
 def test_the_summary_has_each_figure_per_seed_of_summary_json(tmp_path):
@@ -148,7 +148,11 @@ def test_the_summary_has_each_figure_per_seed_of_summary_json(tmp_path):
 
     frames = ResultFrames.read(tmp_path)
 
-    known = frames.summary[frames.summary.target.isna()].set_index(["arm", "figure", "seed"]).value
+    known = (
+        frames.frame("summary")[frames.frame("summary").target.isna()]
+        .set_index(["arm", "figure", "seed"])
+        .value
+    )
     arms = frames.experiments[0].summary.as_json()["arms"]
     figures = {
         (arm, name, seed): value
@@ -175,7 +179,7 @@ def test_a_client_has_the_accuracy_of_the_last_evaluation_by_the_horizon(tmp_pat
     store(directory, run)
     pq.write_table(pa.table(CLIENTS_OF_FOUR, CLIENTS), directory.clients_path("global", 0))
 
-    clients = ResultFrames.read(tmp_path).clients
+    clients = ResultFrames.read(tmp_path).frame("clients")
 
     np.testing.assert_array_equal(clients.accuracy, [0.25, np.nan, 0.5, 1.0])
     assert clients.label.to_list() == [2, pd.NA, 0, 1]
@@ -201,8 +205,8 @@ def test_scores_of_a_sample_of_clients_stand_at_its_clients(tmp_path):
 
     frames = ResultFrames.read(tmp_path)
 
-    np.testing.assert_array_equal(frames.clients.accuracy, [np.nan, 0.25, np.nan, 1.0])
-    assert frames.clients.cluster.to_list() == [0, pd.NA, 4, 4]
+    np.testing.assert_array_equal(frames.frame("clients").accuracy, [np.nan, 0.25, np.nan, 1.0])
+    assert frames.frame("clients").cluster.to_list() == [0, pd.NA, 4, 4]
     assert frames.missing_columns is None
 
 
@@ -220,7 +224,7 @@ def test_clients_that_a_run_does_not_have_are_refused_in_one_line(tmp_path, chan
     pq.write_table(pa.table(CLIENTS_OF_FOUR, CLIENTS), directory.clients_path("global", 0))
 
     with pytest.raises(InputError, match=f"arm 'global', seed 0: its log is damaged, {problem}"):
-        ResultFrames.read(tmp_path).clients  # noqa: B018
+        ResultFrames.read(tmp_path).frame("clients")
 
 
 def test_clients_that_were_not_scored_have_no_column_and_the_option_is_named(tmp_path):
@@ -228,7 +232,7 @@ def test_clients_that_were_not_scored_have_no_column_and_the_option_is_named(tmp
 
     frames = ResultFrames.read(tmp_path)
 
-    assert "accuracy" not in frames.clients
+    assert "accuracy" not in frames.frame("clients")
     assert "round.log_client_accuracy = true" in frames.missing_columns
 
 
@@ -248,7 +252,7 @@ def test_visits_have_the_columns_of_their_file(tmp_path):
     for arm in ("global", "fielding"):
         pq.write_table(pa.table(A_VISIT, VISITS), directory.visits_path(arm, 4))
 
-    visits = ResultFrames.read(tmp_path).visits
+    visits = ResultFrames.read(tmp_path).frame("visits")
 
     assert list(visits.columns) == ["arm", "seed", *VISITS.names]
     assert visits.arm.to_list() == ["global", "fielding"]
@@ -266,10 +270,10 @@ def test_of_visits_of_steps_the_dispatch_and_the_staleness_are_whole_numbers_bes
 
     frames = ResultFrames.read(tmp_path)
 
-    assert list(frames.visits.columns) == ["arm", "seed", *VISITS_OF_STEPS.names]
+    assert list(frames.frame("visits").columns) == ["arm", "seed", *VISITS_OF_STEPS.names]
     for name, value in (("dispatch", 7), ("staleness", 2)):
-        assert frames.visits[name].dtype == "Int64"
-        assert frames.visits[name].to_list() == [pd.NA, value]
+        assert frames.frame("visits")[name].dtype == "Int64"
+        assert frames.frame("visits")[name].to_list() == [pd.NA, value]
     assert frames.columns("visits").set_index("column").meaning["dispatch"].startswith("number of the disp")
 
 
@@ -282,7 +286,7 @@ def test_triggers_have_what_was_compared_with_which_limit(tmp_path):
     run = changed(run, 2, trigger=PairwiseTrigger(3.0, 2.5, 2, True))
     store(directory, changed(run, 3, trigger=Trigger(1.0, None, 0.5, 1, False)))
 
-    triggers = ResultFrames.read(tmp_path).triggers
+    triggers = ResultFrames.read(tmp_path).frame("triggers")
 
     assert triggers.arm.to_list() == ["fielding"] * 4
     assert triggers["round"].to_list() == [0, 1, 2, 3]
@@ -303,8 +307,8 @@ def test_frames_have_the_numbers_that_a_trigger_named(tmp_path):
     frames = ResultFrames.read(tmp_path)
 
     named = [f"trigger.{name}" for name in ("spread", "far", "measured", "limit")]
-    assert list(frames.rounds.columns[-5:]) == ["num_abandoned", *named]
-    triggers = frames.triggers
+    assert list(frames.frame("rounds").columns[-5:]) == ["num_abandoned", *named]
+    triggers = frames.frame("triggers")
     assert list(triggers.columns[-5:]) == ["silhouettes", *named]
     np.testing.assert_array_equal(triggers["trigger.spread"], [np.nan, 0.5, 1.5])
     assert [None if item is None else list(item) for item in triggers["trigger.far"]] == [
@@ -325,7 +329,7 @@ def test_between_squared_distances_the_limit_has_the_squared_threshold(tmp_path)
     directory = a_directory(tmp_path, ["fielding"], [0], arm=[arm])
     store(directory, changed(a_run("fielding", 0, [0.5]), 0, trigger=Trigger(1.0, 4.0, 0.5, 2, True)))
 
-    assert ResultFrames.read(tmp_path).triggers.limit.to_list() == [1.0]
+    assert ResultFrames.read(tmp_path).frame("triggers").limit.to_list() == [1.0]
 
 
 def test_frames_of_a_folder_begin_with_the_experiment_and_the_keys_that_differ(tmp_path):
@@ -342,7 +346,7 @@ def test_frames_of_a_folder_begin_with_the_experiment_and_the_keys_that_differ(t
 
     for name in ("summary", "rounds", "clients", "triggers"):
         assert list(frames.frame(name).columns[:4]) == ["experiment", "participants", "arm", "seed"]
-    rounds = frames.rounds
+    rounds = frames.frame("rounds")
     assert rounds.participants.dtype == "int64"
     assert rounds.groupby("experiment").participants.first().to_dict() == {"p20": 20, "p40": 40}
 
@@ -353,10 +357,10 @@ def test_frames_of_experiments_with_other_arms_and_figures_are_put_below_each_ot
 
     frames = ResultFrames.read(tmp_path)
 
-    assert list(frames.summary.arm.cat.categories) == ["global", "static"]
-    assert frames.summary.figure.dtype == "category"
-    assert frames.table.experiment.to_list() == ["one", "two", "two"]
-    assert frames.table.mean_accuracy.to_list() == [0.25, 0.25, 0.25]
+    assert list(frames.frame("summary").arm.cat.categories) == ["global", "static"]
+    assert frames.frame("summary").figure.dtype == "category"
+    assert frames.frame("table").experiment.to_list() == ["one", "two", "two"]
+    assert frames.frame("table").mean_accuracy.to_list() == [0.25, 0.25, 0.25]
 
 
 def test_the_value_of_an_arms_key_stands_beside_that_arm(tmp_path):
@@ -368,7 +372,10 @@ def test_the_value_of_an_arms_key_stands_beside_that_arm(tmp_path):
         written(tmp_path / f"b{size}", seeds=(0,), name=f"b{size}", arm=arms)
 
     first = (
-        ResultFrames.read(tmp_path).rounds.groupby(["experiment", "arm"], observed=True).batch_size.first()
+        ResultFrames.read(tmp_path)
+        .frame("rounds")
+        .groupby(["experiment", "arm"], observed=True)
+        .batch_size.first()
     )
 
     assert first.to_list() == [8, 8, 8, 16]
@@ -382,7 +389,7 @@ def test_a_whole_number_stays_one_where_other_arms_or_experiments_lack_its_key(t
         ]
         written(tmp_path / name, ("global", "other"), seeds=(0,), name=name, arm=arms)
 
-    rounds = ResultFrames.read(tmp_path).rounds
+    rounds = ResultFrames.read(tmp_path).frame("rounds")
 
     assert rounds.batch_size.dtype == "Int64"
     assert rounds.groupby("experiment").batch_size.max().to_list() == [8, 16, pd.NA]
@@ -397,7 +404,7 @@ def test_unfinished_runs_are_left_out_and_named(tmp_path):
     frames = ResultFrames.read(tmp_path)
 
     assert frames.unfinished == ("fielding, seed 1 (failed)",)
-    assert len(frames.rounds) == 3
+    assert len(frames.frame("rounds")) == 3
 
 
 def test_a_directory_that_cannot_be_loaded_is_refused_in_one_line(tmp_path):
@@ -419,14 +426,14 @@ def test_a_log_of_another_version_names_both_versions(tmp_path):
     log.write_text(log.read_text().replace('"round":0', '"round":0,"of_the_future":1'))
 
     with pytest.raises(InputError, match=r"unknown field 'of_the_future'; driftscale 99\.0 recorded it"):
-        _ = ResultFrames.read(tmp_path).rounds
+        _ = ResultFrames.read(tmp_path).frame("rounds")
 
 
 def test_an_unknown_frame_or_run_lists_the_choices(tmp_path):
     written(tmp_path, ("global",), (0,))
     frames = ResultFrames.read(tmp_path)
 
-    with pytest.raises(InputError, match="no frame 'round'; choices: " + ", ".join(FRAMES)):
+    with pytest.raises(InputError, match="no frame 'round'; choices: " + ", ".join(MADE)):
         frames.frame("round")
     with pytest.raises(InputError, match="no finished run of arm 'global', seed 9; finished: global 0"):
         frames.experiments[0].run("global", 9)
@@ -446,7 +453,7 @@ def test_detectors_have_a_row_for_each_run_and_one_for_each_drift(tmp_path):
     store(directory, replace(a_detecting_run("static", 0, {}, {}, []), header=NO_DETECTOR))
 
     frames = ResultFrames.read(tmp_path)
-    detection, drifts = frames.detection, frames.drifts
+    detection, drifts = frames.frame("detection"), frames.frame("drifts")
 
     assert detection[["arm", "seed", "detector", "watched", "drifts", "found", "fn"]].to_dict("records") == [
         {
@@ -478,8 +485,8 @@ def test_frames_of_detectors_have_their_types_also_without_a_row(tmp_path):
     directory = a_directory(tmp_path, ["global"], [0], detection=DETECTION)
     store(directory, replace(a_detecting_run("global", 0, {}, {}, []), header=NO_DETECTOR))
     frames = ResultFrames.read(tmp_path)
-    assert len(frames.detection) == len(frames.drifts) == 0
-    assert frames.drifts.dtypes[["client", "found_round", "delay_s"]].map(str).to_list() == [
+    assert len(frames.frame("detection")) == len(frames.frame("drifts")) == 0
+    assert frames.frame("drifts").dtypes[["client", "found_round", "delay_s"]].map(str).to_list() == [
         *("int64", "Int64", "float64")
     ]
 
@@ -500,7 +507,7 @@ def test_models_have_a_row_for_each_evaluation_cluster_and_concept(tmp_path):
     store(directory, replace(run, records=[measured, run.records[1]]))
     store(directory, a_run("alone", 4, [0.5]))
 
-    frame = ResultFrames.read(tmp_path).model_accuracy
+    frame = ResultFrames.read(tmp_path).frame("model_accuracy")
 
     assert frame.columns.to_list() == ["arm", "seed", "round", "closed_s", "cluster", "concept", "accuracy"]
     assert frame.to_numpy().tolist() == [
@@ -515,7 +522,7 @@ def test_models_have_a_row_for_each_evaluation_cluster_and_concept(tmp_path):
 def test_accuracies_of_models_have_their_types_also_without_a_row(tmp_path):
     recorded = {"participants": 20, "over_commit": 1.3, "rounds": 150, "log_model_accuracy": True}
     store(a_directory(tmp_path, ["alone"], [0], round=recorded), a_run("alone", 0, [0.5]))
-    frame = ResultFrames.read(tmp_path).model_accuracy
+    frame = ResultFrames.read(tmp_path).frame("model_accuracy")
     assert (len(frame), frame.cluster.dtype, frame.accuracy.dtype) == (0, "int64", "float64")
 
 
