@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from driftscale.results import Results
     from experiments.results.many_runs.sections import Section
+    from experiments.results.statistics.intervals import Estimate
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,21 +39,16 @@ class Comparison:
 
         rows = []
         for row in self.section.rows:
-            figures = {
-                "mean_accuracy": (row.mean_accuracy.mean, row.mean_accuracy.ci95),
-                "gain_pp": (None, None) if row.gain_pp is None else (row.gain_pp.mean, row.gain_pp.ci95),
-                "difference_pp": (None, None)
-                if row.difference_pp is None
-                else (row.difference_pp.mean, row.difference_pp.ci95),
-            }
             columns: dict[str, object] = {
                 "directory": ", ".join(row.directories),
                 **{".".join(path): value for path, value in zip(self.section.paths, row.keys, strict=True)},
                 "arm": row.arm,
                 "num_seeds": len(row.seed_ids),
             }
-            for name, (mean, interval) in figures.items():
-                low, high = (None, None) if interval is None else interval
+            for name in ("mean_accuracy", "gain_pp", "difference_pp"):
+                found: Estimate | None = getattr(row, name)
+                low, high = (found and found.ci95) or (None, None)
+                mean = None if found is None else found.mean
                 columns |= {name: _number(mean), f"{name}_low": _number(low), f"{name}_high": _number(high)}
             rows.append({**columns, "total_bytes": _number(row.total_bytes.mean)})
         return pd.DataFrame(rows)

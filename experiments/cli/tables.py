@@ -33,7 +33,7 @@ from experiments.results.pages.folder_page import (
     names_alone,
     unfinished,
 )
-from experiments.results.pages.short_table import short_folder_tables, short_table
+from experiments.results.pages.short_table import bracketed, short_folder_tables, short_table
 from experiments.results.statistics.summary import Summary
 from experiments.results.tables import all_tables
 from experiments.results.tables.cells import NOTHING, Cell
@@ -164,7 +164,7 @@ def print_drift(table: dict[str, Any], columns: Sequence[str]) -> None:
     scored = columns_with_drift(table, columns)
     for figure, title in TITLES.items() if scored else ():
         rows = {
-            arm: [_bracketed(accuracy_cell(table, figure, arm, column)) for column in scored]
+            arm: ["\n".join(bracketed(accuracy_cell(table, figure, arm, column)).lines) for column in scored]
             for arm in table["arms"]
         }
         _print_by_arm(console, f"{table['name']}: {title}", scored, rows)
@@ -178,12 +178,6 @@ def print_drift(table: dict[str, Any], columns: Sequence[str]) -> None:
     for column in table["experiments"]:
         if steps := scored_steps(column["steps"], column["scored_steps"]):
             console.print(plain(f"{column['name']}: scored are {steps}"))
-
-
-def _bracketed(lines: Sequence[str]) -> str:
-    """The lines of a cell, those after the first in brackets."""
-    first, *others = lines
-    return "\n".join([first, *(f"({line})" for line in others)])
 
 
 def _note(console: Console, text: str) -> None:

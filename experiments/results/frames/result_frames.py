@@ -53,12 +53,15 @@ class RecordedExperiment:
     Attributes:
         name: Its name among several, in `experiment` columns.
         directory: The run directory.
-        config: The configuration as it was recorded, with all defaults.
     """
 
     name: str
     directory: RunDirectory
-    config: dict[str, Any]
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The configuration as it was recorded, with all defaults."""
+        return self.directory.experiment()
 
     @property
     def arms(self) -> list[str]:
@@ -191,19 +194,15 @@ class ResultFrames:
             InputError: There is no such directory, it is neither, or no run is finished.
             DataFileError: A configuration is damaged.
         """
-        directories = run_directories(path)
-        is_folder = bool(directories)
-        directories = directories or [RunDirectory(path)]
-        configs = [directory.experiment() for directory in directories]
-        recorded = [
-            RecordedExperiment(name, directory, config)
-            for name, directory, config in zip(column_names(directories), directories, configs, strict=True)
-        ]
+        found = run_directories(path)
+        directories, is_folder = found or [RunDirectory(path)], bool(found)
+        names = zip(column_names(directories), directories, strict=True)
+        recorded = [RecordedExperiment(*of_directory) for of_directory in names]
         if not any(item.finished for item in recorded):
-            counts = (
-                run_counts(how_many_runs(directories[0])) if not is_folder else f"{len(recorded)} experiments"
+            one = run_counts(how_many_runs(directories[0]))
+            raise InputError(
+                f"{path}: no run is finished: {f'{len(recorded)} experiments' if is_folder else one}"
             )
-            raise InputError(f"{path}: no run is finished: {counts}")
         unfinished = [
             f"{item.name}: {run}" if is_folder else run for item in recorded for run in item.unfinished
         ]

@@ -30,25 +30,18 @@ def typed_frame(table: pa.Table, missing: Collection[str] = ()) -> pd.DataFrame:
     columns: dict[str, Any] = {}
     for name in table.column_names:
         column = table.column(name)
-        may_miss = name in missing or (column.null_count > 0 and not pa.types.is_floating(column.type))
-        if pa.types.is_map(column.type):
-            maps = [None if entries is None else dict(entries) for entries in column.to_pylist()]
-            columns[name] = pd.Series(maps, dtype=object)
-        elif pa.types.is_integer(column.type) and may_miss:
-            columns[name] = _nullable(column, "Int64", 0)
-        elif pa.types.is_boolean(column.type) and may_miss:
-            columns[name] = _nullable(column, "boolean", False)
-        else:
-            columns[name] = column.to_pandas()
+        may_miss = name in missing or column.null_count > 0
+        columns[name] = column.to_pandas(
+            types_mapper=_nullable if may_miss else None, maps_as_pydicts="strict"
+        )
     return pd.DataFrame(columns)
 
 
-def _nullable(column: pa.ChunkedArray[Any], kind: str, filler: Any) -> Any:
-    """The column as a pandas array with a mask; `filler` stands behind missing values."""
-    values, is_missing = column.fill_null(filler).to_numpy(), column.is_null().to_numpy()
-    if kind == "Int64":
-        return pd.arrays.IntegerArray(np.array(values, dtype=np.int64), is_missing)
-    return pd.arrays.BooleanArray(np.array(values, dtype=np.bool_), is_missing)
+def _nullable(kind: pa.DataType) -> Any:
+    """The type of whole numbers or booleans that may be missing; None for other kinds."""
+    if pa.types.is_integer(kind):
+        return pd.Int64Dtype()
+    return pd.BooleanDtype() if pa.types.is_boolean(kind) else None
 
 
 def known_ints(values: Ints) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from experiments.results.tables.notes import (
     heard_note,
 )
 from experiments.results.tables.personal import PERSONAL
-from experiments.results.tables.published_cells import OUTSIDE, compared
+from experiments.results.tables.published_cells import OUTSIDE, beside_paper
 from experiments.results.tables.table import REFERENCE_CELL, Column, TextTable, any_measured, column_cells
 from experiments.results.tables.targets import HELD, HELD_FROM, SPEEDUP, target_columns
 
@@ -48,6 +48,8 @@ PAIRINGS = {
     "identical": "Identical: every evaluation of every seed up to the horizon is the same.",
 }
 """How differences are paired."""
+
+SHARED = "A run that several run directories share stands in one row."
 
 MOST_KEY_LETTERS = 40
 """Most letters of a value in a table."""
@@ -95,7 +97,7 @@ def runs_table(section: Section, *, in_terminal: bool = False) -> TextTable:
         ("bytes sent", column_cells(bytes_scale, [row.total_bytes for row in rows])),
         *_telling(
             *(
-                (title, [_drift_cell(row.drift[name]) for row in rows])
+                (title, [beside_paper(row.drift[name]) for row in rows])
                 for name, title in DRIFT_HEADINGS.items()
             )
         ),
@@ -154,7 +156,7 @@ def runs_notes(section: Section, *, in_terminal: bool = False) -> list[str]:
     notes = [
         _gain_note(rows, reference),
         _difference_note(section),
-        _shared_note(rows),
+        SHARED if any(len(row.directories) > 1 for row in rows) else "",
         section_heard_note(section),
         *dict.fromkeys(note for _, note in _measured(rows, in_terminal=in_terminal)),
         _target_note(section, reference),
@@ -186,19 +188,15 @@ def _difference_note(section: Section) -> str:
     )
 
 
-def _shared_note(rows: Sequence[Row]) -> str:
-    is_shared = any(len(row.directories) > 1 for row in rows)
-    return "A run that several run directories share stands in one row." if is_shared else ""
-
-
 def _target_note(section: Section, reference: str) -> str:
     if not section.targets:
         return ""
     moves = MOVES if REFERENCE in section.targets else ""
+    levels = levels_as_text(times["held_from_s"].level for row in section.rows for times in row.targets)
     counted = ", counted from the first mass event of each run" if section.counts_from_event else ""
     return (
         f"Times to a target and speed-ups over {reference} are medians over seeds, with intervals of order "
-        f"statistics{_levels(section.rows)} and without a test{counted}; held is the number of seeds that "
+        f"statistics{f' at {levels}' if levels else ''} and without a test{counted}; held is the number of seeds that "
         f"hold the target up to the horizon. {BOUNDS}{moves}".strip()
     )
 
@@ -341,12 +339,6 @@ def _other_arms(rows: Sequence[Row]) -> str:
     return f"; if that has no arm of the name, from its {', '.join(bases)}" if bases else ""
 
 
-def _levels(rows: Sequence[Row]) -> str:
-    """The levels of the intervals of times, as a clause; empty if there are none."""
-    levels = levels_as_text(times["held_from_s"].level for row in rows for times in row.targets)
-    return f" at {levels}" if levels else ""
-
-
 def _measured(rows: Sequence[Row], *, in_terminal: bool) -> list[tuple[Column, str]]:
     """The columns of what single tables measure that say something of some row, each with its note."""
     return [
@@ -373,13 +365,6 @@ def _times(section: Section) -> list[NamedCells]:
 
 def _target_name(target: Target) -> str:
     return "reference's accuracy" if target == REFERENCE else f"{100 * float(target):g}\u00a0%"
-
-
-def _drift_cell(cell: Mapping[str, Any] | None) -> Cell:
-    if cell is None:
-        return Cell(NOTHING)
-    ours, published, difference = compared(cell)
-    return Cell(ours, f"{published}, {difference}" if published else "")
 
 
 def _seeds(rows: Sequence[Row]) -> str:

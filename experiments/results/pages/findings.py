@@ -31,13 +31,12 @@ from experiments.results.pages.headline import (
     with_mean,
 )
 from experiments.results.statistics.comparisons import Comparison
-from experiments.results.statistics.intervals import Estimate
 from experiments.results.statistics.medians import MedianEstimate, levels_as_text
 from experiments.results.statistics.scales import as_time, points_scale
 from experiments.results.statistics.significance import Difference
 from experiments.results.statistics.summary import Summary
 from experiments.results.statistics.targets import TargetTable
-from experiments.results.tables.cells import Cell, in_short, show_difference, show_estimate
+from experiments.results.tables.cells import Cell, gain_in_short, show_difference
 from experiments.results.tables.claims import claims
 from experiments.results.tables.published_cells import mean_and_std
 from experiments.results.tables.table import Column
@@ -146,14 +145,8 @@ def _final(summary: Summary, arms: Sequence[str]) -> str:
     of, rows = claims(summary), {row.arm: row for row in summary.rows}
     finals = ", ".join(f"{arm} {as_percent(rows[arm][of.final])}" for arm in arms)
     gain = rows[arms[0]][of.final_gain]
-    which = of.name.removeprefix("mean ").capitalize()
-    return f"{which} at the horizon: {finals}{'' if gain is None else f'; {_with_spread(gain)}'}."
-
-
-def _with_spread(gain: Estimate) -> str:
-    """The figure with its interval or, where single seeds stand for it, the lowest and the highest."""
-    scale = points_scale(0.0)
-    return " ".join(in_short(show_estimate(gain, scale), gain, scale).lines)
+    difference = "" if gain is None else f"; {' '.join(gain_in_short(gain).lines)}"
+    return f"{of.name.removeprefix('mean ').capitalize()} at the horizon: {finals}{difference}."
 
 
 def _joined(cell: Cell) -> str:

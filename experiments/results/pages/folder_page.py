@@ -20,15 +20,14 @@ from experiments.results.many_runs.sections import Section, sections
 from experiments.results.pages.scripted_page import page_with_nonce
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.marked_seeds import marked_clause
-from experiments.results.tables.cells import NOTHING
+from experiments.results.tables.cells import NOTHING, Cell
 from experiments.results.tables.notes import as_warning
 from experiments.results.tables.published_cells import (
     OUTSIDE,
     agreement_sentence,
-    compared,
+    beside_paper,
     models,
     scored_steps,
-    unmarked,
 )
 
 TITLES = {
@@ -106,10 +105,8 @@ def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> 
                 ],
                 agreement_notes(table, figure, scored),
             )
-            for figure, title in TITLES.items()
-        ]
-        if scored
-        else [],
+            for figure, title in (TITLES.items() if scored else ())
+        ],
         marked=marked_notes(table, scored),
         columns=[columns[name] for name in alone] if scored else [],
         models=[(arm, [models_cell(table, arm, column) for column in alone]) for arm in arms],
@@ -191,17 +188,9 @@ def is_in_matrices(section: Section, scored: Collection[str]) -> bool:
     return len(scored) > 1 and all(name in scored for name in section.directories)
 
 
-def accuracy_cell(table: Mapping[str, Any], figure: str, arm: str, column: str) -> list[str]:
-    """The lines of a cell: ours, ours without marked seeds, and published with the difference, if known.
-
-    A dash if the arm was not measured in that experiment.
-    """
-    cell = table["figures"][figure].get(arm, {}).get(column)
-    if cell is None:
-        return [NOTHING]
-    ours, published, difference = compared(cell)
-    beside = f"{published}, {difference}" if published else ""
-    return [line for line in (ours, unmarked(cell), beside) if line]
+def accuracy_cell(table: Mapping[str, Any], figure: str, arm: str, column: str) -> Cell:
+    """An accuracy of an arm in an experiment, beside the published one (`beside_paper`)."""
+    return beside_paper(table["figures"][figure].get(arm, {}).get(column))
 
 
 def agreement_notes(table: Mapping[str, Any], figure: str, columns: Sequence[str]) -> list[str]:

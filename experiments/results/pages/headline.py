@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.results.statistics.comparisons import Comparison
-from experiments.results.statistics.intervals import FEWEST_SEEDS, Estimate, Gain, GainOverBest
+from experiments.results.statistics.intervals import Estimate, Gain, GainOverBest
 from experiments.results.statistics.published import beside_published
 from experiments.results.statistics.scales import percent_scale, points_scale
 from experiments.results.statistics.summary import Summary
 from experiments.results.statistics.whole_runs import Finished
-from experiments.results.tables.cells import show_estimate
+from experiments.results.tables.cells import gain_in_short, show_estimate
 from experiments.results.tables.claims import claims
 from experiments.results.tables.published_cells import mean_and_std, scored_steps
 
@@ -25,6 +25,8 @@ OMITTING = "accuracy_omitting_drift"
 BEST = "the best arm without clusters"
 AS_GOOD_PP = 1.0
 """How far from 0 an interval may reach, in percentage points, where two arms are said to be as good."""
+
+NO_INTERVAL = "(no interval: under three seeds)"
 
 OTHER_DATA = (
     "By the horizon, arms have reached different data, so that gains are not due to the methods alone."
@@ -186,13 +188,9 @@ def beside(gain: Gain) -> str:
 
 def _without_interval(gain: Gain, mean: float) -> str:
     """The same of few seeds, or of an arm with a trigger, whose lowest and highest seed are stated."""
-    values = [value for value in gain.per_seed if value is not None]
-    if len(values) < FEWEST_SEEDS:
-        return f"{abs(mean):.1f} pp (no interval: under three seeds) {_direction(mean)}"
-    scale = points_scale(0.0)
-    by_seed = f"{scale.bare(min(values))} to {scale.bare(max(values))} by seed"
-    on_average = "on average " if min(values) < 0 < max(values) else ""
-    return f"{on_average}{abs(mean):.1f} pp ({by_seed}) {_direction(mean)}"
+    by_seed, values = gain_in_short(gain).interval, [value for value in gain.per_seed if value is not None]
+    on_average = "on average " if by_seed and min(values) < 0 < max(values) else ""
+    return f"{on_average}{abs(mean):.1f} pp {by_seed or NO_INTERVAL} {_direction(mean)}"
 
 
 def _direction(mean: float) -> str:
@@ -214,13 +212,18 @@ def beside_best(gain: GainOverBest, best: str, of_those: str) -> str:
     that holds for all arms at once, of which there are more than baselines, is below 0. `best` names the best
     one, and `of_those` says among which it was chosen, if not among all.
     """
-    if gain.ci95 is not None and gain.ci95[0] > 0 and gain.not_above:
+    if is_above_the_best_alone(gain):
         but = f"but not measurably above {', '.join(gain.not_above)}"
         return f"not measurably above {BEST} ({_shown(gain)} over {gain.over}, {but}){of_those}"
     is_measurable = gain.ci95_joint is None or gain.ci95_joint[1] < 0 or (gain.ci95 or (0.0, 0.0))[0] > 0
     is_stated = is_measurable or _is_as_good(gain)
     stated = beside(gain) if is_stated else f"not measurably above ({_shown(gain)})"
     return f"{stated} {best}{of_those}"
+
+
+def is_above_the_best_alone(gain: GainOverBest) -> bool:
+    """Whether a gain over the best of several baselines is measurable, and that over another one is not."""
+    return gain.ci95 is not None and gain.ci95[0] > 0 and bool(gain.not_above)
 
 
 def _shown(gain: Gain) -> str:

@@ -6,8 +6,7 @@ name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from markupsafe import Markup
@@ -43,91 +42,67 @@ from experiments.results.tables.notes import (
 from experiments.results.tables.report import Report
 from experiments.results.tables.round_lengths import OF_STEPS
 from experiments.results.tables.summary import summarise_directory, write_summary
-from experiments.results.tables.table import NotedTable, OnPage, QuestionId
+from experiments.results.tables.table import OnPage, QuestionId
 
-
-@dataclass(frozen=True)
-class Question:
-    """A question that the page answers; `before` and `after` are templates of what frames its sections."""
-
-    id: QuestionId
-    title: str
-    before: str = ""
-    after: str = ""
-
-
-QUESTIONS = (
-    Question("pays", "Does it pay?", before="headline.html"),
-    Question("for-whom", "For whom?"),
-    Question("why", "Why?"),
-    Question("repeat", "Can I trust and repeat it?", after="what_was_run.html"),
-)
-"""The questions in the order of the page."""
-
-
-@dataclass(frozen=True)
-class PageSection:
-    """A section with what its tables show; without any table, it has the remark `absence`."""
-
-    title: str
-    id: str = ""
-    absence: str = ""
-    parts: list[OnPage] = field(default_factory=list)
-
-    @property
-    def lead(self) -> str:
-        return next((part.lead for part in self.parts if part.lead), "")
-
-    @property
-    def sentences(self) -> list[str]:
-        return [sentence for part in self.parts for sentence in part.sentences]
-
-    @property
-    def tables(self) -> list[NotedTable]:
-        return [table for part in self.parts for table in part.tables]
-
-    @property
-    def remarks(self) -> list[str]:
-        remarks = [remark for part in self.parts for remark in part.remarks]
-        return [self.absence] if self.absence and not self.parts else remarks
-
-    @property
-    def templates(self) -> list[tuple[str, object]]:
-        return [(part.template, part.content) for part in self.parts if part.template]
-
+QUESTIONS: Mapping[QuestionId, str] = {
+    "pays": "Does it pay?",
+    "for-whom": "For whom?",
+    "why": "Why?",
+    "repeat": "Can I trust and repeat it?",
+}
+"""The titles of the questions, in the order of the page."""
 
 HOW_TO_LOG_CLIENTS = (
     "Not recorded: round.log_client_accuracy = true, in the configuration or by --set, logs the accuracy of "
     "each client, and this section then shows deciles, the worst tenth, and who is worse off."
 )
 
+CLIENTS = "Accuracy of clients", "for-whom-tables"
+ROUNDS = "Rounds, and what they waited for", "why-tables"
+GROUPS = {"clients": CLIENTS, "rounds": ROUNDS}
+"""(title, id) of each section of several tables."""
 
-def page_sections(report: Report) -> dict[tuple[str, bool], list[PageSection]]:
+ABSENCES = {CLIENTS: HOW_TO_LOG_CLIENTS, ROUNDS: f"Not shown: of all arms, {OF_STEPS}."}
+"""The remark that such a section has without any table."""
+
+
+def page_sections(report: Report) -> dict[tuple[str, bool], dict[tuple[str, str], OnPage]]:
     """By question and by whether they come after its figures, the sections in the order of the page.
 
-    Sections of several tables come before those of one.
+    A section is what its tables show, by its title and id. Sections of several tables come before those of
+    one.
     """
-    found: dict[tuple[str, bool], dict[str, PageSection]] = {
-        (question.id, after): {} for question in QUESTIONS for after in (False, True)
+    found: dict[tuple[str, bool], dict[tuple[str, str], list[OnPage]]] = {
+        (question, after): {} for question in QUESTIONS for after in (False, True)
     }
-    found["for-whom", False]["clients"] = PageSection(
-        "Accuracy of clients", "for-whom-tables", HOW_TO_LOG_CLIENTS
-    )
-    found["why", False]["rounds"] = PageSection(
-        "Rounds, and what they waited for", "why-tables", f"Not shown: of all arms, {OF_STEPS}."
-    )
+    found["for-whom", False][CLIENTS] = []
+    found["why", False][ROUNDS] = []
     for table in all_tables():
         place, shown = table.place, table.shown_on_page(report)
         if place is not None and shown is not None:
-            sections = found[place.question, place.after_figures]
-            section = sections.setdefault(place.group or table.title, PageSection(table.title, place.id))
-            section.parts.append(shown)
-    return {where: list(sections.values()) for where, sections in found.items()}
+            name = GROUPS.get(place.group, (table.title, place.id))
+            found[place.question, place.after_figures].setdefault(name, []).append(shown)
+    return {
+        where: {name: _joined(parts, ABSENCES.get(name, "")) for name, parts in sections.items()}
+        for where, sections in found.items()
+    }
+
+
+def _joined(parts: Sequence[OnPage], absence: str) -> OnPage:
+    """What the tables of a section show: one that has a template, or several; without any, `absence`."""
+    if len(parts) == 1:
+        return parts[0]
+    return OnPage(
+        tables=[table for part in parts for table in part.tables],
+        sentences=[sentence for part in parts for sentence in part.sentences],
+        remarks=[remark for part in parts for remark in part.remarks] if parts else [absence],
+        lead=next((part.lead for part in parts if part.lead), ""),
+    )
 
 
 def plots(report: Report) -> dict[str, list[Plot]]:
     """By question, the figures that show something."""
-    found: dict[str, list[Plot]] = {question.id: [] for question in QUESTIONS}
+    found: dict[str, list[Plot]] = {question: [] for question in QUESTIONS}
     for figure in all_figures().values():
         found[figure.question] += figure.plots(report)
     return found

@@ -21,7 +21,7 @@ from experiments.results.pages.folder_page import (
     marked_notes,
     names_alone,
 )
-from experiments.results.pages.headline import OMITTING
+from experiments.results.pages.headline import OMITTING, is_above_the_best_alone
 from experiments.results.statistics.intervals import GainOverBest
 from experiments.results.statistics.scales import as_time, points_scale
 from experiments.results.statistics.summary import Summary
@@ -94,18 +94,11 @@ def _cells(column: Column, summary: Summary) -> list[Cell]:
     cells = column.cells(summary.rows)
     if column.key in MEANS:
         return [Cell(cell.figure) for cell in cells]
-    gains = [row[column.key] for row in summary.rows]
-    return [
-        replace(in_short(cell, gain, points_scale(0.0)), note="*" if _is_above_the_best_alone(gain) else "")
-        for cell, gain in zip(cells, gains, strict=True)
-    ]
-
-
-def _is_above_the_best_alone(gain: object) -> bool:
-    """Whether a gain over the best baseline is measurable, and that over another baseline is not."""
-    if not isinstance(gain, GainOverBest) or gain.ci95 is None:
-        return False
-    return gain.ci95[0] > 0 and bool(gain.not_above)
+    shown = []
+    for cell, gain in zip(cells, (row[column.key] for row in summary.rows), strict=True):
+        is_marked = isinstance(gain, GainOverBest) and is_above_the_best_alone(gain)
+        shown.append(replace(in_short(cell, gain, points_scale(0.0)), note="*" if is_marked else ""))
+    return shown
 
 
 def _of_drift(summary: Summary, arms: Sequence[str], report: Mapping[str, Any]) -> NotedTable:
@@ -151,12 +144,17 @@ def short_folder_tables(table: Mapping[str, Any], sections: Sequence[Section]) -
 
 def _matrix(table: Mapping[str, Any], scored: Sequence[str]) -> TextTable:
     """The accuracies omitting drift of the arms that have run, in each of the experiments `scored`."""
-    rows = []
-    for arm in arms_with_runs(table):
-        lines = [accuracy_cell(table, OMITTING, arm, column) for column in scored]
-        cells = [Cell(first, "\n".join(f"({line})" for line in others)) for first, *others in lines]
-        rows.append((arm, cells))
-    return TextTable(list(scored), rows)
+    arms = arms_with_runs(table)
+    columns = [
+        (column, [bracketed(accuracy_cell(table, OMITTING, arm, column)) for arm in arms])
+        for column in scored
+    ]
+    return in_columns(arms, columns)
+
+
+def bracketed(cell: Cell) -> Cell:
+    """The lines of a cell, those after the first in brackets."""
+    return Cell(cell.figure, "\n".join(f"({line})" for line in cell.lines[1:]))
 
 
 def _of_sections(name: str, sections: Sequence[Section]) -> NotedTable:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from experiments.results.statistics.intervals import FEWEST_SEEDS, Estimate, ShareOfSeeds
 from experiments.results.statistics.medians import Bounds, MedianEstimate
-from experiments.results.statistics.scales import Scale
+from experiments.results.statistics.scales import Scale, points_scale
 from experiments.results.statistics.significance import Difference
 
 NOTHING = "-"
@@ -67,6 +67,12 @@ def in_short(cell: Cell, estimate: Estimate | None, scale: Scale) -> Cell:
     return Cell(
         cell.figure, f"({scale.bare(min(values))} to {scale.bare(max(values))} by seed)" if is_range else ""
     )
+
+
+def gain_in_short(gain: Estimate) -> Cell:
+    """The cell of a gain in percentage points, as `in_short` has it."""
+    scale = points_scale(0.0)
+    return in_short(show_estimate(gain, scale), gain, scale)
 
 
 def show_share_of_seeds(share: ShareOfSeeds | None) -> Cell:

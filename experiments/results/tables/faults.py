@@ -24,6 +24,12 @@ CORRUPTIONS = {
     "nan": "some of their numbers are NaN, and the updates are dropped",
     "bits": "a bit is flipped in some of their numbers",
 }
+INJECTED = {
+    "crash": "In {share} of the visits the client crashes, at any instant of the visit, and sends nothing back.",
+    "corrupt": "{share} of the updates arrive corrupted: {corruption}.",
+    "loss": "Links lose {share} of their packets, which are sent again and cost their bytes and time again.",
+}
+"""A sentence on each fault whose probability is configured."""
 
 NOTE = (
     "Per run of one seed. All arms of a seed share the same faults: which clients are byzantine, and whose "
@@ -75,20 +81,12 @@ def _injected(faults: Mapping[str, Any], runs: Sequence[ReportedRun]) -> list[st
         clients = "the clients" if num_clients is None else f"the {num_clients:,} clients"
         behaviour = BEHAVIOURS[table["kind"]].format(scale=table.get("scale", 1.0))
         sentences.append(f"{_percent(table['share'])} of {clients} {behaviour}.")
-    if faults.get("crash"):
-        sentences.append(
-            f"In {_percent(faults['crash'])} of the visits the client crashes, at any instant of the visit, "
-            f"and sends nothing back."
-        )
-    if faults.get("corrupt"):
-        corruption = CORRUPTIONS[faults.get("corruption", "nan")]
-        sentences.append(f"{_percent(faults['corrupt'])} of the updates arrive corrupted: {corruption}.")
-    if faults.get("loss"):
-        sentences.append(
-            f"Links lose {_percent(faults['loss'])} of their packets, which are sent again and cost their "
-            f"bytes and time again."
-        )
-    return sentences
+    corruption = CORRUPTIONS[faults.get("corruption", "nan")]
+    return sentences + [
+        text.format(share=_percent(faults[key]), corruption=corruption)
+        for key, text in INJECTED.items()
+        if faults.get(key)
+    ]
 
 
 def _percent(share: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.results.tables.cells import NOT_MEASURED
+from experiments.results.tables.cells import NOT_MEASURED, NOTHING, Cell
 
 OUTSIDE = "outside is by more than two published standard deviations"
 
@@ -47,6 +47,17 @@ def unmarked(cell: Mapping[str, Any] | None) -> str:
     """
     apart = None if cell is None else cell["unmarked"]
     return "" if apart is None else f"without marked seeds {mean_and_std(apart)}"
+
+
+def beside_paper(cell: Mapping[str, Any] | None) -> Cell:
+    """Ours; below it ours without marked seeds, and the published value with the difference, if known.
+
+    A dash if it was not measured.
+    """
+    if cell is None:
+        return Cell(NOTHING)
+    ours, published, difference = compared(cell)
+    return Cell(ours, unmarked(cell), f"{published}, {difference}" if published else "")
 
 
 def agreement_sentence(where: str, found: Mapping[str, Any]) -> str:

@@ -11,7 +11,13 @@ from experiments.results.drawing.arms import Arm
 from experiments.results.figures.client_accuracy import client_accuracy_figure
 from experiments.results.figures.client_gain import client_gain_figure
 from experiments.results.figures.clients_by import cluster_figure
-from experiments.results.pages.report_page import HOW_TO_LOG_CLIENTS, page_sections, plots, write_report
+from experiments.results.pages.report_page import (
+    GROUPS,
+    HOW_TO_LOG_CLIENTS,
+    page_sections,
+    plots,
+    write_report,
+)
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.client_accuracy import at_the_horizon
 from experiments.results.tables.report import Report
@@ -67,7 +73,7 @@ def a_report(directory):
 
 
 def section(directory):
-    return page_sections(a_report(directory))["for-whom", False][0]
+    return page_sections(a_report(directory))["for-whom", False][GROUPS["clients"]]
 
 
 def drawn(directory):

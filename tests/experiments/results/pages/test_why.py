@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 
 from emulator.messages import NamedNumbers, Trigger
 from emulator.storage.recorded_tables import VISITS
-from experiments.results.pages.report_page import page_sections, plots
+from experiments.results.pages.report_page import ROUNDS, page_sections, plots
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.report import Report
 from experiments.results.tables.summary import summarise_directory
@@ -28,7 +28,7 @@ def recorded(path, *, with_visits, compared=FIRED):
             pq.write_table(the_visits(), directory.seed_path(arm, 0) / "visits.parquet")
     runs = directory.reported_runs()
     report = Report(directory, runs, summarise_directory(directory, runs))
-    return page_sections(report)["why", False][0], plots(report)["why"]
+    return page_sections(report)["why", False][ROUNDS], plots(report)["why"]
 
 
 def the_visits():

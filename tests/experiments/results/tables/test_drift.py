@@ -70,7 +70,7 @@ def test_recovery_is_in_json_alone_with_what_it_took_and_null_if_there_is_none()
 
 def test_the_page_has_a_table_for_each_accuracy_that_some_arm_has(tmp_path):
     report = a_report(tmp_path, [a_run("tuned", 0, RECOVERS), a_personal_run(0, RECOVERS)])
-    sections = {section.title: section for section in page_sections(report)["pays", False]}
+    sections = {title: section for (title, _), section in page_sections(report)["pays", False].items()}
     found = sections["Before and after the drift"]
     assert [table.title for table in found.tables] == ["Accuracy", "Personal accuracy"]
     plain, personal = (

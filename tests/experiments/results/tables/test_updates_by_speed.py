@@ -96,7 +96,7 @@ def a_report(directory):
 
 
 def sections(directory):
-    return {section.title: section for section in page_sections(a_report(directory))["why", False]}
+    return {title: shown for (title, _), shown in page_sections(a_report(directory))["why", False].items()}
 
 
 def figures_of(directory):
