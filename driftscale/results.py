@@ -26,7 +26,8 @@ from experiments.results.many_runs.folder_table import build_table, recorded_nam
 from experiments.results.many_runs.runs_table import folder_warnings
 from experiments.results.many_runs.section_plots import section_plots
 from experiments.results.many_runs.sections import Section, sections
-from experiments.results.pages.findings import findings, folder_findings
+from experiments.results.pages.folder_findings import folder_findings
+from experiments.results.pages.headline import findings
 from experiments.results.pages.short_table import short_folder_tables, short_table
 from experiments.results.reading.not_recorded import KEEP_MODELS, LOG_VISITS, NotRecordedError
 from experiments.results.statistics.absorbed import has_steps

@@ -30,8 +30,9 @@ from experiments.results.many_runs.folder_table import (
 )
 from experiments.results.many_runs.sections import compared, sections
 from experiments.results.pages import write_plotly, write_results
-from experiments.results.pages.findings import findings, folder_findings
+from experiments.results.pages.folder_findings import folder_findings
 from experiments.results.pages.folder_page import write_table
+from experiments.results.pages.headline import findings
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.summary import Summary
 

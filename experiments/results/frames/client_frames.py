@@ -92,23 +92,19 @@ def _num_clients(run: ReportedRun, members: Ints | None, devices: pa.Table | Non
 
 def _scores(run: ReportedRun, record: RoundRecord, count: int) -> dict[str, Any]:
     """The columns of an evaluation with the accuracy of each scored client."""
-    ids = run.header.get("scored_clients")
-    scored: Ints = np.arange(len(_accuracy(record))) if ids is None else np.asarray(ids)
-    if len(scored) != len(_accuracy(record)) or scored.max(initial=-1) >= count:
+    assert record.client_accuracy is not None, "the round was evaluated client by client"
+    found, ids = record.client_accuracy, run.header.get("scored_clients")
+    scored: Ints = np.arange(len(found)) if ids is None else np.asarray(ids)
+    if len(scored) != len(found) or scored.max(initial=-1) >= count:
         raise _damaged(run, f"client_accuracy is not of the scored clients among {count}")
     accuracy: Floats = np.full(count, np.nan)
-    accuracy[scored] = _accuracy(record)
+    accuracy[scored] = found
     columns: dict[str, Any] = {"accuracy": accuracy}
     if record.client_label is not None:
         label = np.full(count, -1, dtype=np.int64)
         label[scored] = record.client_label
         columns["label"] = known_ints(label)
     return columns
-
-
-def _accuracy(record: RoundRecord) -> Floats:
-    assert record.client_accuracy is not None
-    return record.client_accuracy.astype(np.float64)
 
 
 def _visits(run: ReportedRun, by_round: list[list[int]], count: int) -> Ints:

@@ -73,8 +73,8 @@ def as_parquet(frame: pd.DataFrame) -> bytes:
 
     lists = [name for name in frame.columns if any(map(_is_list, frame[name]))]
     plain = frame.drop(columns=lists)
-    mixed = {name: _as_texts(plain[name]) for name in plain.columns if _is_mixed(plain[name])}
-    table = pa.Table.from_pandas(plain.assign(**mixed), preserve_index=False)
+    texts = {name: column.map(str, na_action="ignore") for name, column in plain.items() if _is_mixed(column)}
+    table = pa.Table.from_pandas(plain.assign(**texts), preserve_index=False)
     for name in lists:
         table = table.add_column(frame.columns.get_loc(name), name, _nested(frame[name]))
     buffer = pa.BufferOutputStream()
@@ -131,10 +131,6 @@ def _is_mixed(column: pd.Series[Any]) -> bool:
         return False
     kinds = set(map(type, column.dropna()))
     return len(kinds) > 1 and not kinds <= {int, float}
-
-
-def _as_texts(column: pd.Series[Any]) -> pd.Series[Any]:
-    return column.map(str, na_action="ignore")
 
 
 def _is_list(value: object) -> bool:

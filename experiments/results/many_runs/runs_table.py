@@ -193,10 +193,11 @@ def _target_note(section: Section, reference: str) -> str:
         return ""
     moves = MOVES if REFERENCE in section.targets else ""
     levels = levels_as_text(times["held_from_s"].level for row in section.rows for times in row.targets)
+    at = f" at {levels}" if levels else ""
     counted = ", counted from the first mass event of each run" if section.counts_from_event else ""
     return (
         f"Times to a target and speed-ups over {reference} are medians over seeds, with intervals of order "
-        f"statistics{f' at {levels}' if levels else ''} and without a test{counted}; held is the number of seeds that "
+        f"statistics{at} and without a test{counted}; held is the number of seeds that "
         f"hold the target up to the horizon. {BOUNDS}{moves}".strip()
     )
 

@@ -19,26 +19,13 @@ from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.plotly_js import PLOTLY_FILE, plotly_js
 from experiments.results.figures import all_figures
 from experiments.results.frames.rounds_table import write_rounds_table
+from experiments.results.pages import what_was_run
 from experiments.results.pages.headline import drift_sentence, sentences
 from experiments.results.pages.scripted_page import page_with_nonce
-from experiments.results.pages.what_was_run import (
-    drift_of_runs,
-    hashes_of_inputs,
-    lead,
-    missing_runs,
-    settings_of_run,
-)
 from experiments.results.reading.recorded import MOST_EXPERIMENT_BYTES
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.summary import Summary
-from experiments.results.tables import all_tables
-from experiments.results.tables.notes import (
-    as_warning,
-    come_and_go_note,
-    few_seeds_note,
-    heard_note,
-    horizon_note,
-)
+from experiments.results.tables import all_tables, notes
 from experiments.results.tables.report import Report
 from experiments.results.tables.round_lengths import OF_STEPS
 from experiments.results.tables.summary import summarise_directory, write_summary
@@ -155,8 +142,10 @@ def write_report(
     page = page_with_nonce(
         "report_page.html",
         name=summary.name,
-        lead=lead(report.experiment, runs),
-        missing=missing_runs(directory, {(run.arm, run.seed) for arm in report.arms for run in arm.runs}),
+        lead=what_was_run.lead(report.experiment, runs),
+        missing=what_was_run.missing_runs(
+            directory, {(run.arm, run.seed) for arm in report.arms for run in arm.runs}
+        ),
         questions=QUESTIONS,
         sections=page_sections(report),
         plots=drawn,
@@ -166,13 +155,13 @@ def write_report(
         sentences=sentences(summary),
         headline_arm=summary.headline,
         num_others=len({row.arm for row in summary.rows} - {summary.reference_arm, summary.headline}),
-        horizon_note=horizon_note(summary),
-        warnings=[as_warning(text) for text in summary.warnings()],
-        heard_note=heard_note(summary.offline_clients_heard),
-        come_and_go_note=come_and_go_note(summary),
-        few_seeds_note=few_seeds_note(summary.rows),
-        facts=[*drift_of_runs(runs), *settings_of_run(directory)],
-        hashes=hashes_of_inputs(directory),
+        horizon_note=notes.horizon_note(summary),
+        warnings=[notes.as_warning(text) for text in summary.warnings()],
+        heard_note=notes.heard_note(summary.offline_clients_heard),
+        come_and_go_note=notes.come_and_go_note(summary),
+        few_seeds_note=notes.few_seeds_note(summary.rows),
+        facts=[*what_was_run.drift_of_runs(runs), *what_was_run.settings_of_run(directory)],
+        hashes=what_was_run.hashes_of_inputs(directory),
         experiment_text=read_text(directory.experiment_path, MOST_EXPERIMENT_BYTES),
         plotly_js=None if shared_plotly else Markup(plotly_js()),
         plotly_file=PLOTLY_FILE,

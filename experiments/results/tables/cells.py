@@ -50,6 +50,11 @@ def show_estimate(estimate: Estimate, scale: Scale) -> Cell:
     return Cell(scale(estimate.mean), _interval(*estimate.ci95, scale))
 
 
+def with_interval(cell: Cell) -> str:
+    """The figure with its interval; without the values of single seeds, which stand after dots."""
+    return f"{cell.figure} {cell.interval}" if cell.interval.startswith("[") else cell.figure
+
+
 def in_short(cell: Cell, estimate: Estimate | None, scale: Scale) -> Cell:
     """The cell of an estimate without its note, and with the range of single seeds in their place.
 
@@ -104,15 +109,11 @@ def show_median(estimate: MedianEstimate, scale: Scale) -> Cell:
     >>> show_median(median_estimate([Bounds(2.0, math.inf)] * 3), factor_scale(2.0))
     Cell(figure='>= 2.00x', interval='[2.00, inf)', note='')
     """
+    figure = show_bounds(estimate.median, scale)
     if estimate.interval is None:
-        return Cell(
-            show_bounds(estimate.median, scale),
-            _dots([show_bounds(seed, scale) for seed in estimate.per_seed]),
-        )
+        return Cell(figure, _dots([show_bounds(seed, scale) for seed in estimate.per_seed]))
     low, high = estimate.interval.low, estimate.interval.high
-    if low <= 0 and math.isinf(high):
-        return Cell(show_bounds(estimate.median, scale))
-    return Cell(show_bounds(estimate.median, scale), _interval(low, high, scale))
+    return Cell(figure, "" if low <= 0 and math.isinf(high) else _interval(low, high, scale))
 
 
 def show_difference(difference: Difference, scale: Scale) -> Cell:

@@ -25,7 +25,8 @@ CORRUPTIONS = {
     "bits": "a bit is flipped in some of their numbers",
 }
 INJECTED = {
-    "crash": "In {share} of the visits the client crashes, at any instant of the visit, and sends nothing back.",
+    "crash": "In {share} of the visits the client crashes, at any instant of the visit, and sends nothing "
+    "back.",
     "corrupt": "{share} of the updates arrive corrupted: {corruption}.",
     "loss": "Links lose {share} of their packets, which are sent again and cost their bytes and time again.",
 }
@@ -59,19 +60,11 @@ def fault_sentences(
     happened = any(row[key].mean for row in rows for key in counted)
     if not injected and not happened:
         return None
-    if any(_has_byzantine(run) for run in runs) and not _logs_clients(runs):
+    has_byzantine = any(len(ids) for run in runs for ids in run.header.get("byzantine", {}).values())
+    is_logged = any(record.client_accuracy is not None for run in runs for record in run.records)
+    if has_byzantine and not is_logged:
         injected.append(HOW_TO_TELL_APART)
     return injected or ["No faults were injected: what was dropped was not finite by itself."]
-
-
-def _has_byzantine(run: ReportedRun) -> bool:
-    """Whether some client of the run is byzantine."""
-    return any(len(clients) > 0 for clients in run.header.get("byzantine", {}).values())
-
-
-def _logs_clients(runs: Sequence[ReportedRun]) -> bool:
-    """Whether some run has the accuracy of each client."""
-    return any(record.client_accuracy is not None for run in runs for record in run.records)
 
 
 def _injected(faults: Mapping[str, Any], runs: Sequence[ReportedRun]) -> list[str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.results.pages import short_table as module
-from experiments.results.pages.findings import findings, folder_findings
-from experiments.results.pages.headline import sentences
+from experiments.results.pages.folder_findings import folder_findings
+from experiments.results.pages.headline import findings, sentences
 from experiments.results.pages.short_table import short_folder_tables, short_table
 from experiments.results.reading.configured_arms import configured_arms
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
