@@ -112,8 +112,7 @@ class RecordedExperiment:
 
     def clients(self, arm: str, seed: int) -> pd.DataFrame:
         """The frame of the clients of one run (`clients_frame`), with its arm and seed."""
-        run = self.run(arm, seed)
-        devices = self.directory.read_clients(arm, seed)
+        run, devices = self.run(arm, seed), self.directory.read_clients(arm, seed)
         return with_run(clients_frame(run, self.summary.horizon, devices), arm, seed, self.arms)
 
     def visits(self, arm: str, seed: int) -> pd.DataFrame:

@@ -38,9 +38,7 @@ def summary_frame(summary: Summary, arms: Sequence[str]) -> pd.DataFrame:
     figure that compares an arm with the reference arm has no rows for that arm.
     """
     names = ("arm", "seed", "figure", "target", "value", "low", "high", "status", "over")
-    frame = pd.DataFrame(
-        dict(zip(names, zip(*_cells(summary), strict=True), strict=True)), columns=list(names)
-    )
+    frame = pd.DataFrame(list(_cells(summary)), columns=list(names))
     frame["target"] = frame["target"].astype(object)
     kinds = {"seed": "int64", "value": "float64", "low": "float64", "high": "float64"}
     frame = as_arms(frame.astype(kinds), arms)

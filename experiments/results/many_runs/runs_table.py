@@ -86,7 +86,13 @@ def runs_table(section: Section, *, in_terminal: bool = False) -> TextTable:
         (f"{served}gain", _gains(rows)),
         *_telling(
             ("difference", _differences(section)),
-            ("identical to", [Cell(_earlier(row)) for row in rows]),
+            (
+                "identical to",
+                [
+                    Cell(NOTHING) if row.identical_to is None else Cell(f"row {row.identical_to + 1}")
+                    for row in rows
+                ],
+            ),
             ("offline clients", [Cell("heard" if row.offline_clients_heard else NOTHING) for row in rows]),
         ),
         *(
@@ -177,14 +183,19 @@ def _gain_note(rows: Sequence[Row], reference: str) -> str:
 
 
 def _difference_note(section: Section) -> str:
-    rows = section.rows
-    differences = [row.difference_pp for row in rows if row.difference_pp is not None]
-    if not differences:
+    rows = [(row, row.difference_pp) for row in section.rows if row.difference_pp is not None]
+    if not rows:
         return ""
+    others = dict.fromkeys(row.base_arm for row, _ in rows if row.base_arm != row.arm)
+    other = f"; if that has no arm of the name, from its {', '.join(others)}" if others else ""
+    present = {difference.pairing for _, difference in rows}
+    paired = [sentence for pairing, sentence in PAIRINGS.items() if pairing in present]
+    if any(0 < len(difference.seed_ids) < len(row.seed_ids) for row, difference in rows):
+        paired.append("A paired difference is over the seeds that both have.")
     return (
         f"Difference is from the same arm of the first run directory, {section.directories[0]}, in whose "
-        f"rows it is marked reference{_other_arms(rows)}. "
-        f"{_pairings(rows)}{_tests(differences)}"
+        f"rows it is marked reference{other}. "
+        f"{' '.join(paired)}{_tests([difference for _, difference in rows])}"
     )
 
 
@@ -297,11 +308,6 @@ def _directories(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _earlier(row: Row) -> str:
-    """The number of the earlier row with the same results."""
-    return NOTHING if row.identical_to is None else f"row {row.identical_to + 1}"
-
-
 def _gains(rows: Sequence[Row]) -> list[Cell]:
     """The cells of the gains over the reference arm."""
     return [REFERENCE_CELL if row.gain_pp is None else _difference_cell(row.gain_pp, row) for row in rows]
@@ -330,14 +336,6 @@ def _difference_cell(difference: Difference, row: Row, base_arm: str = "") -> Ce
     if base_arm not in ("", row.arm):
         notes.append(f"from {base_arm}")
     return replace(shown, note="\n".join(filter(None, notes)))
-
-
-def _other_arms(rows: Sequence[Row]) -> str:
-    """A clause on the rows that are compared with another arm than their own; empty without them."""
-    bases = dict.fromkeys(
-        row.base_arm for row in rows if row.difference_pp is not None and row.base_arm != row.arm
-    )
-    return f"; if that has no arm of the name, from its {', '.join(bases)}" if bases else ""
 
 
 def _measured(rows: Sequence[Row], *, in_terminal: bool) -> list[tuple[Column, str]]:
@@ -387,13 +385,3 @@ def _tests(differences: Sequence[Difference]) -> str:
         f" p is the p-value of a t test, corrected by Holm over all {count} tests of the column; intervals "
         f"are not corrected."
     )
-
-
-def _pairings(rows: Sequence[Row]) -> str:
-    """How the differences are paired."""
-    differences = [(row, row.difference_pp) for row in rows if row.difference_pp is not None]
-    present = {difference.pairing for _, difference in differences}
-    parts = [sentence for pairing, sentence in PAIRINGS.items() if pairing in present]
-    if any(0 < len(difference.seed_ids) < len(row.seed_ids) for row, difference in differences):
-        parts.append("A paired difference is over the seeds that both have.")
-    return " ".join(parts)

@@ -141,7 +141,7 @@ def unfinished(table: Mapping[str, Any]) -> list[tuple[str, str]]:
         if column["finished"] < column["planned"]:
             names.setdefault(run_counts(column), []).append(column["name"])
     return [
-        (abbreviated(same, ", ") if len(same) == 1 else f"{abbreviated(same, ', ')}, each", counts)
+        (f"{abbreviated(same, ', ')}{', each' if len(same) > 1 else ''}", counts)
         for counts, same in names.items()
     ]
 
@@ -202,12 +202,11 @@ def agreement_notes(table: Mapping[str, Any], figure: str, columns: Sequence[str
 
 def marked_notes(table: Mapping[str, Any], columns: Collection[str]) -> list[str]:
     """Warnings about the marked seeds of these experiments."""
-    clauses = {
-        column["name"]: marked_clause(column["marked_seeds"])
+    return [
+        as_warning(f"{column['name']}: {clause}")
         for column in table["experiments"]
-        if column["name"] in columns
-    }
-    return [as_warning(f"{name}: {clause}") for name, clause in clauses.items() if clause]
+        if column["name"] in columns and (clause := marked_clause(column["marked_seeds"]))
+    ]
 
 
 def models_cell(table: Mapping[str, Any], arm: str, column: str) -> str:

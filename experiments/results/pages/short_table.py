@@ -65,7 +65,7 @@ def short_table(summary: Summary, arms: Sequence[str], report: Mapping[str, Any]
 def _of_gains(summary: Summary) -> NotedTable:
     of, tables = claims(summary), (personal.TABLE, baselines.TABLE, accuracy.TABLE)
     columns = {column.key: column for table in tables for column in table.shown_columns(summary)}
-    wanted = ["mean_accuracy", *([] if of.mean == "mean_accuracy" else [of.mean]), of.gain]
+    wanted = list(dict.fromkeys(["mean_accuracy", of.mean, of.gain]))
     if summary.comparison.has_baselines:
         wanted.append(of.over_best)
     if of.mean == "mean_accuracy":

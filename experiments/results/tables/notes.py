@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from experiments.results.drawing.arms import Arm
+from experiments.results.reading.clusters_in_force import num_clients
 from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.intervals import FEWEST_SEEDS
 from experiments.results.statistics.marked_seeds import marked_clause
 from experiments.results.statistics.scales import as_time
 from experiments.results.statistics.summary import Summary
 
+SERVED = " Tables and figures that do not say personal are of the models that serve clients."
 MOVES = (
     "A target that is the reference arm's own accuracy moves with the horizon: do not compare experiments "
     "by it."
@@ -45,6 +47,7 @@ def as_warning(text: str) -> str:
 def horizon_note(summary: Summary) -> str:
     """A note on the time over which arms are compared: its end, what set it, and the data steps reached."""
     horizon = summary.horizon
+    served = SERVED if summary.comparison.has_personal else ""
     arrive = "round" if horizon.seconds_per_round is None else "virtual time"
     set_by = horizon.ended_first() or "report.horizon_s"
     steps = ", ".join(f"{arm} {reached:g}" for arm, reached in horizon.steps.items())
@@ -53,15 +56,8 @@ def horizon_note(summary: Summary) -> str:
     return (
         f"Compared up to {as_time(horizon.horizon_s)} of virtual time ({set_by}), mean accuracy from "
         f"{as_time(horizon.start_s)} on, where every run has been evaluated. Data arrive by {arrive}; steps "
-        f"reached by the horizon: {steps}.{_seeds(summary)}{_served(summary)}"
+        f"reached by the horizon: {steps}.{_seeds(summary)}{served}"
     )
-
-
-def _served(summary: Summary) -> str:
-    """A note on figures that are not of what clients use; empty if no arm has a personal accuracy."""
-    if not summary.comparison.has_personal:
-        return ""
-    return " Tables and figures that do not say personal are of the models that serve clients."
 
 
 def _seeds(summary: Summary) -> str:
@@ -108,17 +104,12 @@ def short_notes(summary: Summary) -> list[str]:
 def come_and_go_note(summary: Summary) -> str | None:
     """A note on how many clients hold data at a time; None if always all of them do."""
     runs = [run for arm in summary.rows for run in arm.runs]
-    clients = max(
-        (len(run.records[0].members) for run in runs if run.records[0].members is not None), default=0
-    )
-    holding = [
-        clients if record.holding is None else record.holding for run in runs for record in run.records
-    ]
+    records = [record for run in runs for record in run.records]
+    clients = max(map(num_clients, runs), default=0)
+    holding = [clients if record.holding is None else record.holding for record in records]
     if min(holding, default=clients) >= clients:
         return None
-    scored = [
-        record.scored_clients for run in runs for record in run.records if record.scored_clients is not None
-    ]
+    scored = [record.scored_clients for record in records if record.scored_clients is not None]
     numbers = (min(holding), max(holding), clients, min(scored, default=0), max(scored, default=0))
     return COME_AND_GO.format(*(f"{number:,}" for number in numbers))
 
