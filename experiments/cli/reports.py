@@ -20,7 +20,7 @@ from experiments.cli.tables import (
     print_summary,
     print_unfinished,
 )
-from experiments.results.many_runs.directories import read_folder, run_directories
+from experiments.results.many_runs.directories import run_directories
 from experiments.results.many_runs.folder_table import (
     TABLE_VERSION,
     build_table,
@@ -28,7 +28,7 @@ from experiments.results.many_runs.folder_table import (
     recorded_name,
     run_counts,
 )
-from experiments.results.many_runs.sections import compared, sections
+from experiments.results.many_runs.sections import compared
 from experiments.results.pages import write_plotly, write_results
 from experiments.results.pages.folder_findings import folder_findings
 from experiments.results.pages.folder_page import write_table
@@ -122,9 +122,7 @@ def report_table(
 
     Printed are one table, what was found and the path of the page; with `explain`, all tables with notes.
     """
-    measured = read_folder(directories)
-    shown = sections(measured)
-    table = write_table(folder, directories, name, measured, shown)
+    table, shown = write_table(folder, directories, name)
     if output is OutputFormat.JSON:
         print_json(table)
         return

@@ -56,9 +56,8 @@ def print_summary(summary: Summary) -> None:
     console = wide_console()
     for note in (horizon_note(summary), *map(as_warning, summary.warnings())):
         _note(console, note)
-    for remark in (heard_note(summary.offline_clients_heard), come_and_go_note(summary)):
-        if remark:
-            _note(console, remark)
+    for remark in filter(None, (heard_note(summary.offline_clients_heard), come_and_go_note(summary))):
+        _note(console, remark)
     for table in all_tables():
         if (how := table.in_terminal) is not None and table.says_something(summary):
             against = f", against {summary.reference_arm}" if how.is_against_reference else ""

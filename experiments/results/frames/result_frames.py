@@ -195,8 +195,7 @@ class ResultFrames:
         """
         found = run_directories(path)
         directories, is_folder = found or [RunDirectory(path)], bool(found)
-        names = zip(column_names(directories), directories, strict=True)
-        recorded = [RecordedExperiment(*of_directory) for of_directory in names]
+        recorded = list(map(RecordedExperiment, column_names(directories), directories))
         if not any(item.finished for item in recorded):
             one = run_counts(how_many_runs(directories[0]))
             raise InputError(
@@ -224,12 +223,8 @@ class ResultFrames:
         """A row per column of the frame called `name`: column, unit, meaning, missing; raises as `frame`."""
         key = IN_FOLDERS["<key>"] if self.is_folder else Column("")
         found = {column: described(name, column) or key for column in self.frame(name).columns}
-        return pd.DataFrame(
-            [
-                {"column": column, "unit": known.unit, "meaning": known.meaning, "missing": known.missing}
-                for column, known in found.items()
-            ]
-        )
+        rows = [(column, known.unit, known.meaning, known.missing) for column, known in found.items()]
+        return pd.DataFrame(rows, columns=["column", "unit", "meaning", "missing"])
 
     @property
     def missing_columns(self) -> str | None:

@@ -39,12 +39,11 @@ def summary_frame(summary: Summary, arms: Sequence[str]) -> pd.DataFrame:
     """
     names = ("arm", "seed", "figure", "target", "value", "low", "high", "status", "over")
     frame = pd.DataFrame(list(_cells(summary)), columns=list(names))
-    frame["target"] = frame["target"].astype(object)
-    kinds = {"seed": "int64", "value": "float64", "low": "float64", "high": "float64"}
+    kinds = {"target": "object", "seed": "int64", "value": "float64", "low": "float64", "high": "float64"}
     frame = as_arms(frame.astype(kinds), arms)
-    frame["figure"] = pd.Categorical(frame["figure"], categories=list(dict.fromkeys(frame["figure"])))
-    frame["status"] = pd.Categorical(frame["status"], categories=list(STATUSES))
-    frame["over"] = pd.Categorical(frame["over"], categories=list(arms))
+    known = {"figure": dict.fromkeys(frame["figure"]), "status": STATUSES, "over": arms}
+    for name, categories in known.items():
+        frame[name] = pd.Categorical(frame[name], categories=list(categories))
     return frame
 
 

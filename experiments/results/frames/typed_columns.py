@@ -51,8 +51,7 @@ def known_ints(values: Ints) -> Any:
 
 def with_run(frame: pd.DataFrame, arm: str, seed: int, arms: Sequence[str]) -> pd.DataFrame:
     """The frame with `arm`, an ordered category in the order of `arms`, and `seed` as its first columns."""
-    codes = np.full(len(frame), list(arms).index(arm), dtype=np.int16)
-    frame.insert(0, "arm", pd.Categorical.from_codes(codes, categories=list(arms), ordered=True))
+    frame.insert(0, "arm", pd.Categorical([arm], categories=list(arms), ordered=True).repeat(len(frame)))
     frame.insert(1, "seed", np.full(len(frame), seed, dtype=np.int64))
     return frame
 

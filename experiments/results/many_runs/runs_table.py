@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -86,14 +86,8 @@ def runs_table(section: Section, *, in_terminal: bool = False) -> TextTable:
         (f"{served}gain", _gains(rows)),
         *_telling(
             ("difference", _differences(section)),
-            (
-                "identical to",
-                [
-                    Cell(NOTHING) if row.identical_to is None else Cell(f"row {row.identical_to + 1}")
-                    for row in rows
-                ],
-            ),
-            ("offline clients", [Cell("heard" if row.offline_clients_heard else NOTHING) for row in rows]),
+            _texts("identical to", map(_earlier, rows)),
+            _texts("offline clients", ["heard" if row.offline_clients_heard else NOTHING for row in rows]),
         ),
         *(
             (column.heading, column.cells([row.comparison for row in rows]))
@@ -111,6 +105,11 @@ def runs_table(section: Section, *, in_terminal: bool = False) -> TextTable:
     return in_columns([row.arm for row in rows], columns, len(keys))
 
 
+def _texts(heading: str, texts: Iterable[object]) -> NamedCells:
+    """A column of texts, or of numbers that are counts."""
+    return heading, [Cell(str(text)) for text in texts]
+
+
 def _telling(*columns: NamedCells) -> list[NamedCells]:
     """Those of the columns in which some cell says something."""
     nothing = (NOTHING, REFERENCE_CELL.figure)
@@ -125,7 +124,7 @@ def short_runs_table(sections: Sequence[Section]) -> TextTable:
     in the place of gains. Intervals are those of gains and differences alone, and p-values are left out.
     """
     rows = [row for section in sections for row in section.rows]
-    keys: list[NamedCells] = [("experiment", [Cell(_directories(row.directories)) for row in rows])]
+    keys = [_texts("experiment", map(_directories, rows))]
     served = "served " if has_personal(rows) else ""
     name, gains, found = f"{served}gain", _gains(rows), [row.gain_pp for row in rows]
     if len(sections) == 1:
@@ -239,7 +238,7 @@ def folder_warnings(sections: Sequence[Section]) -> list[str]:
     """The limits of the comparisons of all sections in short; one that several share is stated once."""
     by_text: dict[str, list[str]] = {}
     for section in sections:
-        for text in _limits(section):
+        for text in (*section.notes, *section.horizon.warnings()):
             by_text.setdefault(text, []).append(section.name)
     rows = [row for section in sections for row in section.rows]
     limits = [
@@ -262,12 +261,7 @@ def runs_horizon(section: Section) -> str:
 
 def runs_warnings(section: Section) -> list[str]:
     """The limits of the section's comparison."""
-    return list(map(as_warning, _limits(section)))
-
-
-def _limits(section: Section) -> list[str]:
-    """The limits of the section's comparison, as clauses without a full stop."""
-    return [*section.notes, *section.horizon.warnings()]
+    return [as_warning(text) for text in (*section.notes, *section.horizon.warnings())]
 
 
 def _keys(section: Section, *, with_numbers: bool = True) -> list[NamedCells]:
@@ -278,34 +272,36 @@ def _keys(section: Section, *, with_numbers: bool = True) -> list[NamedCells]:
     """
     rows = section.rows
     columns: list[NamedCells] = [
-        (name, _key_cells([row.keys[index] for row in rows]))
+        _texts(name, _key_texts([row.keys[index] for row in rows]))
         for index, name in enumerate(short_names(section.paths))
     ]
     shown = set(zip([row.arm for row in rows], *(cells for _, cells in columns), strict=True))
     if len(shown) < len(rows):
-        columns.insert(0, ("run directory", [Cell(_directories(row.directories)) for row in rows]))
+        columns.insert(0, _texts("run directory", map(_directories, rows)))
     if with_numbers and any(row.identical_to is not None for row in rows):
-        columns.insert(0, ("row", [Cell(str(number)) for number in range(1, len(rows) + 1)]))
-    if len({len(row.seed_ids) for row in rows}) > 1:
-        columns.append(("seeds", [Cell(str(len(row.seed_ids))) for row in rows]))
+        columns.insert(0, _texts("row", range(1, len(rows) + 1)))
+    seeds = [len(row.seed_ids) for row in rows]
+    if len(set(seeds)) > 1:
+        columns.append(_texts("seeds", seeds))
     return columns
 
 
-def _key_cells(values: Sequence[Any]) -> list[Cell]:
+def _key_texts(values: Sequence[Any]) -> list[str]:
     """The values as text: floats with six digits, unless two different ones would look the same."""
     floats = {value for value in values if isinstance(value, float)}
-    is_short = len({f"{value:g}" for value in floats}) == len(floats)
-
-    def text(value: Any) -> str:
-        if value is None:
-            return NOTHING
-        return f"{value:g}" if isinstance(value, float) and is_short else written(value)
-
-    return [Cell(shorten(text(value), MOST_KEY_LETTERS)) for value in values]
+    if len({f"{value:g}" for value in floats}) == len(floats):
+        values = [f"{value:g}" if isinstance(value, float) else value for value in values]
+    return [NOTHING if value is None else shorten(written(value), MOST_KEY_LETTERS) for value in values]
 
 
-def _directories(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+def _directories(row: Row) -> str:
+    first, *others = row.directories
+    return f"{first} and {len(others)} more" if others else first
+
+
+def _earlier(row: Row) -> str:
+    """The number of the earlier row with the same results; a dash without one."""
+    return NOTHING if row.identical_to is None else f"row {row.identical_to + 1}"
 
 
 def _gains(rows: Sequence[Row]) -> list[Cell]:

@@ -124,5 +124,4 @@ def _gain_text(gain: Difference) -> str:
 
 
 def _where(row: Row) -> str:
-    others = "" if len(row.directories) == 1 else " and others"
-    return f"{row.arm} in {row.directories[0]}{others}"
+    return f"{row.arm} in {row.directories[0]}{' and others' if len(row.directories) > 1 else ''}"

@@ -6,13 +6,12 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from emulator.errors import InputError, abbreviated
 from emulator.storage.checkpoints import write_durably
 from emulator.storage.own_files import path_below
 from experiments.results.drawing.plotly_js import PLOTLY_FILE
-from experiments.results.many_runs.directories import MeasuredDirectory, read_folder
+from experiments.results.many_runs.directories import read_folder
 from experiments.results.many_runs.folder_table import Table, build_table, run_counts
 from experiments.results.many_runs.runs_table import runs_horizon, runs_notes, runs_table, runs_warnings
 from experiments.results.many_runs.section_plots import section_plots
@@ -39,24 +38,16 @@ MOST_OPEN_ROWS = 40
 """Most rows of a table that is not folded up."""
 
 
-def write_table(
-    folder: Path,
-    directories: Sequence[RunDirectory],
-    name: str,
-    measured: Sequence[MeasuredDirectory] | None = None,
-    shown: Sequence[Section] | None = None,
-) -> Table:
+def write_table(folder: Path, directories: Sequence[RunDirectory], name: str) -> tuple[Table, list[Section]]:
     """Write `table.json` and `table.html` into `folder`, the parent of the run directories.
 
     Args:
         folder: The folder.
         directories: The run directories.
         name: The heading of the table.
-        measured: The same with their runs, which are read here unless they are given.
-        shown: Their sections, which are made here unless they are given.
 
     Returns:
-        The table.
+        The table, and its sections.
 
     Raises:
         InputError: There are no run directories, or a file of a finished run is damaged.
@@ -64,25 +55,18 @@ def write_table(
     if not directories:
         raise InputError(f"{folder}: holds no run directory, so there is no table to make")
     json_path, page_path = path_below(folder, "table.json"), path_below(folder, "table.html")
-    measured = read_folder(directories) if measured is None else measured
-    shown = sections(measured) if shown is None else shown
+    measured = read_folder(directories)
+    shown = sections(measured)
     built = build_table(name, {item.directory: item.finished for item in measured})
     table = {**built, "sections": [section.as_json() for section in shown]}
     write_durably(json_path, json.dumps(table, allow_nan=False, indent=2) + "\n")
     write_durably(page_path, render_table(table, shown))
-    return table
+    return table, shown
 
 
 def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> str:
     """The HTML page of a table as in `table.json`, with its sections; the same table gives the same bytes."""
-    columns = {
-        column["name"]: {
-            "name": column["name"],
-            "link": None if column["report"] is None else quote(column["report"]),
-            "steps": scored_steps(column["steps"], column["scored_steps"]),
-        }
-        for column in table["experiments"]
-    }
+    columns = {column["name"]: column for column in table["experiments"]}
     alone = names_alone(table, sections)
     scored, arms = columns_with_drift(table, alone), arms_with_runs(table)
     drawn = [section_plots(section, f"section-{number}") for number, section in enumerate(sections, 1)]
@@ -94,6 +78,7 @@ def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> 
         unfinished=unfinished(table),
         has_published=has_published(table),
         outside=OUTSIDE,
+        scored_steps=scored_steps,
         scored=[columns[name] for name in scored],
         accuracies=[
             (
@@ -164,12 +149,11 @@ def columns_with_drift(table: Mapping[str, Any], names: Collection[str]) -> Sequ
     experiment has known concepts.
     """
     experiments = [column for column in table["experiments"] if column["name"] in names]
-    if all(column["scored_steps"] is None for column in experiments):
-        return []
+    is_known = any(column["scored_steps"] is not None for column in experiments)
     return [
         column["name"]
         for column in experiments
-        if column["scored_steps"] is not None or column["finished"] == 0
+        if is_known and (column["scored_steps"] is not None or column["finished"] == 0)
     ]
 
 
@@ -188,9 +172,21 @@ def is_in_matrices(section: Section, scored: Collection[str]) -> bool:
     return len(scored) > 1 and all(name in scored for name in section.directories)
 
 
+def _figure(table: Mapping[str, Any], figure: str, arm: str, column: str) -> Mapping[str, Any] | None:
+    """A figure of an arm in an experiment; None if it was not measured."""
+    found: Mapping[str, Any] | None = table["figures"][figure].get(arm, {}).get(column)
+    return found
+
+
 def accuracy_cell(table: Mapping[str, Any], figure: str, arm: str, column: str) -> Cell:
     """An accuracy of an arm in an experiment, beside the published one (`beside_paper`)."""
-    return beside_paper(table["figures"][figure].get(arm, {}).get(column))
+    return beside_paper(_figure(table, figure, arm, column))
+
+
+def models_cell(table: Mapping[str, Any], arm: str, column: str) -> str:
+    """The models that an arm sent in an experiment; a dash if it has no finished run there."""
+    sent, relative = (_figure(table, f"{of}models_sent", arm, column) for of in ("", "relative_"))
+    return NOTHING if sent is None else models(sent, relative)
 
 
 def agreement_notes(table: Mapping[str, Any], figure: str, columns: Sequence[str]) -> list[str]:
@@ -207,11 +203,3 @@ def marked_notes(table: Mapping[str, Any], columns: Collection[str]) -> list[str
         for column in table["experiments"]
         if column["name"] in columns and (clause := marked_clause(column["marked_seeds"]))
     ]
-
-
-def models_cell(table: Mapping[str, Any], arm: str, column: str) -> str:
-    sent, relative = (
-        table["figures"][figure].get(arm, {}).get(column)
-        for figure in ("models_sent", "relative_models_sent")
-    )
-    return NOTHING if sent is None else models(sent, relative)

@@ -59,15 +59,12 @@ def drift_sentence(finished: Finished, reference_arm: str, report: Mapping[str, 
     if not written:
         return None
     best = max(written, key=lambda name: arms[name][OMITTING].mean or 0.0)
-    first = ", the first arm," if best == reference_arm else ""
-    reference = ""
-    if reference_arm != best and reference_arm in written:
-        reference = f"; {reference_arm}, the first arm, has {written[reference_arm]}"
+    named = {name: f"{name}, the first arm," if name == reference_arm else name for name in written}
+    stated = f"{named[best]} has the highest accuracy omitting drift, {written[best]}"
+    if reference_arm in written and reference_arm != best:
+        stated += f"; {named[reference_arm]} has {written[reference_arm]}"
     steps = scored_steps(finished.steps, finished.scored_steps)
-    return (
-        f"{best}{first} has the highest accuracy omitting drift, {written[best]}{reference}."
-        f"{f' {steps} were scored.' if steps else ''}"
-    )
+    return f"{stated}.{f' {steps} were scored.' if steps else ''}"
 
 
 def _beside_published(cell: Mapping[str, Any]) -> str:

@@ -25,10 +25,11 @@ CORRUPTIONS = {
     "bits": "a bit is flipped in some of their numbers",
 }
 INJECTED = {
-    "crash": "In {share} of the visits the client crashes, at any instant of the visit, and sends nothing "
-    "back.",
-    "corrupt": "{share} of the updates arrive corrupted: {corruption}.",
-    "loss": "Links lose {share} of their packets, which are sent again and cost their bytes and time again.",
+    "crash": "In {share:.3g} % of the visits the client crashes, at any instant of the visit, and sends "
+    "nothing back.",
+    "corrupt": "{share:.3g} % of the updates arrive corrupted: {corruption}.",
+    "loss": "Links lose {share:.3g} % of their packets, which are sent again and cost their bytes and time "
+    "again.",
 }
 """A sentence on each fault whose probability is configured."""
 
@@ -73,17 +74,13 @@ def _injected(faults: Mapping[str, Any], runs: Sequence[ReportedRun]) -> list[st
     for table in (table for table in faults.get("byzantine", ()) if table["share"] > 0):
         clients = "the clients" if num_clients is None else f"the {num_clients:,} clients"
         behaviour = BEHAVIOURS[table["kind"]].format(scale=table.get("scale", 1.0))
-        sentences.append(f"{_percent(table['share'])} of {clients} {behaviour}.")
+        sentences.append(f"{100 * table['share']:.3g} % of {clients} {behaviour}.")
     corruption = CORRUPTIONS[faults.get("corruption", "nan")]
     return sentences + [
-        text.format(share=_percent(faults[key]), corruption=corruption)
+        text.format(share=100 * faults[key], corruption=corruption)
         for key, text in INJECTED.items()
         if faults.get(key)
     ]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
 
 
 def _on_page(report: Report) -> OnPage | None:

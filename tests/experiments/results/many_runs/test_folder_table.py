@@ -64,7 +64,7 @@ def folder(drifts, tmp_path):
 
 
 def test_arms_are_rows_experiments_are_columns_and_cells_stand_beside_published_values(folder):
-    table = write_table(folder, run_directories(folder), "feddrift")
+    table, _ = write_table(folder, run_directories(folder), "feddrift")
     assert json.loads((folder / "table.json").read_text()) == table
     assert (table["version"], table["name"], table["arms"]) == (5, "feddrift", ["oblivious", "oracle"])
     assert table["experiments"] == [
@@ -161,7 +161,7 @@ def test_runs_that_failed_are_told_from_those_that_have_not_run(folder):
     for seed in (0, 1):
         broken.start("oracle", seed)
         broken.mark_failed("oracle", seed, "diverged")
-    table = write_table(folder, run_directories(folder), "x")
+    table, _ = write_table(folder, run_directories(folder), "x")
     assert table["experiments"][0] == an_entry("broken", finished=0, failed=2, planned=6, report=False)
     page = (folder / "table.html").read_text()
     assert "<li>broken: 2 failed, 4 not run</li>" in page
@@ -174,7 +174,7 @@ def test_a_table_states_how_many_data_steps_have_an_evaluation_unless_all_have_o
     short = a_directory(folder / "short", ["oblivious"], [0], name="short", trace={"source": "short"})
     store(short, a_drifting_run("oblivious", 0, [0.5], [[0, 0]]))
     write_results(short)
-    table = write_table(folder, run_directories(folder), "x")
+    table, _ = write_table(folder, run_directories(folder), "x")
     assert table["experiments"][1] == an_entry("short", finished=1, planned=1, steps=2, scored_steps=1)
     page = (folder / "table.html").read_text()
     assert page.count('<span class="published">1 of 2 data steps</span>') == 3
@@ -203,7 +203,7 @@ def test_an_experiment_without_concepts_has_models_sent_and_no_such_accuracy(fol
     for arm in plain.arms():
         store(plain, a_run(arm, 0, [0.5]))
     write_results(plain)
-    table = write_table(folder, run_directories(folder), "x")
+    table, _ = write_table(folder, run_directories(folder), "x")
     figures = table["figures"]
     assert columns_with_drift(table, ["circle", "plain", "sine"]) == ["circle", "sine"]
     page = (folder / "table.html").read_text()
@@ -213,10 +213,10 @@ def test_an_experiment_without_concepts_has_models_sent_and_no_such_accuracy(fol
 
 
 def test_the_table_is_made_of_the_logs_whatever_a_summary_says(folder):
-    before = write_table(folder, run_directories(folder), "x")
+    before, _ = write_table(folder, run_directories(folder), "x")
     (folder / "sine" / "summary.json").write_text("{}")
     (folder / "circle" / "summary.json").unlink()
-    assert write_table(folder, run_directories(folder), "x") == before
+    assert write_table(folder, run_directories(folder), "x")[0] == before
 
 
 def test_an_unknown_number_of_scored_steps_is_not_in_the_table(folder):
@@ -242,7 +242,7 @@ def test_a_marked_seed_is_named_in_table_and_report_with_the_means_without_it(tm
             accuracy = share - lower / 50
             store(directory, a_drifting_run(arm, seed, [accuracy, accuracy], [[0, 0], [0, 0]]))
     write_results(directory)
-    table = write_table(tmp_path / "all", [directory], "all")
+    table, _ = write_table(tmp_path / "all", [directory], "all")
     [entry] = table["experiments"][0]["marked_seeds"]
     # The others have median 53 and are 1, 1, 3 and 3 away from it: (53 - 20) / (2 x 1.4826) = 11.13.
     assert (entry["seed"], entry["distance"]) == (4, pytest.approx(11.13, abs=0.005))
