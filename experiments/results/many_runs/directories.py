@@ -33,7 +33,8 @@ from experiments.results.statistics.whole_runs import (
     figures_of_finished,
     models_sent,
 )
-from experiments.results.tables import all_quantities, all_tables
+from experiments.results.tables import all_tables
+from experiments.results.tables.accuracy import mean_accuracy
 from experiments.results.tables.summary import measure, triggers
 
 KnownRuns = dict[tuple[object, ...], Run]
@@ -230,13 +231,13 @@ def refuse_unfinished(directory: RunDirectory) -> None:
 
 
 def measured_alone(arm: Comparison) -> Comparison:
-    """The arm with the figures of `InManyRuns` and its mean accuracy, as if it were compared with no other.
+    """The arm with its mean accuracy and the figures of `in_many_runs`, as if it were compared with no other.
 
     Differences are from the reference arm of the same directory, without a test.
     """
-    keys = ["mean_accuracy", *(key for table in all_tables() for key in table.in_many_runs.keys)]
-    quantities, alone = all_quantities(), arm.with_figures({})
-    measure(Compared([alone], arm.measured[0].horizon), {key: quantities[key] for key in keys})
+    alone = arm.with_figures({})
+    shown = [quantity for table in all_tables() for quantity in table.in_many_runs]
+    measure(Compared([alone], arm.measured[0].horizon), [mean_accuracy, *shown])
     return alone
 
 

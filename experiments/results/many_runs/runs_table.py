@@ -36,7 +36,8 @@ from experiments.results.tables.notes import (
 )
 from experiments.results.tables.personal import PERSONAL
 from experiments.results.tables.published_cells import OUTSIDE, compared
-from experiments.results.tables.table import REFERENCE_CELL, Column, TextTable, any_measured, column_cells
+from experiments.results.tables.quantities import REFERENCE_CELL, Quantity, any_measured, column_cells
+from experiments.results.tables.table import TextTable
 from experiments.results.tables.targets import HELD, HELD_FROM, SPEEDUP, target_columns
 
 TARGET = (HELD_FROM, SPEEDUP, HELD)
@@ -135,7 +136,7 @@ def runs_notes(section: Section, *, in_terminal: bool = False) -> list[str]:
         _difference_note(section),
         _shared_note(rows),
         section_heard_note(section) or "",
-        *dict.fromkeys(note for _, note in _measured(rows, in_terminal=in_terminal)),
+        *dict.fromkeys(of.note for of in _measured(rows, in_terminal=in_terminal)),
         _target_note(section, reference),
         _few_seeds_note(rows),
         _drift_note(rows),
@@ -355,21 +356,22 @@ def _heard(rows: Sequence[Row]) -> list[NamedCells]:
     return [("offline clients", cells)]
 
 
-def _measured(rows: Sequence[Row], *, in_terminal: bool) -> list[tuple[Column, str]]:
-    """The columns of what single tables measure that say something of some row, each with its note."""
+def _measured(rows: Sequence[Row], *, in_terminal: bool) -> list[Quantity]:
+    """The columns of single tables that say something of some row, each with its note."""
     return [
-        (column, table.in_many_runs.notes.get(column.key, ""))
+        of
         for table in all_tables()
-        for column in table.in_many_runs.columns
-        if (column.in_terminal or not in_terminal)
-        and any_measured(found := [row[column.key] for row in rows])
-        and column.only_if(found)
+        for of in table.in_many_runs
+        if of.heading
+        and (of.in_terminal or not in_terminal)
+        and any_measured(found := [row[of.key] for row in rows])
+        and of.only_if(found)
     ]
 
 
 def _of_tables(rows: Sequence[Row], *, in_terminal: bool) -> list[NamedCells]:
-    shown = _measured(rows, in_terminal=in_terminal)
-    return [(column.heading, column.cells([row.comparison for row in rows])) for column, _ in shown]
+    arms = [row.comparison for row in rows]
+    return [(of.heading, of.cells(arms)) for of in _measured(rows, in_terminal=in_terminal)]
 
 
 def _times(section: Section) -> list[NamedCells]:

@@ -57,7 +57,7 @@ class Row:
         directories: Names of the directories.
         directory: The first of them.
         comparison: The arm with its figures, on the seeds that the reference arm has too: `mean_accuracy` and
-            those of `InManyRuns`, over the section's stretch of virtual time.
+            those of `in_many_runs`, over the section's stretch of virtual time.
         keys: The value of each of the section's keys; None where the arm has no such key.
         targets: The arm with its figures for each of the section's targets.
         drift: For each figure of `published.COMPARED`, ours beside the published value; None where it was

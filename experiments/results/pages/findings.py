@@ -32,7 +32,7 @@ from experiments.results.statistics.targets import TargetTable
 from experiments.results.tables.cells import Cell, short_interval, show_difference, show_estimate
 from experiments.results.tables.claims import claims
 from experiments.results.tables.published_cells import mean_and_std
-from experiments.results.tables.table import Column
+from experiments.results.tables.quantities import Quantity
 from experiments.results.tables.targets import HELD, HELD_FROM, SPEEDUP, target_name
 
 MOST_LINES = 3
@@ -157,7 +157,7 @@ def _held_cells(table: TargetTable) -> list[str]:
     return [f"{time} ({tally} seeds)" for time, tally in times]
 
 
-def _medians(table: TargetTable, column: Column) -> list[str]:
+def _medians(table: TargetTable, column: Quantity) -> list[str]:
     """The medians of a column, those that are known with their intervals and levels, else their bounds."""
     cells = zip((row[column.key] for row in table.rows), column.cells(table.rows), strict=True)
     return [

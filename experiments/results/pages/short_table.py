@@ -31,7 +31,8 @@ from experiments.results.tables.claims import claims
 from experiments.results.tables.concept_drift import accuracy_table
 from experiments.results.tables.costs import RECLUSTERED
 from experiments.results.tables.published_cells import scored_steps
-from experiments.results.tables.table import Column, NotedTable, TextTable, any_measured
+from experiments.results.tables.quantities import Quantity, any_measured
+from experiments.results.tables.table import NotedTable, TextTable
 
 MEANS = ("mean_accuracy", "final_accuracy", "mean_personal_accuracy")
 """The columns that are shown without intervals: those of gains say whether arms differ."""
@@ -87,7 +88,7 @@ def _of_gains(summary: Summary) -> NotedTable:
     return NotedTable(title, table, [NOT_ABOVE_ALL] if is_marked else [])
 
 
-def _cells(column: Column, summary: Summary) -> list[Cell]:
+def _cells(column: Quantity, summary: Summary) -> list[Cell]:
     """The cells of a column; that of an arm that is above the best baseline alone has a star as its note."""
     return [
         replace(

@@ -28,23 +28,22 @@ is said by statistics/detection/by_drift.py, which decisions should be flags by 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from experiments.results.reading.detection import CHANGED, DetectionSettings
 from experiments.results.statistics.comparisons import Comparison
-from experiments.results.statistics.scales import count_scale, percent_scale, time_scale
+from experiments.results.statistics.scales import PickScale, count_scale, percent_scale, time_scale
 from experiments.results.statistics.summary import Summary
 from experiments.results.tables.cells import Cell
+from experiments.results.tables.quantities import Quantity, any_measured, is_ever_above_0
 from experiments.results.tables.report import Report
 from experiments.results.tables.table import (
-    Column,
     InTerminal,
     NotedTable,
     OnPage,
     Place,
     Table,
     TextTable,
-    any_measured,
     text_table,
 )
 
@@ -52,38 +51,44 @@ if TYPE_CHECKING:
     from experiments.results.statistics.detection.scores import Detection
     from experiments.results.statistics.intervals import Estimate
 
+
+def _column(key: str, heading: str, pick_scale: PickScale, **more: Any) -> Quantity:
+    """The column of a figure of a detector; `more` are further fields."""
+    return Quantity(key, None, heading=heading, pick_scale=pick_scale, **more)
+
+
 BY_DRIFT = (
-    Column("drifts", "drifts", count_scale),
-    Column("found", "found", count_scale),
-    Column("never_asked", "never asked", count_scale),
-    Column("recall_asked", "found of those asked", percent_scale),
-    Column("recall_all", "found of all", percent_scale),
-    Column("delay_rounds_median", "of those found: rounds, median", count_scale),
-    Column("delay_rounds_90", "rounds, 90 %", count_scale, in_terminal=False),
-    Column("delay_s_median", "time, median", time_scale),
-    Column("delay_s_90", "time, 90 %", time_scale, in_terminal=False),
-    Column("asked_s_median", "until asked", time_scale, in_terminal=False),
-    Column("found_s_median", "from asked to found", time_scale, in_terminal=False),
-    Column("false_alarms_per_1000", "false alarms per 1,000 decisions", count_scale),
-    Column("undrifted_flagged", "clients without drift flagged", percent_scale, only_if=any_measured),
-    Column(
+    _column("drifts", "drifts", count_scale),
+    _column("found", "found", count_scale),
+    _column("never_asked", "never asked", count_scale),
+    _column("recall_asked", "found of those asked", percent_scale),
+    _column("recall_all", "found of all", percent_scale),
+    _column("delay_rounds_median", "of those found: rounds, median", count_scale),
+    _column("delay_rounds_90", "rounds, 90 %", count_scale, in_terminal=False),
+    _column("delay_s_median", "time, median", time_scale),
+    _column("delay_s_90", "time, 90 %", time_scale, in_terminal=False),
+    _column("asked_s_median", "until asked", time_scale, in_terminal=False),
+    _column("found_s_median", "from asked to found", time_scale, in_terminal=False),
+    _column("false_alarms_per_1000", "false alarms per 1,000 decisions", count_scale),
+    _column("undrifted_flagged", "clients without drift flagged", percent_scale, only_if=any_measured),
+    _column(
         "clipped",
         "numbers clipped",
         count_scale,
-        only_if=lambda found: any(any(number.per_seed) for number in found),
+        only_if=is_ever_above_0,
     ),
 )
 
 BY_DECISION = (
-    Column("decisions", "decisions", count_scale),
-    Column("tp", "true positives", count_scale),
-    Column("tn", "true negatives", count_scale),
-    Column("fp", "false positives", count_scale),
-    Column("fn", "false negatives", count_scale),
-    Column("accuracy", "accuracy", percent_scale),
-    Column("precision", "precision", percent_scale),
-    Column("recall", "recall", percent_scale),
-    Column("f1", "F1", percent_scale),
+    _column("decisions", "decisions", count_scale),
+    _column("tp", "true positives", count_scale),
+    _column("tn", "true negatives", count_scale),
+    _column("fp", "false positives", count_scale),
+    _column("fn", "false negatives", count_scale),
+    _column("accuracy", "accuracy", percent_scale),
+    _column("precision", "precision", percent_scale),
+    _column("recall", "recall", percent_scale),
+    _column("f1", "F1", percent_scale),
 )
 
 LATCHES = (
@@ -103,7 +108,7 @@ TITLES = ("By drift", "By decision")
 def detector_tables(detection: Detection, *, in_terminal: bool) -> tuple[TextTable, TextTable]:
     """The table by drift and the one by decision, each with a row for each detector that made decisions."""
     by_kind = [
-        Column(f"found of {kind}", f"found, {kind}", percent_scale, only_if=any_measured)
+        _column(f"found of {kind}", f"found, {kind}", percent_scale, only_if=any_measured)
         for kind in detection.kinds
         if len(detection.kinds) > 1
     ]
@@ -113,7 +118,7 @@ def detector_tables(detection: Detection, *, in_terminal: bool) -> tuple[TextTab
     )
 
 
-def _with_names(detection: Detection, columns: Sequence[Column], in_terminal: bool) -> TextTable:
+def _with_names(detection: Detection, columns: Sequence[Quantity], in_terminal: bool) -> TextTable:
     """A row for each detector, whose name is in the first column."""
     rows: list[Comparison] = []
     names: list[str] = []

@@ -16,26 +16,25 @@ from emulator.arrays import NO_IDS, Bools, Floats
 from emulator.errors import InputError
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.comparisons import Run, once
-from experiments.results.statistics.intervals import share_estimate
-from experiments.results.statistics.scales import percent_scale, points_scale
 from experiments.results.statistics.summary import Summary
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
-from experiments.results.tables.table import (
-    Column,
-    InManyRuns,
-    InTerminal,
-    Place,
-    Table,
+from experiments.results.tables.quantities import (
+    IS_REFERENCE,
+    SHARE,
+    UNLOGGED,
     any_measured,
     gain,
-    over_seeds,
+    quantity,
 )
+from experiments.results.tables.table import InTerminal, Place, Table
 
 NOTE = (
     "Honest clients and byzantine clients: the mean accuracy over virtual time, as that of all clients, of "
     "the scored clients that are honest, or byzantine. All arms of a seed have the same byzantine clients, "
     "and the labels that they are tested on are never flipped."
 )
+
+NO_BYZANTINE = f"without byzantine clients, and {UNLOGGED}"
 
 
 @dataclass(frozen=True)
@@ -102,13 +101,15 @@ def _mean_accuracy(curve: AccuracyCurve | None, run: Run) -> float | None:
     return None if curve is None else curve.mean_accuracy(run.horizon.start_s, run.horizon.horizon_s)
 
 
+@quantity(SHARE, "honest clients", missing=NO_BYZANTINE, note=NOTE)
 def honest_accuracy(run: Run) -> float | None:
-    """The mean accuracy of the honest clients over virtual time."""
+    """Mean accuracy of the honest clients."""
     return _mean_accuracy(apart_curves(run.log).honest, run)
 
 
+@quantity(SHARE, "byzantine clients", missing=NO_BYZANTINE, note=NOTE)
 def byzantine_accuracy(run: Run) -> float | None:
-    """The same of the byzantine clients."""
+    """Mean accuracy of the byzantine clients."""
     return _mean_accuracy(apart_curves(run.log).byzantine, run)
 
 
@@ -117,26 +118,19 @@ def _note(summary: Summary) -> str:
     return f"{NOTE}{of_gain if len(summary.rows) > 1 else ''}"
 
 
-HONEST = Column("honest_accuracy", "honest clients", percent_scale)
-BYZANTINE = Column("byzantine_accuracy", "byzantine clients", percent_scale)
+HONEST_GAIN = gain(honest_accuracy, "honest_gain_pp", "gain of honest clients").means(
+    "accuracy of the honest clients minus that under the reference arm", f"{IS_REFERENCE}, {NO_BYZANTINE}"
+)
 
 TABLE = Table(
     title="Honest and byzantine clients",
     place=Place("for-whom", id="honest-clients"),
-    quantities={
-        "honest_accuracy": over_seeds(honest_accuracy, share_estimate),
-        "byzantine_accuracy": over_seeds(byzantine_accuracy, share_estimate),
-        "honest_gain_pp": gain(honest_accuracy, scale=100.0),
-    },
-    columns=(HONEST, Column("honest_gain_pp", "gain of honest clients", points_scale), BYZANTINE),
+    quantities=(honest_accuracy, byzantine_accuracy, HONEST_GAIN),
+    columns=(honest_accuracy, HONEST_GAIN, byzantine_accuracy),
     says_something=lambda summary: any_measured(
-        [row[key] for row in summary.rows for key in ("honest_accuracy", "byzantine_accuracy")]
+        [row[of.key] for row in summary.rows for of in (honest_accuracy, byzantine_accuracy)]
     ),
     note=_note,
     in_terminal=InTerminal("honest and byzantine clients"),
-    in_many_runs=InManyRuns(
-        keys=("honest_accuracy", "byzantine_accuracy", "honest_gain_pp"),
-        columns=(HONEST, BYZANTINE),
-        notes={"honest_accuracy": NOTE, "byzantine_accuracy": NOTE},
-    ),
+    in_many_runs=(honest_accuracy, byzantine_accuracy, HONEST_GAIN.headed("")),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from emulator.errors import InputError
@@ -24,7 +24,7 @@ from experiments.results.statistics.targets import target_table
 from experiments.results.statistics.time_to_accuracy import accuracy_curve
 from experiments.results.statistics.whole_runs import figures_of_finished
 from experiments.results.tables import all_quantities
-from experiments.results.tables.table import Quantity, stated
+from experiments.results.tables.quantities import Quantity, stated
 
 if TYPE_CHECKING:
     from experiments.results.statistics.detection.scores import Detection
@@ -81,7 +81,7 @@ def summarise(
     measured = [Run.of(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
     arms = comparisons(measured, reference_arm, configured)
     compared = Compared(arms, horizon, configured=configured or {})
-    measure(compared, all_quantities())
+    measure(compared, all_quantities().values())
     return Summary(
         name=name,
         reference_arm=reference_arm,
@@ -99,11 +99,12 @@ def triggers(configured: Mapping[str, ConfiguredArm]) -> list[str]:
     return [name for name, arm in configured.items() if arm.has_trigger]
 
 
-def measure(compared: Compared, quantities: Mapping[str, Quantity]) -> None:
+def measure(compared: Compared, quantities: Iterable[Quantity]) -> None:
     """Measure these quantities of each arm, in their order: later ones may read figures of earlier ones."""
-    for key, quantity in quantities.items():
+    for quantity in quantities:
+        assert quantity.measure is not None, f"{quantity.key} is measured with others"
         for arm in compared.arms:
-            arm.figures[key] = stated(quantity(arm, compared), arm)
+            arm.figures[quantity.key] = stated(quantity.measure(arm, compared), arm)
 
 
 def _figures_of_detectors(arms: Sequence[Comparison], settings: DetectionSettings) -> Detection | None:
