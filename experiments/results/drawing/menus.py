@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from experiments.results.drawing.plain_figure import PlainFigure
+from experiments.results.drawing.plain_figure import PlainFigure, Trace
 
 ROW_PX = 46
 """Height of a row with a list or a slider."""
@@ -38,28 +38,29 @@ def add_list(
     figure.update_layout(updatemenus=[menu], height=figure.layout["height"] + ROW_PX, margin={"b": bottom})
 
 
-def add_list_of_arms(
-    figure: PlainFigure, labels: Sequence[str], drawn_for: Sequence[str], shown: int
+def add_choices(
+    figure: PlainFigure, choices: Sequence[tuple[str, Iterable[Trace]]], *, shown: int = 0
 ) -> None:
-    """Add a list of arms that shows the traces of one arm and hides the others; none for a single arm.
+    """Add the traces of all choices, of which one is visible, and a list that chooses it, if there are two.
 
     Args:
         figure: The figure.
-        labels: The arms to choose from.
-        drawn_for: For each trace, the arm that it belongs to.
-        shown: The index of the arm whose traces are visible.
+        choices: The label and the traces of each choice.
+        shown: The index of the choice that is visible at first.
     """
-    if len(labels) < 2:
+    choice_of: list[int] = []
+    for index, (_, traces) in enumerate(choices):
+        for trace in traces:
+            figure.add_traces([{**trace, "visible": index == shown}])
+            choice_of.append(index)
+    if len(choices) < 2:
         return
-    add_list(
-        figure,
-        [
-            {
-                "label": label,
-                "method": "restyle",
-                "args": [{"visible": [drawn == label for drawn in drawn_for]}],
-            }
-            for label in labels
-        ],
-        shown=shown,
-    )
+    buttons = [
+        {
+            "label": label,
+            "method": "restyle",
+            "args": [{"visible": [chosen == index for chosen in choice_of]}],
+        }
+        for index, (label, _) in enumerate(choices)
+    ]
+    add_list(figure, buttons, shown=shown)

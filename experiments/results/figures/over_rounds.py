@@ -42,8 +42,9 @@ def single(values: Floats) -> Floats32:
     return np.clip(values, -3e38, 3e38).astype(np.float32)
 
 
-def small(values: Ints) -> Ints:
+def small(numbers: Sequence[int] | Ints) -> Ints:
     """The whole numbers in the smallest type that holds them, which makes the page smaller."""
+    values = np.asarray(numbers, dtype=np.int64)
     most = int(values.max(initial=0))
     small: Ints = values.astype(np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.int32)
     return small

@@ -6,14 +6,14 @@ Of a sweep: gains against the swept keys. Of other run directories: accuracy and
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from typing import Any
 
 import numpy as np
 
 from experiments.results.drawing.arms import Arm
+from experiments.results.drawing.menus import add_choices
 from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import (
@@ -27,11 +27,10 @@ from experiments.results.drawing.style import (
     verbatim,
 )
 from experiments.results.figures.difference import (
-    add_menu,
+    bases,
     can_be_compared,
     difference_caption,
     difference_figure,
-    has_menu,
 )
 from experiments.results.figures.over_rounds import single
 from experiments.results.many_runs.rows import Row, Section
@@ -189,7 +188,7 @@ def _sweep_plots(section: Section, plot_id: str) -> SectionPlots:
 
 
 def _gain_caption(section: Section, arms: Sequence[Arm], layout: SweepLayout) -> str:
-    chosen = "; the list below the plot chooses another base" if has_menu(arms) else ""
+    chosen = "; the list below the plot chooses another base" if len(bases(arms)) > 1 else ""
     panels = f" A panel has one combination of {', '.join(layout.others)}." if layout.others else ""
     # Two arms share at most the seeds that each of them shares with the reference arm.
     has_bars = any(row.gain_pp is not None and len(row.seed_ids) >= FEWEST_SEEDS for row in section.rows)
@@ -217,26 +216,23 @@ def gain_figure(rows: Sequence[Row], arms: Sequence[Arm], layout: SweepLayout) -
     """
     by_name = {(name, row.arm): row for row in rows for name in row.directories}
     figure = _panelled(layout)
-    drawn_for: list[str] = []
-    lines: list[Trace] = []
-    pairs = permutations(arms, 2) if has_menu(arms) else ((arms[0], arm) for arm in arms[1:])
-    for base, arm in pairs:
-        shift = min(DODGE, WIDEST_DODGE / len(arms)) * (arms.index(arm) - (len(arms) - 1) / 2)
-        is_named = False
-        for index, panel in enumerate(layout.panels):
-            gains = {
-                position: _gain(by_name.get((name, arm.name)), by_name.get((name, base.name)))
-                for position, name in sorted(panel.members.items())
-            }
-            line = _gain_line(arm, base, gains, layout, shift, index)
-            if line is not None:
-                line |= {"visible": base is arms[0], "showlegend": not is_named}
-                lines.append(line)
-                drawn_for.append(base.name)
-                is_named = True
-    figure.add_traces(lines)
-    if has_menu(arms):
-        add_menu(figure, arms, drawn_for)
+
+    def of_base(base: Arm) -> Iterator[Trace]:
+        for number, arm in enumerate(arms):
+            shift = min(DODGE, WIDEST_DODGE / len(arms)) * (number - (len(arms) - 1) / 2)
+            has_entry = False
+            for index, (_, members) in enumerate(layout.panels if arm is not base else []):
+                gains = {
+                    position: gain
+                    for position, name in sorted(members.items())
+                    if (gain := _gain(by_name.get((name, arm.name)), by_name.get((name, base.name))))
+                }
+                if gains:
+                    line = _gain_line(arm, base, gains, layout, shift, index)
+                    yield {**line, "visible": False, "showlegend": not has_entry}
+                    has_entry = True
+
+    add_choices(figure, [(f"base: {base.label}", of_base(base)) for base in bases(arms)])
     return figure
 
 
@@ -261,22 +257,19 @@ def _gain(row: Row | None, base: Row | None) -> tuple[float, float] | None:
 def _gain_line(
     arm: Arm,
     base: Arm,
-    gains: Mapping[int, tuple[float, float] | None],
+    gains: Mapping[int, tuple[float, float]],
     layout: SweepLayout,
     shift: float,
     panel: int,
-) -> Trace | None:
-    """The line of an arm in a panel; None if it has no gain there."""
-    known = {position: gain for position, gain in gains.items() if gain is not None}
-    if not known:
-        return None
-    halves = np.array([half for _, half in known.values()])
+) -> Trace:
+    """The line of an arm in a panel, through its gains by their positions on the axis."""
+    halves = np.array([half for _, half in gains.values()])
     bars = {"error_y": {"array": halves, "thickness": 1.2, "width": 3}} if np.isfinite(halves).any() else {}
     return trace(
         "scatter",
-        x=[position + shift for position in known],
-        y=[mean for mean, _ in known.values()],
-        customdata=[verbatim(layout.values[position]) for position in known],
+        x=[position + shift for position in gains],
+        y=[mean for mean, _ in gains.values()],
+        customdata=[verbatim(layout.values[position]) for position in gains],
         mode="lines+markers",
         name=arm.label,
         legendgroup=arm.name,
@@ -301,7 +294,7 @@ def _panelled(layout: SweepLayout) -> PlainFigure:
     width = (1 - gap * (columns - 1)) / columns
     axes: dict[str, Any] = {}
     titles = []
-    for index, panel in enumerate(layout.panels):
+    for index, (title, _) in enumerate(layout.panels):
         row, column = divmod(index, columns)
         left = column * (width + gap)
         top = 1 - row * (panel_px + ROW_GAP_PX) / inner_px
@@ -309,7 +302,7 @@ def _panelled(layout: SweepLayout) -> PlainFigure:
         axes[_axis("xaxis", index)] = _x_axis(layout, (left, min(left + width, 1.0)), index, is_last)
         bottom = max(top - panel_px / inner_px, 0.0)
         axes[_axis("yaxis", index)] = _y_axis((bottom, top), index, column == 0)
-        titles.append(_title(panel.title, left + width / 2, top))
+        titles.append(_title(title, left + width / 2, top))
     figure.update_layout(
         **axes,
         annotations=titles,
