@@ -7,7 +7,8 @@ many clients stays small. Nothing here is random: the same rounds give the same 
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,8 @@ GRID = "#e4e7eb"
 EVENT_COLOUR = "#E69F00"
 TRANSPARENT = "rgba(0,0,0,0)"
 """The ground of every figure: that of the page, in light and in dark mode."""
+
+COLOUR_BAR = {"thickness": 18, "outlinewidth": 0, "len": 1}
 
 Curve = tuple[Floats, Floats]
 Span = tuple[float, float]
@@ -74,6 +77,50 @@ def blank_figure(height: int, *, x_title: str, y_title: str) -> PlainFigure:
         xaxis={"title": {"text": x_title}, **axis},
         yaxis={"title": {"text": y_title}, **axis},
     )
+
+
+def blank_map(height: int, *, x_title: str, y_title: str) -> PlainFigure:
+    """A blank figure with a row per client, in the order in which its data name them."""
+    figure = blank_figure(height, x_title=x_title, y_title=y_title)
+    figure.update_yaxes(type="category", showticklabels=False, ticks="", showgrid=False)
+    return figure
+
+
+def add_cells(
+    figure: PlainFigure, cells: Ints, colours: Mapping[str, str], title: str, *, x: Ints, y: Any, text: str
+) -> None:
+    """Draw the cells of a map, with a legend beside it that names at most about 25 values, evenly spread.
+
+    Args:
+        figure: The figure, from `blank_map`.
+        cells: (rows, columns) the index of the value of each cell.
+        colours: The colour of each value, by its name.
+        title: The title of the legend.
+        x: (columns,) the numbers of the columns.
+        y: (rows,) the names of the rows.
+        text: The template of the text on hovering.
+    """
+    names = list(colours)
+    shown = list(range(0, len(names), 1 + len(names) // 25))
+    named = {"tickvals": shown, "ticktext": [names[index] for index in shown]}
+    figure.add_heatmap(
+        z=cells.astype(np.uint8 if len(names) < 256 else np.int32),
+        x=x,
+        y=y,
+        colorscale=colour_steps(list(colours.values())),
+        zmin=-0.5,
+        zmax=len(names) - 0.5,
+        colorbar={"title": {"text": title}, **named, **COLOUR_BAR},
+        hovertemplate=text,
+    )
+
+
+def mark_column(figure: PlainFigure, column: int, colour: str, font: Mapping[str, Any] | None = None) -> None:
+    """Mark the beginning of a column, half a unit before its middle, by a dashed line under a triangle."""
+    x, line = column - 0.5, {"color": colour, "width": 2, "dash": "dash"}
+    note = {"text": "▼", "font": font, "showarrow": False, "xanchor": "center", "yanchor": "bottom"}
+    figure.add_shape(type="line", line=line, x0=x, x1=x, y0=0, y1=1, yref="y domain")
+    figure.add_annotation(**note, x=x, y=1, yref="y domain")
 
 
 def spread(curves: Sequence[Curve], most_points: int = MAX_POINTS) -> tuple[Floats, Floats, Floats, Floats]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -103,31 +103,28 @@ def cluster_figure(arms: Sequence[Arm], found: Evaluations) -> PlainFigure:
     return figure
 
 
-def _plots(report: Report) -> list[Plot]:
+def _plots(report: Report) -> Iterator[Plot]:
     if not are_logged(report.summary):
-        return []
-    by_group = [
-        Plot(
-            f"clients-by-{grouping.id}",
-            f"Accuracy of clients by {grouping.what}",
-            f"Mean accuracy at the horizon of the clients of each group, of each arm. {_dots(report.arms)}",
-            group_figure(report.arms, grouping.names, grouping.groups, grouping.what),
+        return
+    for grouping in report.once(groupings):
+        if grouping.names:
+            yield Plot(
+                f"clients-by-{grouping.id}",
+                f"Accuracy of clients by {grouping.what}",
+                "Mean accuracy at the horizon of the clients of each group, of each arm. "
+                f"{_dots(report.arms)}",
+                group_figure(report.arms, grouping.names, grouping.groups, grouping.what),
+            )
+    if report.once(extremes_by_arm):
+        yield Plot(
+            "clients-by-cluster",
+            "Accuracy of clients by cluster",
+            "Mean accuracy at the horizon of the clients of each cluster, of each seed; a larger dot is of "
+            "more scored clients. Small dots are noisy.",
+            cluster_figure(report.arms, report.clients),
+            "Accuracy of clients by cluster: a dot for each cluster of each seed, in a row for each arm. The "
+            "table by cluster has the lowest and the highest of them.",
         )
-        for grouping in report.once(groupings)
-        if grouping.names
-    ]
-    if not report.once(extremes_by_arm):
-        return by_group
-    by_cluster = Plot(
-        "clients-by-cluster",
-        "Accuracy of clients by cluster",
-        "Mean accuracy at the horizon of the clients of each cluster, of each seed; a larger dot is of more "
-        "scored clients. Small dots are noisy.",
-        cluster_figure(report.arms, report.clients),
-        "Accuracy of clients by cluster: a dot for each cluster of each seed, in a row for each arm. The "
-        "table by cluster has the lowest and the highest of them.",
-    )
-    return [*by_group, by_cluster]
 
 
 def _dots(arms: Sequence[Arm]) -> str:

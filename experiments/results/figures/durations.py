@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -53,18 +53,16 @@ def _of_steps(report: Report) -> str:
     )
 
 
-def _plots(report: Report) -> list[Plot]:
-    return [
-        Plot(
-            "durations",
-            "How long rounds took",
-            "Durations of rounds in virtual time, over all rounds and seeds. A round lasts from its opening "
-            "to the new models, including the wait for reports and for the slowest participant that "
-            "completed. The box is the middle half with the median, the dashed line is the mean."
-            f"{_of_steps(report)}",
-            durations_figure(report.arms),
-        ),
-    ]
+def _plots(report: Report) -> Iterator[Plot]:
+    yield Plot(
+        "durations",
+        "How long rounds took",
+        "Durations of rounds in virtual time, over all rounds and seeds. A round lasts from its opening "
+        "to the new models, including the wait for reports and for the slowest participant that "
+        "completed. The box is the middle half with the median, the dashed line is the mean."
+        f"{_of_steps(report)}",
+        durations_figure(report.arms),
+    )
 
 
 FIGURE = Figure("why", _plots)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from experiments.results.drawing.arms import Arm
 from experiments.results.drawing.plain_figure import PlainFigure
@@ -57,17 +57,15 @@ def _of_steps(report: Report) -> str:
     )
 
 
-def _plots(report: Report) -> list[Plot]:
-    return [
-        Plot(
-            "outcomes",
-            "What became of the participants",
-            "Completed: the update was absorbed. Abandoned: the visit was still out when enough others had "
-            "arrived, or at a time limit. Dropped out: the client went offline or crashed before its visit "
-            f"was complete.{_of_steps(report)}",
-            outcomes_figure(report.arms),
-        ),
-    ]
+def _plots(report: Report) -> Iterator[Plot]:
+    yield Plot(
+        "outcomes",
+        "What became of the participants",
+        "Completed: the update was absorbed. Abandoned: the visit was still out when enough others had "
+        "arrived, or at a time limit. Dropped out: the client went offline or crashed before its visit "
+        f"was complete.{_of_steps(report)}",
+        outcomes_figure(report.arms),
+    )
 
 
 FIGURE = Figure("why", _plots)
