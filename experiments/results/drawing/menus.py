@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from emulator.storage.runlog import RoundRecord
+from experiments.results.drawing.arms import Arm
 from experiments.results.drawing.plain_figure import PlainFigure, Trace
 
 ROW_PX = 46
@@ -64,3 +66,16 @@ def add_choices(
         for index, (label, _) in enumerate(choices)
     ]
     add_list(figure, buttons, shown=shown)
+
+
+def list_clause(arms: Sequence[Arm]) -> str:
+    """A clause on the list of arms; empty for a single arm."""
+    return "; the list below the plot chooses the arm" if len(arms) > 1 else ""
+
+
+def shown_at_first(arms: Sequence[Arm], has: Callable[[RoundRecord], bool]) -> int:
+    """The index of the last arm with a record of which `has` is true; 0 if there is none."""
+    found = [
+        index for index, arm in enumerate(arms) if any(has(item) for run in arm.runs for item in run.records)
+    ]
+    return found[-1] if found else 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ CLUSTER_COLOURS = (
     *("#999933", "#882255", "#44AA99", "#AA4499", "#117733", "#DDCC77", "#661100", "#BBBBBB"),
 )
 NO_CLUSTER_COLOUR = "#FFFFFF"
+VALUE_COLOUR = "#0072B2"
 INK = "#1f2933"
 GRID = "#e4e7eb"
 EVENT_COLOUR = "#E69F00"
@@ -34,6 +35,7 @@ TRANSPARENT = "rgba(0,0,0,0)"
 
 COLOUR_BAR = {"thickness": 18, "outlinewidth": 0, "len": 1}
 
+T = TypeVar("T")
 Curve = tuple[Floats, Floats]
 Span = tuple[float, float]
 
@@ -44,12 +46,12 @@ def verbatim(text: str) -> str:
     return html.escape(text, quote=False).replace("%{", "%&#123;")
 
 
-def mark_events(figure: PlainFigure, spans: Sequence[Span]) -> None:
-    """Mark each mass event by a band from the first to the last x at which it began."""
-    for first, last in spans:
+def mark_events(figure: PlainFigure, spans_s: Sequence[Span], seconds: float) -> None:
+    """Mark each mass event by a band from the first to the last time at which it began; x is in `seconds`."""
+    for first_s, last_s in spans_s:
         figure.add_vrect(
-            x0=first,
-            x1=last,
+            x0=first_s / seconds,
+            x1=last_s / seconds,
             line={"color": EVENT_COLOUR, "width": 1},
             fillcolor=EVENT_COLOUR,
             opacity=0.35,
@@ -152,6 +154,11 @@ def event_spans(by_run: Sequence[Sequence[float]]) -> list[Span]:
 def thinned(count: int, most: int = MAX_POINTS) -> Ints:
     """At most `most` indices in [0, count), ascending and evenly spread, with the first and the last."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
+
+
+def evenly(items: Sequence[T], most: int) -> list[T]:
+    """At most `most` of the items, evenly spread, with the first and the last."""
+    return [items[index] for index in thinned(len(items), most).tolist()]
 
 
 def colour_steps(colours: Sequence[str]) -> list[tuple[float, str]]:

@@ -30,8 +30,8 @@ NAMES = (
     "waiting",
     "timeline",
     "client_distance",
-    "durations",
-    "outcomes",
+    "rounds:durations",
+    "rounds:outcomes",
 )
 """The figures, in the order of the page: a module of one figure, or `module:figure`.
 

@@ -94,7 +94,7 @@ def _blank(horizon: Horizon) -> tuple[PlainFigure, float]:
 def _mark_times(figure: PlainFigure, arms: Sequence[Arm], horizon: Horizon, seconds: float) -> None:
     """Mark mass events, and the start and end of the comparison, in a figure over virtual time from 0 on."""
     figure.update_xaxes(rangemode="tozero")
-    mark_events(figure, [(first_s / seconds, last_s / seconds) for first_s, last_s in _events(arms, horizon)])
+    mark_events(figure, _events(arms, horizon), seconds)
     for time_s, text in ((horizon.start_s, "start"), (horizon.horizon_s, "horizon")):
         figure.add_vline(
             x=time_s / seconds,

@@ -16,11 +16,12 @@ from experiments.results.drawing.style import (
     NO_CLUSTER_COLOUR,
     add_cells,
     blank_map,
+    evenly,
     mark_column,
     thinned,
 )
 from experiments.results.figures.figure import Figure
-from experiments.results.reading.clusters_in_force import num_clients
+from experiments.results.reading.clusters_in_force import clusters_in_force, num_clients
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.report import Report
 
@@ -72,15 +73,11 @@ def _memberships(run: ReportedRun, clients: Ints) -> tuple[Ints, Ints]:
 
     Rounds are thinned to at most `MAX_POINTS`.
     """
-    drawn = set(thinned(len(run.records)).tolist())
-    labels: list[Ints] = []
-    for position, record in enumerate(run.records):
-        if record.members is not None:
-            members = record.members[clients].astype(np.int64)
-        if position in drawn:
-            labels.append(members)
-    rounds = np.array([run.records[position].round for position in sorted(drawn)], dtype=np.int64)
-    return rounds, np.stack(labels, axis=1)
+    drawn = evenly(list(zip(run.records, clusters_in_force(run.records), strict=True)), MAX_POINTS)
+    rounds = np.array([record.round for record, _ in drawn], dtype=np.int64)
+    # The first record has them.
+    labels = [members[clients] for _, members in drawn if members is not None]
+    return rounds, np.stack(labels, axis=1).astype(np.int64)
 
 
 def _plots(report: Report) -> Iterator[Plot]:

@@ -12,7 +12,7 @@ import numpy as np
 from emulator.arrays import Floats
 from experiments.results.drawing.arms import Arm
 from experiments.results.drawing.menus import add_choices
-from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
+from experiments.results.drawing.plain_figure import PlainFigure, Trace, single, trace
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import (
     INK,
@@ -25,7 +25,6 @@ from experiments.results.drawing.style import (
     translucent,
 )
 from experiments.results.figures.figure import Figure
-from experiments.results.figures.over_rounds import single
 from experiments.results.statistics.horizon import Horizon
 from experiments.results.statistics.intervals import FEWEST_SEEDS, pointwise_estimates
 from experiments.results.statistics.scales import time_unit
@@ -119,8 +118,7 @@ def difference_figure(
     figure = blank_figure(height, x_title=f"virtual time ({unit})", y_title="difference in accuracy (pp)")
     figure.update_xaxes(range=[0, horizon.horizon_s / seconds])
     figure.update_yaxes(rangemode="tozero", zeroline=True, zerolinecolor=INK, zerolinewidth=1.2)
-    before = [(first_s, last_s) for first_s, last_s in events if first_s < horizon.horizon_s]
-    mark_events(figure, [(first_s / seconds, last_s / seconds) for first_s, last_s in before])
+    mark_events(figure, [span for span in events if span[0] < horizon.horizon_s], seconds)
 
     def of_base(base: Arm) -> Iterator[Trace]:
         for arm in arms:

@@ -122,14 +122,11 @@ def _add_intervals(
     The band is interrupted where an interval has an infinite bound or, if `above_zero`, reaches 0.
     """
     for stretch in _stretches([_can_be_drawn(estimate.interval, above_zero) for estimate in estimates]):
-        intervals = [estimates[index].interval for index in stretch]
-        lows = [interval.low / divisor for interval in intervals if interval is not None]
-        highs = [interval.high / divisor for interval in intervals if interval is not None]
+        intervals = [interval for index in stretch if (interval := estimates[index].interval)]
         shared = {"x": [x[index] for index in stretch], "mode": "lines", **quiet(arm)}
-        figure.add_scatter(y=lows, line={"width": 0}, **shared)
-        figure.add_scatter(
-            y=highs, line={"width": 0}, fill="tonexty", fillcolor=translucent(arm.colour), **shared
-        )
+        fill = {"fill": "tonexty", "fillcolor": translucent(arm.colour)}
+        figure.add_scatter(y=[one.low / divisor for one in intervals], line={"width": 0}, **shared)
+        figure.add_scatter(y=[one.high / divisor for one in intervals], line={"width": 0}, **fill, **shared)
     dots = [
         (target, seed.low / divisor)
         for target, estimate in zip(x, estimates, strict=True)

@@ -8,12 +8,11 @@ import numpy as np
 
 from emulator.arrays import Ints
 from experiments.results.drawing.arms import Arm
-from experiments.results.drawing.menus import add_choices
+from experiments.results.drawing.menus import add_choices, list_clause
 from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import CLUSTER_COLOURS, MAX_SEED_POINTS, blank_figure, verbatim
 from experiments.results.figures.figure import Figure
-from experiments.results.figures.over_rounds import list_clause
 from experiments.results.reading.detection import detection_settings
 from experiments.results.reading.header_truth import clients_of
 from experiments.results.reading.not_recorded import NoDetectionError

@@ -9,20 +9,17 @@ import numpy as np
 from emulator.arrays import Floats, Ints
 from emulator.storage.runlog import RoundRecord
 from experiments.results.drawing.arms import Arm
-from experiments.results.drawing.menus import add_choices
-from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
+from experiments.results.drawing.menus import add_choices, list_clause, shown_at_first
+from experiments.results.drawing.plain_figure import PlainFigure, Trace, floats, single, small, trace
 from experiments.results.drawing.plot import Plot
-from experiments.results.drawing.style import MAX_SEED_POINTS, NO_CLUSTER_COLOUR, blank_figure, thinned
-from experiments.results.figures.figure import Figure
-from experiments.results.figures.over_rounds import (
+from experiments.results.drawing.style import (
+    MAX_SEED_POINTS,
+    NO_CLUSTER_COLOUR,
     VALUE_COLOUR,
-    drawn,
-    floats,
-    list_clause,
-    shown_at_first,
-    single,
-    small,
+    blank_figure,
+    evenly,
 )
+from experiments.results.figures.figure import Figure
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.report import Report
 
@@ -82,7 +79,7 @@ def _traces(arm: Arm) -> Iterator[Trace]:
     )
     for run in arm.runs:
         clustered = [record for record in run.records if chosen_silhouette(record) is not None]
-        clustered = [clustered[index] for index in drawn(len(clustered), MAX_SEED_POINTS)]
+        clustered = evenly(clustered, MAX_SEED_POINTS)
         yield trace(
             "scatter",
             visible=False,
@@ -120,11 +117,10 @@ def _traces(arm: Arm) -> Iterator[Trace]:
 
 def _tried(records: Sequence[RoundRecord]) -> tuple[Sequence[int], Sequence[int], Floats]:
     """(rounds, k, silhouettes) of every k tried, at `MOST_CLUSTERINGS` evenly spread global clusterings."""
-    clusterings = [record for record in records if record.silhouettes]
     rows = [
-        (clusterings[index].round, k, value)
-        for index in drawn(len(clusterings), MOST_CLUSTERINGS)
-        for k, value in (clusterings[index].silhouettes or {}).items()
+        (record.round, k, value)
+        for record in evenly([record for record in records if record.silhouettes], MOST_CLUSTERINGS)
+        for k, value in (record.silhouettes or {}).items()
         if value is not None
     ]
     rounds, tried, values = zip(*rows, strict=True) if rows else ((), (), ())
@@ -134,9 +130,8 @@ def _tried(records: Sequence[RoundRecord]) -> tuple[Sequence[int], Sequence[int]
 def _cluster_counts(records: Sequence[RoundRecord]) -> tuple[Ints, Ints]:
     """(rounds, numbers of clusters) where the number changed, with the first and the last round; thinned."""
     counts = np.array([len(record.clusters) for record in records], dtype=np.int64)
-    kept = np.flatnonzero(np.concatenate(([True], np.diff(counts) != 0)))
-    kept = np.union1d(kept, [len(counts) - 1])
-    kept = kept[thinned(len(kept), MAX_SEED_POINTS)]
+    changed = np.flatnonzero(np.concatenate(([True], np.diff(counts) != 0)))
+    kept = evenly(np.union1d(changed, [len(counts) - 1]).tolist(), MAX_SEED_POINTS)
     return np.array([record.round for record in records], dtype=np.int64)[kept], counts[kept]
 
 

@@ -7,20 +7,18 @@ from itertools import cycle, product
 
 from emulator.storage.runlog import RoundRecord
 from experiments.results.drawing.arms import DASHES, Arm
-from experiments.results.drawing.menus import add_choices
-from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
+from experiments.results.drawing.menus import add_choices, list_clause, shown_at_first
+from experiments.results.drawing.plain_figure import PlainFigure, Trace, floats, single, small, trace
 from experiments.results.drawing.plot import Plot
-from experiments.results.drawing.style import CLUSTER_COLOURS, MAX_POINTS, MAX_SEED_POINTS, blank_figure
-from experiments.results.figures.figure import Figure
-from experiments.results.figures.over_rounds import (
+from experiments.results.drawing.style import (
+    CLUSTER_COLOURS,
+    MAX_POINTS,
+    MAX_SEED_POINTS,
     VALUE_COLOUR,
-    drawn,
-    floats,
-    list_clause,
-    shown_at_first,
-    single,
-    small,
+    blank_figure,
+    evenly,
 )
+from experiments.results.figures.figure import Figure
 from experiments.results.reading.recorded import squared_distances
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.report import Report
@@ -89,7 +87,7 @@ def _traces(arm: Arm, are_squared: bool) -> Iterator[Trace]:
     ]
     styles = _styles([values for _, of_run in compared for _, values in of_run])
     for run, of_run in compared:
-        kept = [of_run[index] for index in drawn(len(of_run), MAX_SEED_POINTS)]
+        kept = evenly(of_run, MAX_SEED_POINTS)
         for (name, place), (colour, dash) in styles.items():
             label = name if place is None else f"{name} {place}"
             yield trace(
@@ -111,7 +109,7 @@ def _traces(arm: Arm, are_squared: bool) -> Iterator[Trace]:
         for record, values in of_run
         if record.trigger is not None and record.trigger.fired
     ]
-    marked = [fired[index] for index in drawn(len(fired), MAX_POINTS)]
+    marked = evenly(fired, MAX_POINTS)
     yield trace(
         "scatter",
         x=[round_ for round_, _ in marked],
@@ -139,7 +137,7 @@ def _styles(rounds: Sequence[Compared]) -> dict[Number, tuple[str, str]]:
             styles[name, None] = STYLES[name]
             continue
         most = max(map(len, lists), default=0)
-        for place in drawn(most, MOST_OF_A_LIST) if lists else [None]:
+        for place in evenly(range(most), MOST_OF_A_LIST) if lists else [None]:
             dash, colour = next(own)
             styles[name, place] = colour, dash
     return styles

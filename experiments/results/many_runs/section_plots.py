@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.results.drawing.arms import Arm
+from experiments.results.drawing.arms import Arm, add_line
 from experiments.results.drawing.menus import add_choices
-from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
+from experiments.results.drawing.plain_figure import PlainFigure, Trace, single, trace
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import (
     GRID,
@@ -32,9 +32,9 @@ from experiments.results.figures.difference import (
     difference_caption,
     difference_figure,
 )
-from experiments.results.figures.over_rounds import single
-from experiments.results.many_runs.rows import Row, Section
+from experiments.results.many_runs.rows import Row, Section, SectionMember
 from experiments.results.many_runs.sweep_panels import MOST_PANELS, SweepLayout, sweep_layout
+from experiments.results.statistics.horizon import Horizon
 from experiments.results.statistics.intervals import FEWEST_SEEDS, gain_estimate
 from experiments.results.statistics.scales import time_unit
 
@@ -82,14 +82,15 @@ def section_plots(section: Section, prefix: str) -> SectionPlots:
         [
             plot
             for index, member in enumerate(section.members)
-            for plot in _directory_plots(section, member.name, f"{prefix}-{index}")
+            for plot in _directory_plots(section, member, f"{prefix}-{index}")
         ]
     )
 
 
-def _directory_plots(section: Section, name: str, prefix: str) -> list[Plot]:
+def _directory_plots(section: Section, member: SectionMember, prefix: str) -> Iterator[Plot]:
     """Accuracy over time of the arms of a run directory, and their differences from its reference arm."""
-    rows = _rows_of(section, name)
+    rows = [(member.arms.index(row.arm), row) for row in section.rows if member.name in row.directories]
+    rows.sort(key=lambda item: item[0])
     arms = [
         Arm(
             row.arm,
@@ -101,65 +102,38 @@ def _directory_plots(section: Section, name: str, prefix: str) -> list[Plot]:
         for position, row in rows
     ]
     if not arms:
-        return []
+        return
     events = event_spans([run.events_s for _, row in rows for run in row.runs])
-    beside = "" if len(section.members) == 1 else f": {name}"
+    beside = "" if len(section.members) == 1 else f": {member.name}"
     seeds = max(len(arm.runs) for arm in arms)
-    plots = [
-        Plot(
-            f"{prefix}-accuracy",
-            f"Accuracy over virtual time{beside}",
-            f"Averaged over clients and the last {section.window} evaluations; lines are means over "
-            f"{seeds} seed{'s' if seeds > 1 else ''}. The dotted line is the horizon, orange bands are mass "
-            "events.",
-            _accuracy_figure(arms, section, events),
-        )
-    ]
+    yield Plot(
+        f"{prefix}-accuracy",
+        f"Accuracy over virtual time{beside}",
+        f"Averaged over clients and the last {section.window} evaluations; lines are means over "
+        f"{seeds} seed{'s' if seeds > 1 else ''}. The dotted line is the horizon, orange bands are mass "
+        "events.",
+        _accuracy_figure(arms, section.horizon, events),
+    )
     if can_be_compared(arms, section.horizon):
-        plots.append(
-            Plot(
-                f"{prefix}-difference",
-                f"Difference from {arms[0].name}{beside}",
-                difference_caption(arms, section.window, may_choose=False),
-                difference_figure(
-                    arms,
-                    section.horizon,
-                    events,
-                    height=SMALL_PX,
-                    most_points=SMALL_POINTS,
-                    may_choose=False,
-                ),
-            )
+        small = {"height": SMALL_PX, "most_points": SMALL_POINTS}
+        yield Plot(
+            f"{prefix}-difference",
+            f"Difference from {arms[0].name}{beside}",
+            difference_caption(arms, section.window, may_choose=False),
+            difference_figure(arms, section.horizon, events, **small, may_choose=False),
         )
-    return plots
 
 
-def _rows_of(section: Section, name: str) -> list[tuple[int, Row]]:
-    """(position of the arm in the configuration, row) of a run directory, the reference arm first."""
-    order = next(member.arms for member in section.members if member.name == name)
-    rows = [(order.index(row.arm), row) for row in section.rows if name in row.directories]
-    return sorted(rows, key=lambda item: item[0])
-
-
-def _accuracy_figure(arms: Sequence[Arm], section: Section, events: Sequence[Span]) -> PlainFigure:
+def _accuracy_figure(arms: Sequence[Arm], horizon: Horizon, events: Sequence[Span]) -> PlainFigure:
     """The mean over seeds of each arm's smoothed accuracy (%) against virtual time."""
-    horizon_s = section.horizon.horizon_s
-    seconds, unit = time_unit(section.horizon.longest_s)
+    seconds, unit = time_unit(horizon.longest_s)
     figure = blank_figure(SMALL_PX, x_title=f"virtual time ({unit})", y_title="mean client accuracy (%)")
     for arm in arms:
-        curves = [(curve.times_s / seconds, 100 * curve.smoothed) for curve in arm.curves]
-        grid, mean, _, _ = spread(curves, SMALL_POINTS)
-        figure.add_scatter(
-            x=single(grid),
-            y=mean.astype(np.float32),
-            mode="lines",
-            name=arm.label,
-            line=arm.line,
-            showlegend=True,
-        )
+        grid, mean, _, _ = spread(arm.percent_over(seconds), SMALL_POINTS)
+        add_line(figure, arm, single(grid), mean.astype(np.float32), legendgroup=None, showlegend=True)
     figure.update_xaxes(rangemode="tozero")
-    mark_events(figure, [(first_s / seconds, last_s / seconds) for first_s, last_s in events])
-    figure.add_vline(x=horizon_s / seconds, line={"color": INK, "width": 1.2, "dash": "dot"})
+    mark_events(figure, events, seconds)
+    figure.add_vline(x=horizon.horizon_s / seconds, line={"color": INK, "width": 1.2, "dash": "dot"})
     return figure
 
 

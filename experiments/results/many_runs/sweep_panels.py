@@ -78,12 +78,6 @@ def sweep_layout(members: Sequence[SectionMember]) -> SweepLayout:
     )
 
 
-def _values_of(key: str, members: Sequence[SectionMember]) -> list[str]:
-    """The distinct values of a swept key as canonical JSON, in their order."""
-    ranks = given_ranks([member.order[key] for member in members if key in member.order])
-    return _ordered([member.swept.get(key) for member in members], ranks)
-
-
 def _columns(num_panels: int, period: int) -> int:
     """The number of columns; a multiple of `period`, the number of values of the last key, if it is small.
 
@@ -94,8 +88,12 @@ def _columns(num_panels: int, period: int) -> int:
     return min(num_panels, aligned or USUAL_COLUMNS)
 
 
-def _ordered(values: Sequence[Any], ranks: Mapping[str, int]) -> list[str]:
-    """The distinct values as canonical JSON: by rank, then numbers, ascending, then others by their text."""
+def _values_of(key: str, members: Sequence[SectionMember]) -> list[str]:
+    """The distinct values of a swept key as canonical JSON.
+
+    Those that were given come first, in their order, then numbers, ascending, then others by their text.
+    """
+    ranks = given_ranks([member.order[key] for member in members if key in member.order])
 
     def position(text: str) -> tuple[int, float, str]:
         if text in ranks:
@@ -104,7 +102,8 @@ def _ordered(values: Sequence[Any], ranks: Mapping[str, int]) -> list[str]:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return (1, float(value), "") if is_number else (2, 0.0, _text(value))
 
-    return sorted(dict.fromkeys(map(canonical, values)), key=position)
+    distinct = dict.fromkeys(canonical(member.swept.get(key)) for member in members)
+    return sorted(distinct, key=position)
 
 
 def _text(value: Any) -> str:
