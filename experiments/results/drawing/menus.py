@@ -13,6 +13,12 @@ ROW_PX = 46
 """Height of a row with a list or a slider."""
 
 
+def add_below(figure: PlainFigure, px: int, **properties: Any) -> None:
+    """Set properties of the layout that are drawn below the figure, which gets higher by `px`."""
+    bottom = figure.layout["margin"]["b"] + px
+    figure.update_layout(**properties, height=figure.layout["height"] + px, margin={"b": bottom})
+
+
 def add_list(
     figure: PlainFigure, buttons: Sequence[dict[str, Any]], *, rows_above: int = 0, shown: int = 0
 ) -> None:
@@ -24,7 +30,6 @@ def add_list(
         rows_above: Pixels of rows that are already between the axis and the list.
         shown: The index of the button whose state is drawn at first.
     """
-    bottom = figure.layout["margin"]["b"] + ROW_PX
     menu = {
         "buttons": list(buttons),
         "active": shown,
@@ -37,7 +42,7 @@ def add_list(
         "pad": {"t": 64 + rows_above},
         "font": {"size": 13},
     }
-    figure.update_layout(updatemenus=[menu], height=figure.layout["height"] + ROW_PX, margin={"b": bottom})
+    add_below(figure, ROW_PX, updatemenus=[menu])
 
 
 def add_choices(

@@ -9,7 +9,7 @@ import numpy as np
 from experiments.results.drawing.arms import Arm
 from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.plot import Plot
-from experiments.results.drawing.style import blank_figure, thinned
+from experiments.results.drawing.style import MAX_POINTS, blank_figure, evenly
 from experiments.results.figures.client_curves import MOST_BANDS, Evaluations, bands, refuse_unlogged
 from experiments.results.figures.figure import Figure
 from experiments.results.statistics.client_groups import GroupMeans, cluster_means
@@ -78,12 +78,10 @@ def cluster_figure(arms: Sequence[Arm], found: Evaluations) -> PlainFigure:
                 clusters[0].tolist(), clusters[1].accuracy.tolist(), clusters[1].counts.tolist(), strict=True
             )
         ]
-        if dots:
-            dots.sort()
-            by_arm[arm.name] = [dots[index] for index in thinned(len(dots))]
+        by_arm[arm.name] = evenly(sorted(dots), MAX_POINTS)
     most = max((count for dots in by_arm.values() for _, count, _, _ in dots), default=1)
     for arm in arms:
-        dots = by_arm.get(arm.name, [])
+        dots = by_arm[arm.name]
         figure.add_scatter(
             x=[accuracy for accuracy, _, _, _ in dots],
             y=[arm.label] * len(dots),

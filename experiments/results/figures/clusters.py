@@ -53,14 +53,10 @@ def membership_figure(run: ReportedRun) -> PlainFigure:
 
 def clustered_run(arm: Arm) -> ReportedRun | None:
     """The arm's first run that has more than one cluster in some round; None if there is no such run."""
-    return next(
-        (
-            run
-            for run in arm.runs
-            if num_clients(run) and any(len(record.clusters) > 1 for record in run.records)
-        ),
-        None,
-    )
+    for run in arm.runs:
+        if num_clients(run) and any(len(record.clusters) > 1 for record in run.records):
+            return run
+    return None
 
 
 def is_thinned(run: ReportedRun) -> bool:

@@ -52,12 +52,15 @@ def concept_figure(concepts: Ints, known: KnownOnsets | None) -> PlainFigure:
     clients, steps = drawn_clients(num_clients), thinned(num_steps)
     # Sorted by their sequences of concepts, first step first: clients that change together are adjacent.
     clients = clients[np.lexsort(codes[::-1, clients])]
-    colours = [CLUSTER_COLOURS[index % len(CLUSTER_COLOURS)] for index in range(len(present))]
+    colours = {
+        str(concept): CLUSTER_COLOURS[index % len(CLUSTER_COLOURS)]
+        for index, concept in enumerate(present.tolist())
+    }
     figure = blank_map(HEIGHT, x_title="data step", y_title="clients, sorted by their sequence of concepts")
     add_cells(
         figure,
         codes[np.ix_(steps, clients)].T,
-        dict(zip(map(str, present.tolist()), colours, strict=True)),
+        colours,
         "concept",
         x=steps,
         y=clients,

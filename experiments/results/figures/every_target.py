@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 
@@ -150,13 +151,8 @@ def _stretches(present: Sequence[bool]) -> list[list[int]]:
     >>> _stretches([True, True, False, True])
     [[0, 1], [3]]
     """
-    stretches: list[list[int]] = []
-    for index, is_present in enumerate(present):
-        if is_present and index and present[index - 1]:
-            stretches[-1].append(index)
-        elif is_present:
-            stretches.append([index])
-    return stretches
+    grouped = groupby(range(len(present)), key=lambda index: present[index])
+    return [list(stretch) for is_present, stretch in grouped if is_present]
 
 
 def _can_be_drawn(bounds: Bounds | None, above_zero: bool) -> bool:

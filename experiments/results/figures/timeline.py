@@ -9,7 +9,7 @@ import numpy as np
 
 from emulator.arrays import Bools, Ints
 from emulator.storage.runlog import RoundRecord
-from experiments.results.drawing.menus import ROW_PX, add_list
+from experiments.results.drawing.menus import ROW_PX, add_below, add_list
 from experiments.results.drawing.phases import bar_style
 from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.plot import Plot
@@ -89,11 +89,7 @@ def timeline_figure(rounds: Sequence[TimelineRound]) -> PlainFigure:
     rows = 0
     if len(rounds) > 1:
         rows = 2 * ROW_PX + TITLE_PX
-        figure.update_layout(
-            sliders=[sliders[rounds[0].arm]],
-            margin={"b": figure.layout["margin"]["b"] + rows},
-            height=figure.layout["height"] + rows,
-        )
+        add_below(figure, rows, sliders=[sliders[rounds[0].arm]])
     if len(sliders) > 1:
         buttons = []
         for arm, slider in sliders.items():

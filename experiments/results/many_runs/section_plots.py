@@ -188,23 +188,14 @@ def gain_figure(rows: Sequence[Row], arms: Sequence[Arm], layout: SweepLayout) -
         arms: The arms, the reference arm first; their runs are not used.
         layout: Where each run directory stands.
     """
-    by_name = {(name, row.arm): row for row in rows for name in row.directories}
     figure = _panelled(layout)
+    cells = {(name, row.arm): row for row in rows for name in row.directories}
 
     def of_base(base: Arm) -> Iterator[Trace]:
         for number, arm in enumerate(arms):
             shift = min(DODGE, WIDEST_DODGE / len(arms)) * (number - (len(arms) - 1) / 2)
-            has_entry = False
-            for index, (_, members) in enumerate(layout.panels if arm is not base else []):
-                gains = {
-                    position: gain
-                    for position, name in sorted(members.items())
-                    if (gain := _gain(by_name.get((name, arm.name)), by_name.get((name, base.name))))
-                }
-                if gains:
-                    line = _gain_line(arm, base, gains, layout, shift, index)
-                    yield {**line, "visible": False, "showlegend": not has_entry}
-                    has_entry = True
+            if arm is not base:
+                yield from _gain_lines(arm, base, cells, layout, shift)
 
     add_choices(figure, [(f"base: {base.label}", of_base(base)) for base in bases(arms)])
     return figure
@@ -228,32 +219,42 @@ def _gain(row: Row | None, base: Row | None) -> tuple[float, float] | None:
     return gain.mean, gain.ci95[1] - gain.mean if has_bar and gain.ci95 is not None else math.nan
 
 
-def _gain_line(
-    arm: Arm,
-    base: Arm,
-    gains: Mapping[int, tuple[float, float]],
-    layout: SweepLayout,
-    shift: float,
-    panel: int,
-) -> Trace:
-    """The line of an arm in a panel, through its gains by their positions on the axis."""
-    halves = np.array([half for _, half in gains.values()])
-    bars = {"error_y": {"array": halves, "thickness": 1.2, "width": 3}} if np.isfinite(halves).any() else {}
-    return trace(
-        "scatter",
-        x=[position + shift for position in gains],
-        y=[mean for mean, _ in gains.values()],
-        customdata=[verbatim(layout.values[position]) for position in gains],
-        mode="lines+markers",
-        name=arm.label,
-        legendgroup=arm.name,
-        line={**arm.line, "width": 1.8},
-        marker={"size": 6},
-        hovertemplate=f"{arm.label} - {base.label}: %{{y:+.2f}} pp at %{{customdata}}<extra></extra>",
-        xaxis=_axis("x", panel),
-        yaxis=_axis("y", panel),
-        **bars,
-    )
+def _gain_lines(
+    arm: Arm, base: Arm, cells: Mapping[tuple[str, str], Row], layout: SweepLayout, shift: float
+) -> Iterator[Trace]:
+    """The line of an arm in each panel in which it has gains; the first has the entry in the legend.
+
+    `cells` are the rows by run directory and arm; `shift` is how far right of a value its points stand.
+    """
+    has_entry = False
+    for panel, (_, members) in enumerate(layout.panels):
+        gains = {
+            position: gain
+            for position, name in sorted(members.items())
+            if (gain := _gain(cells.get((name, arm.name)), cells.get((name, base.name))))
+        }
+        if not gains:
+            continue
+        halves = np.array([half for _, half in gains.values()])
+        bars = {"array": halves, "thickness": 1.2, "width": 3} if np.isfinite(halves).any() else None
+        yield trace(
+            "scatter",
+            x=[position + shift for position in gains],
+            y=[mean for mean, _ in gains.values()],
+            customdata=[verbatim(layout.values[position]) for position in gains],
+            mode="lines+markers",
+            name=arm.label,
+            legendgroup=arm.name,
+            line={**arm.line, "width": 1.8},
+            marker={"size": 6},
+            hovertemplate=f"{arm.label} - {base.label}: %{{y:+.2f}} pp at %{{customdata}}<extra></extra>",
+            xaxis=_axis("x", panel),
+            yaxis=_axis("y", panel),
+            error_y=bars,
+            visible=False,
+            showlegend=not has_entry,
+        )
+        has_entry = True
 
 
 def _panelled(layout: SweepLayout) -> PlainFigure:
