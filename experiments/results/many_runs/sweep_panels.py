@@ -25,19 +25,6 @@ MOST_VALUE_LETTERS = 24
 
 
 @dataclass(frozen=True)
-class Panel:
-    """The cells of a sweep that differ in the key of the x axis only.
-
-    Attributes:
-        title: The values of the other keys that have several, as "mixes 4, hear online"; empty without them.
-        members: The run directory at each position on the axis; positions without one are absent.
-    """
-
-    title: str
-    members: Mapping[int, str]
-
-
-@dataclass(frozen=True)
 class SweepLayout:
     """The layout of the cells of a sweep.
 
@@ -45,14 +32,16 @@ class SweepLayout:
         key: Short name of the key of the x axis.
         values: Its values as text, in the order of the axis.
         others: Short names of the other keys that have several values.
-        panels: The panels, ordered by the values of `others`, those of the last key changing fastest.
+        panels: The title and the members of each panel, ordered by the values of `others`, those of the last
+            key changing fastest. A title has these values, as "mixes 4, hear online"; the members are the run
+            directory at each position on the axis, without positions that have none.
         columns: Number of panels side by side.
     """
 
     key: str
     values: list[str]
     others: list[str]
-    panels: list[Panel]
+    panels: list[tuple[str, Mapping[int, str]]]
     columns: int
 
 
@@ -84,15 +73,9 @@ def sweep_layout(members: Sequence[MeasuredDirectory]) -> SweepLayout:
         key=names[axis],
         values=texts[axis],
         others=[names[key] for key in others],
-        panels=[Panel(title(place), cells[place]) for place in sorted(cells)],
+        panels=[(title(place), cells[place]) for place in sorted(cells)],
         columns=_columns(len(cells), len(values[others[-1]]) if others else 1),
     )
-
-
-def _values_of(key: str, members: Sequence[MeasuredDirectory]) -> list[str]:
-    """The distinct values of a swept key as canonical JSON, in their order."""
-    ranks = given_ranks([member.order[key] for member in members if key in member.order])
-    return _ordered([member.swept.get(key) for member in members], ranks)
 
 
 def _columns(num_panels: int, period: int) -> int:
@@ -105,8 +88,12 @@ def _columns(num_panels: int, period: int) -> int:
     return min(num_panels, aligned or USUAL_COLUMNS)
 
 
-def _ordered(values: Sequence[Any], ranks: Mapping[str, int]) -> list[str]:
-    """The distinct values as canonical JSON: by rank, then numbers, ascending, then others by their text."""
+def _values_of(key: str, members: Sequence[MeasuredDirectory]) -> list[str]:
+    """The distinct values of a swept key as canonical JSON.
+
+    Those that were given come first, in their order, then numbers, ascending, then others by their text.
+    """
+    ranks = given_ranks([member.order[key] for member in members if key in member.order])
 
     def position(text: str) -> tuple[int, float, str]:
         if text in ranks:
@@ -115,7 +102,8 @@ def _ordered(values: Sequence[Any], ranks: Mapping[str, int]) -> list[str]:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return (1, float(value), "") if is_number else (2, 0.0, _text(value))
 
-    return sorted(dict.fromkeys(map(canonical, values)), key=position)
+    distinct = dict.fromkeys(canonical(member.swept.get(key)) for member in members)
+    return sorted(distinct, key=position)
 
 
 def _text(value: Any) -> str:

@@ -8,8 +8,7 @@ import pytest
 from emulator.errors import InputError
 from emulator.storage.recorded_tables import write_clients
 from experiments.results.drawing.arms import Arm
-from experiments.results.figures.client_accuracy import client_accuracy_figure
-from experiments.results.figures.client_gain import client_gain_figure
+from experiments.results.figures.client_curves import client_accuracy_figure, client_gain_figure
 from experiments.results.figures.clients_by import cluster_figure
 from experiments.results.pages.report_page import HOW_TO_LOG_CLIENTS, page_sections, plots, write_report
 from experiments.results.reading.run_directory import ReportedRun
