@@ -154,7 +154,7 @@ class RunReader:
         """The run, reduced as by `PlayedRun.of`; InputError if one of its files is damaged."""
         how = (window, event_rounds, seconds_per_round)
         try:
-            with open_file(directory.log_path(arm, seed)) as file:
+            with open_file(directory.run_file(arm, seed, "log.jsonl")) as file:
                 digest = hashlib.sha256()
                 while part := file.read(2**20):
                     digest.update(part)

@@ -109,7 +109,7 @@ def waits(report: Report) -> Waits:
             seed = run.run.seed
             visits = read_columns(report.directory, arm.arm, seed)
             clients = None if visits is None else report.directory.read_clients(arm.arm, seed)
-            with naming(str(report.directory.visits_path(arm.arm, seed))):
+            with naming(str(report.directory.run_file(arm.arm, seed, "visits.parquet"))):
                 waited.append(waiting(run.records, visits, is_fixed=fixed[arm.arm]))
                 if visits is not None:
                     found += closers(seed, waited[-1], visits, clients)
