@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ from experiments.results.statistics.client_groups import (
     shown_labels,
 )
 from experiments.results.statistics.intervals import Estimate, share_estimate
-from experiments.results.statistics.scales import percent_scale
+from experiments.results.statistics.scales import Scale, percent_scale
 from experiments.results.tables.cells import show_estimate
 from experiments.results.tables.clients import are_logged
 from experiments.results.tables.notes import intervals_of_single_arms
@@ -61,26 +61,31 @@ class Grouping:
     note: str
 
 
+def table_by_arm(
+    report: Report, scales: Mapping[str, Scale], found: Mapping[str, Sequence[Estimate]]
+) -> TextTable:
+    """A row for each arm with its estimates, stated by seed if it has a trigger.
+
+    `scales` has the scale of each column by its heading.
+    """
+    rows = []
+    for arm, estimates in found.items():
+        shown = zip(estimates, scales.values(), strict=True)
+        rows.append((arm, [show_estimate(report.stated(estimate, arm), scale) for estimate, scale in shown]))
+    return TextTable(list(scales), rows)
+
+
 def groupings(report: Report) -> list[Grouping]:
     """The groupings, in the order of the page.
 
     Raises InputError if a table of clients is damaged, or is not of the clients in the log.
     """
+    of_device = "By the time that a device takes for one sample. "
+    of_network = "By the time that a byte takes to the device and back; the latency does not count. "
+    rates = ["download_bytes_per_s", "upload_bytes_per_s"]
     return [
-        _by_quarter(
-            report,
-            "device",
-            "device speed",
-            ["seconds_per_sample"],
-            "By the time that a device takes for one sample. ",
-        ),
-        _by_quarter(
-            report,
-            "network",
-            "network speed",
-            ["download_bytes_per_s", "upload_bytes_per_s"],
-            "By the time that a byte takes to the device and back; the latency does not count. ",
-        ),
+        _by_quarter(report, "device", "device speed", ["seconds_per_sample"], of_device),
+        _by_quarter(report, "network", "network speed", rates, of_network),
         _by_label(report),
     ]
 
@@ -161,31 +166,20 @@ def _table(report: Report, grouping: Grouping) -> NotedTable:
     """The mean accuracy of each group by arm."""
     reference = [seed.counts for seed in grouping.groups[report.arms[0].name] if seed is not None]
     counts = np.mean(reference, axis=0) if reference else np.zeros(len(grouping.names))
-    headings = [
-        f"{name} (n {count:,.0f})" for name, count in zip(grouping.names, counts.tolist(), strict=True)
-    ]
-    scale = percent_scale(0.0)
-    rows = [
-        (
-            arm.name,
-            [
-                show_estimate(report.stated(estimate, arm.name), scale)
-                for estimate in _estimates(grouping.groups[arm.name], len(headings))
-            ],
-        )
-        for arm in report.arms
-    ]
+    named = zip(grouping.names, counts.tolist(), strict=True)
+    scales = {f"{name} (n {count:,.0f})": percent_scale(0.0) for name, count in named}
+    found = {arm.name: _estimates(grouping.groups[arm.name], len(scales)) for arm in report.arms}
     note = f"{intervals_of_single_arms(report.arms)}{grouping.note}".strip()
-    return NotedTable(f"By {grouping.what}", TextTable(headings, rows), [note])
+    return NotedTable(f"By {grouping.what}", table_by_arm(report, scales, found), [note])
 
 
 def _estimates(seeds: Sequence[GroupMeans | None], num_groups: int) -> list[Estimate]:
     """For each group the mean over seeds, of which each must have clients in it."""
     by_seed = [np.full(num_groups, np.nan) if seed is None else seed.accuracy for seed in seeds]
-    by_group = [
-        [None if np.isnan(value) else float(value) for value in group] for group in np.transpose(by_seed)
+    return [
+        share_estimate([None if np.isnan(value) else float(value) for value in of_group])
+        for of_group in np.transpose(by_seed)
     ]
-    return [share_estimate(group) for group in by_group]
 
 
 def _on_page(report: Report) -> OnPage:
