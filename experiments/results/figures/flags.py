@@ -16,7 +16,7 @@ from experiments.results.figures.figure import Figure
 from experiments.results.figures.over_rounds import list_clause
 from experiments.results.reading.detection import detection_settings
 from experiments.results.reading.header_truth import clients_of
-from experiments.results.reading.not_recorded import NoDetectionError
+from experiments.results.reading.not_recorded import DETECTION, NotRecordedError
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.detection.columns import drifts_of
 from experiments.results.tables.report import Report
@@ -88,7 +88,7 @@ def onsets_by_round(run: ReportedRun) -> Ints:
 
 def _refuse_without_detection(report: Report) -> None:
     if detection_settings(report.experiment) is None:
-        raise NoDetectionError(str(report.directory.path))
+        raise NotRecordedError(str(report.directory.path), "decisions of detectors", DETECTION)
 
 
 def _plots(report: Report) -> list[Plot]:

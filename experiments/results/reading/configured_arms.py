@@ -22,6 +22,9 @@ CENTRE_SHIFT = "centre_shift"
 ORACLE = "oracle"
 """The clusterer that is told the true concepts."""
 
+FIXED = "fixed"
+"""The pacing of rounds of a fixed duration."""
+
 WITHOUT_ADAPTATION = "none"
 
 OF_CLUSTERS = ("clusterer", "representation", "detectors")
@@ -46,6 +49,7 @@ class ConfiguredArm:
         has_trigger: Whether a trigger decides in each run whether all clients are clustered anew, so that it
             may do so in some seeds and not in others; not one that never fires, or fires at every drift.
         is_baseline: Whether it is an arm without clusters that the others are compared with.
+        has_fixed_rounds: Whether its rounds have a fixed duration.
         has_adaptation: Whether its clients adapt the model that serves them.
         beside_clusters: A text that is the same for two arms exactly if they have the same adaptation and are
             equal in all parts and settings but those of `OF_CLUSTERS`.
@@ -57,6 +61,7 @@ class ConfiguredArm:
     clusterer: str
     has_trigger: bool
     is_baseline: bool
+    has_fixed_rounds: bool
     has_adaptation: bool
     beside_clusters: str
     samples_per_visit: float | None
@@ -98,6 +103,7 @@ def _configured(arm: Mapping[str, Any], experiment: Mapping[str, Any]) -> Config
         clusterer=_kind(arm.get("clusterer")),
         has_trigger=_has_trigger(arm.get("clusterer")),
         is_baseline=arm.get("baseline", False),
+        has_fixed_rounds=_kind(arm.get("pacing")) == FIXED,
         has_adaptation=_kind(adaptation) != WITHOUT_ADAPTATION,
         beside_clusters=json.dumps({**others, "adaptation": adaptation}, sort_keys=True, default=str),
         samples_per_visit=_samples_per_visit(arm, experiment.get("training", {})),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import Any
 
 import pyarrow as pa
 
 from experiments.results.statistics.closers import Closer
-from experiments.results.statistics.scales import Scale, time_scale
+from experiments.results.statistics.scales import factor_scale, time_scale
 from experiments.results.statistics.visit_columns import NO_DEVICE
 from experiments.results.tables.cells import NOT_MEASURED, Cell
 from experiments.results.tables.report import Report
@@ -30,7 +31,7 @@ def closers_table(rows: Sequence[tuple[str, Closer]], names: Mapping[int, pa.Chu
     `names` has the names of the clients by seed, as far as they were recorded.
     """
     has_device = any(closer.device != NO_DEVICE for _, closer in rows)
-    slowness = Scale(1, "x", None)
+    factor = factor_scale(1.0)
     scale = time_scale(max((closer.waited_s / closer.rounds for _, closer in rows), default=0.0))
     return TextTable(
         [
@@ -48,14 +49,7 @@ def closers_table(rows: Sequence[tuple[str, Closer]], names: Mapping[int, pa.Chu
                     Cell(f"{closer.rounds:,}"),
                     Cell(f"{100 * closer.share:.1f} %"),
                     Cell(scale(closer.waited_s / closer.rounds)),
-                    *(
-                        Cell(NOT_MEASURED if value is None else slowness(value))
-                        for value in (
-                            closer.compute_slowness,
-                            closer.download_slowness,
-                            closer.upload_slowness,
-                        )
-                    ),
+                    *(Cell(NOT_MEASURED if isnan(value) else factor(value)) for value in closer.slowness),
                 ],
             )
             for arm, closer in rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -97,29 +96,27 @@ def waits(report: Report) -> Waits:
     by_arm: list[ArmWaiting] = []
     closed_most: list[tuple[str, Closer]] = []
     rounds: list[TimelineRound] = []
-    fixed = fixed_durations(report.experiment)
     left_out = arms_of_steps(report.summary.compared)
-    most = max(2, MOST_CLOSERS // max(1, len(report.arms) - len(left_out)))
-    for arm in report.summary.compared:
-        if arm.arm in left_out:
-            continue
+    arms = [arm for arm in report.summary.compared if arm.arm not in left_out]
+    for arm in arms:
         waited: list[Waiting] = []
         found: list[Closer] = []
+        is_fixed = arm.configured is not None and arm.configured.has_fixed_rounds
         for run in arm.measured:
-            seed = run.run.seed
+            seed = run.seed
             visits = read_columns(report.directory, arm.arm, seed)
             clients = None if visits is None else report.directory.read_clients(arm.arm, seed)
             with naming(str(report.directory.run_file(arm.arm, seed, "visits.parquet"))):
-                waited.append(waiting(run.records, visits, is_fixed=fixed[arm.arm]))
+                waited.append(waiting(run.records, visits, is_fixed=is_fixed))
                 if visits is not None:
                     found += closers(seed, waited[-1], visits, clients)
             if visits is not None and run is arm.measured[0]:
                 rounds += [
                     TimelineRound(arm.arm, seed, record, visits.of_round(record.round), reason)
-                    for record, reason in chosen_rounds(run.records, len(report.arms) - len(left_out))
+                    for record, reason in chosen_rounds(run.records, len(arms))
                 ]
         by_arm.append(ArmWaiting.of_runs(arm.arm, waited))
-        closed_most += [(arm.arm, closer) for closer in most_often(found, most)]
+        closed_most += [(arm.arm, closer) for closer in most_often(found, max(2, MOST_CLOSERS // len(arms)))]
     return Waits(by_arm, closed_most, rounds, left_out)
 
 
@@ -127,18 +124,6 @@ def read_columns(directory: RunDirectory, arm: str, seed: int) -> VisitColumns |
     """The visits of a run; None if they were not recorded."""
     table = directory.read_visits(arm, seed)
     return None if table is None else VisitColumns.from_table(table)
-
-
-def fixed_durations(experiment: dict[str, Any]) -> dict[str, bool]:
-    """Whether the rounds of an arm have a fixed duration, by the arm's name.
-
-    >>> fixed_durations({"arm": [{"name": "global"}, {"name": "timed", "pacing": {"kind": "fixed"}}]})
-    {'global': False, 'timed': True}
-    """
-    return {
-        str(arm["name"]): isinstance(arm.get("pacing"), dict) and arm["pacing"].get("kind") == "fixed"
-        for arm in experiment["arm"]
-    }
 
 
 def lengths_sentence(arms: Sequence[ArmWaiting]) -> str:
@@ -150,25 +135,20 @@ def lengths_sentence(arms: Sequence[ArmWaiting]) -> str:
     """
     if not arms:
         return ""
-    named = list(arms)
-    if len(named) > MOST_NAMED_ARMS:
-        named = [_shortest(arms), _longest(arms)]
+    shortest, longest = (pick(arms, key=lambda arm: arm.length_s) for pick in (min, max))
+    is_of_all = len(arms) <= MOST_NAMED_ARMS
+    named = arms if is_of_all else [shortest, longest]
     scale = time_scale(max(arm.length_s for arm in named))
     parts = []
     for arm in named:
         shares = sorted(((arm.share(name), name) for name in COMPONENTS), reverse=True)
-        parts.append(
-            f"{arm.arm} {scale(arm.length_s)} ("
-            + ", ".join(f"{name} {100 * share:.0f} %" for share, name in shares if share >= 0.005)
-            + ")"
-        )
-    text = f"Mean length of a round: {'; '.join(parts)}."
-    if len(named) < len(arms):
-        text = f"Shortest and longest mean round of {len(arms)} arms: {'; '.join(parts)}."
-    lengths = [arm.length_s for arm in arms]
-    if max(lengths) > 1.1 * min(lengths):
+        shown = [f"{name} {100 * share:.0f} %" for share, name in shares if share >= 0.005]
+        parts.append(f"{arm.arm} {scale(arm.length_s)} ({', '.join(shown)})")
+    of = "Mean length of a round" if is_of_all else f"Shortest and longest mean round of {len(arms)} arms"
+    text = f"{of}: {'; '.join(parts)}."
+    if longest.length_s > 1.1 * shortest.length_s:
         text += (
-            f" Rounds of {_longest(arms).arm} are {max(lengths) / max(min(lengths), 1e-9):.2g} times as "
+            f" Rounds of {longest.arm} are {longest.length_s / max(shortest.length_s, 1e-9):.2g} times as "
             "long as the shortest: in the same virtual time the arm makes fewer server steps, which counts "
             "in every time to accuracy."
         )
@@ -179,33 +159,16 @@ def lengths_table(arms: Sequence[ArmWaiting]) -> TextTable:
     """A row for each arm: its rounds, their mean length, and the share of each component that occurs."""
     shown = [name for name in shown_components(arms) if name != BETWEEN]
     scale = time_scale(max((arm.length_s for arm in arms), default=0.0))
-    rows = [
-        (
-            arm.arm,
-            [
-                Cell(f"{arm.rounds:,.4g}"),
-                Cell(scale(arm.length_s)),
-                *(Cell(f"{100 * arm.share(name):.1f} %") for name in shown),
-            ],
-        )
-        for arm in arms
-    ]
+    rows = []
+    for arm in arms:
+        shares = [f"{100 * arm.share(name):.1f} %" for name in shown]
+        rows.append((arm.arm, list(map(Cell, [f"{arm.rounds:,.4g}", scale(arm.length_s), *shares]))))
     return TextTable(["rounds", "mean length", *shown], rows)
 
 
 def shown_components(arms: Sequence[ArmWaiting]) -> list[str]:
     """The components that occur, in order of time; the phases always, unless visits were not recorded."""
     return [name for name in (*COMPONENTS, BETWEEN) if any(arm.seconds[name] > 0 for arm in arms)]
-
-
-def _shortest(arms: Sequence[ArmWaiting]) -> ArmWaiting:
-    """The arm with the shortest mean round; of equals, the first."""
-    return min(arms, key=lambda arm: arm.length_s)
-
-
-def _longest(arms: Sequence[ArmWaiting]) -> ArmWaiting:
-    """The arm with the longest mean round; of equals, the first."""
-    return max(arms, key=lambda arm: arm.length_s)
 
 
 def are_unrecorded(arms: Sequence[ArmWaiting]) -> bool:
