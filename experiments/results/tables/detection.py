@@ -50,7 +50,6 @@ from experiments.results.tables.table import (
 
 if TYPE_CHECKING:
     from experiments.results.statistics.detection.scores import Detection
-    from experiments.results.statistics.intervals import Estimate
 
 BY_DRIFT = (
     Column("drifts", "drifts", count_scale),
@@ -97,74 +96,67 @@ RANGES = (
     "as found, and then as repeats."
 )
 
-TITLES = ("By drift", "By decision")
-
 
 def detector_tables(detection: Detection, *, in_terminal: bool) -> tuple[TextTable, TextTable]:
     """The table by drift and the one by decision, each with a row for each detector that made decisions."""
+    kinds = detection.kinds if len(detection.kinds) > 1 else []
     by_kind = [
-        Column(f"found of {kind}", f"found, {kind}", percent_scale, only_if=any_measured)
-        for kind in detection.kinds
-        if len(detection.kinds) > 1
+        Column(f"found of {kind}", f"found, {kind}", percent_scale, only_if=any_measured) for kind in kinds
     ]
-    return (
-        _with_names(detection, [*BY_DRIFT, *by_kind], in_terminal),
-        _with_names(detection, BY_DECISION, in_terminal),
-    )
+    by_drift = _with_names(detection, [*BY_DRIFT, *by_kind], in_terminal)
+    return by_drift, _with_names(detection, BY_DECISION, in_terminal)
 
 
 def _with_names(detection: Detection, columns: Sequence[Column], in_terminal: bool) -> TextTable:
     """A row for each detector, whose name is in the first column."""
-    rows: list[Row] = []
-    names: list[str] = []
-    for arm, detectors in detection.arms.items():
-        for name, found in detectors.items():
-            if not found.decides:
-                continue
-            by_kind = {f"found of {kind}": of_kind["recall_all"] for kind, of_kind in found.kinds.items()}
-            quantities: Mapping[str, Estimate] = {**by_kind, **found.figures}
-            rows.append(Row(arm, quantities))
-            names.append(name)
+    deciding = [(arm, name, found) for arm, name, found in detection.detectors if found.decides]
+    rows = []
+    for arm, _, found in deciding:
+        by_kind = {f"found of {kind}": of_kind["recall_all"] for kind, of_kind in found.kinds.items()}
+        rows.append(Row(arm, {**by_kind, **found.figures}))
     shown = text_table(columns, rows, in_terminal=in_terminal)
-    named = [(arm, [Cell(name), *cells]) for name, (arm, cells) in zip(names, shown.rows, strict=True)]
+    cells = [cells for _, cells in shown.rows]
+    named = [(arm, [Cell(name), *of_one]) for (arm, name, _), of_one in zip(deciding, cells, strict=True)]
     return TextTable(["detector", *shown.headings], named, num_keys=1)
 
 
-def _captioned(summary: Summary, as_printed: bool) -> list[tuple[str, TextTable]]:
+def _of(summary: Summary) -> Detection:
     assert summary.detection is not None, "the table says something"
-    if not _decides(summary.detection):
-        return []
+    return summary.detection
+
+
+def _captioned(summary: Summary, as_printed: bool) -> list[tuple[str, TextTable]]:
+    detection = _of(summary)
     captions = ("drifts found by detectors", "decisions of detectors, one by one")
-    return list(zip(captions, detector_tables(summary.detection, in_terminal=as_printed), strict=True))
+    tables = detector_tables(detection, in_terminal=as_printed)
+    return list(zip(captions, tables, strict=True)) if detection.decides else []
 
 
-def _on_page(report: Report) -> OnPage | None:
-    detection = report.summary.detection
-    assert detection is not None, "the table says something"
-    if not _decides(detection):
+def _on_page(report: Report) -> OnPage:
+    detection = _of(report.summary)
+    if not detection.decides:
         return OnPage(remarks=[_without_decisions(detection)])
-    notes = ([_on_drifts(detection)], [_on_decisions(detection)])
-    tables = detector_tables(detection, in_terminal=False)
-    return OnPage([NotedTable(*parts) for parts in zip(TITLES, tables, notes, strict=True)])
+    by_drift, by_decision = detector_tables(detection, in_terminal=False)
+    return OnPage(
+        [
+            NotedTable("By drift", by_drift, [_on_drifts(detection)]),
+            NotedTable("By decision", by_decision, [_on_decisions(detection)]),
+        ]
+    )
 
 
 def _note(summary: Summary) -> str:
-    assert summary.detection is not None, "the table says something"
-    if not _decides(summary.detection):
-        return _without_decisions(summary.detection)
-    return f"{_on_drifts(summary.detection)} {_on_decisions(summary.detection)}"
-
-
-def _decides(detection: Detection) -> bool:
-    """Whether some detector made a decision in scored rounds."""
-    return any(found.decides for detectors in detection.arms.values() for found in detectors.values())
+    detection = _of(summary)
+    notes = [_on_drifts, _on_decisions] if detection.decides else [_without_decisions]
+    return " ".join(note(detection) for note in notes)
 
 
 def _on_drifts(detection: Detection) -> str:
     settings = detection.settings
+    last = "the last" if settings.last_round is None else settings.last_round
     within = f"{settings.tolerance} round{'' if settings.tolerance == 1 else 's'}"
     sentences = [
-        f"Scored are the rounds from {settings.first_round} to {_last(settings)}.",
+        f"Scored are the rounds from {settings.first_round} to {last}.",
         "A flag is true, and finds a drift, if it is the first one of its client since the client's newest "
         f"drift, and at most {within} after it. Further flags up to the client's next drift are repeats, "
         "neither true nor false. All other flags are false alarms: of clients without a drift so far, and of "
@@ -200,8 +192,7 @@ def _on_unknown_kinds(detection: Detection) -> str:
 
 
 def _positive(settings: DetectionSettings) -> str:
-    before = f"round {max(settings.first_round - 1, 0)}"
-    positive = settings.positive
+    before, positive = f"round {max(settings.first_round - 1, 0)}", settings.positive
     if isinstance(positive, Mapping):
         spans = [f"{kind}: {first} to {last}" for kind, (first, last) in positive.items()]
         return (
@@ -212,25 +203,15 @@ def _positive(settings: DetectionSettings) -> str:
     return changed if isinstance(positive, str) else f"{changed}, in rounds {positive[0]} to {positive[1]}"
 
 
-def _last(settings: DetectionSettings) -> str:
-    return "the last" if settings.last_round is None else str(settings.last_round)
-
-
 def _on_clipped(detection: Detection) -> str:
-    found = [figures for detectors in detection.arms.values() for figures in detectors.values()]
-    if not any(any(figures.figures["clipped"].per_seed) for figures in found):
+    if not any(any(found.figures["clipped"].per_seed) for _, _, found in detection.detectors):
         return ""
     return "Numbers clipped were outside the domain of the detector, in whole runs."
 
 
 def _without_decisions(detection: Detection) -> str:
     """A sentence on detectors that made no decision; empty if all made some."""
-    quiet = [
-        f"{name} of {arm}"
-        for arm, detectors in detection.arms.items()
-        for name, figures in detectors.items()
-        if not figures.decides
-    ]
+    quiet = [f"{name} of {arm}" for arm, name, found in detection.detectors if not found.decides]
     return f"No decision in the scored rounds was made by {', '.join(quiet)}." if quiet else ""
 
 

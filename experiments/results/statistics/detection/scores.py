@@ -119,6 +119,16 @@ class Detection:
     arms: Mapping[str, Mapping[str, DetectorFigures]]
     kinds: Sequence[str]
 
+    @property
+    def detectors(self) -> list[tuple[str, str, DetectorFigures]]:
+        """(arm, name, figures) of each detector."""
+        return [(arm, *of_one) for arm, of_arm in self.arms.items() for of_one in of_arm.items()]
+
+    @property
+    def decides(self) -> bool:
+        """Whether some detector made a decision in the scored rounds."""
+        return any(found.decides for _, _, found in self.detectors)
+
     def as_json(self) -> dict[str, object]:
         """The entry `detection` of `summary.json`."""
         arms = {
