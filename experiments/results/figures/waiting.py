@@ -19,6 +19,7 @@ from experiments.results.tables.round_lengths import (
     ArmWaiting,
     are_unrecorded,
     lengths_sentence,
+    omission,
     shown_components,
     waits,
 )
@@ -98,11 +99,11 @@ def _waiting_caption(arms: Sequence[ArmWaiting]) -> str:
 
 def _plots(report: Report) -> list[Plot]:
     found = report.once(waits)
-    if not found.by_arm:
+    if not found:
         return []
     title = "What closed rounds were waiting for"
-    caption = f"{_waiting_caption(found.by_arm)} {found.omission}".rstrip()
-    return [Plot("waiting", title, caption, waiting_figure(found.by_arm))]
+    caption = f"{_waiting_caption(found)} {omission(report)}".rstrip()
+    return [Plot("waiting", title, caption, waiting_figure(found))]
 
 
 FIGURE = Figure("why", _plots, f"of all arms, {OF_STEPS}")

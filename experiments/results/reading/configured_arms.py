@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from experiments.results.reading.recorded import WITHOUT_CLUSTERS
@@ -148,13 +149,11 @@ def _has_epochs(solver: Any) -> bool:
 def _samples_per_visit(arm: Mapping[str, Any], shared: Mapping[str, Any]) -> float | None:
     own, schedules = arm.get("training", {}), arm.get("schedules", [])
     training = {**shared, **own}
-    factors = [training.get(key) for key in ("local_steps", "batch_size")]
     if not isinstance(schedules, list) or not all(map(_keeps_the_size, schedules)):
         return None
     of_epochs = "local_epochs" in own or ("local_epochs" in shared and "local_steps" not in own)
     if of_epochs or _has_epochs(arm.get("solver")):  # as many as the client holds
         return None
-    steps, batch_size = (
-        value if type(value) is int and 0 < value < MOST_SAMPLES else None for value in factors
-    )
-    return None if steps is None or batch_size is None else float(steps * batch_size)
+    factors = (training.get(key) for key in ("local_steps", "batch_size"))
+    known = [value for value in factors if type(value) is int and 0 < value < MOST_SAMPLES]
+    return float(prod(known)) if len(known) == 2 else None

@@ -50,6 +50,13 @@ from experiments.results.tables.table import (
 
 if TYPE_CHECKING:
     from experiments.results.statistics.detection.scores import Detection
+    from experiments.results.statistics.intervals import Estimate
+
+
+def _is_any(numbers: Sequence[Estimate]) -> bool:
+    """Whether some of the numbers is above 0 in some seed."""
+    return any(any(number.per_seed) for number in numbers)
+
 
 BY_DRIFT = (
     Column("drifts", "drifts", count_scale),
@@ -65,12 +72,7 @@ BY_DRIFT = (
     Column("found_s_median", "from asked to found", time_scale, in_terminal=False),
     Column("false_alarms_per_1000", "false alarms per 1,000 decisions", count_scale),
     Column("undrifted_flagged", "clients without drift flagged", percent_scale, only_if=any_measured),
-    Column(
-        "clipped",
-        "numbers clipped",
-        count_scale,
-        only_if=lambda found: any(any(number.per_seed) for number in found),
-    ),
+    Column("clipped", "numbers clipped", count_scale, only_if=_is_any),
 )
 
 BY_DECISION = (
@@ -90,6 +92,8 @@ LATCHES = (
     "makes every later decision about the client a true positive, and as many false negatives of a detector "
     "that starts anew after its flag. The table by drift counts both as one."
 )
+
+CLIPPED = "Numbers clipped were outside the domain of the detector, in whole runs."
 
 RANGES = (
     "A flag that stays up after these rounds is as many false positives; the table by drift counts it once, "
@@ -172,7 +176,7 @@ def _on_drifts(detection: Detection) -> str:
         "Clients without drift are those about which it decided and that have no drift up to the last scored "
         "round; an interval of width 0 says that the seeds agree, not that a figure is exact.",
         "A drift near the last scored round has fewer rounds to be found in, and counts all the same.",
-        _on_clipped(detection),
+        CLIPPED if _is_any([found.figures["clipped"] for _, _, found in detection.detectors]) else "",
         _without_decisions(detection),
     ]
     return " ".join(filter(None, sentences))
@@ -201,12 +205,6 @@ def _positive(settings: DetectionSettings) -> str:
         )
     changed = f"if the client's data are of another distribution than in {before}"
     return changed if isinstance(positive, str) else f"{changed}, in rounds {positive[0]} to {positive[1]}"
-
-
-def _on_clipped(detection: Detection) -> str:
-    if not any(any(found.figures["clipped"].per_seed) for _, _, found in detection.detectors):
-        return ""
-    return "Numbers clipped were outside the domain of the detector, in whole runs."
 
 
 def _without_decisions(detection: Detection) -> str:

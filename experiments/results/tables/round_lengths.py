@@ -11,6 +11,7 @@ from emulator.errors import naming
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.absorbed import arms_of_steps
 from experiments.results.statistics.closers import Closer, closers, most_often
+from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.scales import time_scale
 from experiments.results.statistics.visit_columns import VisitColumns
 from experiments.results.statistics.waiting import BETWEEN, COMPONENTS, VISITS, Waiting, waiting
@@ -39,22 +40,30 @@ OF_STEPS = "visits outlast rounds, which wait for no cohort"
 class ArmWaiting:
     """The time of the rounds of an arm by its causes, in virtual seconds, and the number of its rounds.
 
-    `seconds` has the sums over rounds of each component, a mean over seeds.
+    `seconds` has the sums over rounds of each component, a mean over seeds. `closed_most` has the clients
+    that closed most rounds, and `shown` rounds of the first run to be shown; there are none without recorded
+    visits.
     """
 
     arm: str
     rounds: float  # mean over seeds
     seconds: dict[str, float]
+    closed_most: Sequence[Closer] = ()
+    shown: Sequence[TimelineRound] = ()
 
     @classmethod
-    def of_runs(cls, arm: str, runs: Sequence[Waiting]) -> ArmWaiting:
+    def of_runs(
+        cls,
+        arm: str,
+        runs: Sequence[Waiting],
+        closed_most: Sequence[Closer] = (),
+        shown: Sequence[TimelineRound] = (),
+    ) -> ArmWaiting:
         """The means over `runs`, one for each seed; at least one."""
         totals = [run.totals_s for run in runs]
-        return cls(
-            arm,
-            float(np.mean([len(run.round) for run in runs])),
-            {name: float(np.mean([total[name] for total in totals])) for name in (*COMPONENTS, BETWEEN)},
-        )
+        rounds = float(np.mean([len(run.round) for run in runs]))
+        means = {name: float(np.mean([total[name] for total in totals])) for name in totals[0]}
+        return cls(arm, rounds, means, closed_most, shown)
 
     @property
     def length_s(self) -> float:
@@ -67,57 +76,49 @@ class ArmWaiting:
         return self.seconds[component] / total_s if total_s else 0.0
 
 
-@dataclass(frozen=True)
-class Waits:
-    """The time of rounds by arm, the clients of each arm that closed most rounds, and rounds to be shown.
+def waits(report: Report) -> list[ArmWaiting]:
+    """Those of all rounds that closed by the horizon, by arm; one pass over the visits of all runs.
 
-    The latter are of the first run of each arm; there are none of runs without recorded visits. The arms in
-    `left_out` are in none of these: their rounds may have several server steps, and so wait for no cohort.
-    """
-
-    by_arm: list[ArmWaiting]
-    closed_most: list[tuple[str, Closer]]
-    rounds: list[TimelineRound]
-    left_out: list[str]
-
-    @property
-    def omission(self) -> str:
-        """A sentence on the arms that are left out; empty if there are none."""
-        return f"Left out: {', '.join(self.left_out)}; {OF_STEPS}." if self.left_out else ""
-
-
-def waits(report: Report) -> Waits:
-    """Those of all rounds that closed by the horizon; one pass over the visits of all runs.
+    Without the arms that `omission` names.
 
     Raises:
         DataFileError: A file of a run is damaged.
         InputError: The visits of a run are not those of its log.
     """
-    by_arm: list[ArmWaiting] = []
-    closed_most: list[tuple[str, Closer]] = []
-    rounds: list[TimelineRound] = []
     left_out = arms_of_steps(report.summary.compared)
     arms = [arm for arm in report.summary.compared if arm.arm not in left_out]
-    for arm in arms:
-        waited: list[Waiting] = []
-        found: list[Closer] = []
-        is_fixed = arm.configured is not None and arm.configured.has_fixed_rounds
-        for run in arm.measured:
-            seed = run.seed
-            visits = read_columns(report.directory, arm.arm, seed)
-            clients = None if visits is None else report.directory.read_clients(arm.arm, seed)
-            with naming(str(report.directory.run_file(arm.arm, seed, "visits.parquet"))):
-                waited.append(waiting(run.records, visits, is_fixed=is_fixed))
-                if visits is not None:
-                    found += closers(seed, waited[-1], visits, clients)
-            if visits is not None and run is arm.measured[0]:
-                rounds += [
-                    TimelineRound(arm.arm, seed, record, visits.of_round(record.round), reason)
-                    for record, reason in chosen_rounds(run.records, len(arms))
-                ]
-        by_arm.append(ArmWaiting.of_runs(arm.arm, waited))
-        closed_most += [(arm.arm, closer) for closer in most_often(found, max(2, MOST_CLOSERS // len(arms)))]
-    return Waits(by_arm, closed_most, rounds, left_out)
+    return [_waiting_of(report, arm, len(arms)) for arm in arms]
+
+
+def _waiting_of(report: Report, arm: Comparison, num_arms: int) -> ArmWaiting:
+    waited: list[Waiting] = []
+    found: list[Closer] = []
+    shown: list[TimelineRound] = []
+    is_fixed = arm.configured is not None and arm.configured.has_fixed_rounds
+    for run in arm.measured:
+        name, seed = arm.arm, run.seed
+        visits = read_columns(report.directory, name, seed)
+        clients = None if visits is None else report.directory.read_clients(name, seed)
+        with naming(str(report.directory.run_file(name, seed, "visits.parquet"))):
+            waited.append(waiting(run.records, visits, is_fixed=is_fixed))
+            if visits is not None:
+                found += closers(seed, waited[-1], visits, clients)
+        if visits is not None and run is arm.measured[0]:
+            shown = [
+                TimelineRound(name, seed, record, visits.of_round(record.round), reason)
+                for record, reason in chosen_rounds(run.records, num_arms)
+            ]
+    most = max(2, MOST_CLOSERS // num_arms)
+    return ArmWaiting.of_runs(arm.arm, waited, most_often(found, most), shown)
+
+
+def omission(report: Report) -> str:
+    """A sentence on the arms whose rounds may have several server steps, and so wait for no cohort.
+
+    Empty if there are none.
+    """
+    left_out = arms_of_steps(report.summary.compared)
+    return f"Left out: {', '.join(left_out)}; {OF_STEPS}." if left_out else ""
 
 
 def read_columns(directory: RunDirectory, arm: str, seed: int) -> VisitColumns | None:
@@ -178,11 +179,9 @@ def are_unrecorded(arms: Sequence[ArmWaiting]) -> bool:
 
 def _on_page(report: Report) -> OnPage | None:
     found = report.once(waits)
-    if not found.by_arm:
-        return None
-    notes = [NOTE, *filter(None, [found.omission])]
-    table = NotedTable("Lengths of rounds", lengths_table(found.by_arm), notes)
-    return OnPage([table], lead=lengths_sentence(found.by_arm))
+    notes = [NOTE, *filter(None, [omission(report)])]
+    table = NotedTable("Lengths of rounds", lengths_table(found), notes)
+    return OnPage([table], lead=lengths_sentence(found)) if found else None
 
 
 TABLE = Table(title="Lengths of rounds", place=Place("why", group="rounds"), on_page=_on_page)
