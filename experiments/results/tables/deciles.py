@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from experiments.results.statistics.client_accuracy import DECILES, ClientAccuracy
-from experiments.results.statistics.intervals import Estimate, share_estimate
-from experiments.results.statistics.scales import percent_scale
+from experiments.results.statistics.client_accuracy import DECILES
+from experiments.results.tables.by_arm import SHARE, table_by_arm
 from experiments.results.tables.clients import are_logged
-from experiments.results.tables.clients_by_group import table_by_arm
 from experiments.results.tables.notes import intervals_of_single_arms
 from experiments.results.tables.report import Report
 from experiments.results.tables.table import NotedTable, OnPage, Place, Table, TextTable
 
 
-def decile_estimates(by_seed: Sequence[ClientAccuracy | None]) -> list[Estimate]:
-    """The nine deciles of the accuracies of clients: those of each seed, and their means over seeds."""
-    unknown = [None] * len(DECILES)
-    deciles = [unknown if seed is None else seed.quantiles(np.array(DECILES)).tolist() for seed in by_seed]
-    return [share_estimate(of_seeds) for of_seeds in zip(*deciles, strict=True)]
-
-
 def _on_page(report: Report) -> OnPage:
-    scales = {f"{100 * share:.0f} %": percent_scale(0.0) for share in DECILES}
-    found = {arm.name: decile_estimates(report.clients[arm.name]) for arm in report.arms}
-    table = table_by_arm(report, scales, found)
+    shares = np.array(DECILES)
+    found = {
+        arm: [None if seed is None else seed.quantiles(shares) for seed in seeds]
+        for arm, seeds in report.clients.items()
+    }
+    table = table_by_arm(report, {f"{100 * share:.0f} %": SHARE for share in DECILES}, found)
     return OnPage([NotedTable("Deciles", table, [_note(report, table)])])
 
 
