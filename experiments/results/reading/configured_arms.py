@@ -99,6 +99,7 @@ def headline_arm(experiment: Mapping[str, Any]) -> str | None:
 
 def _configured(arm: Mapping[str, Any], experiment: Mapping[str, Any]) -> ConfiguredArm:
     adaptation = arm.get("adaptation", {"kind": WITHOUT_ADAPTATION})
+    training = {**experiment.get("training", {}), **arm.get("training", {})}
     others = {key: value for key, value in arm.items() if key not in ("name", "baseline", *OF_CLUSTERS)}
     return ConfiguredArm(
         clusterer=_kind(arm.get("clusterer")),
@@ -108,25 +109,25 @@ def _configured(arm: Mapping[str, Any], experiment: Mapping[str, Any]) -> Config
         has_adaptation=_kind(adaptation) != WITHOUT_ADAPTATION,
         beside_clusters=json.dumps({**others, "adaptation": adaptation}, sort_keys=True, default=str),
         samples_per_visit=_samples_per_visit(arm, experiment.get("training", {})),
-        start=_start({**experiment.get("training", {}), **arm.get("training", {})}.get("start")),
+        start=str(_table(training.get("start")).get("file", "")),
     )
 
 
-def _start(recorded: Any) -> str:
-    return str(recorded.get("file", "")) if isinstance(recorded, Mapping) else ""
+def _table(recorded: Any) -> Mapping[str, Any]:
+    """A recorded table; empty if it is none."""
+    return recorded if isinstance(recorded, Mapping) else {}
 
 
 def _kind(part: Any) -> str:
     """The kind of a part, whose table has it; empty if it was not recorded."""
-    return str(part.get("kind", "")) if isinstance(part, Mapping) else ""
+    return str(_table(part).get("kind", ""))
 
 
 def _has_trigger(clusterer: Any) -> bool:
     """Whether the recorded clusterer has a trigger with something to decide."""
-    trigger = clusterer.get("trigger") if isinstance(clusterer, Mapping) else None
-    if not isinstance(trigger, Mapping) or _kind(trigger) != CENTRE_SHIFT:
-        return bool(_kind(trigger))
-    return trigger.get("threshold") not in (NEVER, AT_EVERY_DRIFT)
+    trigger = _table(_table(clusterer).get("trigger"))
+    is_idle = _kind(trigger) == CENTRE_SHIFT and trigger.get("threshold") in (NEVER, AT_EVERY_DRIFT)
+    return bool(_kind(trigger)) and not is_idle
 
 
 def _keeps_the_size(schedule: Any) -> bool:
@@ -143,7 +144,7 @@ def _keeps_the_size(schedule: Any) -> bool:
 def _has_epochs(solver: Any) -> bool:
     """Whether a recorded rule says how many epochs a visit has at most, as `early_stopping` may."""
     rules = solver if isinstance(solver, list) else [solver]
-    return any(isinstance(rule, Mapping) and rule.get("epochs") is not None for rule in rules)
+    return any(_table(rule).get("epochs") is not None for rule in rules)
 
 
 def _samples_per_visit(arm: Mapping[str, Any], shared: Mapping[str, Any]) -> float | None:

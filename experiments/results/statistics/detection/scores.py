@@ -97,12 +97,13 @@ class DetectorFigures:
         """The entry in `summary.json`."""
         return {
             "watched": self.watched,
-            **{name: estimate.as_json() for name, estimate in self.figures.items()},
-            "kinds": {
-                kind: {name: estimate.as_json() for name, estimate in found.items()}
-                for kind, found in self.kinds.items()
-            },
+            **_as_json(self.figures),
+            "kinds": {kind: _as_json(found) for kind, found in self.kinds.items()},
         }
+
+
+def _as_json(figures: Mapping[str, Estimate]) -> dict[str, object]:
+    return {name: estimate.as_json() for name, estimate in figures.items()}
 
 
 @dataclass(frozen=True)
