@@ -125,12 +125,7 @@ def _value(table: Mapping[str, Any], path: Path) -> Any:
     """The value at `path`; None if there is none, or a table."""
     value: Any = table
     for name in path:
-        if isinstance(value, Mapping):
-            value = value.get(name)
-        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return None
+        value = _as_table(value).get(name)
     return None if isinstance(value, Mapping) else value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -52,18 +52,12 @@ class ArmWaiting:
     shown: Sequence[TimelineRound] = ()
 
     @classmethod
-    def of_runs(
-        cls,
-        arm: str,
-        runs: Sequence[Waiting],
-        closed_most: Sequence[Closer] = (),
-        shown: Sequence[TimelineRound] = (),
-    ) -> ArmWaiting:
+    def of_runs(cls, arm: str, runs: Sequence[Waiting]) -> ArmWaiting:
         """The means over `runs`, one for each seed; at least one."""
         totals = [run.totals_s for run in runs]
         rounds = float(np.mean([len(run.round) for run in runs]))
         means = {name: float(np.mean([total[name] for total in totals])) for name in totals[0]}
-        return cls(arm, rounds, means, closed_most, shown)
+        return cls(arm, rounds, means)
 
     @property
     def length_s(self) -> float:
@@ -108,8 +102,8 @@ def _waiting_of(report: Report, arm: Comparison, num_arms: int) -> ArmWaiting:
                 TimelineRound(name, seed, record, visits.of_round(record.round), reason)
                 for record, reason in chosen_rounds(run.records, num_arms)
             ]
-    most = max(2, MOST_CLOSERS // num_arms)
-    return ArmWaiting.of_runs(arm.arm, waited, most_often(found, most), shown)
+    closed_most = most_often(found, max(2, MOST_CLOSERS // num_arms))
+    return replace(ArmWaiting.of_runs(arm.arm, waited), closed_most=closed_most, shown=shown)
 
 
 def omission(report: Report) -> str:
