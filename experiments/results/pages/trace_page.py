@@ -73,9 +73,7 @@ def write_trace_page(
         plots.append(Plot(f"shares-{client.client}", title, caption, figure))
     page = page_with_nonce(
         "trace_page.html",
-        name=facts.name,
-        lead=facts.lead,
-        tables=facts.tables,
+        facts=facts,
         shares_note=_shares_note(facts, labels, clients, min_samples, windows),
         labels=labels,
         plots=plots,
@@ -130,9 +128,8 @@ def _map(facts: TraceFacts, observations: Observations, min_samples: int) -> Plo
 
 def _stretched(windows: int) -> str:
     stretch = stretch_of(windows)
-    return (
-        f" {stretch} windows are drawn as one, the mean of those that are not blank." if stretch > 1 else ""
-    )
+    drawn = f" {stretch} windows are drawn as one, the mean of those that are not blank."
+    return drawn if stretch > 1 else ""
 
 
 def _name(observations: Observations, client: int) -> str:

@@ -136,9 +136,8 @@ def _keeps_the_size(schedule: Any) -> bool:
         return _kind(schedule) in KEEP_THE_SIZE_OF_A_VISIT
     clusters = schedule.get("clusters")
     numbers = list(clusters.values()) if isinstance(clusters, Mapping) else [None]
-    return all(
-        isinstance(item, Mapping) and not {"local_steps", "batch_size"} & set(item) for item in numbers
-    )
+    sizes = {"local_steps", "batch_size"}
+    return all(isinstance(item, Mapping) and not sizes & set(item) for item in numbers)
 
 
 def _has_epochs(solver: Any) -> bool:

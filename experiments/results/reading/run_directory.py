@@ -506,8 +506,7 @@ def _experiment(text: str) -> dict[str, Any]:
     arms, report = experiment["arm"], experiment["report"]
     are_named = _is_list_of(dict, arms) and _is_list_of(str, [arm.get("name") for arm in arms])
     require(are_named, "arm must be a list of tables that have a name")
-    has_window = isinstance(report, dict) and "window" in report
-    require(has_window, "report must be a table that has a window")
+    require(isinstance(report, dict) and "window" in report, "report must be a table that has a window")
     refuse_unreadable(experiment)
     return experiment
 

@@ -148,8 +148,8 @@ def detection_of(arms: Sequence[Comparison], settings: DetectionSettings) -> Det
         )
     )
     by_arm = {arm.arm: _figures(arm, [score_run(run, settings) for run in arm.runs], kinds) for arm in scored}
-    by_arm = {arm: detectors for arm, detectors in by_arm.items() if detectors}
-    return Detection(settings, by_arm, kinds) if by_arm else None
+    having = {arm: detectors for arm, detectors in by_arm.items() if detectors}
+    return Detection(settings, having, kinds) if having else None
 
 
 def _figures(
