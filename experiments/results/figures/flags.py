@@ -15,7 +15,7 @@ from experiments.results.drawing.style import CLUSTER_COLOURS, MAX_SEED_POINTS, 
 from experiments.results.figures.figure import Figure
 from experiments.results.reading.detection import detection_settings
 from experiments.results.reading.header_truth import clients_of
-from experiments.results.reading.not_recorded import NoDetectionError
+from experiments.results.reading.not_recorded import DETECTION, NotRecordedError
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.detection.columns import drifts_of
 from experiments.results.tables.report import Report
@@ -85,7 +85,7 @@ def onsets_by_round(run: ReportedRun) -> Ints:
 
 def _refuse_without_detection(report: Report) -> None:
     if detection_settings(report.experiment) is None:
-        raise NoDetectionError(str(report.directory.path))
+        raise NotRecordedError(str(report.directory.path), "decisions of detectors", DETECTION)
 
 
 def _plots(report: Report) -> Iterator[Plot]:

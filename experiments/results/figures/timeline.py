@@ -19,7 +19,7 @@ from experiments.results.statistics.scales import time_scale, time_unit
 from experiments.results.statistics.visit_columns import NO_DEVICE, PHASES, VisitColumns, cut_phases
 from experiments.results.tables.chosen_rounds import TimelineRound
 from experiments.results.tables.report import Report
-from experiments.results.tables.round_lengths import waits
+from experiments.results.tables.round_lengths import omission, waits
 
 MOST_SLOWEST, MOST_OTHERS = 30, 10
 """Of a round with more visits, that many end last, and that many are spread evenly over the others."""
@@ -235,7 +235,7 @@ def _short(values: Any) -> list[float]:
 
 def _plots(report: Report) -> Iterator[Plot]:
     found = waits(report)
-    rounds, num_arms = found.rounds, len(report.arms) - len(found.left_out)
+    rounds = [item for arm in found for item in arm.shown]
     if not rounds:
         return
     seed = f"seed {rounds[0].seed}" if len({item.seed for item in rounds}) == 1 else "each arm's own"
@@ -245,9 +245,9 @@ def _plots(report: Report) -> Iterator[Plot]:
         "are the "
         "opening of the round, the dispatch, and its end; times are since the dispatch. The slider chooses a "
         f"round of {seed}: the slowest, the median, and others spread evenly"
-        f"{'; the list chooses the arm' if num_arms > 1 else ''}. Of a round with more than "
+        f"{'; the list chooses the arm' if len(found) > 1 else ''}. Of a round with more than "
         f"{MOST_SLOWEST + MOST_OTHERS} visits, the {MOST_SLOWEST} that ended last are drawn, and "
-        f"{MOST_OTHERS} evenly spread over the others. {found.omission}"
+        f"{MOST_OTHERS} evenly spread over the others. {omission(report)}"
     ).rstrip()
     title = "Who is slow: the visits of a round"
     text = f"{title}. {timeline_text(rounds)}"

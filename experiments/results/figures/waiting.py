@@ -19,6 +19,7 @@ from experiments.results.tables.round_lengths import (
     ArmWaiting,
     are_unrecorded,
     lengths_sentence,
+    omission,
     shown_components,
     waits,
 )
@@ -76,10 +77,10 @@ def _waiting_caption(arms: Sequence[ArmWaiting]) -> str:
 
 def _plots(report: Report) -> Iterator[Plot]:
     found = waits(report)
-    if found.by_arm:
+    if found:
         title = "What closed rounds were waiting for"
-        caption = f"{_waiting_caption(found.by_arm)} {found.omission}".rstrip()
-        yield Plot("waiting", title, caption, waiting_figure(found.by_arm))
+        caption = f"{_waiting_caption(found)} {omission(report)}".rstrip()
+        yield Plot("waiting", title, caption, waiting_figure(found))
 
 
 FIGURE = Figure("why", _plots, f"of all arms, {OF_STEPS}")

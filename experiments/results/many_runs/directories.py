@@ -273,7 +273,7 @@ def _read(directory: RunDirectory, configured: ConfiguredArm, arm: str, seed: in
     experiment = directory.experiment()
     how = (experiment["report"]["window"], tuple(event_rounds(experiment)), seconds_per_round(experiment))
     try:
-        with open_file(directory.log_path(arm, seed)) as file:
+        with open_file(directory.run_file(arm, seed, "log.jsonl")) as file:
             digest = hashlib.file_digest(file, "sha256").digest()  # type: ignore[arg-type]  # it is a file
     except OSError:  # `read_run` states what is wrong
         return reduced(directory.read_run(arm, seed), configured, *how)

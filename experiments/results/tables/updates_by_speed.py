@@ -13,11 +13,10 @@ from emulator.arrays import Floats, Ints
 from emulator.errors import InputError
 from experiments.results.statistics.absorbed import Absorbed, absorbed, absorbed_by_client, arms_of_steps
 from experiments.results.statistics.client_groups import QUARTERS
-from experiments.results.statistics.comparisons import Comparison, Run
-from experiments.results.statistics.intervals import share_estimate
-from experiments.results.statistics.scales import index_scale, percent_scale
-from experiments.results.tables.cells import NOT_MEASURED, Cell, show_estimate
-from experiments.results.tables.clients_by_group import NOT_RECORDED, OF_FLEET, quarters_by_seed
+from experiments.results.statistics.comparisons import Run
+from experiments.results.statistics.scales import index_scale
+from experiments.results.tables.by_arm import SHARE, table_by_arm, with_counts
+from experiments.results.tables.clients_by_group import OF_FLEET, quarters_by_seed, why_no_quarters
 from experiments.results.tables.notes import intervals_of_single_arms
 from experiments.results.tables.quantities import is_ever_above_0, means, quantity
 from experiments.results.tables.report import Report
@@ -44,7 +43,6 @@ BY_SPEED = (
     "seed. "
 )
 NO_UPDATE = "if no update was absorbed"
-ALIKE = "Shares by device speed: all clients are alike."
 
 
 def _by_the_horizon(run: Run) -> Absorbed:
@@ -56,27 +54,19 @@ def _on_page(report: Report) -> OnPage:
     table = text_table(TABLE.columns, summary.rows)
     by_seed = quarters_by_seed(report, ["seconds_per_sample"])
     intervals = intervals_of_single_arms(report.arms)
-    if not by_seed or all(groups.max(initial=0) == 0 for groups in by_seed.values()):
-        remark = ALIKE if by_seed else f"Shares by device speed: {NOT_RECORDED}"
-        return OnPage([NotedTable("", table, [f"{intervals}{NOTE}"])], remarks=[remark])
+    if why := why_no_quarters(by_seed):
+        remarks = [f"Shares by device speed: {why}"]
+        return OnPage([NotedTable("", table, [f"{intervals}{NOTE}"])], remarks=remarks)
     counts = np.mean([_counts(groups) for groups in by_seed.values()], axis=0)
-    headings = [f"{name} (n {count:,.0f})" for name, count in zip(QUARTERS, counts.tolist(), strict=True)]
+    shares = {
+        arm.arm: [quarter_shares(run, by_seed.get(run.seed)) for run in arm.measured] for arm in summary.rows
+    }
+    quarters = table_by_arm(report, dict.fromkeys(with_counts(QUARTERS, counts), SHARE), shares)
     rows = [
-        (name, [*cells, *_quarter_cells(arm, by_seed)])
-        for (name, cells), arm in zip(table.rows, summary.rows, strict=True)
+        (name, [*cells, *more]) for (name, cells), (_, more) in zip(table.rows, quarters.rows, strict=True)
     ]
-    with_quarters = TextTable([*table.headings, *headings], rows)
+    with_quarters = TextTable([*table.headings, *quarters.headings], rows)
     return OnPage([NotedTable("", with_quarters, [f"{intervals}{NOTE}", f"{BY_SPEED}{OF_FLEET}".rstrip()])])
-
-
-def _quarter_cells(arm: Comparison, by_seed: dict[int, Ints]) -> list[Cell]:
-    """A cell for each quarter: the share of the arm's updates that come from it, a mean over seeds."""
-    shares = [quarter_shares(run, by_seed.get(run.seed)) for run in arm.measured]
-    if any(seed is None for seed in shares):
-        return [Cell(NOT_MEASURED)] * len(QUARTERS)
-    scale = percent_scale(0.0)
-    by_quarter = np.transpose([seed for seed in shares if seed is not None]).tolist()
-    return [show_estimate(arm.stated(share_estimate(of_seeds)), scale) for of_seeds in by_quarter]
 
 
 def quarter_shares(run: Run, fleet: Ints | None) -> Floats | None:

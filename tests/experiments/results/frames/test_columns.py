@@ -79,7 +79,11 @@ def frames(played: ResultFrames, tmp_path_factory) -> dict[str, pd.DataFrame]:
     drifts = [(3, 0, "sudden", 0, 1), (4, 1, "mix", -1, -1)]
     directory = a_directory(path, ["global"], [0], detection=table)
     store(directory, a_detecting_run("global", 0, {}, {}, drifts))
-    write_clients(directory.clients_path("global", 0), {name: np.ones(20) for name in DEVICE_BOUNDS}, None)
+    write_clients(
+        directory.run_file("global", 0, "clients.parquet"),
+        {name: np.ones(20) for name in DEVICE_BOUNDS},
+        None,
+    )
     detecting = ResultFrames.read(path)
     path = tmp_path_factory.mktemp("models")
     recorded = {"participants": 20, "over_commit": 1.3, "rounds": 150, "log_model_accuracy": True}

@@ -79,7 +79,9 @@ def a_folder(path, runs, **settings):
         ones = np.ones(CLIENTS)
         columns = {"download_bytes_per_s": ones, "upload_bytes_per_s": ones, "latency_s": ones}
         write_clients(
-            directory.clients_path(run.arm, run.seed), {"seconds_per_sample": 1.0 + SPEED, **columns}, None
+            directory.run_file(run.arm, run.seed, "clients.parquet"),
+            {"seconds_per_sample": 1.0 + SPEED, **columns},
+            None,
         )
     return directory
 
@@ -137,7 +139,7 @@ def test_without_rounds_of_several_steps_there_is_no_such_table(tmp_path):
 def test_without_devices_or_with_one_speed_the_table_has_no_quarters(tmp_path, both):
     for arm in both.arms():
         for seed in both.seeds():
-            both.clients_path(arm, seed).unlink()
+            both.run_file(arm, seed, "clients.parquet").unlink()
     found = sections(both)["Updates by speed and staleness"]
     assert len(found.tables[0].table.headings) == 4
     assert found.remarks[0].startswith("Shares by device speed: not recorded")
