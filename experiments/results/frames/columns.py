@@ -43,6 +43,7 @@ class Column:
 
 ARM = Column("name of the arm; in the order of the configuration")
 SEED = Column("seed of the run")
+RUN: Mapping[str, Column] = {"arm": ARM, "seed": SEED}
 
 IN_FOLDERS: Mapping[str, Column] = {
     "experiment": Column("name of the run directory", absent="for a single run directory"),
@@ -68,8 +69,7 @@ def columns_of(quantities: Iterable[Quantity], prefix: str = "") -> dict[str, Co
 
 
 _SUMMARY: Mapping[str, Column] = {
-    "arm": ARM,
-    "seed": SEED,
+    **RUN,
     "figure": Column("name of the figure, as in `summary.json`"),
     "target": Column(
         "target accuracy, or `reference`: what the first arm has at the horizon",
@@ -169,8 +169,7 @@ DEVICE_ID = Column(
 )
 
 _CLIENTS: Mapping[str, Column] = {
-    "arm": ARM,
-    "seed": SEED,
+    **RUN,
     "client": Column(
         "id of the client, from 0, in the order of names: texts by letters, `wearer-10` before `wearer-2`; "
         "whole numbers by size"
@@ -199,8 +198,7 @@ _CLIENTS: Mapping[str, Column] = {
 }
 
 _VISITS: Mapping[str, Column] = {
-    "arm": ARM,
-    "seed": SEED,
+    **RUN,
     "round": Column("number of the round, from 0"),
     "visit": Column("number of the visit in its run, from 0"),
     "client": Column("id of the client"),
@@ -252,8 +250,7 @@ MISSED = "if the drift was missed"
 NOT_ASKED = "if no decision was made in time"
 
 _DETECTION: Mapping[str, Column] = {
-    "arm": ARM,
-    "seed": SEED,
+    **RUN,
     "detector": DETECTOR,
     "watched": Column(
         "what the detector watches: `representation`, where it decides as a round opens, or `arrivals` or "
@@ -312,8 +309,7 @@ _DETECTION: Mapping[str, Column] = {
 }
 
 _DRIFTS: Mapping[str, Column] = {
-    "arm": ARM,
-    "seed": SEED,
+    **RUN,
     "detector": DETECTOR,
     "client": Column("id of the client"),
     "client_name": CLIENT_NAME,
@@ -333,8 +329,7 @@ _DRIFTS: Mapping[str, Column] = {
 }
 
 _MODEL_ACCURACY: Mapping[str, Column] = {
-    "arm": ARM,
-    "seed": SEED,
+    **RUN,
     "round": Column("number of the round, from 0"),
     "closed_s": Column("when it closed", SECONDS),
     "cluster": Column("label of the model's cluster"),
@@ -477,7 +472,7 @@ def described(frame: str, column: str) -> Column | None:
 
 def _rounds() -> dict[str, Column]:
     """The columns of the frame `rounds`, and of `rounds.parquet`."""
-    columns = {"arm": ARM, "seed": SEED}
+    columns = dict(RUN)
     for kind in ("int", "bool", "float"):
         columns |= {item.line_name: _of_field(item) for item in SCHEMA.columns(kind)}
     columns |= {f"trigger_{name}": _compared(name) for name in TRIGGER}

@@ -13,16 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from emulator.arrays import Floats, Ints
 from emulator.errors import InputError, abbreviated, naming
 from emulator.storage.own_files import open_file, path_below
 from experiments.results.reading.configured_arms import ConfiguredArm, configured_arms, headline_arm
 from experiments.results.reading.deciding import run_identities
 from experiments.results.reading.differing_keys import Path as KeyPath
 from experiments.results.reading.differing_keys import key_values, leaves
-from experiments.results.reading.json_files import Manifest
+from experiments.results.reading.json_files import Manifest, SweepCell
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
-from experiments.results.statistics.comparisons import Compared, Comparison, Run, let_go, once
+from experiments.results.statistics.comparisons import (
+    Columns,
+    Compared,
+    Comparison,
+    Run,
+    let_go,
+    once,
+)
 from experiments.results.statistics.horizon import common_horizon, event_rounds, seconds_per_round
 from experiments.results.statistics.targets import after_events
 from experiments.results.statistics.time_to_accuracy import accuracy_curve
@@ -107,19 +113,9 @@ class MeasuredDirectory:
         return run_identities(self.experiment)
 
     @property
-    def swept(self) -> Mapping[str, Any]:
-        """The keys of the sweep that it is a cell of, with their values; empty if it is of none."""
-        return {} if self.manifest.sweep is None else self.manifest.sweep.keys
-
-    @property
-    def sweep(self) -> str:
-        """Name of that sweep; empty if it is of none."""
-        return "" if self.manifest.sweep is None else self.manifest.sweep.of
-
-    @property
-    def order(self) -> Mapping[str, Sequence[Any]]:
-        """The values of swept keys in the order given, as far as it was recorded."""
-        return {} if self.manifest.sweep is None else self.manifest.sweep.order
+    def cell(self) -> SweepCell:
+        """The cell of a sweep that it is; without a name and keys if it is of none."""
+        return self.manifest.sweep or SweepCell(of="", keys={})
 
     @property
     def command(self) -> str | None:
@@ -129,7 +125,7 @@ class MeasuredDirectory:
     @property
     def swept_paths(self) -> list[KeyPath]:
         """The swept keys that have a value in the configuration, as paths of `differing_keys`."""
-        parts = [tuple(key.split(".")) for key in self.swept]
+        parts = [tuple(key.split(".")) for key in self.cell.keys]
         paths: list[KeyPath] = [("arm", *path[2:]) if path[0] == "arm" else path for path in parts]
         by_arm = key_values(self.experiment, paths).values()
         return [
@@ -139,7 +135,7 @@ class MeasuredDirectory:
     @cached_property
     def swept_trace_keys(self) -> tuple[str, ...]:
         """The swept keys that belong to the trace."""
-        return tuple(sorted(key for key in self.swept if key == "trace" or key.startswith("trace.")))
+        return tuple(sorted(key for key in self.cell.keys if key == "trace" or key.startswith("trace.")))
 
     @cached_property
     def trace(self) -> str:
@@ -242,30 +238,25 @@ def measured_alone(arm: Comparison) -> Comparison:
 
 
 @once
-def progress(log: ReportedRun) -> tuple[Floats, Floats, Ints]:
-    """(n_rounds,) each: when a round closed, ascending, the bytes sent by then, and its data step.
-
-    Bytes are those of training and control, both ways.
-    """
-    sent = [record.download_bytes + record.upload_bytes + record.control_bytes for record in log.records]
-    return (
-        np.array([record.closed_s for record in log.records], dtype=np.float64),
-        np.array(sent, dtype=np.float64),
-        np.array([record.step for record in log.records], dtype=np.int64),
-    )
+def progress(log: ReportedRun) -> Columns:
+    """By the end of each round the `bytes` sent, for training and control, both ways, and its data `step`."""
+    rows = [
+        (record.closed_s, record.download_bytes + record.upload_bytes + record.control_bytes, record.step)
+        for record in log.records
+    ]
+    columns = np.array(rows, dtype=np.float64).reshape(-1, 3).T
+    return dict(zip(("closed_s", "bytes", "step"), columns, strict=True))
 
 
 def bytes_by_the_horizon(run: Run) -> float:
     """Bytes sent in the rounds that closed by the horizon."""
-    closed_s, sent, _ = progress(run.log)
-    count = int(np.searchsorted(closed_s, run.horizon.horizon_s, side="right"))
-    return float(sent[count - 1]) if count else 0.0
+    sent = run.rounds(progress)["bytes"]
+    return float(sent[-1]) if len(sent) else 0.0
 
 
 def steps_by_the_horizon(run: Run) -> int:
     """Data steps reached in the rounds that closed by the horizon."""
-    closed_s, _, steps = progress(run.log)
-    return int(np.max(steps[closed_s <= run.horizon.horizon_s] + 1, initial=0))
+    return int(np.max(run.rounds(progress)["step"] + 1, initial=0))
 
 
 def _read(directory: RunDirectory, configured: ConfiguredArm, arm: str, seed: int, known: KnownRuns) -> Run:

@@ -71,7 +71,7 @@ class SectionPlots:
 
 def section_plots(section: Section, prefix: str) -> SectionPlots:
     """The plots of a section, whose ids begin with `prefix`."""
-    if len(section.members) > 1 and all(member.swept for member in section.members):
+    if len(section.members) > 1 and all(member.cell.keys for member in section.members):
         return _sweep_plots(section, f"{prefix}-gain")
     if len(section.members) > MOST_DRAWN_DIRECTORIES:
         return SectionPlots(

@@ -53,7 +53,7 @@ def sweep_layout(members: Sequence[MeasuredDirectory]) -> SweepLayout:
     values, sorted by their text. A cell without a key is treated as if the key had the value None. Of two
     cells with the same values, the first has the place.
     """
-    keys = list(dict.fromkeys(key for member in members for key in member.swept))
+    keys = list(dict.fromkeys(key for member in members for key in member.cell.keys))
     values = {key: _values_of(key, members) for key in keys}
     names = dict(zip(keys, short_names([tuple(key.split(".")) for key in keys]), strict=True))
     varied = [key for key in keys if len(values[key]) > 1]
@@ -61,7 +61,7 @@ def sweep_layout(members: Sequence[MeasuredDirectory]) -> SweepLayout:
     others = [key for key in varied if key != axis]
     cells: dict[tuple[int, ...], dict[int, str]] = {}
     for member in members:
-        position = {key: values[key].index(canonical(member.swept.get(key))) for key in keys}
+        position = {key: values[key].index(canonical(member.cell.keys.get(key))) for key in keys}
         panel = cells.setdefault(tuple(position[key] for key in others), {})
         panel.setdefault(position[axis], member.name)
     texts = {key: [_text(json.loads(value)) for value in of_key] for key, of_key in values.items()}
@@ -93,7 +93,7 @@ def _values_of(key: str, members: Sequence[MeasuredDirectory]) -> list[str]:
 
     Those that were given come first, in their order, then numbers, ascending, then others by their text.
     """
-    ranks = given_ranks([member.order[key] for member in members if key in member.order])
+    ranks = given_ranks([member.cell.order[key] for member in members if key in member.cell.order])
 
     def position(text: str) -> tuple[int, float, str]:
         if text in ranks:
@@ -102,7 +102,7 @@ def _values_of(key: str, members: Sequence[MeasuredDirectory]) -> list[str]:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return (1, float(value), "") if is_number else (2, 0.0, _text(value))
 
-    distinct = dict.fromkeys(canonical(member.swept.get(key)) for member in members)
+    distinct = dict.fromkeys(canonical(member.cell.keys.get(key)) for member in members)
     return sorted(distinct, key=position)
 
 

@@ -2,7 +2,7 @@
 
 A gain whose interval contains 0 is neither above nor below, or as good if it lies within a percentage point
 of 0; one without an interval is stated as such, with the range of its seeds where a trigger is why. An arm is
-above the best of several baselines only if it is shown to be above each of them (`GainOverBest`). The
+above the best of several baselines only if it is shown to be above each of them (`NamedGain.not_above`). The
 sentence on drift names the arm with the highest mean, whatever the spread.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.results.statistics.comparisons import Comparison
-from experiments.results.statistics.intervals import FEWEST_SEEDS, Gain, GainOverBest
+from experiments.results.statistics.intervals import FEWEST_SEEDS, Gain, NamedGain
 from experiments.results.statistics.published import beside_published
 from experiments.results.statistics.scales import percent_scale, points_scale
 from experiments.results.statistics.summary import Summary
@@ -161,7 +161,7 @@ def _is_as_good(gain: Gain) -> bool:
     return gain.ci95[0] <= 0 <= gain.ci95[1] or round(gain.mean or 0.0, 1) == 0
 
 
-def beside_best(gain: GainOverBest, best: str, of_those: str) -> str:
+def beside_best(gain: NamedGain, best: str, of_those: str) -> str:
     """The same of a gain over the best of several baselines, whose choice its interval does not account for.
 
     It is "above" only if the arm is shown to be above each of the baselines, and "below" only if the interval

@@ -22,7 +22,7 @@ from experiments.results.pages.folder_page import (
     names_alone,
 )
 from experiments.results.pages.headline import OMITTING
-from experiments.results.statistics.intervals import GainOverBest
+from experiments.results.statistics.intervals import NamedGain
 from experiments.results.statistics.scales import as_time, points_scale
 from experiments.results.statistics.summary import Summary
 from experiments.results.tables import accuracy, baselines, personal
@@ -102,7 +102,7 @@ def _cells(column: Quantity, summary: Summary) -> list[Cell]:
 
 def _is_above_the_best_alone(gain: object) -> bool:
     """Whether a gain over the best baseline is measurable, and that over another baseline is not."""
-    if not isinstance(gain, GainOverBest) or gain.ci95 is None:
+    if not isinstance(gain, NamedGain) or gain.ci95 is None:
         return False
     return gain.ci95[0] > 0 and bool(gain.not_above)
 

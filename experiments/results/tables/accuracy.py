@@ -54,7 +54,7 @@ ADJUSTED_RAND_INDEX = (
 @quantity(SHARE, "mean accuracy")
 def mean_accuracy(run: Run) -> float | None:
     """The accuracy averaged over virtual time, in [0, 1]; None without such time."""
-    return run.curve.mean_accuracy(run.horizon.start_s, run.horizon.horizon_s)
+    return run.mean_of(run.curve)
 
 
 def _mean_accuracy_after_drift(run: Run) -> float | None:
@@ -88,7 +88,8 @@ def final_accuracy(run: Run) -> float | None:
 )
 def adjusted_rand_index(run: Run) -> float | None:
     """The mean agreement of clusters with concepts; None where concepts are not known."""
-    return agreement_with_concepts(run.log).mean(run.horizon.horizon_s)
+    index = run.rounds(agreement_with_concepts)["index"]
+    return float(index.mean()) if len(index) else None
 
 
 GAIN = gain(mean_accuracy, "gain_pp", "gain").means(

@@ -32,7 +32,6 @@ from experiments.results.statistics.comparisons import Compared, Comparison
 from experiments.results.statistics.intervals import (
     FEWEST_SEEDS,
     Estimate,
-    GainOverBest,
     Interval,
     NamedGain,
     gain_estimate,
@@ -123,7 +122,7 @@ class Beside:
         """The choice of the oracle with the highest mean accuracy."""
         return self._highest(lambda configured: configured.is_oracle, compared)
 
-    def gain_over_best(self, arm: Comparison, compared: Compared) -> GainOverBest | None:
+    def gain_over_best(self, arm: Comparison, compared: Compared) -> NamedGain | None:
         """The gain over the best baseline; None for that arm, and without baselines."""
         best = self.best(compared)
         if arm is best.arm or not compared.has_baselines:
@@ -132,7 +131,7 @@ class Beside:
         others = [name for name in best.finished if name != arm.arm]
         gains = {name: arm.stated(self._gain(arm, name, compared)) for name in others}
         not_above = [name for name in others if not _is_above_0(gains[name].ci95)]
-        return GainOverBest(gain.mean, gain.ci95, gain.per_seed, gain.ci95_joint, gain.over, tuple(not_above))
+        return replace(gain, not_above=tuple(not_above))
 
     def gain_of_clusters(self, arm: Comparison, compared: Compared) -> NamedGain | None:
         """The gain over the one-model arm beside it; None for one-model arms, and without baselines."""
@@ -183,20 +182,11 @@ class Beside:
         other = compared.find(over)
         ours, theirs = self._accuracies(arm), {} if other is None else self._accuracies(other)
         seeds = [seed for seed in arm.seed_ids if seed in ours and seed in theirs]
-        found = gain_estimate(
-            [ours[seed] for seed in seeds],
-            [theirs[seed] for seed in seeds],
-            scale=100.0,
-            comparisons=compared.num_gains,
-        )
+        pairs = [ours[seed] for seed in seeds], [theirs[seed] for seed in seeds]
+        found = gain_estimate(*pairs, scale=100.0, comparisons=compared.num_gains)
         per_seed = dict(zip(seeds, found.per_seed, strict=True))
-        return NamedGain(
-            found.mean,
-            found.ci95,
-            [per_seed.get(seed) for seed in arm.seed_ids],
-            found.ci95_joint,
-            over,
-        )
+        of_all = [per_seed.get(seed) for seed in arm.seed_ids]
+        return NamedGain(found.mean, found.ci95, of_all, found.ci95_joint, over)
 
 
 IN_ACCURACY = Beside("mean_accuracy", "mean accuracy")
@@ -228,7 +218,7 @@ def _named(cell: Cell, estimate: Estimate) -> Cell:
     if not isinstance(estimate, NamedGain) or estimate.over is None:
         return cell
     note = f"over {estimate.over}"
-    if isinstance(estimate, GainOverBest) and estimate.not_above and _is_above_0(estimate.ci95):
+    if estimate.not_above and _is_above_0(estimate.ci95):
         note += ",\nnot measurably\n" + ",\n".join(f"above {name}" for name in estimate.not_above)
     return replace(cell, note=note)
 

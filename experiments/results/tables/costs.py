@@ -16,7 +16,7 @@ from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.clusters_in_force import num_clients
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.absorbed import has_steps
-from experiments.results.statistics.comparisons import Compared, Comparison, Run, once
+from experiments.results.statistics.comparisons import Columns, Compared, Comparison, Run, once
 from experiments.results.statistics.intervals import (
     Estimate,
     ShareOfSeeds,
@@ -62,20 +62,22 @@ DISTANCE, UNEVALUATED = "distance of round.client_distance", "if no round was ev
 
 
 @once
-def reclustered_s(run: ReportedRun) -> Floats:
-    """(k,) the virtual times at which the rounds with a global re-clustering closed, ascending."""
-    return np.array([record.closed_s for record in run.records if record.reclustered], dtype=np.float64)
+def reclustered(run: ReportedRun) -> Columns:
+    """The rounds with a global re-clustering."""
+    closed_s = [record.closed_s for record in run.records if record.reclustered]
+    return {"closed_s": np.array(closed_s, dtype=np.float64)}
 
 
 @once
-def client_distances(run: ReportedRun) -> Floats:
-    """(n, 2) when each round with a measurement closed, in virtual seconds, and its mean client distance."""
+def client_distances(run: ReportedRun) -> Columns:
+    """The mean client `distance` of the rounds that measure it."""
     found = [
         (record.closed_s, record.mean_client_distance)
         for record in run.records
         if record.mean_client_distance is not None
     ]
-    return np.array(found, dtype=np.float64).reshape(-1, 2)
+    closed_s, distance = np.array(found, dtype=np.float64).reshape(-1, 2).T
+    return {"closed_s": closed_s, "distance": distance}
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ def _trained_samples(arm: Comparison, compared: Compared) -> Estimate:
 @quantity("rounds", "global re-clusterings")
 def global_reclusterings(run: Run) -> float:
     """Rounds that clustered all clients anew."""
-    return float(np.count_nonzero(reclustered_s(run.log) <= run.horizon.horizon_s))
+    return float(len(run.rounds(reclustered)["closed_s"]))
 
 
 def _reclustered_seeds(arm: Comparison, compared: Compared) -> ShareOfSeeds | None:
@@ -158,21 +160,15 @@ def _reclustered_seeds(arm: Comparison, compared: Compared) -> ShareOfSeeds | No
 @quantity(DISTANCE, "client distance", index_scale, missing=UNEVALUATED, in_terminal=False)
 def mean_client_distance(run: Run) -> float | None:
     """Mean distance between the clients of a cluster, averaged over the evaluated rounds."""
-    distances = _client_distances(run)
+    distances = run.rounds(client_distances)["distance"]
     return float(np.mean(distances)) if len(distances) else None
 
 
 @quantity(DISTANCE, "at the horizon", index_scale, missing=UNEVALUATED, in_terminal=False)
 def final_client_distance(run: Run) -> float | None:
     """The same in the last evaluated round."""
-    distances = _client_distances(run)
+    distances = run.rounds(client_distances)["distance"]
     return float(distances[-1]) if len(distances) else None
-
-
-def _client_distances(run: Run) -> Floats:
-    closed_s, distances = client_distances(run.log).T
-    found: Floats = distances[closed_s <= run.horizon.horizon_s]
-    return found
 
 
 @means(

@@ -8,8 +8,6 @@ scored, if the configuration has no byzantine clients, or if the accuracies of c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from emulator.arrays import NO_IDS, Bools, Floats
@@ -37,27 +35,13 @@ NOTE = (
 NO_BYZANTINE = f"without byzantine clients, and {UNLOGGED}"
 
 
-@dataclass(frozen=True)
-class ApartCurves:
-    """The accuracy curves of the honest and of the byzantine clients of a run.
-
-    None if none of them was ever scored, if the header names no byzantine kind, or without logged accuracies.
-    """
-
-    honest: AccuracyCurve | None = None
-    byzantine: AccuracyCurve | None = None
-
-
-NOT_APART = ApartCurves()
-"""Those of a run that does not tell honest from byzantine clients."""
-
-
 @once
-def apart_curves(run: ReportedRun) -> ApartCurves:
-    """The curves of a run, not smoothed; a mean is over those of the clients that were scored.
+def apart_curves(run: ReportedRun) -> tuple[AccuracyCurve | None, AccuracyCurve | None]:
+    """The accuracy curves of honest and of byzantine clients, not smoothed, over those that were scored.
 
-    An evaluation at which none of the clients of a curve was scored is left out of it. Raises InputError if
-    the accuracies in the log are of different numbers of clients.
+    One is None if none of them was ever scored, if the header names no byzantine kind, or without logged
+    accuracies. An evaluation at which none of the clients of a curve was scored is left out of it. Raises
+    InputError if the accuracies in the log are of different numbers of clients.
     """
     evaluated = [
         (record.closed_s, record.client_accuracy)
@@ -65,7 +49,7 @@ def apart_curves(run: ReportedRun) -> ApartCurves:
         if record.accuracy is not None and record.client_accuracy is not None
     ]
     if "byzantine" not in run.header or not evaluated:
-        return NOT_APART
+        return None, None
     is_byzantine = _byzantine(run, len(evaluated[0][1]))
     if any(len(accuracy) != len(is_byzantine) for _, accuracy in evaluated):
         raise InputError(
@@ -74,9 +58,7 @@ def apart_curves(run: ReportedRun) -> ApartCurves:
         )
     times_s = np.array([closed_s for closed_s, _ in evaluated], dtype=np.float64)
     by_client = np.array([accuracy for _, accuracy in evaluated], dtype=np.float64)  # (n_evaluations, n)
-    return ApartCurves(
-        _curve(times_s, by_client[:, ~is_byzantine]), _curve(times_s, by_client[:, is_byzantine])
-    )
+    return _curve(times_s, by_client[:, ~is_byzantine]), _curve(times_s, by_client[:, is_byzantine])
 
 
 def _curve(times_s: Floats, by_client: Floats) -> AccuracyCurve | None:
@@ -97,20 +79,16 @@ def _byzantine(run: ReportedRun, num_scored: int) -> Bools:
     return np.isin(ids, np.concatenate([NO_IDS, *map(np.asarray, run.header["byzantine"].values())]))
 
 
-def _mean_accuracy(curve: AccuracyCurve | None, run: Run) -> float | None:
-    return None if curve is None else curve.mean_accuracy(run.horizon.start_s, run.horizon.horizon_s)
-
-
 @quantity(SHARE, "honest clients", missing=NO_BYZANTINE, note=NOTE)
 def honest_accuracy(run: Run) -> float | None:
     """Mean accuracy of the honest clients."""
-    return _mean_accuracy(apart_curves(run.log).honest, run)
+    return run.mean_of(apart_curves(run.log)[0])
 
 
 @quantity(SHARE, "byzantine clients", missing=NO_BYZANTINE, note=NOTE)
 def byzantine_accuracy(run: Run) -> float | None:
     """Mean accuracy of the byzantine clients."""
-    return _mean_accuracy(apart_curves(run.log).byzantine, run)
+    return run.mean_of(apart_curves(run.log)[1])
 
 
 def _note(summary: Summary) -> str:

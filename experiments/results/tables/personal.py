@@ -86,8 +86,7 @@ def trained_note(summary: Summary) -> str:
 
 def mean_used_accuracy(run: Run) -> float | None:
     """The mean over virtual time of the accuracy of what clients use."""
-    used = personal_curve(run.log) or run.curve
-    return used.mean_accuracy(run.horizon.start_s, run.horizon.horizon_s)
+    return run.mean_of(personal_curve(run.log) or run.curve)
 
 
 def _final_used_accuracy(run: Run) -> float | None:
@@ -109,12 +108,6 @@ def _estimate(of_run: OfRun) -> Measure:
 def _if_personal(measure: Measure) -> Measure:
     """Measures it if some arm has a personal accuracy, and else None."""
     return lambda arm, compared: measure(arm, compared) if compared.has_personal else None
-
-
-def _mean(name: str, run: Run) -> float | None:
-    """The mean over virtual time of one of the `ACCURACIES`; None if the run does not have it."""
-    curve, horizon = run.curves.get(name), run.horizon
-    return None if curve is None else curve.mean_accuracy(horizon.start_s, horizon.horizon_s)
 
 
 def _over_evaluations(name: str, run: Run) -> float | None:
@@ -171,7 +164,7 @@ FINAL_PERSONAL_GAIN = Quantity(
 @quantity(SHARE, "just trained", only_if=any_measured)
 def mean_trained_accuracy(run: Run) -> float | None:
     """The mean of the accuracy just trained."""
-    return _mean("trained_accuracy", run)
+    return run.mean_of(run.curves.get("trained_accuracy"))
 
 
 @means(
@@ -181,7 +174,7 @@ def mean_trained_accuracy(run: Run) -> float | None:
 @quantity(SHARE, "pooled", only_if=any_measured)
 def mean_pooled_accuracy(run: Run) -> float | None:
     """The mean of the pooled accuracy."""
-    return _mean("pooled_accuracy", run)
+    return run.mean_of(run.curves.get("pooled_accuracy"))
 
 
 @means(

@@ -56,8 +56,11 @@ ESTIMATORS: Mapping[str, Estimator] = {SHARE: share_estimate, POINTS: mean_estim
 """How quantities of these units are estimated: with intervals cut at 0 and 1, or not; others are cut at 0."""
 
 SCALES: Mapping[str, PickScale] = {
-    **{SECONDS: time_scale, WALL: time_scale, BYTES: bytes_scale},
-    **{POINTS: points_scale, SHARE: percent_scale},
+    SECONDS: time_scale,
+    WALL: time_scale,
+    BYTES: bytes_scale,
+    POINTS: points_scale,
+    SHARE: percent_scale,
 }
 """How numbers of these units are written; others are counts."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from emulator.errors import InputError
 from emulator.storage.checkpoints import write_durably
@@ -12,7 +11,8 @@ from experiments.results.reading.configured_arms import ConfiguredArm, configure
 from experiments.results.reading.detection import DetectionSettings, detection_settings
 from experiments.results.reading.recorded import Target, recorded_targets
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
-from experiments.results.statistics.comparisons import Compared, Comparison, Run, comparisons
+from experiments.results.statistics.comparisons import Compared, Run, comparisons
+from experiments.results.statistics.detection.scores import detection_of
 from experiments.results.statistics.horizon import (
     common_horizon,
     event_rounds,
@@ -25,9 +25,6 @@ from experiments.results.statistics.time_to_accuracy import accuracy_curve
 from experiments.results.statistics.whole_runs import figures_of_finished
 from experiments.results.tables import all_quantities
 from experiments.results.tables.quantities import Quantity, stated
-
-if TYPE_CHECKING:
-    from experiments.results.statistics.detection.scores import Detection
 
 
 def summarise(
@@ -90,7 +87,7 @@ def summarise(
         targets=[target_table(target, compared) for target in targets] if compared.arms else [],
         finished=figures_of_finished(runs, reference_arm, triggers(configured or {})),
         headline=headline,
-        detection=None if detection is None else _figures_of_detectors(arms, detection),
+        detection=None if detection is None else detection_of(arms, detection),
     )
 
 
@@ -105,12 +102,6 @@ def measure(compared: Compared, quantities: Iterable[Quantity]) -> None:
         assert quantity.measure is not None, f"{quantity.key} is measured with others"
         for arm in compared.arms:
             arm.figures[quantity.key] = stated(quantity.measure(arm, compared), arm)
-
-
-def _figures_of_detectors(arms: Sequence[Comparison], settings: DetectionSettings) -> Detection | None:
-    from experiments.results.statistics.detection.scores import detection_of
-
-    return detection_of(arms, settings)
 
 
 def write_summary(directory: RunDirectory, runs: Sequence[ReportedRun]) -> Summary:

@@ -7,11 +7,13 @@ device speed.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from emulator.arrays import Floats, Ints
 from emulator.errors import InputError
-from experiments.results.statistics.absorbed import Absorbed, absorbed, absorbed_by_client, arms_of_steps
+from experiments.results.statistics.absorbed import absorbed, absorbed_by_client, arms_of_steps
 from experiments.results.statistics.client_groups import QUARTERS
 from experiments.results.statistics.comparisons import Run
 from experiments.results.statistics.scales import index_scale
@@ -43,10 +45,6 @@ BY_SPEED = (
     "seed. "
 )
 NO_UPDATE = "if no update was absorbed"
-
-
-def _by_the_horizon(run: Run) -> Absorbed:
-    return absorbed(run.log).until(run.horizon.horizon_s)
 
 
 def _on_page(report: Report) -> OnPage:
@@ -102,13 +100,13 @@ def _counts(groups: Ints) -> Ints:
 @quantity("updates", "updates")
 def absorbed_updates(run: Run) -> float:
     """Updates that server steps absorbed, those of completed visits."""
-    return float(_by_the_horizon(run).updates.sum())
+    return float(run.rounds(absorbed)["updates"].sum())
 
 
 @quantity("server steps", "server steps")
 def server_steps(run: Run) -> float:
     """Server steps; one a round, unless the log says how many."""
-    return float(_by_the_horizon(run).steps.sum())
+    return float(run.rounds(absorbed)["steps"].sum())
 
 
 @means(
@@ -119,13 +117,17 @@ def server_steps(run: Run) -> float:
 @quantity("server steps", "mean staleness", index_scale)
 def mean_staleness(run: Run) -> float | None:
     """The mean staleness of the updates."""
-    return _by_the_horizon(run).mean_staleness
+    rounds = run.rounds(absorbed)
+    known = ~np.isnan(rounds["staleness"])
+    total = int(rounds["updates"][known].sum())
+    return math.fsum((rounds["updates"] * rounds["staleness"])[known]) / total if total else None
 
 
 @quantity("server steps", "largest", missing=NO_UPDATE)
 def largest_staleness(run: Run) -> float | None:
     """The largest of these numbers."""
-    return _by_the_horizon(run).largest_staleness
+    largest = run.rounds(absorbed)["largest"]
+    return None if np.isnan(largest).all() else float(np.nanmax(largest))
 
 
 QUANTITIES = (absorbed_updates, server_steps, mean_staleness, largest_staleness)
