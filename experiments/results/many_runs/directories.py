@@ -70,9 +70,10 @@ class MeasuredDirectory:
         """
         experiment, known = directory.experiment(), {} if known is None else known
         configured = configured_arms(experiment)
+        how = (experiment["report"]["window"], tuple(event_rounds(experiment)), seconds_per_round(experiment))
         with naming(name):
             runs = [
-                _read(directory, configured[arm], arm, seed, known)
+                _read(directory, arm, seed, known, configured[arm], *how)
                 for arm, seed in directory.reported_pairs()
             ]
         order = list(configured)
@@ -259,18 +260,16 @@ def steps_by_the_horizon(run: Run) -> int:
     return int(np.max(run.rounds(progress)["step"] + 1, initial=0))
 
 
-def _read(directory: RunDirectory, configured: ConfiguredArm, arm: str, seed: int, known: KnownRuns) -> Run:
-    """A run whose log was let go, read unless it is among the known; InputError if a file is damaged."""
-    experiment = directory.experiment()
-    how = (experiment["report"]["window"], tuple(event_rounds(experiment)), seconds_per_round(experiment))
+def _read(directory: RunDirectory, arm: str, seed: int, known: KnownRuns, *how: Any) -> Run:
+    """A run whose log was let go, `reduced` unless it is among the known; InputError if a file is damaged."""
     try:
         with open_file(directory.run_file(arm, seed, "log.jsonl")) as file:
             digest = hashlib.file_digest(file, "sha256").digest()  # type: ignore[arg-type]  # it is a file
     except OSError:  # `read_run` states what is wrong
-        return reduced(directory.read_run(arm, seed), configured, *how)
-    key = (digest, directory.until(arm, seed), arm, seed, how)
+        return reduced(directory.read_run(arm, seed), *how)
+    key = (digest, directory.until(arm, seed), arm, seed, *how[1:])
     if key not in known:
-        known[key] = reduced(directory.read_run(arm, seed), configured, *how)
+        known[key] = reduced(directory.read_run(arm, seed), *how)
     return known[key]
 
 
