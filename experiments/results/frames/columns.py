@@ -41,17 +41,23 @@ class Column:
     absent: str = ""
 
 
+ITS_OWN, DISTANCE = "that of the figure", "clusterer's distance"
+UNMEASURED, NO_FIGURE = "if it was not measured", "if no arm has the figure"
+UNLOGGED = "if no run logged it (round.log_client_accuracy)"
+UNSHOWN, UNTIMED = "if concepts do not show the drift", "without `round.seconds_per_round`"
+IN_ALL, ALONE, NO_KEY = "if all runs were", "for a single run directory", "where an arm has no such key"
+
 ARM = Column("name of the arm; in the order of the configuration")
 SEED = Column("seed of the run")
 RUN: Mapping[str, Column] = {"arm": ARM, "seed": SEED}
 
 IN_FOLDERS: Mapping[str, Column] = {
-    "experiment": Column("name of the run directory", absent="for a single run directory"),
+    "experiment": Column("name of the run directory", absent=ALONE),
     "<key>": Column(
         "value of a key in which the configurations differ, by its last part, or by the whole key where that "
         "is ambiguous",
-        missing="where an arm has no such key",
-        absent="for a single run directory",
+        missing=NO_KEY,
+        absent=ALONE,
     ),
 }
 """The first columns of every frame of a folder of run directories."""
@@ -76,16 +82,10 @@ _SUMMARY: Mapping[str, Column] = {
         SHARE,
         "for figures without a target",
     ),
-    "value": Column(
-        "the figure", "that of the figure", "if it was not measured, or only bounds of it are known"
-    ),
-    "low": Column(
-        "its lower bound; `value`, if that is known", "that of the figure", "if it was not measured"
-    ),
+    "value": Column("the figure", ITS_OWN, "if it was not measured, or only bounds of it are known"),
+    "low": Column("its lower bound; `value`, if that is known", ITS_OWN, UNMEASURED),
     "high": Column(
-        "its upper bound, infinite if there is none; `value`, if that is known",
-        "that of the figure",
-        "if it was not measured",
+        "its upper bound, infinite if there is none; `value`, if that is known", ITS_OWN, UNMEASURED
     ),
     "status": Column(
         "how well it is known: `=`, `>=` (a lower bound), `<=` (an upper one), `range` (both), "
@@ -100,20 +100,12 @@ _TABLE: Mapping[str, Column] = {
     "arm": ARM,
     "seeds": Column("seeds that the figures are over: those that the reference arm has too", "seeds"),
     "<figure>": Column(
-        "mean over seeds of the figure",
-        "that of the figure",
-        "if some seed has no value",
-        "if no arm has one",
+        "mean over seeds of the figure", ITS_OWN, "if some seed has no value", "if no arm has one"
     ),
     "<figure>_low": Column(
-        "lower end of its 95 % interval, Student's t over seeds",
-        "that of the figure",
-        NO_INTERVAL,
-        "if no arm has the figure",
+        "lower end of its 95 % interval, Student's t over seeds", ITS_OWN, NO_INTERVAL, NO_FIGURE
     ),
-    "<figure>_high": Column(
-        "upper end of that interval", "that of the figure", "as `<figure>_low`", "if no arm has the figure"
-    ),
+    "<figure>_high": Column("upper end of that interval", ITS_OWN, "as `<figure>_low`", NO_FIGURE),
     "<figure>_over": Column(
         "the arm that a gain is over",
         missing="for an arm without the figure",
@@ -122,10 +114,8 @@ _TABLE: Mapping[str, Column] = {
 }
 
 TRIGGER: Mapping[str, Column] = {
-    "shift": Column("how far the centre that moved farthest moved", "clusterer's distance"),
-    "mean_distance": Column(
-        "mean distance between two centres", "clusterer's distance", "with a single centre"
-    ),
+    "shift": Column("how far the centre that moved farthest moved", DISTANCE),
+    "mean_distance": Column("mean distance between two centres", DISTANCE, "with a single centre"),
     "threshold": Column(
         "share of the mean distance from which the trigger fires; between squared distances it is squared "
         "too",
@@ -135,11 +125,9 @@ TRIGGER: Mapping[str, Column] = {
     "clusters": Column("clusters before any re-clustering", "clusters"),
     "fired": Column("whether all clients were to be clustered anew"),
     "largest_distance": Column(
-        "largest distance between two clients of one cluster",
-        "clusterer's distance",
-        "if no cluster has two clients",
+        "largest distance between two clients of one cluster", DISTANCE, "if no cluster has two clients"
     ),
-    "delta": Column("limit above which the trigger fires", "clusterer's distance"),
+    "delta": Column("limit above which the trigger fires", DISTANCE),
 }
 """The fields of what triggers compare, by their names in a line of the log; in a frame more are missing."""
 
@@ -160,12 +148,12 @@ NOTED = Column(
 CLIENT_NAME = Column(
     "its name in the trace; its number, if the trace has no names",
     missing="if its run was recorded without",
-    absent="if all runs were",
+    absent=IN_ALL,
 )
 DEVICE_ID = Column(
     "id of its device in the profile's table",
     missing="without a table, and if its run was recorded without",
-    absent="if all runs were",
+    absent=IN_ALL,
 )
 
 _CLIENTS: Mapping[str, Column] = {
@@ -176,15 +164,12 @@ _CLIENTS: Mapping[str, Column] = {
     ),
     "client_name": CLIENT_NAME,
     "accuracy": Column(
-        "its accuracy at the last evaluation by the horizon",
-        SHARE,
-        "if it was not scored then",
-        "if no run logged it (round.log_client_accuracy)",
+        "its accuracy at the last evaluation by the horizon", SHARE, "if it was not scored then", UNLOGGED
     ),
     "label": Column(
         "label of which it held most training samples then, the lowest of several",
         missing="if it was not scored then, or holds none",
-        absent="if no run logged it (round.log_client_accuracy)",
+        absent=UNLOGGED,
     ),
     "cluster": Column("label of its cluster at the horizon", missing="if it is in none"),
     "participations": Column("visits that it began by the horizon", "visits"),
@@ -219,8 +204,7 @@ _VISITS: Mapping[str, Column] = {
     ),
     "upload_s": Column("what the upload takes, as planned at dispatch", SECONDS),
     "end_s": Column(
-        "when the visit ended, or its client was gone, which a pacing with a time-out notices later",
-        SECONDS,
+        "when the visit ended, or its client was gone, which a pacing with a time-out notices later", SECONDS
     ),
     "outcome": Column(
         "`completed`, `abandoned` (its lane closed first, it timed out or was too stale, or its model or the "
@@ -316,8 +300,8 @@ _DRIFTS: Mapping[str, Column] = {
     "onset": Column("number of the round in which its data become others, from 0"),
     "step": Column("data step at which they do", "data steps"),
     "kind": Column("name of the kind of drift"),
-    "before": Column("its concept before", missing="if concepts do not show the drift"),
-    "after": Column("its concept from then on", missing="if concepts do not show the drift"),
+    "before": Column("its concept before", missing=UNSHOWN),
+    "after": Column("its concept from then on", missing=UNSHOWN),
     "asked_round": Column("round of the first decision about it, within the tolerance", "rounds", NOT_ASKED),
     "found_round": Column("round of the flag that found the drift", "rounds", MISSED),
     "delay_rounds": Column("`found_round` minus `onset`", "rounds", MISSED),
@@ -346,7 +330,7 @@ COMPARISON: Mapping[str, Column] = {
     "<key>": Column(
         "value of a key in which the configurations differ, by the whole key",
         "that of the key",
-        "where an arm has no such key",
+        NO_KEY,
         "if they differ in none",
     ),
     "arm": Column("name of the arm"),
@@ -360,10 +344,8 @@ COMPARISON: Mapping[str, Column] = {
     "difference_pp": Column(
         "that minus the one of the same arm of the first directory", POINTS, "in the first directory"
     ),
-    "<figure>_low": Column(
-        "lower end of the 95 % interval", "that of the figure", f"{NO_INTERVAL}, and as the figure"
-    ),
-    "<figure>_high": Column("upper end of that interval", "that of the figure", "as `<figure>_low`"),
+    "<figure>_low": Column("lower end of the 95 % interval", ITS_OWN, f"{NO_INTERVAL}, and as the figure"),
+    "<figure>_high": Column("upper end of that interval", ITS_OWN, "as `<figure>_low`"),
     "total_bytes": Column("bytes sent, both ways, for training and control", BYTES),
 }
 """The columns of `Comparison.frame`."""
@@ -394,9 +376,7 @@ CHECK: Mapping[str, Column] = {
     "client updates in all": Column(
         "participants x rounds x arms x seeds", "updates", absent="with `round.seconds_per_round`"
     ),
-    "virtual seconds of a run": Column(
-        "`round.rounds` x `round.seconds_per_round`", "s", absent="without `round.seconds_per_round`"
-    ),
+    "virtual seconds of a run": Column("`round.rounds` x `round.seconds_per_round`", "s", absent=UNTIMED),
     "fleet: speeds": Column("where the speeds of clients come from, and how they got them"),
     "fleet: hours": Column("where the hours at which clients are online come from, and how they got them"),
     "fleet: seconds of download": Column(
@@ -413,9 +393,7 @@ CHECK: Mapping[str, Column] = {
         absent="if no pacing has one",
     ),
     "fleet: rounds of a run": Column(
-        "if every visit takes the median, and comes back",
-        "rounds",
-        absent="without `round.seconds_per_round`",
+        "if every visit takes the median, and comes back", "rounds", absent=UNTIMED
     ),
     "fleet: online at the start": Column("clients that are online at virtual time 0", "clients"),
     "fleet: online from": Column(
@@ -495,12 +473,12 @@ def _triggers() -> dict[str, Column]:
         "shift": Column(
             "what was compared: a shift of centres, the largest distance of clients, or the number that a "
             "trigger named `measured`",
-            "clusterer's distance",
+            DISTANCE,
             "in rounds in which nothing was compared",
         ),
         "limit": Column(
             "with what it was compared",
-            "clusterer's distance",
+            DISTANCE,
             "if the trigger never fires, with a single centre, and in rounds in which nothing was compared",
         ),
         "fired": rounds["trigger_fired"],
