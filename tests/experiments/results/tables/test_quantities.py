@@ -64,9 +64,7 @@ def test_its_unit_says_where_its_interval_is_cut_and_how_it_is_written(unit, end
 
 
 def test_another_estimator_scale_meaning_and_note_take_the_place_of_its_own():
-    of = means("what remains", "if nothing does")(
-        quantity("index", "left", index_scale, missing="never")(last)
-    )
+    of = means("what remains", "if nothing does")(quantity("index", "left", index_scale)(last))
     assert (of.meaning, of.missing) == ("what remains", "if nothing does")
     arm = an_arm()
     assert of.estimates([measured(of, arm)])[0].figure == "0.50"
