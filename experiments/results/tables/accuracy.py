@@ -23,6 +23,7 @@ from experiments.results.tables.quantities import (
 )
 from experiments.results.tables.table import InTerminal, Place, Table
 
+INDEX = "index, at most 1"
 UNEVALUATED = "if a run was not evaluated by the horizon"
 
 MEAN_ACCURACY = (
@@ -83,9 +84,7 @@ def final_accuracy(run: Run) -> float | None:
     "mean over evaluations",
     "if the trace does not know its concepts",
 )
-@quantity(
-    *("index, at most 1", "adjusted Rand index", index_scale), estimate=mean_estimate, only_if=any_measured
-)
+@quantity(INDEX, "adjusted Rand index", index_scale, estimate=mean_estimate, only_if=any_measured)
 def adjusted_rand_index(run: Run) -> float | None:
     """The mean agreement of clusters with concepts; None where concepts are not known."""
     index = run.rounds(agreement_with_concepts)["index"]
@@ -95,9 +94,11 @@ def adjusted_rand_index(run: Run) -> float | None:
 GAIN = gain(mean_accuracy, "gain_pp", "gain").means(
     "mean accuracy minus that of the reference arm", IS_REFERENCE
 )
-GAIN_AFTER_DRIFT = Quantity(
-    "gain_after_drift_pp", _gain_after_drift, POINTS, "gain after drift", only_if=any_measured
-).means("the same from each run's first mass event on", f"{IS_REFERENCE}, and {NO_EVENT}")
+GAIN_AFTER_DRIFT = (
+    Quantity("gain_after_drift_pp", _gain_after_drift, POINTS, "gain after drift")
+    .if_measured()
+    .means("the same from each run's first mass event on", f"{IS_REFERENCE}, and {NO_EVENT}")
+)
 FINAL_GAIN = gain(final_accuracy, "final_gain_pp", "final gain").means(
     "final accuracy minus that of the reference arm", IS_REFERENCE
 )

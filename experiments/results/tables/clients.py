@@ -128,6 +128,7 @@ def _note(summary: Summary) -> str:
     )
 
 
+_LOSSES = _pairs(_loss_pp, amount_estimate)
 UNPAIRED = f"{IS_REFERENCE}, and {UNLOGGED}"
 QUANTITIES = (
     mean_client_accuracy,
@@ -144,10 +145,7 @@ QUANTITIES = (
     Quantity("unchanged", _pairs(lambda found: found.equal), SHARE, "unchanged", in_terminal=False).means(
         "share of clients with the same accuracy as under the reference arm", UNPAIRED
     ),
-    Quantity(
-        *("mean_loss_pp", _pairs(_loss_pp, amount_estimate), POINTS),
-        *("mean loss of those worse off", distance_scale),
-    ).means(
+    Quantity("mean_loss_pp", _LOSSES, POINTS, "mean loss of those worse off", distance_scale).means(
         "mean loss of the clients that are worse off, above 0",
         f"{IS_REFERENCE}, if nobody is worse off, and {UNLOGGED}",
     ),

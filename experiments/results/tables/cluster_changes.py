@@ -218,23 +218,25 @@ def _note(summary: Summary) -> str:
 LOST_DIFFERENCE = gain(accuracy_lost_pp, "accuracy_lost_difference_pp", "difference", 1.0).means(
     "that minus the one of the reference arm", f"{IS_REFERENCE}, and as `accuracy_lost_pp`"
 )
-DIP = Quantity(
-    *("reclustering_dip_pp", over_seeds(mean_dip_pp, _estimate_of_dips), POINTS, "dip after re-clustering"),
-    in_terminal=False,
-    only_if=any_measured,
-).means(
-    "lowest of the next ten evaluations minus the last one before a global re-clustering, negative where "
-    "accuracy fell, averaged over re-clusterings",
-    "if no re-clustering has an evaluation before and ten after it",
+DIP = (
+    Quantity(
+        "reclustering_dip_pp", over_seeds(mean_dip_pp, _estimate_of_dips), POINTS, "dip after re-clustering"
+    )
+    .if_measured(in_terminal=False)
+    .means(
+        "lowest of the next ten evaluations minus the last one before a global re-clustering, negative where "
+        "accuracy fell, averaged over re-clusterings",
+        "if no re-clustering has an evaluation before and ten after it",
+    )
 )
-DIP_DIFFERENCE = replace(
-    DIP,
-    key="reclustering_dip_difference_pp",
-    measure=beside_reference(mean_dip_difference_pp, _estimate_of_dips),
-    heading="difference of dips",
-).means(
-    "that minus the one of the reference arm in the same rounds",
-    f"{IS_REFERENCE}, and as `reclustering_dip_pp`",
+_DIFFERENCES = beside_reference(mean_dip_difference_pp, _estimate_of_dips)
+DIP_DIFFERENCE = (
+    Quantity("reclustering_dip_difference_pp", _DIFFERENCES, POINTS, "difference of dips")
+    .if_measured(in_terminal=False)
+    .means(
+        "that minus the one of the reference arm in the same rounds",
+        f"{IS_REFERENCE}, and as `reclustering_dip_pp`",
+    )
 )
 QUANTITIES = (
     *(changed_cluster, accuracy_lost_pp, LOST_DIFFERENCE, largest_loss_pp),

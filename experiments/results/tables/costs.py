@@ -281,12 +281,14 @@ TRAINED = Quantity(
     "models uploaded for training x local steps x batch size, and what adaptations train, over all clients",
     "if visits are of epochs, or a schedule may set the local steps or the batch size",
 )
-TRAINED_IF_KNOWN = TRAINED.headed(TRAINED.heading, only_if=any_measured)
-RECLUSTERED = Quantity(
-    *("reclustered_seeds", _reclustered_seeds, "", "re-clustered"), only_if=any_measured, show=show_happened
-).means(
-    "1 if all clients were clustered anew by the horizon, and 0 if not",
-    "of arms without a trigger that may or may not fire",
+TRAINED_IF_KNOWN = TRAINED.if_measured()
+RECLUSTERED = (
+    Quantity("reclustered_seeds", _reclustered_seeds, "", "re-clustered", show=show_happened)
+    .if_measured()
+    .means(
+        "1 if all clients were clustered anew by the horizon, and 0 if not",
+        "of arms without a trigger that may or may not fire",
+    )
 )
 
 TABLE = Table(

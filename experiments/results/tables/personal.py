@@ -116,12 +116,14 @@ def _over_evaluations(name: str, run: Run) -> float | None:
     return math.fsum(found) / len(found) if found else None
 
 
-PERSONAL = Quantity(
-    *("mean_personal_accuracy", _estimate(mean_used_accuracy), SHARE, "personal accuracy"),
-    only_if=any_measured,
-).means(
-    "personal accuracy, averaged over virtual time as `mean_accuracy` is; of an arm without one its accuracy",
-    f"{NO_PERSONAL}, and {LATE}",
+PERSONAL = (
+    Quantity("mean_personal_accuracy", _estimate(mean_used_accuracy), SHARE, "personal accuracy")
+    .if_measured()
+    .means(
+        "personal accuracy, averaged over virtual time as `mean_accuracy` is; "
+        "of an arm without one its accuracy",
+        f"{NO_PERSONAL}, and {LATE}",
+    )
 )
 PERSONAL_GAIN = Quantity(
     "personal_gain_pp", _if_personal(gain_over_reference(mean_used_accuracy, 100.0)), POINTS
@@ -142,14 +144,14 @@ PERSONAL_OF_CLUSTERS = replace(
     "mean personal accuracy minus that of the arm with one model and otherwise the same parts",
     f"{ONE_MODEL}, {NO_BASELINE}, and {NO_PERSONAL}",
 )
-FINAL_PERSONAL = Quantity(
-    *("final_personal_accuracy", _estimate(_final_used_accuracy), SHARE, "final personal accuracy"),
-    in_terminal=False,
-    only_if=any_measured,
-).means(
-    "personal accuracy at the horizon, the mean of the last `report.window` evaluations; of an arm without "
-    "one its accuracy",
-    NO_PERSONAL,
+FINAL_PERSONAL = (
+    Quantity("final_personal_accuracy", _estimate(_final_used_accuracy), SHARE, "final personal accuracy")
+    .if_measured(in_terminal=False)
+    .means(
+        "personal accuracy at the horizon, the mean of the last `report.window` evaluations; of an arm "
+        "without one its accuracy",
+        NO_PERSONAL,
+    )
 )
 FINAL_PERSONAL_GAIN = Quantity(
     "final_personal_gain_pp", _if_personal(gain_over_reference(_final_used_accuracy, 100.0)), POINTS

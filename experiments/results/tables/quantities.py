@@ -117,6 +117,10 @@ class Quantity:
         """The same with what its values say, and when one is missing."""
         return replace(self, meaning=meaning, missing=missing)
 
+    def if_measured(self, *, in_terminal: bool = True) -> Quantity:
+        """The same, whose column is left out if it was measured in no row."""
+        return replace(self, only_if=any_measured, in_terminal=in_terminal)
+
     def headed(self, heading: str, **changes: Any) -> Quantity:
         """The same with another heading, and with these changes."""
         return replace(self, heading=heading, **changes)
