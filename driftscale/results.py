@@ -235,7 +235,7 @@ class Results:
             raise InputError(
                 f"{where} was stopped by --until {until.rounds}, and has no models before its end"
             )
-        path = directory.models_path(arm, seed)
+        path = directory.run_file(arm, seed, "models.safetensors")
         if not path.exists():
             raise NotRecordedError(
                 where, "models, or they were too large for output.models = 'auto'", KEEP_MODELS

@@ -11,16 +11,16 @@ from docs.writing.markdown import code, heading, page, prose, table
 from experiments.results.frames.columns import (
     CHECK,
     COMPARISON,
-    FIGURES,
-    FINISHED,
     IN_FOLDERS,
-    NO_DRIFT_BEFORE,
-    OF_TARGETS,
     Column,
-    drift_figures,
+    columns_of,
+    figures,
     frame_columns,
 )
 from experiments.results.statistics.time_to_accuracy import ACCURACIES
+from experiments.results.tables.concept_drift import OF_WHOLE_RUNS
+from experiments.results.tables.drift import NO_DRIFT_BEFORE, drift_quantities
+from experiments.results.tables.targets import OF_TARGETS
 
 INTRODUCTION = """\
 `driftscale.load("runs/NAME")` and `driftscale.run` have the results as pandas frames, `driftscale export`
@@ -53,7 +53,7 @@ def frames_page() -> str:
     """The page of frames."""
     frames = {name: column_rows(columns) for name, columns in frame_columns().items()}
     shared = InCommon("In common", HEADINGS, list(frames.values()))
-    of_drift = {key for name in ACCURACIES for key in drift_figures(name)}
+    of_drift = {of.key for name in ACCURACIES for of in drift_quantities(name)}
     return page(
         "Frames",
         INTRODUCTION,
@@ -65,15 +65,15 @@ def frames_page() -> str:
         heading(2, "Figures"),
         FIGURES_ABOUT,
         heading(3, "Without a target"),
-        columns_table({key: column for key, column in FIGURES.items() if key not in of_drift}, "figure"),
+        columns_table({key: column for key, column in figures().items() if key not in of_drift}, "figure"),
         heading(3, "Before and after the drift"),
         f"`<accuracy>` stands for {', '.join(map(code, ACCURACIES))}. Missing {prose(NO_DRIFT_BEFORE)}.",
-        columns_table(drift_figures("<accuracy>", missing=""), "figure"),
+        columns_table(columns_of(drift_quantities("<accuracy>", missing="")), "figure"),
         heading(3, "Of a target"),
-        columns_table(OF_TARGETS, "figure"),
+        columns_table(columns_of(OF_TARGETS), "figure"),
         heading(3, "Of whole runs"),
         "They count all finished seeds of an arm, and are in `summary` alone.",
-        columns_table(FINISHED, "figure"),
+        columns_table(columns_of(OF_WHOLE_RUNS, "finished."), "figure"),
         heading(2, "`Comparison.frame`"),
         "A row for each arm of a run directory, of `driftscale.compare(...)`.",
         columns_table(COMPARISON),

@@ -133,8 +133,8 @@ class Attempt:
     ) -> None:
         self._directory, self._arm, self._seed = directory, arm, seed
         self._folder = directory.checkpoints(arm, seed)
-        self._log_path = directory.log_path(arm, seed)
-        self._visits_path = directory.visit_log_path(arm, seed)
+        self._log_path = directory.run_file(arm, seed, "log.jsonl")
+        self._visits_path = directory.run_file(arm, seed, "visits.arrow")
         self._fleet, self._client_names, self._logs_visits = fleet, client_names, log_visits
         self._settings = settings
         self._header = header
@@ -238,12 +238,14 @@ class Attempt:
         with naming_file(self._log_path):
             self._log.close()
         run, fleet = (self._arm, self._seed), self._fleet
-        path = self._directory.clients_path(*run)
+        path = self._directory.run_file(*run, "clients.parquet")
         write_clients(path, fleet.columns(), fleet.device, fleet.ids, self._client_names)
         if self._visits is not None:
             with naming_file(self._visits_path):
                 self._visits.close()
-                write_visits(self._visits_path, self._directory.visits_path(*run), fleet.device)
+                write_visits(
+                    self._visits_path, self._directory.run_file(*run, "visits.parquet"), fleet.device
+                )
         self._take_times()
         return self.tally.timing()
 
@@ -253,7 +255,7 @@ class Attempt:
         Raises OSError if a checkpoint cannot be read, CheckpointError if an intact one is not a state of this
         run.
         """
-        if self._directory.failed_path(self._arm, self._seed).is_file():
+        if self._directory.run_file(self._arm, self._seed, "FAILED").is_file():
             return False
         damaged: list[Path] = []
         for file in self._folder.files():

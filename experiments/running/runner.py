@@ -386,7 +386,7 @@ def _ended(
     if kept.own is None:
         _note_unkept(plan, run, "what its clients have of their own is", progress)
     try:
-        executor.write_models(plan.directory.models_path(run.arm, run.seed), kept)
+        executor.write_models(plan.directory.run_file(run.arm, run.seed, "models.safetensors"), kept)
     except ConfigurationError as error:  # of the state dict of a module of one's own
         progress.note(f"{run.arm}, seed {run.seed}: its models are not kept: {error}")
 
@@ -404,7 +404,7 @@ def _traced(plan: Plan, run: PlannedRun, error: OwnCodeError) -> str:
     """Write the traceback of an error that own code has raised beside its log; says where it is."""
     if error.__cause__ is None:
         return ""
-    path = plan.directory.traceback_path(run.arm, run.seed)
+    path = plan.directory.run_file(run.arm, run.seed, "traceback.txt")
     try:
         write_durably(path, "".join(traceback.format_exception(error.__cause__)))
     except OSError as problem:

@@ -57,7 +57,11 @@ class LiveTracking(AbstractContextManager["LiveTracking"]):
             return
         try:
             facts = RunFacts.read(self._directory, self._arm, self._seed)
-            records = read_log(self._directory.log_path(self._arm, self._seed))[1] if is_resumed else []
+            records = (
+                read_log(self._directory.run_file(self._arm, self._seed, "log.jsonl"))[1]
+                if is_resumed
+                else []
+            )
         except (EmulatorError, OSError, MemoryError) as error:
             self._note(f"{self._arm}, seed {self._seed} is not tracked: {error}")
             return

@@ -17,8 +17,11 @@ from emulator.storage.runlog import SCHEMA
 from experiments.config import Experiment
 from experiments.part_facts import part_facts
 from experiments.part_kinds import part_kinds
-from experiments.results.frames.columns import FIGURES, FINISHED, OF_TARGETS, drift_figures, frame_columns
+from experiments.results.frames.columns import columns_of, figures, frame_columns
 from experiments.results.statistics.time_to_accuracy import ACCURACIES
+from experiments.results.tables.concept_drift import OF_WHOLE_RUNS
+from experiments.results.tables.drift import drift_quantities
+from experiments.results.tables.targets import OF_TARGETS
 from experiments.shipped import shipped_configurations
 from tests.ratchets.pinned import pinned
 
@@ -62,9 +65,11 @@ def test_every_key_figure_column_field_and_configuration_has_its_place() -> None
     for key in Experiment.model_fields:
         assert f"| `{key}` |" in configuration or f"## `[{key}]`\n" in configuration
     of_drift = {
-        key: f"<accuracy>{key.removeprefix(name)}" for name in ACCURACIES for key in drift_figures(name)
+        of.key: f"<accuracy>{of.key.removeprefix(name)}"
+        for name in ACCURACIES
+        for of in drift_quantities(name)
     }
-    for key in (*FIGURES, *OF_TARGETS, *FINISHED):
+    for key in (*figures(), *columns_of(OF_TARGETS), *columns_of(OF_WHOLE_RUNS, "finished.")):
         assert f"| `{of_drift.get(key, key)}` |" in texts["reference/frames.md"]
     for frame, columns in frame_columns().items():
         assert f"## `{frame}`\n" in texts["reference/frames.md"]

@@ -181,7 +181,7 @@ def test_results_whose_files_are_damaged_show_the_line_that_says_so(tmp_path, se
         directory = a_directory(tmp_path / name, ["global"], [0], report={"window": 1})
         store(directory, a_run("global", 0, [0.5, 0.6]))
     path = tmp_path if several else directory.path
-    log = directory.log_path("global", 0)
+    log = directory.run_file("global", 0, "log.jsonl")
     log.write_text("{}\n")
     shown = load(path)
     problem = f"{log}: a run log starts with a line of kind 'run'"

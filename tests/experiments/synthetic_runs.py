@@ -196,7 +196,7 @@ def store(directory: RunDirectory, run: ReportedRun) -> None:
     """Write a run as a real one is written, up to its DONE."""
     directory.start(run.arm, run.seed)
     header = {**run.header, "arm": run.arm, "seed": run.seed}
-    with RunLog(directory.log_path(run.arm, run.seed), header) as log:
+    with RunLog(directory.run_file(run.arm, run.seed, "log.jsonl"), header) as log:
         for record in run.records:
             log.append(record)
     directory.mark_done(run.arm, run.seed, run.timing.model_dump(exclude_unset=True))

@@ -85,7 +85,7 @@ class Stopped:
 
     @property
     def log_path(self) -> Path:
-        return self.directory.log_path(self.arm.name, self.seed)
+        return self.directory.run_file(self.arm.name, self.seed, "log.jsonl")
 
     @property
     def log(self) -> bytes:

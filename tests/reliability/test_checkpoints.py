@@ -62,7 +62,7 @@ def play(experiment: Experiment, out: Path, stop_after: int | None = None, **opt
 
 
 def log_of(out: Path) -> bytes:
-    return RunDirectory(out).log_path("fielding", 0).read_bytes()
+    return RunDirectory(out).run_file("fielding", 0, "log.jsonl").read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +186,7 @@ def test_a_checkpoint_from_before_timings_named_machines_is_resumed(out: Path, w
     change_tally(out, older)
     assert play(small(**EVERY_ROUND), out).told[1] == ("going on", "fielding", 0, 6)
     assert log_of(out) == whole
-    timing = json.loads(RunDirectory(out).timing_path("fielding", 0).read_text())
+    timing = json.loads(RunDirectory(out).run_file("fielding", 0, "timing.json").read_text())
     assert (timing["host"], timing["resumed"]) == (host_name(), 1)
     assert "runs_beside" not in timing
 
@@ -194,7 +194,7 @@ def test_a_checkpoint_from_before_timings_named_machines_is_resumed(out: Path, w
 def test_a_timing_names_the_last_machine_and_counts_the_most_runs_beside_it(out: Path) -> None:
     change_tally(out, lambda tally: tally.update(host="elsewhere", cpu_capability="none", runs_beside=3))
     play(small(**EVERY_ROUND), out)
-    timing = json.loads(RunDirectory(out).timing_path("fielding", 0).read_text())
+    timing = json.loads(RunDirectory(out).run_file("fielding", 0, "timing.json").read_text())
     assert (timing["host"], timing["cpu_capability"]) == (host_name(), cpu_capability())
     assert timing["runs_beside"] == 3
 
@@ -311,7 +311,7 @@ def test_when_none_is_good_the_run_starts_over_and_says_so(
 
 
 def test_a_damaged_log_is_reported_and_what_can_be_kept_of_it_is(out: Path, whole: bytes) -> None:
-    log = RunDirectory(out).log_path("fielding", 0)
+    log = RunDirectory(out).run_file("fielding", 0, "log.jsonl")
     lines = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(b"".join(lines[:6]))  # the header and five rounds; the sixth is lost
     story = play(small(**EVERY_ROUND), out)
@@ -347,7 +347,7 @@ def test_a_file_that_cannot_be_read_is_kept_and_the_run_resumed_once_it_can(
 
 @pytest.mark.parametrize("gone", ["log", "first byte"])
 def test_without_its_log_a_run_starts_over(gone: str, out: Path, whole: bytes) -> None:
-    log = RunDirectory(out).log_path("fielding", 0)
+    log = RunDirectory(out).run_file("fielding", 0, "log.jsonl")
     content = log.read_bytes()
     log.unlink() if gone == "log" else log.write_bytes(b"[" + content[1:])
     story = play(small(**EVERY_ROUND), out)

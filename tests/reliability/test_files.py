@@ -91,7 +91,10 @@ def test_one_that_changes_while_a_run_is_at_work_changes_nothing_of_that_run(tmp
         play(experiment, tmp_path, Acting(1, lambda: change(tmp_path / "devices.csv")))
     (tmp_path / "whole").mkdir()
     play(tables(tmp_path / "whole"), tmp_path / "whole")
-    logs = [RunDirectory(tmp_path / out).log_path("global", 0).read_bytes() for out in ("out", "whole/out")]
+    logs = [
+        RunDirectory(tmp_path / out).run_file("global", 0, "log.jsonl").read_bytes()
+        for out in ("out", "whole/out")
+    ]
     assert logs[0] == logs[1]
 
 

@@ -229,7 +229,7 @@ def forge(run: Path, **log: object) -> Path:
 @pytest.mark.parametrize("num_bytes", [0, -1, 5, float("nan"), "0"])
 def test_a_forged_state_of_the_log_empties_no_file_and_is_kept(num_bytes: object, run: Path) -> None:
     forged = forge(run, num_bytes=num_bytes, sha256=hashlib.sha256().hexdigest())
-    log = RunDirectory(run).log_path("fielding", 0)
+    log = RunDirectory(run).run_file("fielding", 0, "log.jsonl")
     before = log.read_bytes()
     plan = plan_run(small(**SETTINGS), run, None, locator(None, None), fresh=False)
     with pytest.raises(CheckpointError, match=rf"{re.escape(str(forged))} .*its log has .* of a header"):
@@ -241,7 +241,7 @@ def test_a_forged_state_of_the_log_empties_no_file_and_is_kept(num_bytes: object
 def test_a_forged_checkpoint_beside_a_link_in_the_place_of_the_log_empties_nothing(
     run: Path, outside: Path
 ) -> None:
-    log = RunDirectory(run).log_path("fielding", 0)
+    log = RunDirectory(run).run_file("fielding", 0, "log.jsonl")
     forge(run, num_bytes=0, sha256=hashlib.sha256().hexdigest())
     log.unlink()
     log.symlink_to(outside / "thesis.tex")
@@ -254,7 +254,7 @@ def test_a_link_that_replaces_the_log_later_is_refused_and_marks_nothing_failed(
 ) -> None:
     plan = plan_run(small(**SETTINGS), run, None, locator(None, None), fresh=False)
     directory = RunDirectory(run)
-    log = directory.log_path("fielding", 0)
+    log = directory.run_file("fielding", 0, "log.jsonl")
     log.unlink()
     log.symlink_to(outside / "thesis.tex")
     with pytest.raises(ForeignFileError, match=r"log\.jsonl: is a link to"):

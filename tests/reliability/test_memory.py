@@ -74,7 +74,10 @@ def test_without_leave_to_halve_the_run_stops_and_is_resumed_when_there_is_memor
     story = play("stop", tmp_path / "out")
     assert story.told[:2] == [("run", "global", 0), ("going on", "global", 0, 2)]
     play("stop", tmp_path / "whole")
-    logs = [RunDirectory(tmp_path / out).log_path("global", 0).read_bytes() for out in ("out", "whole")]
+    logs = [
+        RunDirectory(tmp_path / out).run_file("global", 0, "log.jsonl").read_bytes()
+        for out in ("out", "whole")
+    ]
     assert logs[0] == logs[1]
 
 

@@ -45,7 +45,8 @@ def test_a_signal_stores_the_run_and_the_same_command_resumes_it(
     )
     run_plan(plan, Story())
     assert (
-        directory.log_path("fielding", 0).read_bytes() == plan.directory.log_path("fielding", 0).read_bytes()
+        directory.run_file("fielding", 0, "log.jsonl").read_bytes()
+        == plan.directory.run_file("fielding", 0, "log.jsonl").read_bytes()
     )
 
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FILES = ("csv", "parquet")
+OF_FEW_RUNS = ("detection", "drifts", "model_accuracy")
+"""Frames of detectors, and of models by concept: most runs have none."""
+
 EXPORT = "export"
 """Default name of the folder in DIR."""
 
@@ -94,19 +97,14 @@ def _export_frames(command: ExportCommand) -> None:
 def _recorded_frames(command: ExportCommand) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     """The frames by name, and why others are left out, by name.
 
-    Frames of detectors, and of models by concept, are left out without a word unless --frames names them:
-    most runs have none.
+    Frames that most runs do not have are left out without a word unless --frames names them.
 
     Raises:
         UnknownNameError: --frames names something else.
         NotRecordedError: --frames names a frame that was not recorded.
     """
     from experiments.results.frames.result_frames import FRAMES, ResultFrames
-    from experiments.results.reading.not_recorded import (
-        NoDetectionError,
-        NoModelAccuracyError,
-        NotRecordedError,
-    )
+    from experiments.results.reading.not_recorded import NotRecordedError
 
     for name in command.frames or ():
         if name not in FRAMES:
@@ -120,7 +118,7 @@ def _recorded_frames(command: ExportCommand) -> tuple[dict[str, pd.DataFrame], d
         except NotRecordedError as error:
             if command.frames is not None:
                 raise
-            if not isinstance(error, NoDetectionError | NoModelAccuracyError):
+            if name not in OF_FEW_RUNS:
                 left_out[name] = str(error)
     return frames, left_out
 

@@ -40,6 +40,10 @@ class Arm:
         """The arm's name, escaped so that plotly shows it verbatim."""
         return verbatim(self.name)
 
+    def percent_over(self, seconds: float) -> list[Curve]:
+        """(times, smoothed accuracies in percent) of each seed; times are in units of `seconds`."""
+        return [(curve.times_s / seconds, 100 * curve.smoothed) for curve in self.curves]
+
     @property
     def colour(self) -> str:
         return arm_colour(self.position)
@@ -69,16 +73,23 @@ def quiet(arm: Arm) -> dict[str, Any]:
     return {"legendgroup": arm.name, "hoverinfo": "skip", "showlegend": False}
 
 
-def add_spread(figure: PlainFigure, arm: Arm, curves: Sequence[Curve]) -> tuple[Floats, Floats]:
+def add_line(figure: PlainFigure, arm: Arm, x: Any, y: Any, **properties: Any) -> None:
+    """Draw a line of an arm in its style, under its name in the legend, unless `properties` say otherwise."""
+    own = {"mode": "lines", "name": arm.label, "legendgroup": arm.name, "line": arm.line}
+    figure.add_scatter(x=x, y=y, **{**own, **properties})
+
+
+def add_spread(
+    figure: PlainFigure, arm: Arm, curves: Sequence[Curve], *, has_band: bool = True, **properties: Any
+) -> tuple[Floats, Floats]:
     """Draw the mean of an arm's curves in a band from the lowest seed to the highest; return (grid, mean)."""
     grid, mean, low, high = spread(curves)
-    shared = {"legendgroup": arm.name, "hoverinfo": "skip", "showlegend": False, "line": {"width": 0}}
-    if len(curves) > 1:
-        figure.add_scatter(x=grid, y=low, mode="lines", **shared)
-        figure.add_scatter(
-            x=grid, y=high, mode="lines", fill="tonexty", fillcolor=translucent(arm.colour), **shared
-        )
-    figure.add_scatter(x=grid, y=mean, mode="lines", name=arm.label, legendgroup=arm.name, line=arm.line)
+    if len(curves) > 1 and has_band:
+        edge = {**quiet(arm), "line": {"width": 0}}
+        fill = {"fill": "tonexty", "fillcolor": translucent(arm.colour)}
+        figure.add_scatter(x=grid, y=low, mode="lines", **edge)
+        figure.add_scatter(x=grid, y=high, mode="lines", **fill, **edge)
+    add_line(figure, arm, grid, mean, **properties)
     return grid, mean
 
 

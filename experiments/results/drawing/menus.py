@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from experiments.results.drawing.plain_figure import PlainFigure
+from emulator.storage.runlog import RoundRecord
+from experiments.results.drawing.arms import Arm
+from experiments.results.drawing.plain_figure import PlainFigure, Trace
 
 ROW_PX = 46
 """Height of a row with a list or a slider."""
+
+
+def add_below(figure: PlainFigure, px: int, **properties: Any) -> None:
+    """Set properties of the layout that are drawn below the figure, which gets higher by `px`."""
+    bottom = figure.layout["margin"]["b"] + px
+    figure.update_layout(**properties, height=figure.layout["height"] + px, margin={"b": bottom})
 
 
 def add_list(
@@ -22,7 +30,6 @@ def add_list(
         rows_above: Pixels of rows that are already between the axis and the list.
         shown: The index of the button whose state is drawn at first.
     """
-    bottom = figure.layout["margin"]["b"] + ROW_PX
     menu = {
         "buttons": list(buttons),
         "active": shown,
@@ -35,31 +42,45 @@ def add_list(
         "pad": {"t": 64 + rows_above},
         "font": {"size": 13},
     }
-    figure.update_layout(updatemenus=[menu], height=figure.layout["height"] + ROW_PX, margin={"b": bottom})
+    add_below(figure, ROW_PX, updatemenus=[menu])
 
 
-def add_list_of_arms(
-    figure: PlainFigure, labels: Sequence[str], drawn_for: Sequence[str], shown: int
+def add_choices(
+    figure: PlainFigure, choices: Sequence[tuple[str, Iterable[Trace]]], *, shown: int = 0
 ) -> None:
-    """Add a list of arms that shows the traces of one arm and hides the others; none for a single arm.
+    """Add the traces of all choices, of which one is visible, and a list that chooses it, if there are two.
 
     Args:
         figure: The figure.
-        labels: The arms to choose from.
-        drawn_for: For each trace, the arm that it belongs to.
-        shown: The index of the arm whose traces are visible.
+        choices: The label and the traces of each choice.
+        shown: The index of the choice that is visible at first.
     """
-    if len(labels) < 2:
+    choice_of: list[int] = []
+    for index, (_, traces) in enumerate(choices):
+        for trace in traces:
+            figure.add_traces([{**trace, "visible": index == shown}])
+            choice_of.append(index)
+    if len(choices) < 2:
         return
-    add_list(
-        figure,
-        [
-            {
-                "label": label,
-                "method": "restyle",
-                "args": [{"visible": [drawn == label for drawn in drawn_for]}],
-            }
-            for label in labels
-        ],
-        shown=shown,
-    )
+    buttons = [
+        {
+            "label": label,
+            "method": "restyle",
+            "args": [{"visible": [chosen == index for chosen in choice_of]}],
+        }
+        for index, (label, _) in enumerate(choices)
+    ]
+    add_list(figure, buttons, shown=shown)
+
+
+def list_clause(arms: Sequence[Arm]) -> str:
+    """A clause on the list of arms; empty for a single arm."""
+    return "; the list below the plot chooses the arm" if len(arms) > 1 else ""
+
+
+def shown_at_first(arms: Sequence[Arm], has: Callable[[RoundRecord], bool]) -> int:
+    """The index of the last arm with a record of which `has` is true; 0 if there is none."""
+    found = [
+        index for index, arm in enumerate(arms) if any(has(item) for run in arm.runs for item in run.records)
+    ]
+    return found[-1] if found else 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 STYLES = {
     "before dispatch": ("#9aa5b1", ""),
     "requests": ("#CC79A7", "x"),
@@ -17,3 +19,9 @@ STYLES = {
 
 PATTERN = {"fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.55)", "size": 5, "solidity": 0.25}
 """How patterns lie over their colours."""
+
+
+def bar_style(component: str, **properties: Any) -> dict[str, Any]:
+    """The properties of the marker of a bar of that component."""
+    colour, pattern = STYLES[component]
+    return {"color": colour, **properties, "pattern": {"shape": pattern, **PATTERN}}

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from emulator.arrays import Floats, Floats32, Ints
+
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
@@ -139,6 +141,24 @@ _AT_THE_FOOT = {"xref": "x", "y": 0, "yref": "y domain", "yanchor": "bottom", "s
 def trace(kind: str, /, **properties: Any) -> Trace:
     """A trace of that kind, such as "scatter"."""
     return {"type": kind, **_without_none(properties)}
+
+
+def floats(values: Sequence[float | None]) -> Floats:
+    """The values, NaN for None."""
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def single(values: Floats) -> Floats32:
+    """The values in single precision, which halves the page; those beyond 3e38 are drawn there."""
+    return np.clip(values, -3e38, 3e38).astype(np.float32)
+
+
+def small(numbers: Sequence[int] | Ints) -> Ints:
+    """The whole numbers in the smallest type that holds them, which makes the page smaller."""
+    values = np.asarray(numbers, dtype=np.int64)
+    most = int(values.max(initial=0))
+    small: Ints = values.astype(np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.int32)
+    return small
 
 
 def typed_array(values: np.ndarray[Any, Any]) -> Any:

@@ -7,7 +7,8 @@ many clients stays small. Nothing here is random: the same rounds give the same 
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,12 +26,16 @@ CLUSTER_COLOURS = (
     *("#999933", "#882255", "#44AA99", "#AA4499", "#117733", "#DDCC77", "#661100", "#BBBBBB"),
 )
 NO_CLUSTER_COLOUR = "#FFFFFF"
+VALUE_COLOUR = "#0072B2"
 INK = "#1f2933"
 GRID = "#e4e7eb"
 EVENT_COLOUR = "#E69F00"
 TRANSPARENT = "rgba(0,0,0,0)"
 """The ground of every figure: that of the page, in light and in dark mode."""
 
+COLOUR_BAR = {"thickness": 18, "outlinewidth": 0, "len": 1}
+
+T = TypeVar("T")
 Curve = tuple[Floats, Floats]
 Span = tuple[float, float]
 
@@ -41,12 +46,12 @@ def verbatim(text: str) -> str:
     return html.escape(text, quote=False).replace("%{", "%&#123;")
 
 
-def mark_events(figure: PlainFigure, spans: Sequence[Span]) -> None:
-    """Mark each mass event by a band from the first to the last x at which it began."""
-    for first, last in spans:
+def mark_events(figure: PlainFigure, spans_s: Sequence[Span], seconds: float) -> None:
+    """Mark each mass event by a band from the first to the last time at which it began; x is in `seconds`."""
+    for first_s, last_s in spans_s:
         figure.add_vrect(
-            x0=first,
-            x1=last,
+            x0=first_s / seconds,
+            x1=last_s / seconds,
             line={"color": EVENT_COLOUR, "width": 1},
             fillcolor=EVENT_COLOUR,
             opacity=0.35,
@@ -74,6 +79,50 @@ def blank_figure(height: int, *, x_title: str, y_title: str) -> PlainFigure:
         xaxis={"title": {"text": x_title}, **axis},
         yaxis={"title": {"text": y_title}, **axis},
     )
+
+
+def blank_map(height: int, *, x_title: str, y_title: str) -> PlainFigure:
+    """A blank figure with a row per client, in the order in which its data name them."""
+    figure = blank_figure(height, x_title=x_title, y_title=y_title)
+    figure.update_yaxes(type="category", showticklabels=False, ticks="", showgrid=False)
+    return figure
+
+
+def add_cells(
+    figure: PlainFigure, cells: Ints, colours: Mapping[str, str], title: str, *, x: Ints, y: Any, text: str
+) -> None:
+    """Draw the cells of a map, with a legend beside it that names at most about 25 values, evenly spread.
+
+    Args:
+        figure: The figure, from `blank_map`.
+        cells: (rows, columns) the index of the value of each cell.
+        colours: The colour of each value, by its name.
+        title: The title of the legend.
+        x: (columns,) the numbers of the columns.
+        y: (rows,) the names of the rows.
+        text: The template of the text on hovering.
+    """
+    names = list(colours)
+    shown = list(range(0, len(names), 1 + len(names) // 25))
+    named = {"tickvals": shown, "ticktext": [names[index] for index in shown]}
+    figure.add_heatmap(
+        z=cells.astype(np.uint8 if len(names) < 256 else np.int32),
+        x=x,
+        y=y,
+        colorscale=colour_steps(list(colours.values())),
+        zmin=-0.5,
+        zmax=len(names) - 0.5,
+        colorbar={"title": {"text": title}, **named, **COLOUR_BAR},
+        hovertemplate=text,
+    )
+
+
+def mark_column(figure: PlainFigure, column: int, colour: str, font: Mapping[str, Any] | None = None) -> None:
+    """Mark the beginning of a column, half a unit before its middle, by a dashed line under a triangle."""
+    x, line = column - 0.5, {"color": colour, "width": 2, "dash": "dash"}
+    note = {"text": "▼", "font": font, "showarrow": False, "xanchor": "center", "yanchor": "bottom"}
+    figure.add_shape(type="line", line=line, x0=x, x1=x, y0=0, y1=1, yref="y domain")
+    figure.add_annotation(**note, x=x, y=1, yref="y domain")
 
 
 def spread(curves: Sequence[Curve], most_points: int = MAX_POINTS) -> tuple[Floats, Floats, Floats, Floats]:
@@ -105,6 +154,11 @@ def event_spans(by_run: Sequence[Sequence[float]]) -> list[Span]:
 def thinned(count: int, most: int = MAX_POINTS) -> Ints:
     """At most `most` indices in [0, count), ascending and evenly spread, with the first and the last."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
+
+
+def evenly(items: Sequence[T], most: int) -> list[T]:
+    """At most `most` of the items, evenly spread, with the first and the last."""
+    return [items[index] for index in thinned(len(items), most).tolist()]
 
 
 def colour_steps(colours: Sequence[str]) -> list[tuple[float, str]]:

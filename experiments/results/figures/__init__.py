@@ -1,4 +1,7 @@
-"""The figures of a report: a module for each, whose `FIGURE` says all that is particular to it."""
+"""The figures of a report: `FIGURE` of a module says all that is particular to one.
+
+Figures that share most of their code share a module, where each has its name in capitals.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,12 @@ if TYPE_CHECKING:
 
 NAMES = (
     "accuracy",
-    "personal",
+    "accuracy:personal",
     "difference",
-    "below",
-    "speedups",
-    "client_accuracy",
-    "client_gain",
+    "every_target:below",
+    "every_target:speedups",
+    "client_curves:client_accuracy",
+    "client_curves:client_gain",
     "clients_by",
     "drift",
     "clusters",
@@ -27,13 +30,23 @@ NAMES = (
     "waiting",
     "timeline",
     "client_distance",
-    "durations",
-    "outcomes",
+    "rounds:durations",
+    "rounds:outcomes",
 )
-"""The modules of the figures, in the order of the page; a notebook draws each by `plot_<name>`."""
+"""The figures, in the order of the page: a module of one figure, or `module:figure`.
+
+A notebook draws each by `plot_<name>`.
+"""
 
 
 @cache
 def all_figures() -> dict[str, Figure]:
     """The figures by name, in the order of `NAMES`."""
-    return {name: import_module(f"{__name__}.{name}").FIGURE for name in NAMES}
+    return dict(map(_named, NAMES))
+
+
+def _named(entry: str) -> tuple[str, Figure]:
+    """The name and the figure of an entry of `NAMES`."""
+    module, _, name = entry.partition(":")
+    figures = import_module(f"{__name__}.{module}")
+    return (name, getattr(figures, name.upper())) if name else (module, figures.FIGURE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def client_distance_figure(arms: Sequence[Arm]) -> PlainFigure:
     return figure
 
 
-def _plots(report: Report) -> list[Plot]:
+def _plots(report: Report) -> Iterator[Plot]:
     arms, seeds = report.arms, report.most_seeds
     sampled = ", within that sample of clients" if report.scores_a_sample else ""
     band = (
@@ -81,19 +81,17 @@ def _plots(report: Report) -> list[Plot]:
         if seeds > 1
         else "With one seed there is no band. "
     )
-    return [
-        Plot(
-            "heterogeneity",
-            "How different are clients that share a model?",
-            "Mean distance between a client's data and that of the others in its cluster: "
-            f"{client_distance(arms[0].runs[0])}, of the samples that it holds for training{sampled}; lower "
-            f"is more alike. {band}The dashed line is the distance with all clients in one cluster: the gap "
-            "below it is the effect of clustering. Triangles mark rounds in which at least one seed "
-            "re-clustered globally."
-            f"{_resting_on(arms, report.num_clients)}",
-            client_distance_figure(arms),
-        )
-    ]
+    yield Plot(
+        "heterogeneity",
+        "How different are clients that share a model?",
+        "Mean distance between a client's data and that of the others in its cluster: "
+        f"{client_distance(arms[0].runs[0])}, of the samples that it holds for training{sampled}; lower "
+        f"is more alike. {band}The dashed line is the distance with all clients in one cluster: the gap "
+        "below it is the effect of clustering. Triangles mark rounds in which at least one seed "
+        "re-clustered globally."
+        f"{_resting_on(arms, report.num_clients)}",
+        client_distance_figure(arms),
+    )
 
 
 def _resting_on(arms: Sequence[Arm], clients: int) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from experiments.results.drawing.arms import Arm
 from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.plot import Plot
-from experiments.results.drawing.style import blank_figure, thinned
+from experiments.results.drawing.style import MAX_POINTS, blank_figure, evenly
 from experiments.results.figures.client_curves import MOST_BANDS, Evaluations, bands, refuse_unlogged
 from experiments.results.figures.figure import Figure
 from experiments.results.statistics.client_groups import GroupMeans, cluster_means
@@ -78,12 +78,10 @@ def cluster_figure(arms: Sequence[Arm], found: Evaluations) -> PlainFigure:
                 clusters[0].tolist(), clusters[1].accuracy.tolist(), clusters[1].counts.tolist(), strict=True
             )
         ]
-        if dots:
-            dots.sort()
-            by_arm[arm.name] = [dots[index] for index in thinned(len(dots))]
+        by_arm[arm.name] = evenly(sorted(dots), MAX_POINTS)
     most = max((count for dots in by_arm.values() for _, count, _, _ in dots), default=1)
     for arm in arms:
-        dots = by_arm.get(arm.name, [])
+        dots = by_arm[arm.name]
         figure.add_scatter(
             x=[accuracy for accuracy, _, _, _ in dots],
             y=[arm.label] * len(dots),
@@ -103,31 +101,28 @@ def cluster_figure(arms: Sequence[Arm], found: Evaluations) -> PlainFigure:
     return figure
 
 
-def _plots(report: Report) -> list[Plot]:
+def _plots(report: Report) -> Iterator[Plot]:
     if not are_logged(report.summary):
-        return []
-    by_group = [
-        Plot(
-            f"clients-by-{grouping.id}",
-            f"Accuracy of clients by {grouping.what}",
-            f"Mean accuracy at the horizon of the clients of each group, of each arm. {_dots(report.arms)}",
-            group_figure(report.arms, grouping.names, grouping.groups, grouping.what),
+        return
+    for grouping in groupings(report):
+        if grouping.names:
+            yield Plot(
+                f"clients-by-{grouping.id}",
+                f"Accuracy of clients by {grouping.what}",
+                "Mean accuracy at the horizon of the clients of each group, of each arm. "
+                f"{_dots(report.arms)}",
+                group_figure(report.arms, grouping.names, grouping.groups, grouping.what),
+            )
+    if extremes_by_arm(report):
+        yield Plot(
+            "clients-by-cluster",
+            "Accuracy of clients by cluster",
+            "Mean accuracy at the horizon of the clients of each cluster, of each seed; a larger dot is of "
+            "more scored clients. Small dots are noisy.",
+            cluster_figure(report.arms, report.clients),
+            "Accuracy of clients by cluster: a dot for each cluster of each seed, in a row for each arm. The "
+            "table by cluster has the lowest and the highest of them.",
         )
-        for grouping in groupings(report)
-        if grouping.names
-    ]
-    if not extremes_by_arm(report):
-        return by_group
-    by_cluster = Plot(
-        "clients-by-cluster",
-        "Accuracy of clients by cluster",
-        "Mean accuracy at the horizon of the clients of each cluster, of each seed; a larger dot is of more "
-        "scored clients. Small dots are noisy.",
-        cluster_figure(report.arms, report.clients),
-        "Accuracy of clients by cluster: a dot for each cluster of each seed, in a row for each arm. The "
-        "table by cluster has the lowest and the highest of them.",
-    )
-    return [*by_group, by_cluster]
 
 
 def _dots(arms: Sequence[Arm]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -14,12 +14,14 @@ from experiments.results.drawing.style import (
     CLUSTER_COLOURS,
     MAX_POINTS,
     NO_CLUSTER_COLOUR,
-    blank_figure,
-    colour_steps,
+    add_cells,
+    blank_map,
+    evenly,
+    mark_column,
     thinned,
 )
 from experiments.results.figures.figure import Figure
-from experiments.results.reading.clusters_in_force import num_clients
+from experiments.results.reading.clusters_in_force import clusters_in_force, num_clients
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.report import Report
 
@@ -33,42 +35,28 @@ def membership_figure(run: ReportedRun) -> PlainFigure:
     rounds, labels = _memberships(run, clients)
     # Rows are sorted by their label sequences, first round first: clients that stay together are adjacent.
     order = np.lexsort(labels.T[::-1])
-    present, codes = np.unique(labels[order], return_inverse=True)
-    colours = [
-        CLUSTER_COLOURS[label % len(CLUSTER_COLOURS)] if label >= 0 else NO_CLUSTER_COLOUR
-        for label in present.tolist()
-    ]
-    figure = blank_figure(480, x_title="round", y_title="clients, sorted by their sequence of clusters")
-    figure.add_heatmap(
-        z=codes.reshape(labels.shape).astype(np.uint8 if len(present) < 256 else np.int32),
-        x=rounds,
-        y=[f"client {client}" for client in clients[order].tolist()],
-        colorscale=colour_steps(colours),
-        zmin=-0.5,
-        zmax=len(present) - 0.5,
-        colorbar=_cluster_legend(present),
-        hovertemplate="%{y}, round %{x}<extra></extra>",
-    )
-    figure.update_yaxes(type="category", showticklabels=False, ticks="", showgrid=False)
-    marks = [record.round - 0.5 for record in run.records if record.reclustered]
-    line = {"type": "line", "line": {"color": "#000000", "width": 2, "dash": "dash"}}
-    note = {"text": "▼", "font": {"size": 14}, "showarrow": False, "xanchor": "center", "yanchor": "bottom"}
-    for x in marks:
-        figure.add_shape(**line, x0=x, x1=x, y0=0, y1=1, yref="y domain")
-        figure.add_annotation(**note, x=x, y=1, yref="y domain")
+    present, cells = np.unique(labels[order], return_inverse=True)
+    colours = {
+        str(label): CLUSTER_COLOURS[label % len(CLUSTER_COLOURS)] for label in present.tolist() if label >= 0
+    }
+    if present[0] < 0:
+        colours = {NO_CLUSTER: NO_CLUSTER_COLOUR, **colours}
+    figure = blank_map(480, x_title="round", y_title="clients, sorted by their sequence of clusters")
+    names = [f"client {client}" for client in clients[order].tolist()]
+    cells, text = cells.reshape(labels.shape), "%{y}, round %{x}<extra></extra>"
+    add_cells(figure, cells, colours, "cluster", x=rounds, y=names, text=text)
+    for record in run.records:
+        if record.reclustered:
+            mark_column(figure, record.round, "#000000", font={"size": 14})
     return figure
 
 
 def clustered_run(arm: Arm) -> ReportedRun | None:
     """The arm's first run that has more than one cluster in some round; None if there is no such run."""
-    return next(
-        (
-            run
-            for run in arm.runs
-            if num_clients(run) and any(len(record.clusters) > 1 for record in run.records)
-        ),
-        None,
-    )
+    for run in arm.runs:
+        if num_clients(run) and any(len(record.clusters) > 1 for record in run.records):
+            return run
+    return None
 
 
 def is_thinned(run: ReportedRun) -> bool:
@@ -81,34 +69,21 @@ def _memberships(run: ReportedRun, clients: Ints) -> tuple[Ints, Ints]:
 
     Rounds are thinned to at most `MAX_POINTS`.
     """
-    drawn = set(thinned(len(run.records)).tolist())
-    labels: list[Ints] = []
-    for position, record in enumerate(run.records):
-        if record.members is not None:
-            members = record.members[clients].astype(np.int64)
-        if position in drawn:
-            labels.append(members)
-    rounds = np.array([run.records[position].round for position in sorted(drawn)], dtype=np.int64)
-    return rounds, np.stack(labels, axis=1)
+    drawn = evenly(list(zip(run.records, clusters_in_force(run.records), strict=True)), MAX_POINTS)
+    rounds = np.array([record.round for record, _ in drawn], dtype=np.int64)
+    # The first record has them.
+    labels = [members[clients] for _, members in drawn if members is not None]
+    return rounds, np.stack(labels, axis=1).astype(np.int64)
 
 
-def _cluster_legend(present: Ints) -> dict[str, Any]:
-    shown = np.arange(0, len(present), 1 + len(present) // 25)
-    return {
-        "title": {"text": "cluster"},
-        "tickvals": shown.tolist(),
-        "ticktext": [str(label) if label >= 0 else NO_CLUSTER for label in present[shown].tolist()],
-        "thickness": 18,
-        "outlinewidth": 0,
-        "len": 1,
-    }
+def _plots(report: Report) -> Iterator[Plot]:
+    for arm in report.arms:
+        if (run := clustered_run(arm)) is not None:
+            yield _plot(arm, run)
 
 
-def _membership_plots(arm: Arm) -> list[Plot]:
-    """The heat map of an arm's clusters; empty if the arm never had more than one cluster."""
-    run = clustered_run(arm)
-    if run is None:
-        return []
+def _plot(arm: Arm, run: ReportedRun) -> Plot:
+    """The map of the clusters of a run of an arm."""
     sampled = (
         f" At most {MAX_POINTS} clients and {MAX_POINTS} rounds, evenly spaced, are drawn."
         if is_thinned(run)
@@ -126,11 +101,7 @@ def _membership_plots(arm: Arm) -> list[Plot]:
         f"lines under ▼ are global re-clusterings.{absent}{sampled}{others}"
     )
     title = f"Which cluster each client was in: {arm.name}, seed {run.seed}"
-    return [Plot(f"clusters-{arm.position}", title, caption, membership_figure(run))]
-
-
-def _plots(report: Report) -> list[Plot]:
-    return [plot for arm in report.arms for plot in _membership_plots(arm)]
+    return Plot(f"clusters-{arm.position}", title, caption, membership_figure(run))
 
 
 FIGURE = Figure("for-whom", _plots)

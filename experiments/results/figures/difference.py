@@ -5,16 +5,14 @@ The reference arm is the base; if there are few arms, a list below the plot choo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import permutations
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from emulator.arrays import Floats
 from experiments.results.drawing.arms import Arm
-from experiments.results.drawing.menus import add_list
-from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
+from experiments.results.drawing.menus import add_choices
+from experiments.results.drawing.plain_figure import PlainFigure, Trace, single, trace
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import (
     INK,
@@ -27,7 +25,6 @@ from experiments.results.drawing.style import (
     translucent,
 )
 from experiments.results.figures.figure import Figure
-from experiments.results.figures.over_rounds import single
 from experiments.results.statistics.horizon import Horizon
 from experiments.results.statistics.intervals import FEWEST_SEEDS, pointwise_estimates
 from experiments.results.statistics.scales import time_unit
@@ -38,25 +35,18 @@ MOST_BASES = 8
 """With more arms than these, the reference arm is the only base: the figure grows with their square."""
 
 
-@dataclass(frozen=True)
-class DifferenceCurve:
-    """An arm's smoothed accuracy minus that of a base arm: the mean over the seeds that both have.
+Difference = tuple[Floats, Floats, Floats | None]
+"""An arm's smoothed accuracy minus that of a base arm, the mean over the seeds that both have.
 
-    Attributes:
-        times_s: (n,) virtual times at which the difference changes, and the horizon, ascending and thinned.
-        mean_pp: (n,) the mean difference at each of these times, in percentage points.
-        half_pp: (n,) half the 95 % t interval at each time by itself; None with under three shared seeds, and
-            if one of the arms has a trigger.
-    """
-
-    times_s: Floats
-    mean_pp: Floats
-    half_pp: Floats | None
+Three arrays of shape (n,): the virtual times (s) at which it changes, and the horizon, ascending and thinned;
+the difference at each of them, in percentage points; and half its 95 % t interval at each time by itself,
+which is None with under three shared seeds, and if one of the arms has a trigger.
+"""
 
 
 def difference_curve(
     arm: Arm, base: Arm, horizon: Horizon, most_points: int = MAX_POINTS
-) -> DifferenceCurve | None:
+) -> Difference | None:
     """The difference from `base` from the start of the comparison to the horizon, paired by seed.
 
     Each evaluation holds until the next one. At most `most_points` times, evenly spaced among those of all
@@ -74,7 +64,7 @@ def difference_curve(
     times_s = times_s[thinned(len(times_s), most_points)]
     differences = np.stack([_held(curve, times_s) - _held(beside, times_s) for curve, beside in pairs])
     means_pp, halves_pp = pointwise_estimates(100 * differences)
-    return DifferenceCurve(times_s, means_pp, None if arm.has_trigger or base.has_trigger else halves_pp)
+    return times_s, means_pp, None if arm.has_trigger or base.has_trigger else halves_pp
 
 
 def can_be_compared(arms: Sequence[Arm], horizon: Horizon) -> bool:
@@ -82,14 +72,14 @@ def can_be_compared(arms: Sequence[Arm], horizon: Horizon) -> bool:
     return len(arms) > 1 and horizon.start_s < horizon.horizon_s
 
 
-def has_menu(arms: Sequence[Arm]) -> bool:
-    """Whether the base can be chosen: if there is a choice, and few enough arms."""
-    return 2 < len(arms) <= MOST_BASES
+def bases(arms: Sequence[Arm]) -> Sequence[Arm]:
+    """The arms that can be the base: all, if there is a choice and they are few; else the reference arm."""
+    return arms if 2 < len(arms) <= MOST_BASES else arms[:1]
 
 
 def difference_caption(arms: Sequence[Arm], window: int, *, may_choose: bool = True) -> str:
     """The caption of `difference_figure` over curves that are smoothed over `window` evaluations."""
-    chosen = "; the list below the plot chooses another base" if may_choose and has_menu(arms) else ""
+    chosen = "; the list below the plot chooses another base" if may_choose and len(bases(arms)) > 1 else ""
     # Two arms share at most the seeds that each of them shares with the reference arm.
     has_band = max(len(arm.runs) for arm in arms[1:]) >= FEWEST_SEEDS
     band = (
@@ -122,46 +112,22 @@ def difference_figure(
         events: The first and last virtual time at which each mass event began.
         height: Height in pixels, without the list of bases.
         most_points: Most points of a line.
-        may_choose: Whether the figure has the list of bases, if `has_menu`.
+        may_choose: Whether the figure has a list of `bases`.
     """
     seconds, unit = time_unit(horizon.longest_s)
     figure = blank_figure(height, x_title=f"virtual time ({unit})", y_title="difference in accuracy (pp)")
-    chooses = may_choose and has_menu(arms)
-    drawn_for: list[str] = []
-    lines: list[Trace] = []
-    for base, arm in permutations(arms, 2) if chooses else ((arms[0], arm) for arm in arms[1:]):
-        curve = difference_curve(arm, base, horizon, most_points)
-        if curve is not None:
-            drawn = _lines(arm, base, curve, seconds, unit, is_shown=base is arms[0])
-            lines += drawn
-            drawn_for += [base.name] * len(drawn)
-    figure.add_traces(lines)
     figure.update_xaxes(range=[0, horizon.horizon_s / seconds])
     figure.update_yaxes(rangemode="tozero", zeroline=True, zerolinecolor=INK, zerolinewidth=1.2)
-    before = [(first_s, last_s) for first_s, last_s in events if first_s < horizon.horizon_s]
-    mark_events(figure, [(first_s / seconds, last_s / seconds) for first_s, last_s in before])
-    if chooses:
-        add_menu(figure, arms, drawn_for)
+    mark_events(figure, [span for span in events if span[0] < horizon.horizon_s], seconds)
+
+    def of_base(base: Arm) -> Iterator[Trace]:
+        for arm in arms:
+            if arm is not base and (curve := difference_curve(arm, base, horizon, most_points)) is not None:
+                yield from _lines(arm, base, curve, horizon)
+
+    drawn = bases(arms) if may_choose else arms[:1]
+    add_choices(figure, [(f"base: {base.label}", of_base(base)) for base in drawn])
     return figure
-
-
-def add_menu(figure: PlainFigure, bases: Sequence[Arm], drawn_for: Sequence[str]) -> None:
-    """Add a list below the figure that shows the lines of one base, and hides the others.
-
-    Args:
-        figure: The figure, which gets higher by `MENU_PX`.
-        bases: The arms to choose from; the lines of the first one are shown at first.
-        drawn_for: For each line of the figure, the name of its base.
-    """
-    buttons = [
-        {
-            "label": f"base: {base.label}",
-            "method": "restyle",
-            "args": [{"visible": [name == base.name for name in drawn_for]}],
-        }
-        for base in bases
-    ]
-    add_list(figure, buttons)
 
 
 def _held(curve: AccuracyCurve, times_s: Floats) -> Floats:
@@ -169,53 +135,48 @@ def _held(curve: AccuracyCurve, times_s: Floats) -> Floats:
     return curve.smoothed[np.searchsorted(curve.times_s, times_s, side="right") - 1]
 
 
-def _lines(
-    arm: Arm, base: Arm, curve: DifferenceCurve, seconds: float, unit: str, *, is_shown: bool
-) -> list[Trace]:
+def _lines(arm: Arm, base: Arm, curve: Difference, horizon: Horizon) -> Iterator[Trace]:
     """The band, if there is one, and the line of a difference."""
+    times_s, mean_pp, half_pp = curve
+    seconds, unit = time_unit(horizon.longest_s)
     # In single precision, which halves the page.
-    x, y = single(curve.times_s / seconds), curve.mean_pp.astype(np.float32)
-    shared = {"mode": "lines", "legendgroup": arm.name, "visible": is_shown}
-    line = trace(
+    x = single(times_s / seconds)
+    shared = {"mode": "lines", "legendgroup": arm.name}
+    if half_pp is not None:
+        edges = np.concatenate([mean_pp - half_pp, (mean_pp + half_pp)[::-1]])
+        yield trace(
+            "scatter",
+            x=np.concatenate([x, x[::-1]]),
+            y=edges.astype(np.float32),
+            fill="toself",
+            fillcolor=translucent(arm.colour),
+            line={"width": 0},
+            hoverinfo="skip",
+            showlegend=False,
+            **shared,
+        )
+    yield trace(
         "scatter",
         x=x,
-        y=y,
+        y=mean_pp.astype(np.float32),
         name=arm.label,
         line=arm.line,
         hovertemplate=f"{arm.label} - {base.label}: %{{y:+.2f}} pp at %{{x:.4g}} {unit}<extra></extra>",
         showlegend=True,
         **shared,
     )
-    if curve.half_pp is None:
-        return [line]
-    edges = np.concatenate([curve.mean_pp - curve.half_pp, (curve.mean_pp + curve.half_pp)[::-1]])
-    band = trace(
-        "scatter",
-        x=np.concatenate([x, x[::-1]]),
-        y=edges.astype(np.float32),
-        fill="toself",
-        fillcolor=translucent(arm.colour),
-        line={"width": 0},
-        hoverinfo="skip",
-        showlegend=False,
-        **shared,
-    )
-    return [band, line]
 
 
-def _plots(report: Report) -> list[Plot]:
+def _plots(report: Report) -> Iterator[Plot]:
     arms, summary = report.arms, report.summary
-    if not can_be_compared(arms, summary.horizon):
-        return []
-    events = event_spans([summary.horizon.events_s(run) for arm in arms for run in arm.runs])
-    return [
-        Plot(
+    if can_be_compared(arms, summary.horizon):
+        events = event_spans([summary.horizon.events_s(run) for arm in arms for run in arm.runs])
+        yield Plot(
             "difference",
             "Difference in accuracy over time",
             difference_caption(arms, summary.window),
             difference_figure(arms, summary.horizon, events),
         )
-    ]
 
 
 FIGURE = Figure("pays", _plots, "no other arm has a stretch of virtual time in common with the reference arm")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from emulator.arrays import NO_IDS, Floats32, Ints
@@ -13,8 +15,10 @@ from experiments.results.drawing.style import (
     INK,
     MAX_POINTS,
     MOST_EVENTS,
+    add_cells,
     blank_figure,
-    colour_steps,
+    blank_map,
+    mark_column,
     thinned,
 )
 from experiments.results.figures.figure import Figure
@@ -48,24 +52,19 @@ def concept_figure(concepts: Ints, known: KnownOnsets | None) -> PlainFigure:
     clients, steps = drawn_clients(num_clients), thinned(num_steps)
     # Sorted by their sequences of concepts, first step first: clients that change together are adjacent.
     clients = clients[np.lexsort(codes[::-1, clients])]
-    shown = np.arange(0, len(present), 1 + len(present) // 25)
-    figure = _blank("clients, sorted by their sequence of concepts")
-    figure.add_heatmap(
-        z=codes[np.ix_(steps, clients)].T.astype(np.uint8 if len(present) < 256 else np.int32),
+    colours = {
+        str(concept): CLUSTER_COLOURS[index % len(CLUSTER_COLOURS)]
+        for index, concept in enumerate(present.tolist())
+    }
+    figure = blank_map(HEIGHT, x_title="data step", y_title="clients, sorted by their sequence of concepts")
+    add_cells(
+        figure,
+        codes[np.ix_(steps, clients)].T,
+        colours,
+        "concept",
         x=steps,
         y=clients,
-        colorscale=colour_steps([CLUSTER_COLOURS[i % len(CLUSTER_COLOURS)] for i in range(len(present))]),
-        zmin=-0.5,
-        zmax=len(present) - 0.5,
-        colorbar={
-            "title": {"text": "concept"},
-            "tickvals": shown.tolist(),
-            "ticktext": [str(concept) for concept in present[shown].tolist()],
-            "thickness": 18,
-            "outlinewidth": 0,
-            "len": 1,
-        },
-        hovertemplate="client %{y}, data step %{x}<extra></extra>",
+        text="client %{y}, data step %{x}<extra></extra>",
     )
     marked = marked_onsets(known, clients)
     if marked is not None:
@@ -92,7 +91,9 @@ def onset_figure(known: KnownOnsets, num_clients: int, last_step: int) -> PlainF
         )
         figure.update_yaxes(range=[0, 100])
     else:
-        figure = _blank("clients with an onset, sorted by their first")
+        figure = blank_map(
+            HEIGHT, x_title="data step", y_title="clients with an onset, sorted by their first"
+        )
         ids, first, of_id = np.unique(marked.client, return_index=True, return_inverse=True)
         # A row is added where its client first appears: with the marks in this order, rows are sorted too.
         order = np.lexsort((marked.step, marked.client, marked.step[first][of_id]))
@@ -124,13 +125,6 @@ def marked_onsets(known: KnownOnsets | None, clients: Ints) -> Onsets | None:
     return marked if 0 < len(marked) <= MOST_MARKS else None
 
 
-def _blank(y_title: str) -> PlainFigure:
-    figure = blank_figure(HEIGHT, x_title="data step", y_title=y_title)
-    # Client ids are the names of rows, which are in the order of the data.
-    figure.update_yaxes(type="category", showticklabels=False, ticks="", showgrid=False)
-    return figure
-
-
 def _mark_onsets(figure: PlainFigure, x: Ints | Floats32, clients: Ints, rows: int, width: int = 2) -> None:
     figure.add_scatter(
         x=x,
@@ -147,12 +141,8 @@ def _mark_onsets(figure: PlainFigure, x: Ints | Floats32, clients: Ints, rows: i
 
 
 def _mark_mass_events(figure: PlainFigure, known: KnownOnsets | None, num_clients: int) -> None:
-    line = {"color": EVENT_COLOUR, "width": 2, "dash": "dash"}
-    note = {"text": "▼", "showarrow": False, "xanchor": "center", "yanchor": "bottom"}
     for step in _marked_events(known, num_clients):
-        x = step - 0.5
-        figure.add_shape(type="line", line=line, x0=x, x1=x, y0=0, y1=1, yref="y domain")
-        figure.add_annotation(**note, x=x, y=1, yref="y domain")
+        mark_column(figure, step, EVENT_COLOUR)
 
 
 def _marked_events(known: KnownOnsets | None, num_clients: int) -> list[int]:
@@ -161,12 +151,12 @@ def _marked_events(known: KnownOnsets | None, num_clients: int) -> list[int]:
     return events if len(events) <= MOST_EVENTS else []
 
 
-def _plots(report: Report) -> list[Plot]:
+def _plots(report: Report) -> Iterator[Plot]:
     run = report.arms[0].runs[0]
     known, num_clients = known_onsets(run.header), clients_of(run.header)
     concepts = concepts_of_training(run)
     if num_clients is None or (known is None and concepts is None):
-        return []
+        return
     if concepts is not None:
         figure = concept_figure(concepts, known)
         title, shown = "Which concept each client had", _about_concepts(known, num_clients)
@@ -181,7 +171,7 @@ def _plots(report: Report) -> list[Plot]:
     if _marked_events(known, num_clients):
         shown.append("Dashed lines under ▼ are mass events, onsets that at least half of the clients share.")
     alternative = " ".join([f"{title}.", "Horizontal axis: data step.", *words])
-    return [Plot("true-drift", title, " ".join([*shown, *words]), figure, alternative)]
+    yield Plot("true-drift", title, " ".join([*shown, *words]), figure, alternative)
 
 
 def concepts_of_training(run: ReportedRun) -> Ints | None:

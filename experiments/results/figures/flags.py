@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from emulator.arrays import Ints
 from experiments.results.drawing.arms import Arm
-from experiments.results.drawing.menus import add_list_of_arms
-from experiments.results.drawing.plain_figure import PlainFigure
+from experiments.results.drawing.menus import add_choices, list_clause
+from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import CLUSTER_COLOURS, MAX_SEED_POINTS, blank_figure, verbatim
 from experiments.results.figures.figure import Figure
-from experiments.results.figures.over_rounds import list_clause
 from experiments.results.reading.detection import detection_settings
 from experiments.results.reading.header_truth import clients_of
-from experiments.results.reading.not_recorded import NoDetectionError
+from experiments.results.reading.not_recorded import DETECTION, NotRecordedError
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.detection.columns import drifts_of
 from experiments.results.tables.report import Report
@@ -31,45 +30,43 @@ def flags_figure(arms: Sequence[Arm]) -> PlainFigure:
     """
     figure = blank_figure(420, x_title="round", y_title="flags (% of decisions)")
     figure.update_yaxes(rangemode="tozero")
-    drawn_for: list[str] = []
-    for arm in arms:
-        run = arm.runs[0]
-        rounds = len(run.records)
-        size = -(-rounds // MAX_SEED_POINTS)
-        first = np.arange(0, rounds, size)
-        middle = (first + (np.minimum(first + size, rounds) - 1 - first) / 2).astype(np.float32)
-        num_clients = clients_of(run.header)
-        if num_clients is not None:
-            figure.add_bar(
-                x=middle,
-                y=(100 * np.add.reduceat(onsets_by_round(run), first) / num_clients).astype(np.float32),
-                width=size,
-                marker={"color": DRIFT_COLOUR},
-                name="drifts (% of clients)",
-                visible=arm is arms[0],
-                hovertemplate="round %{x}: drifts of %{y:.3g} % of clients<extra></extra>",
-            )
-            drawn_for.append(arm.label)
-        for number, (name, watched) in enumerate(run.header["detectors"].items()):
-            flags, decisions = (
-                np.add.reduceat(counts, first) for counts in counts_by_round(run, name, watched)
-            )
-            decided = decisions > 0
-            if not decided.any():
-                continue
-            figure.add_scatter(
+    add_choices(figure, [(arm.label, _traces(arm.runs[0])) for arm in arms])
+    return figure
+
+
+def _traces(run: ReportedRun) -> Iterator[Trace]:
+    """The bars of drifts, if they are known, and the lines of the detectors that made decisions."""
+    rounds = len(run.records)
+    size = -(-rounds // MAX_SEED_POINTS)
+    first = np.arange(0, rounds, size)
+    middle = (first + (np.minimum(first + size, rounds) - 1 - first) / 2).astype(np.float32)
+    num_clients = clients_of(run.header)
+    if num_clients is not None:
+        yield trace(
+            "bar",
+            x=middle,
+            y=(100 * np.add.reduceat(onsets_by_round(run), first) / num_clients).astype(np.float32),
+            width=size,
+            marker={"color": DRIFT_COLOUR},
+            name="drifts (% of clients)",
+            visible=False,
+            hovertemplate="round %{x}: drifts of %{y:.3g} % of clients<extra></extra>",
+        )
+    for number, (name, watched) in enumerate(run.header["detectors"].items()):
+        flags, decisions = (np.add.reduceat(counts, first) for counts in counts_by_round(run, name, watched))
+        decided = decisions > 0
+        if decided.any():
+            yield trace(
+                "scatter",
                 x=middle[decided],
                 y=(100 * flags[decided] / decisions[decided]).astype(np.float32),
                 mode="lines+markers",
                 marker={"size": 4},
                 line={"color": CLUSTER_COLOURS[number % len(CLUSTER_COLOURS)], "width": 1.5},
                 name=verbatim(name),
-                visible=arm is arms[0],
+                visible=False,
                 hovertemplate="round %{x}: %{y:.3g} % of decisions<extra></extra>",
             )
-            drawn_for.append(arm.label)
-    add_list_of_arms(figure, [arm.label for arm in arms], drawn_for, 0)
-    return figure
 
 
 def counts_by_round(run: ReportedRun, name: str, watched: str) -> tuple[Ints, Ints]:
@@ -88,19 +85,19 @@ def onsets_by_round(run: ReportedRun) -> Ints:
 
 def _refuse_without_detection(report: Report) -> None:
     if detection_settings(report.experiment) is None:
-        raise NoDetectionError(str(report.directory.path))
+        raise NotRecordedError(str(report.directory.path), "decisions of detectors", DETECTION)
 
 
-def _plots(report: Report) -> list[Plot]:
+def _plots(report: Report) -> Iterator[Plot]:
     detection = report.summary.detection
-    if detection is None:
-        return []
     deciding = {
-        arm for arm, detectors in detection.arms.items() if any(found.decides for found in detectors.values())
+        arm
+        for arm, detectors in ({} if detection is None else detection.arms).items()
+        if any(found.decides for found in detectors.values())
     }
     arms = [arm for arm in report.arms if arm.name in deciding]
     if not arms:
-        return []
+        return
     rounds = max(len(arm.runs[0].records) for arm in arms)
     joined = (
         f" Points are of {-(-rounds // MAX_SEED_POINTS)} rounds each." if rounds > MAX_SEED_POINTS else ""
@@ -110,7 +107,7 @@ def _plots(report: Report) -> list[Plot]:
         "that begin in the round, as a share of all clients. A flag that stays up counts at each decision. "
         f"The first seed of an arm is drawn{list_clause(arms)}.{joined}"
     )
-    return [Plot("flags", "Who is flagged, and who drifts", caption, flags_figure(arms))]
+    yield Plot("flags", "Who is flagged, and who drifts", caption, flags_figure(arms))
 
 
 FIGURE = Figure("why", _plots, "no detector made decisions", refuse=_refuse_without_detection)

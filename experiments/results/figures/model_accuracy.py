@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from emulator.arrays import Floats
@@ -9,7 +11,7 @@ from emulator.storage.runlog import RoundRecord
 from experiments.results.drawing.arms import Arm
 from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.plot import Plot
-from experiments.results.drawing.style import blank_figure, thinned
+from experiments.results.drawing.style import COLOUR_BAR, blank_figure, thinned
 from experiments.results.drawing.text_alternative import MOST_NAMED
 from experiments.results.figures.figure import Figure
 from experiments.results.reading.clusters_in_force import clusters_in_force
@@ -31,17 +33,16 @@ COLOURS = [(0, "#f7fafc"), (1, "#0072B2")]
 def model_figure(record: RoundRecord) -> PlainFigure:
     """A row for each model, by the label of its cluster, a column for each concept; the best are in bold."""
     clusters, concepts, percent = accuracies(record)
-    best = percent == percent.max(axis=0)
+    best = percent.max(axis=0).tolist()
     figure = blank_figure(min(170 + 30 * len(clusters), 900), x_title="true concept", y_title="cluster")
-    written = None
-    if len(concepts) <= MOST_WRITTEN:
-        written = [
-            [
-                f"<b>{value:.1f}</b>" if is_best else f"{value:.1f}"
-                for value, is_best in zip(*row, strict=True)
-            ]
-            for row in zip(percent.tolist(), best.tolist(), strict=True)
+    written = [
+        [
+            f"<b>{value:.1f}</b>" if value == most else f"{value:.1f}"
+            for value, most in zip(row, best, strict=True)
         ]
+        for row in percent.tolist()
+    ]
+    is_written = len(concepts) <= MOST_WRITTEN
     figure.add_heatmap(
         z=percent.astype(np.float32),
         x=[str(concept) for concept in concepts],
@@ -49,12 +50,12 @@ def model_figure(record: RoundRecord) -> PlainFigure:
         zmin=0,
         zmax=100,
         colorscale=COLOURS,
-        showscale=written is None,
-        colorbar={"title": {"text": "%"}, "thickness": 18, "outlinewidth": 0, "len": 1},
+        showscale=not is_written,
+        colorbar={"title": {"text": "%"}, **COLOUR_BAR},
         xgap=2,
         ygap=2,
-        text=written,
-        texttemplate=None if written is None else "%{text}",
+        text=written if is_written else None,
+        texttemplate="%{text}" if is_written else None,
         hovertemplate="cluster %{y}, concept %{x}: %{z:.1f} %<extra></extra>",
     )
     figure.update_xaxes(type="category", showgrid=False)
@@ -130,9 +131,10 @@ def _plot(arm: Arm, record: RoundRecord) -> Plot:
     return Plot(plot_id(arm), title, caption, model_figure(record), in_words(title, record))
 
 
-def _plots(report: Report) -> list[Plot]:
-    last = [(arm, last_measured(report, arm)) for arm in report.arms]
-    return [_plot(arm, record) for arm, record in last if record is not None]
+def _plots(report: Report) -> Iterator[Plot]:
+    for arm in report.arms:
+        if (record := last_measured(report, arm)) is not None:
+            yield _plot(arm, record)
 
 
 FIGURE = Figure(

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import deepcopy
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from emulator.arrays import Floats, Ints
 from emulator.storage.runlog import RoundRecord
 from experiments.results.drawing.arms import Arm
-from experiments.results.drawing.menus import add_list_of_arms
-from experiments.results.drawing.plain_figure import PlainFigure
+from experiments.results.drawing.menus import add_choices, list_clause, shown_at_first
+from experiments.results.drawing.plain_figure import PlainFigure, Trace, floats, single, small, trace
 from experiments.results.drawing.plot import Plot
-from experiments.results.drawing.style import MAX_SEED_POINTS, NO_CLUSTER_COLOUR, blank_figure, thinned
-from experiments.results.figures.figure import Figure
-from experiments.results.figures.over_rounds import (
+from experiments.results.drawing.style import (
+    MAX_SEED_POINTS,
+    NO_CLUSTER_COLOUR,
     VALUE_COLOUR,
-    drawn,
-    floats,
-    list_clause,
-    shown_at_first,
-    single,
-    small,
+    blank_figure,
+    evenly,
 )
+from experiments.results.figures.figure import Figure
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.report import Report
 
@@ -51,107 +46,107 @@ def silhouettes_figure(arms: Sequence[Arm]) -> PlainFigure:
     dots are all numbers of clusters tried at a global clustering of the first seed.
     """
     figure = blank_figure(560, x_title="round", y_title="clusters (k)")
-    drawn_for: list[str] = []
-    shown = shown_at_first(arms, lambda record: record.reclustered)
-
-    def add(arm: Arm, **properties: Any) -> None:
-        figure.add_scatter(visible=arm is arms[shown], **properties)
-        drawn_for.append(arm.label)
-
-    for arm in arms:
-        rounds, tried, values = _tried(arm.runs[0].records)
-        add(
-            arm,
-            x=small(rounds),
-            y=single(values),
-            yaxis="y2",
-            customdata=small(tried),
-            mode="markers",
-            name="every k tried",
-            marker={"size": 4, "color": TRIED_COLOUR},
-            hovertemplate=f"seed {arm.runs[0].seed}, round %{{x}}: k = %{{customdata}}, silhouette %{{y:.3f}}"
-            "<extra></extra>",
-        )
-        for number, run in enumerate(arm.runs):
-            clustered = [record for record in run.records if chosen_silhouette(record) is not None]
-            clustered = [clustered[index] for index in drawn(len(clustered), MAX_SEED_POINTS)]
-            shared = {"legendgroup": "k", "showlegend": number == 0}
-            add(
-                arm,
-                x=small(np.array([record.round for record in clustered], dtype=np.int64)),
-                y=single(floats([chosen_silhouette(record) for record in clustered])),
-                yaxis="y2",
-                customdata=small(np.array([len(record.clusters) for record in clustered], dtype=np.int64)),
-                mode="markers",  # a silhouette is of one clustering: between two of them there is none
-                name="chosen k",
-                cliponaxis=False,  # the first one is often of round 0
-                marker={
-                    "color": VALUE_COLOUR,
-                    "symbol": "diamond",
-                    "size": 6,
-                    "line": {"color": NO_CLUSTER_COLOUR, "width": 0.5},
-                },
-                hovertemplate=f"seed {run.seed}, round %{{x}}: chosen k = %{{customdata}}, "
-                "silhouette %{y:.3f}<extra></extra>",
-                **shared,
-            )
-            changed, counts = _cluster_counts(run.records)
-            add(
-                arm,
-                x=small(changed),
-                y=small(counts),
-                mode="lines",
-                line={"color": VALUE_COLOUR, "width": 1.2, "shape": "hv"},
-                hovertemplate=f"seed {run.seed}, round %{{x}}: %{{y}} clusters<extra></extra>",
-                legendgroup="k",
-                showlegend=False,
-            )
-    lower = deepcopy(figure.layout["yaxis"])
+    upper = {**figure.layout["yaxis"], "title": {"text": "silhouette"}}
     figure.update_layout(
         yaxis={"domain": [0, 0.44], "rangemode": "tozero"},
-        yaxis2={**lower, "domain": [0.56, 1], "anchor": "x", "title": {"text": "silhouette"}},
+        yaxis2={**upper, "domain": [0.56, 1], "anchor": "x"},
     )
     figure.update_xaxes(rangemode="tozero")
-    add_list_of_arms(figure, [arm.label for arm in arms], drawn_for, shown)
+    add_choices(
+        figure,
+        [(arm.label, _traces(arm)) for arm in arms],
+        shown=shown_at_first(arms, lambda record: record.reclustered),
+    )
     return figure
 
 
-def _tried(records: Sequence[RoundRecord]) -> tuple[Ints, Ints, Floats]:
+def _traces(arm: Arm) -> Iterator[Trace]:
+    """The silhouettes that the first seed tried, and of each seed those that it chose and its clusters."""
+    first = arm.runs[0]
+    rounds, tried, values = _tried(first.records)
+    yield trace(
+        "scatter",
+        visible=False,
+        x=small(rounds),
+        y=single(values),
+        yaxis="y2",
+        customdata=small(tried),
+        mode="markers",
+        name="every k tried",
+        marker={"size": 4, "color": TRIED_COLOUR},
+        hovertemplate=f"seed {first.seed}, round %{{x}}: k = %{{customdata}}, silhouette %{{y:.3f}}"
+        "<extra></extra>",
+    )
+    for run in arm.runs:
+        clustered = [record for record in run.records if chosen_silhouette(record) is not None]
+        clustered = evenly(clustered, MAX_SEED_POINTS)
+        yield trace(
+            "scatter",
+            visible=False,
+            x=small([record.round for record in clustered]),
+            y=single(floats([chosen_silhouette(record) for record in clustered])),
+            yaxis="y2",
+            customdata=small([len(record.clusters) for record in clustered]),
+            mode="markers",  # a silhouette is of one clustering: between two of them there is none
+            name="chosen k",
+            cliponaxis=False,  # the first one is often of round 0
+            marker={
+                "color": VALUE_COLOUR,
+                "symbol": "diamond",
+                "size": 6,
+                "line": {"color": NO_CLUSTER_COLOUR, "width": 0.5},
+            },
+            hovertemplate=f"seed {run.seed}, round %{{x}}: chosen k = %{{customdata}}, "
+            "silhouette %{y:.3f}<extra></extra>",
+            legendgroup="k",
+            showlegend=run is first,
+        )
+        changed, counts = _cluster_counts(run.records)
+        yield trace(
+            "scatter",
+            visible=False,
+            x=small(changed),
+            y=small(counts),
+            mode="lines",
+            line={"color": VALUE_COLOUR, "width": 1.2, "shape": "hv"},
+            hovertemplate=f"seed {run.seed}, round %{{x}}: %{{y}} clusters<extra></extra>",
+            legendgroup="k",
+            showlegend=False,
+        )
+
+
+def _tried(records: Sequence[RoundRecord]) -> tuple[Sequence[int], Sequence[int], Floats]:
     """(rounds, k, silhouettes) of every k tried, at `MOST_CLUSTERINGS` evenly spread global clusterings."""
-    clusterings = [record for record in records if record.silhouettes]
     rows = [
-        (clusterings[index].round, k, value)
-        for index in drawn(len(clusterings), MOST_CLUSTERINGS)
-        for k, value in (clusterings[index].silhouettes or {}).items()
+        (record.round, k, value)
+        for record in evenly([record for record in records if record.silhouettes], MOST_CLUSTERINGS)
+        for k, value in (record.silhouettes or {}).items()
         if value is not None
     ]
     rounds, tried, values = zip(*rows, strict=True) if rows else ((), (), ())
-    return np.array(rounds, dtype=np.int64), np.array(tried, dtype=np.int64), np.array(values, dtype=float)
+    return rounds, tried, floats(values)
 
 
 def _cluster_counts(records: Sequence[RoundRecord]) -> tuple[Ints, Ints]:
     """(rounds, numbers of clusters) where the number changed, with the first and the last round; thinned."""
     counts = np.array([len(record.clusters) for record in records], dtype=np.int64)
-    kept = np.flatnonzero(np.concatenate(([True], np.diff(counts) != 0)))
-    kept = np.union1d(kept, [len(counts) - 1])
-    kept = kept[thinned(len(kept), MAX_SEED_POINTS)]
+    changed = np.flatnonzero(np.concatenate(([True], np.diff(counts) != 0)))
+    kept = evenly(np.union1d(changed, [len(counts) - 1]).tolist(), MAX_SEED_POINTS)
     return np.array([record.round for record in records], dtype=np.int64)[kept], counts[kept]
 
 
-def _plots(report: Report) -> list[Plot]:
-    arms = [arm for arm in report.arms if has_silhouettes(arm.runs[0])]
-    if not arms:
-        return []
-    caption = (
-        "Below: the number of clusters over rounds. Above: as diamonds, the mean silhouette of the number "
-        "that each global clustering chose, and, as small dots, of every number that it tried, for at most "
-        f"{MOST_CLUSTERINGS} clusterings of the first seed, evenly spread. A silhouette near 1 means that "
-        "clusters are far apart, near 0 that they overlap. Lines are single seeds"
-        f"{list_clause(arms)}."
-    )
-    return [
-        Plot("silhouettes", "How many clusters, and how well they fit", caption, silhouettes_figure(arms))
-    ]
+def _plots(report: Report) -> Iterator[Plot]:
+    if arms := [arm for arm in report.arms if has_silhouettes(arm.runs[0])]:
+        yield Plot(
+            "silhouettes",
+            "How many clusters, and how well they fit",
+            "Below: the number of clusters over rounds. Above: as diamonds, the mean silhouette of the "
+            "number that each global clustering chose, and, as small dots, of every number that it tried, "
+            f"for at most {MOST_CLUSTERINGS} clusterings of the first seed, evenly spread. A silhouette near "
+            "1 means that clusters are far apart, near 0 that they overlap. Lines are single seeds"
+            f"{list_clause(arms)}.",
+            silhouettes_figure(arms),
+        )
 
 
 FIGURE = Figure("why", _plots, "no arm chose a number of clusters by silhouettes")

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from emulator.arrays import Bools, Ints
 from emulator.storage.runlog import RoundRecord
-from experiments.results.drawing.menus import ROW_PX, add_list
-from experiments.results.drawing.phases import PATTERN, STYLES
+from experiments.results.drawing.menus import ROW_PX, add_below, add_list
+from experiments.results.drawing.phases import bar_style
 from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import INK, blank_figure, thinned, verbatim
 from experiments.results.figures.figure import Figure
-from experiments.results.statistics.scales import as_time, time_unit
+from experiments.results.statistics.scales import time_scale, time_unit
 from experiments.results.statistics.visit_columns import NO_DEVICE, PHASES, VisitColumns, cut_phases
 from experiments.results.tables.chosen_rounds import TimelineRound
 from experiments.results.tables.report import Report
-from experiments.results.tables.round_lengths import waits
+from experiments.results.tables.round_lengths import omission, waits
 
 MOST_SLOWEST, MOST_OTHERS = 30, 10
 """Of a round with more visits, that many end last, and that many are spread evenly over the others."""
@@ -28,7 +27,7 @@ MOST_SLOWEST, MOST_OTHERS = 30, 10
 TITLE_PX = 36
 """Height of the two lines of the title of the time axis, beyond those of an axis with one."""
 
-LINE = "#7b8794"
+LINE = {"color": "#7b8794", "width": 1.2, "dash": "dot"}
 OUTCOMES = (
     ("completed", "circle", "#009E73"),
     ("abandoned", "x", "#7b8794"),
@@ -57,62 +56,46 @@ def timeline_figure(rounds: Sequence[TimelineRound]) -> PlainFigure:
     Args:
         rounds: At least one; those of an arm follow each other.
     """
-    views: dict[str, list[_View]] = {}
+    by_arm: dict[str, list[TimelineRound]] = {}
     for item in rounds:
-        views.setdefault(item.arm, []).append(_view(item))
+        by_arm.setdefault(item.arm, []).append(item)
+    sliders = {arm: _slider(items) for arm, items in by_arm.items()}
+    data, layout = _shown(sliders[rounds[0].arm])
     figure = blank_figure(560, x_title="", y_title="client")
-    first_arm = next(iter(views.values()))
-    start = _first_shown(first_arm)
-    shown = first_arm[start]
-    for index, phase in enumerate(PHASES):
-        colour, pattern = STYLES[phase]
+    traces = list(zip(data["x"], data["y"], data["text"], strict=True))
+    for phase, (x, y, _) in zip(PHASES, traces, strict=False):
         figure.add_bar(
-            x=shown.x[index],
-            y=shown.y[index],
+            x=x,
+            y=y,
             name=phase,
             orientation="h",
             width=0.72,
-            marker={
-                "color": colour,
-                "line": {"width": 0},
-                "pattern": {"shape": pattern, **PATTERN},
-            },
+            marker=bar_style(phase, line={"width": 0}),
             hovertemplate=f"{phase}: %{{x:.3g}}<extra></extra>",
         )
-    for index, (outcome, symbol, colour) in enumerate(OUTCOMES, start=len(PHASES)):
+    for (outcome, symbol, colour), (x, y, text) in zip(OUTCOMES, traces[len(PHASES) :], strict=True):
         figure.add_scatter(
-            x=shown.x[index],
-            y=shown.y[index],
-            text=shown.text[index],
+            x=x,
+            y=y,
+            text=text,
             name=outcome,
             mode="markers",
             marker={"symbol": symbol, "size": 9, "color": colour, "line": {"color": INK, "width": 0.8}},
             hovertemplate="%{text}<extra></extra>",
         )
     figure.update_layout(barmode="stack", legend={"traceorder": "normal"})
-    figure.relayout(shown.layout)
+    figure.relayout(layout)
     figure.update_yaxes(showgrid=False, zeroline=False, tickfont={"size": 10})
     rows = 0
     if len(rounds) > 1:
-        sliders = {arm: _slider(items) for arm, items in views.items()}
         rows = 2 * ROW_PX + TITLE_PX
-        bottom = figure.layout["margin"]["b"] + rows
-        figure.update_layout(
-            sliders=[sliders[rounds[0].arm]],
-            margin={"b": bottom},
-            height=figure.layout["height"] + rows,
-        )
-    if len(views) > 1:
+        add_below(figure, rows, sliders=[sliders[rounds[0].arm]])
+    if len(sliders) > 1:
         buttons = []
-        for arm, items in views.items():
-            view = items[_first_shown(items)]
-            buttons.append(
-                {
-                    "label": verbatim(arm),
-                    "method": "update",
-                    "args": [view.restyled, {**view.layout, "sliders": [sliders[arm]]}],
-                }
-            )
+        for arm, slider in sliders.items():
+            data, layout = _shown(slider)
+            args = [data, {**layout, "sliders": [slider]}]
+            buttons.append({"label": verbatim(arm), "method": "update", "args": args})
         add_list(figure, buttons, rows_above=rows)
     return figure
 
@@ -120,7 +103,7 @@ def timeline_figure(rounds: Sequence[TimelineRound]) -> PlainFigure:
 def timeline_text(rounds: Sequence[TimelineRound]) -> str:
     """A text on the round shown at first, for readers who do not see the figure."""
     of_arm = [item for item in rounds if item.arm == rounds[0].arm]
-    item = next((item for item in of_arm if item.reason == "slowest"), of_arm[0])
+    item = of_arm[_first_shown(of_arm)]
     visits = item.visits
     counts = [
         f"{int(np.count_nonzero(mask)):,} {name}"
@@ -136,7 +119,7 @@ def timeline_text(rounds: Sequence[TimelineRound]) -> str:
     which = f"round {item.record.round}{f' ({item.reason})' if item.reason else ''}"
     return (
         f"At first {item.arm}, seed {item.seed}, {which}: {len(visits):,} visits, {', '.join(counts)}, "
-        f"{as_time(length_s)} from the dispatch to the end of the round.{last}"
+        f"{time_scale(length_s)(length_s)} from the dispatch to the end of the round.{last}"
     )
 
 
@@ -146,23 +129,8 @@ def _by_outcome(visits: VisitColumns) -> tuple[Bools, Bools, Bools, Bools]:
     return visits.completed, abandoned, visits.dropped & ~visits.crashed, visits.dropped & visits.crashed
 
 
-@dataclass(frozen=True)
-class _View:
-    """The data of all traces for one round, and the layout for it, with keys as in plotly's relayout."""
-
-    label: str
-    reason: str
-    x: list[list[float]]
-    y: list[list[int]]
-    text: list[list[str]]
-    layout: dict[str, Any]
-
-    @property
-    def restyled(self) -> dict[str, Any]:
-        return {"x": self.x, "y": self.y, "text": self.text}
-
-
-def _view(item: TimelineRound) -> _View:
+def _view(item: TimelineRound) -> list[dict[str, Any]]:
+    """What shows a round, as the arguments of plotly's `update`: the data of all traces, and the layout."""
     record = item.record
     visits = item.visits.take(drawn_visits(item.visits))
     length_s = record.closed_s - record.opened_s
@@ -201,15 +169,7 @@ def _view(item: TimelineRound) -> _View:
         "yaxis.tickvals": rows.tolist(),
         "yaxis.ticktext": [str(client) for client in visits.client.tolist()],
         "shapes": [
-            {
-                "type": "line",
-                "x0": at,
-                "x1": at,
-                "y0": 0,
-                "y1": 1,
-                "yref": "paper",
-                "line": {"color": LINE, "width": 1.2, "dash": "dot"},
-            }
+            {"type": "line", "x0": at, "x1": at, "y0": 0, "y1": 1, "yref": "paper", "line": LINE}
             for at, _, _ in lines
         ],
         "annotations": [
@@ -227,7 +187,7 @@ def _view(item: TimelineRound) -> _View:
             if name
         ],
     }
-    return _View(f"{record.round}", item.reason, x, y, text, layout)
+    return [{"x": x, "y": y, "text": text}, layout]
 
 
 def ends_at(record: RoundRecord) -> float:
@@ -235,25 +195,33 @@ def ends_at(record: RoundRecord) -> float:
     return record.closed_s - record.dispatched_s
 
 
-def _first_shown(views: Sequence[_View]) -> int:
+def _first_shown(rounds: Sequence[TimelineRound]) -> int:
     """The index of the slowest round, or of the first."""
-    return next((index for index, view in enumerate(views) if view.reason == "slowest"), 0)
+    return next((index for index, item in enumerate(rounds) if item.reason == "slowest"), 0)
 
 
-def _slider(views: Sequence[_View]) -> dict[str, Any]:
+def _slider(rounds: Sequence[TimelineRound]) -> dict[str, Any]:
+    """The slider that chooses one of the rounds of an arm."""
+    steps = [
+        {
+            "label": f"{item.record.round} ({item.reason})" if item.reason else f"{item.record.round}",
+            "method": "update",
+            "args": _view(item),
+        }
+        for item in rounds
+    ]
     return {
-        "active": _first_shown(views),
+        "active": _first_shown(rounds),
         "currentvalue": {"prefix": "round ", "font": {"size": 13}},
         "pad": {"t": 64 + TITLE_PX, "l": 8, "r": 8},
-        "steps": [
-            {
-                "label": f"{view.label} ({view.reason})" if view.reason else view.label,
-                "method": "update",
-                "args": [view.restyled, view.layout],
-            }
-            for view in views
-        ],
+        "steps": steps,
     }
+
+
+def _shown(slider: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The data and the layout of the round that a slider shows at first."""
+    data, layout = slider["steps"][slider["active"]]["args"]
+    return data, layout
 
 
 def _device(row: int) -> str:
@@ -265,11 +233,11 @@ def _short(values: Any) -> list[float]:
     return [float(f"{value:.4g}") for value in values.tolist()]
 
 
-def _plots(report: Report) -> list[Plot]:
+def _plots(report: Report) -> Iterator[Plot]:
     found = waits(report)
-    rounds, num_arms = found.rounds, len(report.arms) - len(found.left_out)
+    rounds = [item for arm in found for item in arm.shown]
     if not rounds:
-        return []
+        return
     seed = f"seed {rounds[0].seed}" if len({item.seed for item in rounds}) == 1 else "each arm's own"
     caption = (
         "A row per visit, sorted by its end: what it spent on requests, download, compute and upload until "
@@ -277,13 +245,13 @@ def _plots(report: Report) -> list[Plot]:
         "are the "
         "opening of the round, the dispatch, and its end; times are since the dispatch. The slider chooses a "
         f"round of {seed}: the slowest, the median, and others spread evenly"
-        f"{'; the list chooses the arm' if num_arms > 1 else ''}. Of a round with more than "
+        f"{'; the list chooses the arm' if len(found) > 1 else ''}. Of a round with more than "
         f"{MOST_SLOWEST + MOST_OTHERS} visits, the {MOST_SLOWEST} that ended last are drawn, and "
-        f"{MOST_OTHERS} evenly spread over the others. {found.omission}"
+        f"{MOST_OTHERS} evenly spread over the others. {omission(report)}"
     ).rstrip()
     title = "Who is slow: the visits of a round"
     text = f"{title}. {timeline_text(rounds)}"
-    return [Plot("timeline", title, caption, timeline_figure(rounds), text)]
+    yield Plot("timeline", title, caption, timeline_figure(rounds), text)
 
 
 FIGURE = Figure("why", _plots)

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle, product
 
-import numpy as np
-
-from emulator.arrays import Floats
 from emulator.storage.runlog import RoundRecord
 from experiments.results.drawing.arms import DASHES, Arm
-from experiments.results.drawing.menus import add_list_of_arms
-from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
+from experiments.results.drawing.menus import add_choices, list_clause, shown_at_first
+from experiments.results.drawing.plain_figure import PlainFigure, Trace, floats, single, small, trace
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import (
     CLUSTER_COLOURS,
     MAX_POINTS,
     MAX_SEED_POINTS,
+    VALUE_COLOUR,
     blank_figure,
-    thinned,
+    evenly,
 )
 from experiments.results.figures.figure import Figure
-from experiments.results.figures.over_rounds import (
-    VALUE_COLOUR,
-    drawn,
-    floats,
-    list_clause,
-    shown_at_first,
-    single,
-    small,
-)
 from experiments.results.reading.recorded import squared_distances
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.report import Report
@@ -72,119 +61,92 @@ def trigger_figure(arms: Sequence[Arm], *, squared: Mapping[str, bool] | None = 
     """
     has_own = any(own_numbers(run) for arm in arms for run in arm.runs)
     figure = blank_figure(420, x_title="round", y_title="value" if has_own else "distance")
-    drawn_for: list[str] = []
-    shown = shown_at_first(arms, lambda record: record.trigger is not None and record.trigger.fired)
-    for arm in arms:
-        are_squared = (squared or {}).get(arm.name, False)
-        traces = _traces_of(arm, are_squared=are_squared, visible=arm is arms[shown])
-        figure.add_traces(traces)
-        drawn_for += [arm.label] * len(traces)
     figure.update_yaxes(rangemode="tozero")
     figure.update_xaxes(rangemode="tozero")
-    add_list_of_arms(figure, [arm.label for arm in arms], drawn_for, shown)
-    return figure
-
-
-def _traces_of(arm: Arm, *, are_squared: bool, visible: bool) -> list[Trace]:
-    """The lines of each seed of an arm, and the marks of the rounds in which its trigger fired."""
-    evaluated = [[record for record in run.records if record.trigger] for run in arm.runs]
-    compared = [[_compared(record, are_squared=are_squared) for record in of_run] for of_run in evaluated]
-    lines = _lines([values for of_run in compared for values in of_run])
-    traces = [
-        line.trace(
-            run.seed,
-            [record.round for record in records],
-            values,
-            showlegend=run is arm.runs[0],
-            visible=visible,
-        )
-        for run, records, values in zip(arm.runs, evaluated, compared, strict=True)
-        if records
-        for line in lines
-    ]
-    fired = [
-        (record.round, _height(found))
-        for records, values in zip(evaluated, compared, strict=True)
-        for record, found in zip(records, values, strict=True)
-        if record.trigger is not None and record.trigger.fired
-    ]
-    marked = [fired[index] for index in drawn(len(fired), MAX_POINTS)]
-    marks = trace(
-        "scatter",
-        x=[round_ for round_, _ in marked],
-        y=[round(height, 6) for _, height in marked],
-        name="fired",
-        showlegend=True,
-        visible=visible,
-        mode="markers",
-        marker={"symbol": "triangle-down", "size": 10, "color": FIRED_COLOUR},
-        hovertemplate="round %{x}: fired at %{y:.4g}<extra></extra>",
+    add_choices(
+        figure,
+        [(arm.label, _traces(arm, (squared or {}).get(arm.name, False))) for arm in arms],
+        shown=shown_at_first(arms, lambda record: record.trigger is not None and record.trigger.fired),
     )
-    return [*traces, marks]
+    return figure
 
 
 Compared = Mapping[str, float | list[float] | None]
 """The numbers that a trigger compared in a round, by name."""
 
+Number = tuple[str, int | None]
+"""The name of a number that is a line, and its place in a list; None for a number that is never in one."""
 
-@dataclass(frozen=True)
-class _Line:
-    """A line over rounds: the numbers of a `name`, or of lists those at a `place`."""
 
-    name: str
-    place: int | None
-    colour: str
-    dash: str
-
-    @property
-    def label(self) -> str:
-        return self.name if self.place is None else f"{self.name} {self.place}"
-
-    def trace(self, seed: int, rounds: Sequence[int], values: Sequence[Compared], **legend: bool) -> Trace:
-        """The line of a seed over its rounds; `legend` says whether it is visible and has an entry."""
-        kept = thinned(len(rounds), MAX_SEED_POINTS)
-        return trace(
-            "scatter",
-            x=small(np.array(rounds)[kept]),
-            y=single(self.over(values)[kept]),
-            name=self.label,
-            legendgroup=self.label,
-            **legend,
-            mode="lines+markers",
-            line={"color": self.colour, "width": 1, "dash": self.dash},
-            marker={"size": 3},
-            hovertemplate=f"seed {seed}, round %{{x}}: {self.label} %{{y:.4g}}<extra></extra>",
-        )
-
-    def over(self, rounds: Sequence[Compared]) -> Floats:
-        """(rounds,) its numbers, NaN where there is none; a plain number is at place 0."""
-        return floats([self._at(compared.get(self.name)) for compared in rounds])
-
-    def _at(self, value: float | list[float] | None) -> float | None:
-        items = value if isinstance(value, list) else [value]
-        place = self.place or 0
-        return items[place] if place < len(items) else None
+def _traces(arm: Arm, are_squared: bool) -> Iterator[Trace]:
+    """The lines of each seed of an arm, and the marks of the rounds in which its trigger fired."""
+    compared = [
+        (run, [(record, _compared(record, are_squared=are_squared)) for record in records])
+        for run in arm.runs
+        if (records := [record for record in run.records if record.trigger])
+    ]
+    styles = _styles([values for _, of_run in compared for _, values in of_run])
+    for run, of_run in compared:
+        kept = evenly(of_run, MAX_SEED_POINTS)
+        for (name, place), (colour, dash) in styles.items():
+            label = name if place is None else f"{name} {place}"
+            yield trace(
+                "scatter",
+                x=small([record.round for record, _ in kept]),
+                y=single(floats([_at(values.get(name), place or 0) for _, values in kept])),
+                name=label,
+                legendgroup=label,
+                showlegend=run is arm.runs[0],
+                visible=False,
+                mode="lines+markers",
+                line={"color": colour, "width": 1, "dash": dash},
+                marker={"size": 3},
+                hovertemplate=f"seed {run.seed}, round %{{x}}: {label} %{{y:.4g}}<extra></extra>",
+            )
+    fired = [
+        (record.round, round(_height(values), 6))
+        for _, of_run in compared
+        for record, values in of_run
+        if record.trigger is not None and record.trigger.fired
+    ]
+    marked = evenly(fired, MAX_POINTS)
+    yield trace(
+        "scatter",
+        x=[round_ for round_, _ in marked],
+        y=[height for _, height in marked],
+        name="fired",
+        showlegend=True,
+        visible=False,
+        mode="markers",
+        marker={"symbol": "triangle-down", "size": 10, "color": FIRED_COLOUR},
+        hovertemplate="round %{x}: fired at %{y:.4g}<extra></extra>",
+    )
 
 
 def _compared(record: RoundRecord, *, are_squared: bool) -> Compared:
     return {} if record.trigger is None else record.trigger.compared(are_squared=are_squared)
 
 
-def _lines(rounds: Sequence[Compared]) -> list[_Line]:
-    """The lines of all numbers that were compared in some round, in the order in which names appear."""
-    lines: list[_Line] = []
-    own = 0
+def _styles(rounds: Sequence[Compared]) -> dict[Number, tuple[str, str]]:
+    """The colour and dash of each number that was compared in some round, in the order of their names."""
+    styles: dict[Number, tuple[str, str]] = {}
+    own = cycle(product(DASHES, OWN_COLOURS))
     for name in dict.fromkeys(name for compared in rounds for name in compared):
         lists = [value for compared in rounds if isinstance(value := compared.get(name), list)]
+        if not lists and name in STYLES:
+            styles[name, None] = STYLES[name]
+            continue
         most = max(map(len, lists), default=0)
-        for place in drawn(most, MOST_OF_A_LIST) if lists else [None]:
-            style = STYLES.get(name) if place is None else None
-            if style is None:
-                turn, index = divmod(own, len(OWN_COLOURS))
-                style = OWN_COLOURS[index], DASHES[turn % len(DASHES)]
-                own += 1
-            lines.append(_Line(name, place, *style))
-    return lines
+        for place in evenly(range(most), MOST_OF_A_LIST) if lists else [None]:
+            dash, colour = next(own)
+            styles[name, place] = colour, dash
+    return styles
+
+
+def _at(value: float | list[float] | None, place: int) -> float | None:
+    """The number at a place of a list; a plain number is at place 0. None if there is none."""
+    items = value if isinstance(value, list) else [value]
+    return items[place] if place < len(items) else None
 
 
 def _height(compared: Compared) -> float:
@@ -196,10 +158,10 @@ def _height(compared: Compared) -> float:
     return float(max(first, default=0.0) if isinstance(first, list) else first or 0.0)
 
 
-def _plots(report: Report) -> list[Plot]:
+def _plots(report: Report) -> Iterator[Plot]:
     arms = [arm for arm in report.arms if any(map(has_trigger, arm.runs))]
     if not arms:
-        return []
+        return
     caption = (
         "What decided whether all clients were re-clustered, at each opening of a round at which a client "
         "was found drifted: the distance that was measured (of the centre that moved farthest, or the "
@@ -216,7 +178,7 @@ def _plots(report: Report) -> list[Plot]:
             f" A trigger with numbers of its own has a line for each, or for each cluster: {', '.join(own)}."
         )
     figure = trigger_figure(arms, squared=squared_distances(report.experiment))
-    return [Plot("trigger", title, caption, figure)]
+    yield Plot("trigger", title, caption, figure)
 
 
 FIGURE = Figure("why", _plots, "no trigger compared anything")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from experiments.results.drawing.menus import add_list
-from experiments.results.drawing.phases import PATTERN, STYLES
+from experiments.results.drawing.phases import bar_style
 from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import blank_figure, verbatim
@@ -19,6 +19,7 @@ from experiments.results.tables.round_lengths import (
     ArmWaiting,
     are_unrecorded,
     lengths_sentence,
+    omission,
     shown_components,
     waits,
 )
@@ -26,56 +27,34 @@ from experiments.results.tables.round_lengths import (
 
 def waiting_figure(arms: Sequence[ArmWaiting]) -> PlainFigure:
     """The time of rounds by its causes: a stacked bar per arm, per round or summed up to the horizon."""
-    per_round = [
-        {name: seconds / max(arm.rounds, 1.0) for name, seconds in arm.seconds.items()} for arm in arms
-    ]
-    views = [_view("per round (mean)", per_round), _view("all rounds (sum)", [arm.seconds for arm in arms])]
     shown = shown_components(arms)
-    figure = blank_figure(150 + 40 * len(arms), x_title=views[0].title, y_title="")
-    for name, x in zip(shown, views[0].columns(shown), strict=True):
-        colour, pattern = STYLES[name]
+    sums = [[arm.seconds[name] for name in shown] for arm in arms]
+    means = [[seconds / max(arm.rounds, 1.0) for seconds in row] for arm, row in zip(arms, sums, strict=True)]
+    buttons = [_button("per round (mean)", means), _button("all rounds (sum)", sums)]
+    bars, axis = buttons[0]["args"]
+    figure = blank_figure(150 + 40 * len(arms), x_title=axis["xaxis.title.text"], y_title="")
+    for name, x in zip(shown, bars["x"], strict=True):
         figure.add_bar(
             x=x,
             y=[verbatim(arm.arm) for arm in arms],
             name=name,
             orientation="h",
-            marker={"color": colour, "pattern": {"shape": pattern, **PATTERN}},
+            marker=bar_style(name),
             hovertemplate=f"%{{y}}: {name} %{{x:.3g}}<extra></extra>",
         )
     figure.update_layout(barmode="stack", legend={"traceorder": "normal"})
     figure.update_xaxes(rangemode="tozero")
     figure.update_yaxes(autorange="reversed", showgrid=False)
-    buttons = [
-        {
-            "label": view.label,
-            "method": "update",
-            "args": [{"x": view.columns(shown)}, {"xaxis.title.text": view.title}],
-        }
-        for view in views
-    ]
     add_list(figure, buttons)
     return figure
 
 
-@dataclass(frozen=True)
-class _View:
-    """One way to draw the bars: its label in the list, its axis title, and the values of each arm."""
-
-    label: str
-    title: str
-    values: list[dict[str, float]]
-
-    def columns(self, shown: Sequence[str]) -> list[list[float]]:
-        return [[float(f"{row[name]:.5g}") for row in self.values] for name in shown]
-
-
-def _view(label: str, seconds: Sequence[dict[str, float]]) -> _View:
-    divisor, unit = time_unit(max((sum(row.values()) for row in seconds), default=0.0))
-    return _View(
-        label,
-        f"virtual time {label} ({unit})",
-        [{name: value / divisor for name, value in row.items()} for row in seconds],
-    )
+def _button(label: str, seconds: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """The button that draws these times of each arm, by component."""
+    divisor, unit = time_unit(max(map(sum, seconds), default=0.0))
+    columns = [[float(f"{value / divisor:.5g}") for value in column] for column in zip(*seconds, strict=True)]
+    title = f"virtual time {label} ({unit})"
+    return {"label": label, "method": "update", "args": [{"x": columns}, {"xaxis.title.text": title}]}
 
 
 def _waiting_caption(arms: Sequence[ArmWaiting]) -> str:
@@ -96,13 +75,12 @@ def _waiting_caption(arms: Sequence[ArmWaiting]) -> str:
     )
 
 
-def _plots(report: Report) -> list[Plot]:
+def _plots(report: Report) -> Iterator[Plot]:
     found = waits(report)
-    if not found.by_arm:
-        return []
-    title = "What closed rounds were waiting for"
-    caption = f"{_waiting_caption(found.by_arm)} {found.omission}".rstrip()
-    return [Plot("waiting", title, caption, waiting_figure(found.by_arm))]
+    if found:
+        title = "What closed rounds were waiting for"
+        caption = f"{_waiting_caption(found)} {omission(report)}".rstrip()
+        yield Plot("waiting", title, caption, waiting_figure(found))
 
 
 FIGURE = Figure("why", _plots, f"of all arms, {OF_STEPS}")

@@ -7,35 +7,16 @@ name in angle brackets stands for several, as `<figure>_low`; it imports no pand
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
 from emulator.storage.round_schema import RoundField
-from emulator.storage.runlog import IMPERSONAL, SCHEMA, WHOLE_ROUNDS
-from experiments.results.statistics.time_to_accuracy import ACCURACIES
+from emulator.storage.runlog import SCHEMA, WHOLE_ROUNDS
+from experiments.results.tables import all_quantities
+from experiments.results.tables.quantities import BYTES, POINTS, SECONDS, SHARE, Quantity
 
-SECONDS, WALL, BYTES, POINTS, SHARE = (
-    "virtual seconds",
-    "wall seconds",
-    "bytes",
-    "percentage points",
-    "share, 0 to 1",
-)
-"""Units that many columns have."""
-
-IS_REFERENCE = "for the reference arm"
-NO_UPDATE = "if no update was absorbed"
 NO_DISPATCH = "if all runs are such"
-UNLOGGED = "without round.log_client_accuracy"
-LATE = "if a run has it only after all runs have been evaluated"
-NO_EVENT = "unless every run has a mass event before the horizon"
-NO_DRIFT_BEFORE = (
-    f"{NO_EVENT}, of the configuration or the log, and if `<accuracy>` was not evaluated before it"
-)
-NO_BAND = f"if never a scored client is in it, and {IMPERSONAL}"
-NO_PERSONAL = "if no arm has a personal accuracy"
-NO_BASELINE = "without baselines"
 NO_INTERVAL = "with under three seeds, and of arms whose trigger may fire or not, or beside one"
 NOTHING_COMPARED = "if no trigger compared anything"
 UNCOMPARED = "if no trigger compared centres"
@@ -60,349 +41,51 @@ class Column:
     absent: str = ""
 
 
+ITS_OWN, DISTANCE = "that of the figure", "clusterer's distance"
+UNMEASURED, NO_FIGURE = "if it was not measured", "if no arm has the figure"
+UNLOGGED = "if no run logged it (round.log_client_accuracy)"
+UNSHOWN, UNTIMED = "if concepts do not show the drift", "without `round.seconds_per_round`"
+IN_ALL, ALONE, NO_KEY = "if all runs were", "for a single run directory", "where an arm has no such key"
+
 ARM = Column("name of the arm; in the order of the configuration")
 SEED = Column("seed of the run")
+RUN: Mapping[str, Column] = {"arm": ARM, "seed": SEED}
 
 IN_FOLDERS: Mapping[str, Column] = {
-    "experiment": Column("name of the run directory", absent="for a single run directory"),
+    "experiment": Column("name of the run directory", absent=ALONE),
     "<key>": Column(
         "value of a key in which the configurations differ, by its last part, or by the whole key where that "
         "is ambiguous",
-        missing="where an arm has no such key",
-        absent="for a single run directory",
+        missing=NO_KEY,
+        absent=ALONE,
     ),
 }
 """The first columns of every frame of a folder of run directories."""
 
 
-def drift_figures(name: str, missing: str = NO_DRIFT_BEFORE) -> dict[str, Column]:
-    """The figures before and after the drift of an accuracy of a round; `<accuracy>` stands for its name."""
-    missing = missing.replace("<accuracy>", name)
-    gain_missing = f"{IS_REFERENCE}, {missing}" if missing else IS_REFERENCE
-    return {
-        f"{name}_before_drift": Column(
-            f"`{name}`, mean of the last ten evaluations before the drift, which is the first mass event",
-            SHARE,
-            missing,
-        ),
-        f"{name}_after_drift": Column(
-            f"`{name}`, averaged over the virtual time after the drift that 100 rounds take in the reference "
-            "arm, or over less if the horizon is nearer",
-            SHARE,
-            missing,
-        ),
-        f"{name}_drift_difference_pp": Column(
-            f"`{name}_after_drift` minus `{name}_before_drift`", POINTS, missing
-        ),
-        f"{name}_drift_area_pp_h": Column(
-            f"how far `{name}` is below `{name}_before_drift`, integrated over the same time",
-            "percentage points x virtual hours",
-            missing,
-        ),
-        f"{name}_after_drift_gain_pp": Column(
-            f"`{name}_after_drift` minus that of the reference arm", POINTS, gain_missing
-        ),
-    }
+@cache
+def figures() -> dict[str, Column]:
+    """The figures without a target, as in `summary.json`; up to the horizon, unless of the whole run."""
+    return columns_of(all_quantities().values())
 
 
-FIGURES: Mapping[str, Column] = {
-    "mean_accuracy": Column(
-        "accuracy, averaged over virtual time from the first instant by which every run has been evaluated, "
-        "to the horizon",
-        SHARE,
-        "if a run was not evaluated by the horizon",
-    ),
-    "gain_pp": Column("mean accuracy minus that of the reference arm", POINTS, IS_REFERENCE),
-    "gain_after_drift_pp": Column(
-        "the same from each run's first mass event on", POINTS, f"{IS_REFERENCE}, and {NO_EVENT}"
-    ),
-    "final_accuracy": Column(
-        "accuracy at the horizon, the mean of the last `report.window` evaluations",
-        SHARE,
-        "if a run was not evaluated by the horizon",
-    ),
-    "final_gain_pp": Column("final accuracy minus that of the reference arm", POINTS, IS_REFERENCE),
-    "adjusted_rand_index": Column(
-        "agreement of the clusters with the true concepts: 1 if they are the same, 0 on average by chance; "
-        "the mean over evaluations",
-        "index, at most 1",
-        "if the trace does not know its concepts",
-    ),
-    "gain_over_best_pp": Column(
-        "mean accuracy minus that of the best baseline, the arm without clusters that `over` names",
-        POINTS,
-        f"for the best baseline, and {NO_BASELINE}",
-    ),
-    "gain_of_clusters_pp": Column(
-        "mean accuracy minus that of the arm with one model and otherwise the same parts",
-        POINTS,
-        f"for arms with one model, unless exactly one such arm is there, and {NO_BASELINE}",
-    ),
-    "gap_closed": Column(
-        "share of the gap between the best baseline and the oracle that the arm closes",
-        "share; 1 is the oracle's accuracy",
-        f"for baselines and that oracle, without an oracle, {NO_BASELINE}, and unless the gap is above 0",
-    ),
-    "personal_gain_pp": Column(
-        "mean personal accuracy minus that of the reference arm", POINTS, f"{IS_REFERENCE}, and {NO_PERSONAL}"
-    ),
-    "personal_gain_over_best_pp": Column(
-        "mean personal accuracy minus that of the best baseline, chosen by it, which `over` names",
-        POINTS,
-        f"for the best baseline, {NO_BASELINE}, and {NO_PERSONAL}",
-    ),
-    "personal_gain_of_clusters_pp": Column(
-        "mean personal accuracy minus that of the arm with one model and otherwise the same parts",
-        POINTS,
-        f"for arms with one model, unless exactly one such arm is there, {NO_BASELINE}, and {NO_PERSONAL}",
-    ),
-    "final_personal_gain_pp": Column(
-        "final personal accuracy minus that of the reference arm",
-        POINTS,
-        f"{IS_REFERENCE}, and {NO_PERSONAL}",
-    ),
-    "mean_personal_accuracy": Column(
-        "personal accuracy, averaged over virtual time as `mean_accuracy` is; of an arm without one its "
-        "accuracy",
-        SHARE,
-        f"{NO_PERSONAL}, and {LATE}",
-    ),
-    "final_personal_accuracy": Column(
-        "personal accuracy at the horizon, the mean of the last `report.window` evaluations; of an arm "
-        "without one its accuracy",
-        SHARE,
-        NO_PERSONAL,
-    ),
-    "mean_trained_accuracy": Column(
-        "accuracy of the participants of a round with the parameters that they have just trained, averaged "
-        "over virtual time as `mean_accuracy` is",
-        SHARE,
-        f'without "trained" in round.accuracies, and {LATE}',
-    ),
-    "mean_pooled_accuracy": Column(
-        "accuracy over all test samples in one pool, averaged over virtual time as `mean_accuracy` is",
-        SHARE,
-        f'without "pooled" in round.accuracies, and {LATE}',
-    ),
-    "memory_age": Column(
-        "rounds since a scored client last wrote what it remembers: the median over those that remember "
-        "something, averaged over evaluations",
-        "rounds",
-        f"if no scored client remembers anything, and {IMPERSONAL}",
-    ),
-    "memory_age_90": Column(
-        "the age that 90 % of these clients do not exceed, averaged over evaluations",
-        "rounds",
-        f"if no scored client remembers anything, and {IMPERSONAL}",
-    ),
-    "without_memory": Column(
-        "share of the scored clients that remember nothing, averaged over evaluations", SHARE, IMPERSONAL
-    ),
-    "personal_accuracy_by_age_1": Column(
-        "personal accuracy of the scored clients whose memory is in the youngest band of ages of the log, "
-        "averaged over evaluations, weighted by these clients",
-        SHARE,
-        NO_BAND,
-    ),
-    "personal_accuracy_by_age_2": Column("the same of the second band", SHARE, NO_BAND),
-    "personal_accuracy_by_age_3": Column("the same of the third band", SHARE, NO_BAND),
-    **{key: column for name in ACCURACIES for key, column in drift_figures(name).items()},
-    "absorbed_updates": Column("updates that server steps absorbed, those of completed visits", "updates"),
-    "server_steps": Column("server steps; one a round, unless the log says how many", "server steps"),
-    "mean_staleness": Column(
-        "server steps that a lane made between the dispatch of an update and its absorption, averaged over "
-        "updates; 0 in whole rounds",
-        "server steps",
-        NO_UPDATE,
-    ),
-    "largest_staleness": Column("the largest of these numbers", "server steps", NO_UPDATE),
-    "rounds": Column("rounds that closed by the horizon", "rounds"),
-    "global_reclusterings": Column("rounds that clustered all clients anew", "rounds"),
-    "reclustered_seeds": Column(
-        "1 if all clients were clustered anew by the horizon, and 0 if not",
-        missing="of arms without a trigger that may or may not fire",
-    ),
-    "mean_client_distance": Column(
-        "mean distance between the clients of a cluster, averaged over the evaluated rounds",
-        "distance of round.client_distance",
-        "if no round was evaluated by the horizon",
-    ),
-    "final_client_distance": Column(
-        "the same in the last evaluated round",
-        "distance of round.client_distance",
-        "if no round was evaluated by the horizon",
-    ),
-    "download_bytes": Column("downloaded for training", BYTES),
-    "upload_bytes": Column("uploaded for training", BYTES),
-    "control_bytes": Column("transferred for reports and client requests, both ways", BYTES),
-    "models_sent": Column("models transferred either way, for training and for scoring", "models"),
-    "models_trained_per_client": Column(
-        "models uploaded for training for each completed visit; an upper bound where uploads were cut short "
-        "or packets sent again",
-        "models",
-        "if no visit completed",
-    ),
-    "trained_samples_per_client": Column(
-        "models uploaded for training x local steps x batch size, and what adaptations train, over all "
-        "clients",
-        "samples",
-        "if visits are of epochs, or a schedule may set the local steps or the batch size",
-    ),
-    "adaptation_s_per_client": Column(
-        "what an adaptation takes a client, on average over all clients",
-        SECONDS,
-        "if the arm has no adaptation",
-    ),
-    "waiting_for_responses_s": Column(
-        "time between the end of a round and the dispatch of the next one, when no visit is out",
-        SECONDS,
-        "if rounds may have several server steps, as visits are out then",
-    ),
-    "clusters": Column("clusters that exist at the horizon, also empty ones", "clusters"),
-    "moves": Column("how often a client moved to another cluster one by one", "moves"),
-    "dropouts": Column("visits that dropped out, crashes among them", "visits"),
-    "abandoned": Column("visits that were still out when their lane closed or a time limit passed", "visits"),
-    "crashed_visits": Column("visits whose device crashed", "visits"),
-    "rejected_updates": Column("visits with an update that was not finite", "visits"),
-    "nonfinite_reports": Column("reports that were not finite, and so not used", "reports"),
-    "virtual_time_s": Column("when the last round of the whole run closed", SECONDS),
-    "wall_s": Column("how long the whole run took on its machine", WALL),
-    "changed_cluster": Column(
-        "share of clients whose cluster at the end of a data step is another one than before it, averaged "
-        "over the data steps after the first",
-        SHARE,
-        "if there is no second data step by the horizon",
-    ),
-    "accuracy_lost_pp": Column(
-        "accuracy before a data step minus that after it, averaged over data steps",
-        POINTS,
-        "if no data step lies between two evaluations",
-    ),
-    "accuracy_lost_difference_pp": Column(
-        "that minus the one of the reference arm", POINTS, f"{IS_REFERENCE}, and as `accuracy_lost_pp`"
-    ),
-    "largest_loss_pp": Column("the largest of these losses", POINTS, "as `accuracy_lost_pp`"),
-    "reclustering_dip_pp": Column(
-        "lowest of the next ten evaluations minus the last one before a global re-clustering, negative where "
-        "accuracy fell, averaged over re-clusterings",
-        POINTS,
-        "if no re-clustering has an evaluation before and ten after it",
-    ),
-    "reclustering_dip_difference_pp": Column(
-        "that minus the one of the reference arm in the same rounds",
-        POINTS,
-        f"{IS_REFERENCE}, and as `reclustering_dip_pp`",
-    ),
-    "models_replaced": Column(
-        "how often a client's model was replaced: at each of its moves, and at each global re-clustering",
-        "clients",
-    ),
-    "clustering_wall_s": Column("time that the coordinator clustered in the whole run", WALL),
-    "honest_accuracy": Column(
-        "mean accuracy of the honest clients", SHARE, f"without byzantine clients, and {UNLOGGED}"
-    ),
-    "byzantine_accuracy": Column(
-        "mean accuracy of the byzantine clients", SHARE, f"without byzantine clients, and {UNLOGGED}"
-    ),
-    "honest_gain_pp": Column(
-        "accuracy of the honest clients minus that under the reference arm",
-        POINTS,
-        f"{IS_REFERENCE}, without byzantine clients, and {UNLOGGED}",
-    ),
-    "mean_client_accuracy": Column(
-        "mean accuracy of the scored clients at the last evaluation by the horizon", SHARE, UNLOGGED
-    ),
-    "worst_tenth": Column(
-        "mean accuracy of the tenth of clients, rounded up, with the lowest accuracy then", SHARE, UNLOGGED
-    ),
-    "worst_tenth_gain_pp": Column(
-        "that minus the one of the reference arm, whose worst tenth may be other clients",
-        POINTS,
-        f"{IS_REFERENCE}, and {UNLOGGED}",
-    ),
-    "worse_off": Column(
-        "share of clients with a lower accuracy than under the reference arm",
-        SHARE,
-        f"{IS_REFERENCE}, and {UNLOGGED}",
-    ),
-    "better_off": Column(
-        "share of clients with a higher accuracy than under the reference arm",
-        SHARE,
-        f"{IS_REFERENCE}, and {UNLOGGED}",
-    ),
-    "unchanged": Column(
-        "share of clients with the same accuracy as under the reference arm",
-        SHARE,
-        f"{IS_REFERENCE}, and {UNLOGGED}",
-    ),
-    "mean_loss_pp": Column(
-        "mean loss of the clients that are worse off, above 0",
-        POINTS,
-        f"{IS_REFERENCE}, if nobody is worse off, and {UNLOGGED}",
-    ),
-}
-"""The figures without a target, as in `summary.json`; up to the horizon, unless of the whole run."""
+def columns_of(quantities: Iterable[Quantity], prefix: str = "") -> dict[str, Column]:
+    """The columns of those that frames have, by their keys behind `prefix`."""
+    return {f"{prefix}{of.key}": Column(of.meaning, of.unit, of.missing) for of in quantities if of.meaning}
 
-OF_TARGETS: Mapping[str, Column] = {
-    "time_below_s": Column("time up to the horizon in which the accuracy was below the target", SECONDS),
-    "saved_s": Column("that of the reference arm minus the arm's", SECONDS, IS_REFERENCE),
-    "below_after_drift": Column(
-        "share of the time from the first mass event to the horizon that is below the target",
-        SHARE,
-        NO_EVENT,
-    ),
-    "first_reached_s": Column("when the smoothed accuracy first reached the target", SECONDS),
-    "held_before_s": Column(
-        "when it came to stay at or above the target up to the first mass event",
-        SECONDS,
-        "unless every run has a mass event, and from there to the horizon as many evaluations as a smoothed "
-        "accuracy is the mean of",
-    ),
-    "held_from_s": Column(
-        "time-to-accuracy: when the smoothed accuracy came to stay at or above the target up to the horizon, "
-        "from the first mass event of each run where `held_before_s` was measured",
-        SECONDS,
-    ),
-    "speedup": Column("`held_from_s` of the reference arm over the arm's", "factor", IS_REFERENCE),
-}
-"""The figures of a target."""
-
-FINISHED: Mapping[str, Column] = {
-    "finished.accuracy_omitting_drift": Column(
-        "accuracy of the whole run without drift cells: clients whose test samples are of another concept "
-        "than their newest training samples",
-        SHARE,
-        "if the trace does not know its concepts",
-    ),
-    "finished.accuracy_including_drift": Column(
-        "accuracy of the whole run over all cells of clients and data steps",
-        SHARE,
-        "if the trace does not know its concepts",
-    ),
-    "finished.models_sent": Column("models transferred in the whole run, either way", "models"),
-    "finished.relative_models_sent": Column("the same over that of the reference arm", "factor"),
-}
-"""The figures of whole runs."""
 
 _SUMMARY: Mapping[str, Column] = {
-    "arm": ARM,
-    "seed": SEED,
+    **RUN,
     "figure": Column("name of the figure, as in `summary.json`"),
     "target": Column(
         "target accuracy, or `reference`: what the first arm has at the horizon",
         SHARE,
         "for figures without a target",
     ),
-    "value": Column(
-        "the figure", "that of the figure", "if it was not measured, or only bounds of it are known"
-    ),
-    "low": Column(
-        "its lower bound; `value`, if that is known", "that of the figure", "if it was not measured"
-    ),
+    "value": Column("the figure", ITS_OWN, "if it was not measured, or only bounds of it are known"),
+    "low": Column("its lower bound; `value`, if that is known", ITS_OWN, UNMEASURED),
     "high": Column(
-        "its upper bound, infinite if there is none; `value`, if that is known",
-        "that of the figure",
-        "if it was not measured",
+        "its upper bound, infinite if there is none; `value`, if that is known", ITS_OWN, UNMEASURED
     ),
     "status": Column(
         "how well it is known: `=`, `>=` (a lower bound), `<=` (an upper one), `range` (both), "
@@ -417,20 +100,12 @@ _TABLE: Mapping[str, Column] = {
     "arm": ARM,
     "seeds": Column("seeds that the figures are over: those that the reference arm has too", "seeds"),
     "<figure>": Column(
-        "mean over seeds of the figure",
-        "that of the figure",
-        "if some seed has no value",
-        "if no arm has one",
+        "mean over seeds of the figure", ITS_OWN, "if some seed has no value", "if no arm has one"
     ),
     "<figure>_low": Column(
-        "lower end of its 95 % interval, Student's t over seeds",
-        "that of the figure",
-        NO_INTERVAL,
-        "if no arm has the figure",
+        "lower end of its 95 % interval, Student's t over seeds", ITS_OWN, NO_INTERVAL, NO_FIGURE
     ),
-    "<figure>_high": Column(
-        "upper end of that interval", "that of the figure", "as `<figure>_low`", "if no arm has the figure"
-    ),
+    "<figure>_high": Column("upper end of that interval", ITS_OWN, "as `<figure>_low`", NO_FIGURE),
     "<figure>_over": Column(
         "the arm that a gain is over",
         missing="for an arm without the figure",
@@ -439,10 +114,8 @@ _TABLE: Mapping[str, Column] = {
 }
 
 TRIGGER: Mapping[str, Column] = {
-    "shift": Column("how far the centre that moved farthest moved", "clusterer's distance"),
-    "mean_distance": Column(
-        "mean distance between two centres", "clusterer's distance", "with a single centre"
-    ),
+    "shift": Column("how far the centre that moved farthest moved", DISTANCE),
+    "mean_distance": Column("mean distance between two centres", DISTANCE, "with a single centre"),
     "threshold": Column(
         "share of the mean distance from which the trigger fires; between squared distances it is squared "
         "too",
@@ -452,11 +125,9 @@ TRIGGER: Mapping[str, Column] = {
     "clusters": Column("clusters before any re-clustering", "clusters"),
     "fired": Column("whether all clients were to be clustered anew"),
     "largest_distance": Column(
-        "largest distance between two clients of one cluster",
-        "clusterer's distance",
-        "if no cluster has two clients",
+        "largest distance between two clients of one cluster", DISTANCE, "if no cluster has two clients"
     ),
-    "delta": Column("limit above which the trigger fires", "clusterer's distance"),
+    "delta": Column("limit above which the trigger fires", DISTANCE),
 }
 """The fields of what triggers compare, by their names in a line of the log; in a frame more are missing."""
 
@@ -477,32 +148,28 @@ NOTED = Column(
 CLIENT_NAME = Column(
     "its name in the trace; its number, if the trace has no names",
     missing="if its run was recorded without",
-    absent="if all runs were",
+    absent=IN_ALL,
 )
 DEVICE_ID = Column(
     "id of its device in the profile's table",
     missing="without a table, and if its run was recorded without",
-    absent="if all runs were",
+    absent=IN_ALL,
 )
 
 _CLIENTS: Mapping[str, Column] = {
-    "arm": ARM,
-    "seed": SEED,
+    **RUN,
     "client": Column(
         "id of the client, from 0, in the order of names: texts by letters, `wearer-10` before `wearer-2`; "
         "whole numbers by size"
     ),
     "client_name": CLIENT_NAME,
     "accuracy": Column(
-        "its accuracy at the last evaluation by the horizon",
-        SHARE,
-        "if it was not scored then",
-        "if no run logged it (round.log_client_accuracy)",
+        "its accuracy at the last evaluation by the horizon", SHARE, "if it was not scored then", UNLOGGED
     ),
     "label": Column(
         "label of which it held most training samples then, the lowest of several",
         missing="if it was not scored then, or holds none",
-        absent="if no run logged it (round.log_client_accuracy)",
+        absent=UNLOGGED,
     ),
     "cluster": Column("label of its cluster at the horizon", missing="if it is in none"),
     "participations": Column("visits that it began by the horizon", "visits"),
@@ -516,8 +183,7 @@ _CLIENTS: Mapping[str, Column] = {
 }
 
 _VISITS: Mapping[str, Column] = {
-    "arm": ARM,
-    "seed": SEED,
+    **RUN,
     "round": Column("number of the round, from 0"),
     "visit": Column("number of the visit in its run, from 0"),
     "client": Column("id of the client"),
@@ -538,8 +204,7 @@ _VISITS: Mapping[str, Column] = {
     ),
     "upload_s": Column("what the upload takes, as planned at dispatch", SECONDS),
     "end_s": Column(
-        "when the visit ended, or its client was gone, which a pacing with a time-out notices later",
-        SECONDS,
+        "when the visit ended, or its client was gone, which a pacing with a time-out notices later", SECONDS
     ),
     "outcome": Column(
         "`completed`, `abandoned` (its lane closed first, it timed out or was too stale, or its model or the "
@@ -569,8 +234,7 @@ MISSED = "if the drift was missed"
 NOT_ASKED = "if no decision was made in time"
 
 _DETECTION: Mapping[str, Column] = {
-    "arm": ARM,
-    "seed": SEED,
+    **RUN,
     "detector": DETECTOR,
     "watched": Column(
         "what the detector watches: `representation`, where it decides as a round opens, or `arrivals` or "
@@ -629,16 +293,15 @@ _DETECTION: Mapping[str, Column] = {
 }
 
 _DRIFTS: Mapping[str, Column] = {
-    "arm": ARM,
-    "seed": SEED,
+    **RUN,
     "detector": DETECTOR,
     "client": Column("id of the client"),
     "client_name": CLIENT_NAME,
     "onset": Column("number of the round in which its data become others, from 0"),
     "step": Column("data step at which they do", "data steps"),
     "kind": Column("name of the kind of drift"),
-    "before": Column("its concept before", missing="if concepts do not show the drift"),
-    "after": Column("its concept from then on", missing="if concepts do not show the drift"),
+    "before": Column("its concept before", missing=UNSHOWN),
+    "after": Column("its concept from then on", missing=UNSHOWN),
     "asked_round": Column("round of the first decision about it, within the tolerance", "rounds", NOT_ASKED),
     "found_round": Column("round of the flag that found the drift", "rounds", MISSED),
     "delay_rounds": Column("`found_round` minus `onset`", "rounds", MISSED),
@@ -650,8 +313,7 @@ _DRIFTS: Mapping[str, Column] = {
 }
 
 _MODEL_ACCURACY: Mapping[str, Column] = {
-    "arm": ARM,
-    "seed": SEED,
+    **RUN,
     "round": Column("number of the round, from 0"),
     "closed_s": Column("when it closed", SECONDS),
     "cluster": Column("label of the model's cluster"),
@@ -668,7 +330,7 @@ COMPARISON: Mapping[str, Column] = {
     "<key>": Column(
         "value of a key in which the configurations differ, by the whole key",
         "that of the key",
-        "where an arm has no such key",
+        NO_KEY,
         "if they differ in none",
     ),
     "arm": Column("name of the arm"),
@@ -682,10 +344,8 @@ COMPARISON: Mapping[str, Column] = {
     "difference_pp": Column(
         "that minus the one of the same arm of the first directory", POINTS, "in the first directory"
     ),
-    "<figure>_low": Column(
-        "lower end of the 95 % interval", "that of the figure", f"{NO_INTERVAL}, and as the figure"
-    ),
-    "<figure>_high": Column("upper end of that interval", "that of the figure", "as `<figure>_low`"),
+    "<figure>_low": Column("lower end of the 95 % interval", ITS_OWN, f"{NO_INTERVAL}, and as the figure"),
+    "<figure>_high": Column("upper end of that interval", ITS_OWN, "as `<figure>_low`"),
     "total_bytes": Column("bytes sent, both ways, for training and control", BYTES),
 }
 """The columns of `Comparison.frame`."""
@@ -716,9 +376,7 @@ CHECK: Mapping[str, Column] = {
     "client updates in all": Column(
         "participants x rounds x arms x seeds", "updates", absent="with `round.seconds_per_round`"
     ),
-    "virtual seconds of a run": Column(
-        "`round.rounds` x `round.seconds_per_round`", "s", absent="without `round.seconds_per_round`"
-    ),
+    "virtual seconds of a run": Column("`round.rounds` x `round.seconds_per_round`", "s", absent=UNTIMED),
     "fleet: speeds": Column("where the speeds of clients come from, and how they got them"),
     "fleet: hours": Column("where the hours at which clients are online come from, and how they got them"),
     "fleet: seconds of download": Column(
@@ -735,9 +393,7 @@ CHECK: Mapping[str, Column] = {
         absent="if no pacing has one",
     ),
     "fleet: rounds of a run": Column(
-        "if every visit takes the median, and comes back",
-        "rounds",
-        absent="without `round.seconds_per_round`",
+        "if every visit takes the median, and comes back", "rounds", absent=UNTIMED
     ),
     "fleet: online at the start": Column("clients that are online at virtual time 0", "clients"),
     "fleet: online from": Column(
@@ -784,8 +440,8 @@ def described(frame: str, column: str) -> Column | None:
     if frame == "rounds" and column.startswith("noted."):
         return NOTED
     figure, suffix = re.fullmatch(r"(.*?)(_low|_high|_over|)", column).groups()  # type: ignore[union-attr]
-    if frame == "table" and figure in FIGURES:
-        of_all, of_figure = columns[f"<figure>{suffix}"], FIGURES[figure]
+    if frame == "table" and figure in figures():
+        of_all, of_figure = columns[f"<figure>{suffix}"], figures()[figure]
         if suffix:
             return replace(of_all, unit="" if suffix == "_over" else of_figure.unit)
         return replace(of_figure, missing="; ".join(filter(None, [of_figure.missing, of_all.missing])))
@@ -794,7 +450,7 @@ def described(frame: str, column: str) -> Column | None:
 
 def _rounds() -> dict[str, Column]:
     """The columns of the frame `rounds`, and of `rounds.parquet`."""
-    columns = {"arm": ARM, "seed": SEED}
+    columns = dict(RUN)
     for kind in ("int", "bool", "float"):
         columns |= {item.line_name: _of_field(item) for item in SCHEMA.columns(kind)}
     columns |= {f"trigger_{name}": _compared(name) for name in TRIGGER}
@@ -817,12 +473,12 @@ def _triggers() -> dict[str, Column]:
         "shift": Column(
             "what was compared: a shift of centres, the largest distance of clients, or the number that a "
             "trigger named `measured`",
-            "clusterer's distance",
+            DISTANCE,
             "in rounds in which nothing was compared",
         ),
         "limit": Column(
             "with what it was compared",
-            "clusterer's distance",
+            DISTANCE,
             "if the trigger never fires, with a single centre, and in rounds in which nothing was compared",
         ),
         "fired": rounds["trigger_fired"],

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from emulator.arrays import NO_IDS
 from experiments.results.frames.client_frames import texts_of
-from experiments.results.frames.typed_columns import as_arms, known_ints
+from experiments.results.frames.typed_columns import as_arms, below_each_other, known_ints, with_run
 from experiments.results.reading.detection import DetectionSettings
 from experiments.results.reading.run_directory import ReportedRun
-from experiments.results.statistics.detection.by_drift import NEVER
-from experiments.results.statistics.detection.scores import COUNTS, FIGURES, DetectorScores, score_run
+from experiments.results.statistics.detection.by_drift import NEVER, DetectorScores
+from experiments.results.statistics.detection.columns import Drifts
+from experiments.results.statistics.detection.scores import COUNT, FIGURES, score_run
 
 Scored = tuple[ReportedRun, str, DetectorScores]
 """A run, the name of one of its detectors, and the scores of that."""
@@ -32,11 +33,17 @@ def detection_frame(scored: Sequence[Scored], arms: Sequence[str]) -> pd.DataFra
     one for each figure of `tables/detection.py`, NaN where it is not defined.
     """
     rows = [
-        {"arm": run.arm, "seed": run.seed, "detector": name, "watched": scores.watched, **scores.figures()}
+        {
+            "arm": run.arm,
+            "seed": run.seed,
+            "detector": name,
+            "watched": run.header["detectors"][name],
+            **scores.figures,
+        }
         for run, name, scores in scored
     ]
     frame = pd.DataFrame(rows, columns=["arm", "seed", "detector", "watched", *FIGURES])
-    kinds = {name: "int64" if name in COUNTS else "float64" for name in FIGURES}
+    kinds = {name: "int64" if figure == COUNT else "float64" for name, figure in FIGURES.items()}
     return as_arms(frame.astype({"seed": "int64", **kinds}), arms)
 
 
@@ -53,67 +60,45 @@ def drifts_frame(
 
     `client_name` is behind `client` unless a run's `devices`, its `clients.parquet`, has no names.
     """
-    parts = [_drifts(*one) for one in scored]
-    kinds = list(dict.fromkeys(kind for _, _, scores in scored for kind in scores.kinds))
-    columns = {
-        name: np.concatenate([empty, *(part[name] for part in parts)]) for name, empty in _EMPTY.items()
-    }
-    for name in ("before", "after", "asked_round", "found_round", "delay_rounds"):
-        columns[name] = known_ints(columns[name])
-    columns["kind"] = pd.Categorical(columns["kind"], categories=kinds)
-    frame = pd.DataFrame(columns)
-    tables = {(run.arm, run.seed): devices(run.arm, run.seed) for run, _, _ in scored}
-    names = [_names(tables[run.arm, run.seed], part) for (run, _, _), part in zip(scored, parts, strict=True)]
-    if any(of_run is not None for of_run in names):
-        texts = [
-            np.full(len(part["client"]), None) if of_run is None else of_run
-            for of_run, part in zip(names, parts, strict=True)
-        ]
-        frame.insert(frame.columns.get_loc("client") + 1, "client_name", np.concatenate(texts))
-    return as_arms(frame, arms)
+    tables = [_with_names(devices(run.arm, run.seed)) for run, _, _ in scored]
+    frames = [
+        with_run(_drifts(name, scores, table), run.arm, run.seed, arms)
+        for (run, name, scores), table in zip(scored, tables, strict=True)
+    ]
+    drifts = below_each_other(frames or [with_run(_drifts("", _NO_SCORES, None), arms[0], 0, arms)])
+    return drifts if any(table is not None for table in tables) else drifts.drop(columns="client_name")
 
 
-def _names(table: pa.Table | None, part: Mapping[str, Any]) -> Any:
-    """(n,) the names of the clients of a part of the columns; None if they were not recorded."""
-    if table is None or "client_name" not in table.column_names:
-        return None
-    return texts_of(table, "client_name", part["client"])
+_NO_SCORES = DetectorScores(Drifts([], *[NO_IDS] * 6), NO_IDS, NO_IDS, np.zeros(0), np.zeros(0), {})
+"""Those of a run without a drift."""
 
 
-_EMPTY: dict[str, Any] = {
-    "arm": np.zeros(0, dtype=object),
-    "seed": np.zeros(0, dtype=np.int64),
-    "detector": np.zeros(0, dtype=object),
-    **dict.fromkeys(("client", "onset", "step"), np.zeros(0, dtype=np.int64)),
-    "kind": np.zeros(0, dtype=object),
-    **dict.fromkeys(
-        ("before", "after", "asked_round", "found_round", "delay_rounds"), np.zeros(0, dtype=np.int64)
-    ),
-    **dict.fromkeys(("delay_s", "asked_s", "found_s"), np.zeros(0)),
-}
-"""The columns of drifts, by name, without a row."""
+def _with_names(table: pa.Table | None) -> pa.Table | None:
+    """A run's `clients.parquet` if it has the names of clients; else None."""
+    return table if table is not None and "client_name" in table.column_names else None
 
 
-def _drifts(run: ReportedRun, name: str, scores: DetectorScores) -> dict[str, Any]:
-    """The columns of the drifts of one detector, with -1 (`NEVER`) for whole numbers that are missing."""
-    found = scores.by_drift
-    drifts = found.drifts
-    count = len(drifts)
+def _drifts(name: str, scores: DetectorScores, table: pa.Table | None) -> pd.DataFrame:
+    """The rows of one detector, without arm and seed; without names of clients if `table` is None."""
+    drifts, count = scores.drifts, len(scores.drifts)
     assert NEVER == -1, "a missing round is a negative number"
-    return {
-        "arm": np.full(count, run.arm, dtype=object),
-        "seed": np.full(count, run.seed, dtype=np.int64),
-        "detector": np.full(count, name, dtype=object),
-        "client": drifts.client,
-        "onset": drifts.onset,
-        "step": drifts.step,
-        "kind": np.array(scores.kinds, dtype=object)[drifts.kind] if count else np.zeros(0, dtype=object),
-        "before": drifts.before,
-        "after": drifts.after,
-        "asked_round": found.asked,
-        "found_round": found.found,
-        "delay_rounds": found.delays,
-        "delay_s": found.delay_s,
-        "asked_s": found.asked_s,
-        "found_s": found.delay_s - found.asked_s,
-    }
+    return pd.DataFrame(
+        {
+            "detector": np.full(count, name, dtype=object),
+            "client": drifts.client,
+            "client_name": (
+                np.full(count, None) if table is None else texts_of(table, "client_name", drifts.client)
+            ),
+            "onset": drifts.onset,
+            "step": drifts.step,
+            "kind": pd.Categorical.from_codes(drifts.kind, categories=list(drifts.kinds)),
+            "before": known_ints(drifts.before),
+            "after": known_ints(drifts.after),
+            "asked_round": known_ints(scores.asked),
+            "found_round": known_ints(scores.found),
+            "delay_rounds": known_ints(scores.delays),
+            "delay_s": scores.delay_s,
+            "asked_s": scores.asked_s,
+            "found_s": scores.delay_s - scores.asked_s,
+        }
+    )

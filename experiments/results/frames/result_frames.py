@@ -33,9 +33,9 @@ from experiments.results.many_runs.folder_table import how_many_runs, run_counts
 from experiments.results.reading.detection import detection_settings
 from experiments.results.reading.differing_keys import differing_keys, key_values, short_names
 from experiments.results.reading.not_recorded import (
+    DETECTION,
     LOG_CLIENTS,
     LOG_VISITS,
-    NoDetectionError,
     NotRecordedError,
     refuse_without_model_accuracy,
 )
@@ -143,11 +143,11 @@ class RecordedExperiment:
         """The detectors of its finished runs, scored.
 
         Raises:
-            NoDetectionError: The runs did not record decisions of detectors.
+            NotRecordedError: The runs did not record decisions of detectors.
         """
         settings = detection_settings(self.config)
         if settings is None or not all(map(is_recorded, self.runs)):
-            raise NoDetectionError(str(self.directory.path))
+            raise NotRecordedError(str(self.directory.path), "decisions of detectors", DETECTION)
         return scored_detectors(self.runs, settings)
 
 

@@ -18,12 +18,10 @@ from experiments.results.reading.recorded import Target
 from experiments.results.statistics.intervals import Estimate, NamedGain
 from experiments.results.statistics.medians import Bounds
 from experiments.results.statistics.summary import Summary
+from experiments.results.tables.concept_drift import OF_WHOLE_RUNS
 
 STATUSES = ("=", ">=", "<=", "range", "undetermined", "not measured")
 """How well a figure is known: those of `Bounds.status`, and a figure that a run does not have."""
-
-FINISHED = ("accuracy_omitting_drift", "accuracy_including_drift", "models_sent", "relative_models_sent")
-"""The figures of whole runs, as `concept_drift.py` has them."""
 
 Cell = tuple[str, int, str, Target | None, float, float, float, str, str | None]
 
@@ -85,7 +83,7 @@ def _cells(summary: Summary) -> Iterator[Cell]:
     finished = summary.finished
     paired = finished.seed_ids.get(summary.reference_arm, [])
     for name, figures in finished.arms.items():
-        for figure in FINISHED:
+        for figure in (of.key for of in OF_WHOLE_RUNS):
             ids = finished.seed_ids[name]
             ids = [seed for seed in ids if seed in paired] if figure == "relative_models_sent" else ids
             for seed, value in zip(ids, figures[figure].per_seed, strict=True):

@@ -13,16 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from emulator.arrays import Floats, Ints
 from emulator.errors import InputError, abbreviated, naming
 from emulator.storage.own_files import open_file, path_below
 from experiments.results.reading.configured_arms import ConfiguredArm, configured_arms, headline_arm
 from experiments.results.reading.deciding import run_identities
 from experiments.results.reading.differing_keys import Path as KeyPath
 from experiments.results.reading.differing_keys import key_values, leaves
-from experiments.results.reading.json_files import Manifest
+from experiments.results.reading.json_files import Manifest, SweepCell
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
-from experiments.results.statistics.comparisons import Compared, Comparison, Run, let_go, once
+from experiments.results.statistics.comparisons import (
+    Columns,
+    Compared,
+    Comparison,
+    Run,
+    let_go,
+    once,
+)
 from experiments.results.statistics.horizon import common_horizon, event_rounds, seconds_per_round
 from experiments.results.statistics.targets import after_events
 from experiments.results.statistics.time_to_accuracy import accuracy_curve
@@ -33,7 +39,8 @@ from experiments.results.statistics.whole_runs import (
     figures_of_finished,
     models_sent,
 )
-from experiments.results.tables import all_quantities, all_tables
+from experiments.results.tables import all_tables
+from experiments.results.tables.accuracy import mean_accuracy
 from experiments.results.tables.summary import measure, triggers
 
 KnownRuns = dict[tuple[object, ...], Run]
@@ -63,9 +70,10 @@ class MeasuredDirectory:
         """
         experiment, known = directory.experiment(), {} if known is None else known
         configured = configured_arms(experiment)
+        how = (experiment["report"]["window"], tuple(event_rounds(experiment)), seconds_per_round(experiment))
         with naming(name):
             runs = [
-                _read(directory, configured[arm], arm, seed, known)
+                _read(directory, arm, seed, known, configured[arm], *how)
                 for arm, seed in directory.reported_pairs()
             ]
         order = list(configured)
@@ -106,19 +114,9 @@ class MeasuredDirectory:
         return run_identities(self.experiment)
 
     @property
-    def swept(self) -> Mapping[str, Any]:
-        """The keys of the sweep that it is a cell of, with their values; empty if it is of none."""
-        return {} if self.manifest.sweep is None else self.manifest.sweep.keys
-
-    @property
-    def sweep(self) -> str:
-        """Name of that sweep; empty if it is of none."""
-        return "" if self.manifest.sweep is None else self.manifest.sweep.of
-
-    @property
-    def order(self) -> Mapping[str, Sequence[Any]]:
-        """The values of swept keys in the order given, as far as it was recorded."""
-        return {} if self.manifest.sweep is None else self.manifest.sweep.order
+    def cell(self) -> SweepCell:
+        """The cell of a sweep that it is; without a name and keys if it is of none."""
+        return self.manifest.sweep or SweepCell(of="", keys={})
 
     @property
     def command(self) -> str | None:
@@ -128,7 +126,7 @@ class MeasuredDirectory:
     @property
     def swept_paths(self) -> list[KeyPath]:
         """The swept keys that have a value in the configuration, as paths of `differing_keys`."""
-        parts = [tuple(key.split(".")) for key in self.swept]
+        parts = [tuple(key.split(".")) for key in self.cell.keys]
         paths: list[KeyPath] = [("arm", *path[2:]) if path[0] == "arm" else path for path in parts]
         by_arm = key_values(self.experiment, paths).values()
         return [
@@ -138,7 +136,7 @@ class MeasuredDirectory:
     @cached_property
     def swept_trace_keys(self) -> tuple[str, ...]:
         """The swept keys that belong to the trace."""
-        return tuple(sorted(key for key in self.swept if key == "trace" or key.startswith("trace.")))
+        return tuple(sorted(key for key in self.cell.keys if key == "trace" or key.startswith("trace.")))
 
     @cached_property
     def trace(self) -> str:
@@ -230,55 +228,48 @@ def refuse_unfinished(directory: RunDirectory) -> None:
 
 
 def measured_alone(arm: Comparison) -> Comparison:
-    """The arm with the figures of `InManyRuns` and its mean accuracy, as if it were compared with no other.
+    """The arm with its mean accuracy and the figures of `in_many_runs`, as if it were compared with no other.
 
     Differences are from the reference arm of the same directory, without a test.
     """
-    keys = ["mean_accuracy", *(key for table in all_tables() for key in table.in_many_runs.keys)]
-    quantities, alone = all_quantities(), arm.with_figures({})
-    measure(Compared([alone], arm.measured[0].horizon), {key: quantities[key] for key in keys})
+    alone = arm.with_figures({})
+    shown = [quantity for table in all_tables() for quantity in table.in_many_runs]
+    measure(Compared([alone], arm.measured[0].horizon), [mean_accuracy, *shown])
     return alone
 
 
 @once
-def progress(log: ReportedRun) -> tuple[Floats, Floats, Ints]:
-    """(n_rounds,) each: when a round closed, ascending, the bytes sent by then, and its data step.
-
-    Bytes are those of training and control, both ways.
-    """
-    sent = [record.download_bytes + record.upload_bytes + record.control_bytes for record in log.records]
-    return (
-        np.array([record.closed_s for record in log.records], dtype=np.float64),
-        np.array(sent, dtype=np.float64),
-        np.array([record.step for record in log.records], dtype=np.int64),
-    )
+def progress(log: ReportedRun) -> Columns:
+    """By the end of each round the `bytes` sent, for training and control, both ways, and its data `step`."""
+    rows = [
+        (record.closed_s, record.download_bytes + record.upload_bytes + record.control_bytes, record.step)
+        for record in log.records
+    ]
+    columns = np.array(rows, dtype=np.float64).reshape(-1, 3).T
+    return dict(zip(("closed_s", "bytes", "step"), columns, strict=True))
 
 
 def bytes_by_the_horizon(run: Run) -> float:
     """Bytes sent in the rounds that closed by the horizon."""
-    closed_s, sent, _ = progress(run.log)
-    count = int(np.searchsorted(closed_s, run.horizon.horizon_s, side="right"))
-    return float(sent[count - 1]) if count else 0.0
+    sent = run.rounds(progress)["bytes"]
+    return float(sent[-1]) if len(sent) else 0.0
 
 
 def steps_by_the_horizon(run: Run) -> int:
     """Data steps reached in the rounds that closed by the horizon."""
-    closed_s, _, steps = progress(run.log)
-    return int(np.max(steps[closed_s <= run.horizon.horizon_s] + 1, initial=0))
+    return int(np.max(run.rounds(progress)["step"] + 1, initial=0))
 
 
-def _read(directory: RunDirectory, configured: ConfiguredArm, arm: str, seed: int, known: KnownRuns) -> Run:
-    """A run whose log was let go, read unless it is among the known; InputError if a file is damaged."""
-    experiment = directory.experiment()
-    how = (experiment["report"]["window"], tuple(event_rounds(experiment)), seconds_per_round(experiment))
+def _read(directory: RunDirectory, arm: str, seed: int, known: KnownRuns, *how: Any) -> Run:
+    """A run whose log was let go, `reduced` unless it is among the known; InputError if a file is damaged."""
     try:
-        with open_file(directory.log_path(arm, seed)) as file:
+        with open_file(directory.run_file(arm, seed, "log.jsonl")) as file:
             digest = hashlib.file_digest(file, "sha256").digest()  # type: ignore[arg-type]  # it is a file
     except OSError:  # `read_run` states what is wrong
-        return reduced(directory.read_run(arm, seed), configured, *how)
-    key = (digest, directory.until(arm, seed), arm, seed, how)
+        return reduced(directory.read_run(arm, seed), *how)
+    key = (digest, directory.until(arm, seed), arm, seed, *how[1:])
     if key not in known:
-        known[key] = reduced(directory.read_run(arm, seed), configured, *how)
+        known[key] = reduced(directory.read_run(arm, seed), *how)
     return known[key]
 
 

@@ -28,7 +28,8 @@ from experiments.results.tables.notes import (
 )
 from experiments.results.tables.personal import PERSONAL
 from experiments.results.tables.published_cells import OUTSIDE, beside_paper
-from experiments.results.tables.table import REFERENCE_CELL, Column, TextTable, any_measured, column_cells
+from experiments.results.tables.quantities import REFERENCE_CELL, Quantity, any_measured, column_cells
+from experiments.results.tables.table import TextTable
 from experiments.results.tables.targets import HELD, HELD_FROM, SPEEDUP, target_columns
 
 TARGET = (HELD_FROM, SPEEDUP, HELD)
@@ -90,8 +91,8 @@ def runs_table(section: Section, *, in_terminal: bool = False) -> TextTable:
             _texts("offline clients", ["heard" if row.offline_clients_heard else NOTHING for row in rows]),
         ),
         *(
-            (column.heading, column.cells([row.comparison for row in rows]))
-            for column, _ in _measured(rows, in_terminal=in_terminal)
+            (of.heading, of.cells([row.comparison for row in rows]))
+            for of in _measured(rows, in_terminal=in_terminal)
         ),
         *_times(section),
         ("bytes sent", column_cells(bytes_scale, [row.total_bytes for row in rows])),
@@ -163,7 +164,7 @@ def runs_notes(section: Section, *, in_terminal: bool = False) -> list[str]:
         _difference_note(section),
         SHARED if any(len(row.directories) > 1 for row in rows) else "",
         section_heard_note(section),
-        *dict.fromkeys(note for _, note in _measured(rows, in_terminal=in_terminal)),
+        *dict.fromkeys(of.note for of in _measured(rows, in_terminal=in_terminal)),
         _target_note(section, reference),
         few_seeds_note([row.comparison for row in rows]),
         _drift_note(rows),
@@ -334,15 +335,16 @@ def _difference_cell(difference: Difference, row: Row, base_arm: str = "") -> Ce
     return replace(shown, note="\n".join(filter(None, notes)))
 
 
-def _measured(rows: Sequence[Row], *, in_terminal: bool) -> list[tuple[Column, str]]:
-    """The columns of what single tables measure that say something of some row, each with its note."""
+def _measured(rows: Sequence[Row], *, in_terminal: bool) -> list[Quantity]:
+    """The columns of single tables that say something of some row, each with its note."""
     return [
-        (column, table.in_many_runs.notes.get(column.key, ""))
+        of
         for table in all_tables()
-        for column in table.in_many_runs.columns
-        if (column.in_terminal or not in_terminal)
-        and any_measured(found := [row[column.key] for row in rows])
-        and column.only_if(found)
+        for of in table.in_many_runs
+        if of.heading
+        and (of.in_terminal or not in_terminal)
+        and any_measured(found := [row[of.key] for row in rows])
+        and of.only_if(found)
     ]
 
 

@@ -6,15 +6,15 @@ Of a sweep: gains against the swept keys. Of other run directories: accuracy and
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from typing import Any
 
 import numpy as np
 
-from experiments.results.drawing.arms import Arm
-from experiments.results.drawing.plain_figure import PlainFigure, Trace, trace
+from experiments.results.drawing.arms import Arm, add_line
+from experiments.results.drawing.menus import add_choices
+from experiments.results.drawing.plain_figure import PlainFigure, Trace, single, trace
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import (
     GRID,
@@ -27,15 +27,15 @@ from experiments.results.drawing.style import (
     verbatim,
 )
 from experiments.results.figures.difference import (
-    add_menu,
+    bases,
     can_be_compared,
     difference_caption,
     difference_figure,
-    has_menu,
 )
-from experiments.results.figures.over_rounds import single
+from experiments.results.many_runs.directories import MeasuredDirectory
 from experiments.results.many_runs.sections import Row, Section
 from experiments.results.many_runs.sweep_panels import MOST_PANELS, SweepLayout, sweep_layout
+from experiments.results.statistics.horizon import Horizon
 from experiments.results.statistics.intervals import FEWEST_SEEDS, gain_estimate
 from experiments.results.statistics.scales import time_unit
 
@@ -71,7 +71,7 @@ class SectionPlots:
 
 def section_plots(section: Section, prefix: str) -> SectionPlots:
     """The plots of a section, whose ids begin with `prefix`."""
-    if len(section.members) > 1 and all(member.swept for member in section.members):
+    if len(section.members) > 1 and all(member.cell.keys for member in section.members):
         return _sweep_plots(section, f"{prefix}-gain")
     if len(section.members) > MOST_DRAWN_DIRECTORIES:
         return SectionPlots(
@@ -83,14 +83,15 @@ def section_plots(section: Section, prefix: str) -> SectionPlots:
         [
             plot
             for index, member in enumerate(section.members)
-            for plot in _directory_plots(section, member.name, f"{prefix}-{index}")
+            for plot in _directory_plots(section, member, f"{prefix}-{index}")
         ]
     )
 
 
-def _directory_plots(section: Section, name: str, prefix: str) -> list[Plot]:
+def _directory_plots(section: Section, member: MeasuredDirectory, prefix: str) -> Iterator[Plot]:
     """Accuracy over time of the arms of a run directory, and their differences from its reference arm."""
-    rows = _rows_of(section, name)
+    rows = [(member.arms.index(row.arm), row) for row in section.rows if member.name in row.directories]
+    rows.sort(key=lambda item: item[0])
     arms = [
         Arm(
             row.arm,
@@ -102,65 +103,38 @@ def _directory_plots(section: Section, name: str, prefix: str) -> list[Plot]:
         for position, row in rows
     ]
     if not arms:
-        return []
+        return
     events = event_spans([run.events_s for _, row in rows for run in row.runs])
-    beside = "" if len(section.members) == 1 else f": {name}"
+    beside = "" if len(section.members) == 1 else f": {member.name}"
     seeds = max(len(arm.runs) for arm in arms)
-    plots = [
-        Plot(
-            f"{prefix}-accuracy",
-            f"Accuracy over virtual time{beside}",
-            f"Averaged over clients and the last {section.window} evaluations; lines are means over "
-            f"{seeds} seed{'s' if seeds > 1 else ''}. The dotted line is the horizon, orange bands are mass "
-            "events.",
-            _accuracy_figure(arms, section, events),
-        )
-    ]
+    yield Plot(
+        f"{prefix}-accuracy",
+        f"Accuracy over virtual time{beside}",
+        f"Averaged over clients and the last {section.window} evaluations; lines are means over "
+        f"{seeds} seed{'s' if seeds > 1 else ''}. The dotted line is the horizon, orange bands are mass "
+        "events.",
+        _accuracy_figure(arms, section.horizon, events),
+    )
     if can_be_compared(arms, section.horizon):
-        plots.append(
-            Plot(
-                f"{prefix}-difference",
-                f"Difference from {arms[0].name}{beside}",
-                difference_caption(arms, section.window, may_choose=False),
-                difference_figure(
-                    arms,
-                    section.horizon,
-                    events,
-                    height=SMALL_PX,
-                    most_points=SMALL_POINTS,
-                    may_choose=False,
-                ),
-            )
+        small = {"height": SMALL_PX, "most_points": SMALL_POINTS}
+        yield Plot(
+            f"{prefix}-difference",
+            f"Difference from {arms[0].name}{beside}",
+            difference_caption(arms, section.window, may_choose=False),
+            difference_figure(arms, section.horizon, events, **small, may_choose=False),
         )
-    return plots
 
 
-def _rows_of(section: Section, name: str) -> list[tuple[int, Row]]:
-    """(position of the arm in the configuration, row) of a run directory, the reference arm first."""
-    order = next(member.arms for member in section.members if member.name == name)
-    rows = [(order.index(row.arm), row) for row in section.rows if name in row.directories]
-    return sorted(rows, key=lambda item: item[0])
-
-
-def _accuracy_figure(arms: Sequence[Arm], section: Section, events: Sequence[Span]) -> PlainFigure:
+def _accuracy_figure(arms: Sequence[Arm], horizon: Horizon, events: Sequence[Span]) -> PlainFigure:
     """The mean over seeds of each arm's smoothed accuracy (%) against virtual time."""
-    horizon_s = section.horizon.horizon_s
-    seconds, unit = time_unit(section.horizon.longest_s)
+    seconds, unit = time_unit(horizon.longest_s)
     figure = blank_figure(SMALL_PX, x_title=f"virtual time ({unit})", y_title="mean client accuracy (%)")
     for arm in arms:
-        curves = [(curve.times_s / seconds, 100 * curve.smoothed) for curve in arm.curves]
-        grid, mean, _, _ = spread(curves, SMALL_POINTS)
-        figure.add_scatter(
-            x=single(grid),
-            y=mean.astype(np.float32),
-            mode="lines",
-            name=arm.label,
-            line=arm.line,
-            showlegend=True,
-        )
+        grid, mean, _, _ = spread(arm.percent_over(seconds), SMALL_POINTS)
+        add_line(figure, arm, single(grid), mean.astype(np.float32), legendgroup=None, showlegend=True)
     figure.update_xaxes(rangemode="tozero")
-    mark_events(figure, [(first_s / seconds, last_s / seconds) for first_s, last_s in events])
-    figure.add_vline(x=horizon_s / seconds, line={"color": INK, "width": 1.2, "dash": "dot"})
+    mark_events(figure, events, seconds)
+    figure.add_vline(x=horizon.horizon_s / seconds, line={"color": INK, "width": 1.2, "dash": "dot"})
     return figure
 
 
@@ -189,7 +163,7 @@ def _sweep_plots(section: Section, plot_id: str) -> SectionPlots:
 
 
 def _gain_caption(section: Section, arms: Sequence[Arm], layout: SweepLayout) -> str:
-    chosen = "; the list below the plot chooses another base" if has_menu(arms) else ""
+    chosen = "; the list below the plot chooses another base" if len(bases(arms)) > 1 else ""
     panels = f" A panel has one combination of {', '.join(layout.others)}." if layout.others else ""
     # Two arms share at most the seeds that each of them shares with the reference arm.
     has_bars = any(row.gain_pp is not None and len(row.seed_ids) >= FEWEST_SEEDS for row in section.rows)
@@ -215,28 +189,16 @@ def gain_figure(rows: Sequence[Row], arms: Sequence[Arm], layout: SweepLayout) -
         arms: The arms, the reference arm first; their runs are not used.
         layout: Where each run directory stands.
     """
-    by_name = {(name, row.arm): row for row in rows for name in row.directories}
     figure = _panelled(layout)
-    drawn_for: list[str] = []
-    lines: list[Trace] = []
-    pairs = permutations(arms, 2) if has_menu(arms) else ((arms[0], arm) for arm in arms[1:])
-    for base, arm in pairs:
-        shift = min(DODGE, WIDEST_DODGE / len(arms)) * (arms.index(arm) - (len(arms) - 1) / 2)
-        is_named = False
-        for index, panel in enumerate(layout.panels):
-            gains = {
-                position: _gain(by_name.get((name, arm.name)), by_name.get((name, base.name)))
-                for position, name in sorted(panel.members.items())
-            }
-            line = _gain_line(arm, base, gains, layout, shift, index)
-            if line is not None:
-                line |= {"visible": base is arms[0], "showlegend": not is_named}
-                lines.append(line)
-                drawn_for.append(base.name)
-                is_named = True
-    figure.add_traces(lines)
-    if has_menu(arms):
-        add_menu(figure, arms, drawn_for)
+    cells = {(name, row.arm): row for row in rows for name in row.directories}
+
+    def of_base(base: Arm) -> Iterator[Trace]:
+        for number, arm in enumerate(arms):
+            shift = min(DODGE, WIDEST_DODGE / len(arms)) * (number - (len(arms) - 1) / 2)
+            if arm is not base:
+                yield from _gain_lines(arm, base, cells, layout, shift)
+
+    add_choices(figure, [(f"base: {base.label}", of_base(base)) for base in bases(arms)])
     return figure
 
 
@@ -258,35 +220,42 @@ def _gain(row: Row | None, base: Row | None) -> tuple[float, float] | None:
     return gain.mean, gain.ci95[1] - gain.mean if has_bar and gain.ci95 is not None else math.nan
 
 
-def _gain_line(
-    arm: Arm,
-    base: Arm,
-    gains: Mapping[int, tuple[float, float] | None],
-    layout: SweepLayout,
-    shift: float,
-    panel: int,
-) -> Trace | None:
-    """The line of an arm in a panel; None if it has no gain there."""
-    known = {position: gain for position, gain in gains.items() if gain is not None}
-    if not known:
-        return None
-    halves = np.array([half for _, half in known.values()])
-    bars = {"error_y": {"array": halves, "thickness": 1.2, "width": 3}} if np.isfinite(halves).any() else {}
-    return trace(
-        "scatter",
-        x=[position + shift for position in known],
-        y=[mean for mean, _ in known.values()],
-        customdata=[verbatim(layout.values[position]) for position in known],
-        mode="lines+markers",
-        name=arm.label,
-        legendgroup=arm.name,
-        line={**arm.line, "width": 1.8},
-        marker={"size": 6},
-        hovertemplate=f"{arm.label} - {base.label}: %{{y:+.2f}} pp at %{{customdata}}<extra></extra>",
-        xaxis=_axis("x", panel),
-        yaxis=_axis("y", panel),
-        **bars,
-    )
+def _gain_lines(
+    arm: Arm, base: Arm, cells: Mapping[tuple[str, str], Row], layout: SweepLayout, shift: float
+) -> Iterator[Trace]:
+    """The line of an arm in each panel in which it has gains; the first has the entry in the legend.
+
+    `cells` are the rows by run directory and arm; `shift` is how far right of a value its points stand.
+    """
+    has_entry = False
+    for panel, (_, members) in enumerate(layout.panels):
+        gains = {
+            position: gain
+            for position, name in sorted(members.items())
+            if (gain := _gain(cells.get((name, arm.name)), cells.get((name, base.name))))
+        }
+        if not gains:
+            continue
+        halves = np.array([half for _, half in gains.values()])
+        bars = {"array": halves, "thickness": 1.2, "width": 3} if np.isfinite(halves).any() else None
+        yield trace(
+            "scatter",
+            x=[position + shift for position in gains],
+            y=[mean for mean, _ in gains.values()],
+            customdata=[verbatim(layout.values[position]) for position in gains],
+            mode="lines+markers",
+            name=arm.label,
+            legendgroup=arm.name,
+            line={**arm.line, "width": 1.8},
+            marker={"size": 6},
+            hovertemplate=f"{arm.label} - {base.label}: %{{y:+.2f}} pp at %{{customdata}}<extra></extra>",
+            xaxis=_axis("x", panel),
+            yaxis=_axis("y", panel),
+            error_y=bars,
+            visible=False,
+            showlegend=not has_entry,
+        )
+        has_entry = True
 
 
 def _panelled(layout: SweepLayout) -> PlainFigure:
@@ -301,7 +270,7 @@ def _panelled(layout: SweepLayout) -> PlainFigure:
     width = (1 - gap * (columns - 1)) / columns
     axes: dict[str, Any] = {}
     titles = []
-    for index, panel in enumerate(layout.panels):
+    for index, (title, _) in enumerate(layout.panels):
         row, column = divmod(index, columns)
         left = column * (width + gap)
         top = 1 - row * (panel_px + ROW_GAP_PX) / inner_px
@@ -309,7 +278,7 @@ def _panelled(layout: SweepLayout) -> PlainFigure:
         axes[_axis("xaxis", index)] = _x_axis(layout, (left, min(left + width, 1.0)), index, is_last)
         bottom = max(top - panel_px / inner_px, 0.0)
         axes[_axis("yaxis", index)] = _y_axis((bottom, top), index, column == 0)
-        titles.append(_title(panel.title, left + width / 2, top))
+        titles.append(_title(title, left + width / 2, top))
     figure.update_layout(
         **axes,
         annotations=titles,

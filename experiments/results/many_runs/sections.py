@@ -57,7 +57,7 @@ class Row:
         directories: Names of the directories.
         directory: The first of them.
         comparison: The arm with its figures, on the seeds that the reference arm has too: `mean_accuracy` and
-            those of `InManyRuns`, over the section's stretch of virtual time.
+            those of `in_many_runs`, over the section's stretch of virtual time.
         keys: The value of each of the section's keys; None where the arm has no such key.
         targets: The arm with its figures for each of the section's targets.
         drift: For each figure of `published.COMPARED`, ours beside the published value; None where it was
@@ -287,7 +287,7 @@ def sections(directories: Sequence[MeasuredDirectory]) -> list[Section]:
     for directory in directories:
         if directory.has_reference:
             for group in groups:
-                if group[0].sweep == directory.sweep and directory.has_trace_of(group[0]):
+                if group[0].cell.of == directory.cell.of and directory.has_trace_of(group[0]):
                     group.append(directory)
                     break
             else:
@@ -528,14 +528,14 @@ def in_order(group: Sequence[MeasuredDirectory]) -> list[MeasuredDirectory]:
     paths = differing_keys([directory.experiment for directory in group])
     orders: dict[str, list[Sequence[Any]]] = {}
     for directory in group:
-        for key, values in directory.order.items():
+        for key, values in directory.cell.order.items():
             orders.setdefault(key, []).append(values)
     ranks = {key: given_ranks(recorded) for key, recorded in orders.items()}
 
     def position(directory: MeasuredDirectory) -> list[tuple[int, float, str]]:
         given = [
             (tuple(key.split(".")), ranks[key].get(canonical(value)))
-            for key, value in sorted(directory.swept.items(), key=lambda item: -len(item[0].split(".")))
+            for key, value in sorted(directory.cell.keys.items(), key=lambda item: -len(item[0].split(".")))
             if key in ranks
         ]
         by_arm = key_values(directory.experiment, paths)
@@ -562,7 +562,7 @@ def _place(value: Any, rank: int | None) -> tuple[int, float, str]:
 
 def _name(group: Sequence[MeasuredDirectory]) -> str:
     """The name of the sweep, or the first names of the directories."""
-    return group[0].sweep or abbreviated([directory.name for directory in group], ", ")
+    return group[0].cell.of or abbreviated([directory.name for directory in group], ", ")
 
 
 def _no_overlap(group: Sequence[MeasuredDirectory]) -> str:

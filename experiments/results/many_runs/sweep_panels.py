@@ -25,19 +25,6 @@ MOST_VALUE_LETTERS = 24
 
 
 @dataclass(frozen=True)
-class Panel:
-    """The cells of a sweep that differ in the key of the x axis only.
-
-    Attributes:
-        title: The values of the other keys that have several, as "mixes 4, hear online"; empty without them.
-        members: The run directory at each position on the axis; positions without one are absent.
-    """
-
-    title: str
-    members: Mapping[int, str]
-
-
-@dataclass(frozen=True)
 class SweepLayout:
     """The layout of the cells of a sweep.
 
@@ -45,14 +32,16 @@ class SweepLayout:
         key: Short name of the key of the x axis.
         values: Its values as text, in the order of the axis.
         others: Short names of the other keys that have several values.
-        panels: The panels, ordered by the values of `others`, those of the last key changing fastest.
+        panels: The title and the members of each panel, ordered by the values of `others`, those of the last
+            key changing fastest. A title has these values, as "mixes 4, hear online"; the members are the run
+            directory at each position on the axis, without positions that have none.
         columns: Number of panels side by side.
     """
 
     key: str
     values: list[str]
     others: list[str]
-    panels: list[Panel]
+    panels: list[tuple[str, Mapping[int, str]]]
     columns: int
 
 
@@ -64,7 +53,7 @@ def sweep_layout(members: Sequence[MeasuredDirectory]) -> SweepLayout:
     values, sorted by their text. A cell without a key is treated as if the key had the value None. Of two
     cells with the same values, the first has the place.
     """
-    keys = list(dict.fromkeys(key for member in members for key in member.swept))
+    keys = list(dict.fromkeys(key for member in members for key in member.cell.keys))
     values = {key: _values_of(key, members) for key in keys}
     names = dict(zip(keys, short_names([tuple(key.split(".")) for key in keys]), strict=True))
     varied = [key for key in keys if len(values[key]) > 1]
@@ -72,7 +61,7 @@ def sweep_layout(members: Sequence[MeasuredDirectory]) -> SweepLayout:
     others = [key for key in varied if key != axis]
     cells: dict[tuple[int, ...], dict[int, str]] = {}
     for member in members:
-        position = {key: values[key].index(canonical(member.swept.get(key))) for key in keys}
+        position = {key: values[key].index(canonical(member.cell.keys.get(key))) for key in keys}
         panel = cells.setdefault(tuple(position[key] for key in others), {})
         panel.setdefault(position[axis], member.name)
     texts = {key: [_text(json.loads(value)) for value in of_key] for key, of_key in values.items()}
@@ -84,15 +73,9 @@ def sweep_layout(members: Sequence[MeasuredDirectory]) -> SweepLayout:
         key=names[axis],
         values=texts[axis],
         others=[names[key] for key in others],
-        panels=[Panel(title(place), cells[place]) for place in sorted(cells)],
+        panels=[(title(place), cells[place]) for place in sorted(cells)],
         columns=_columns(len(cells), len(values[others[-1]]) if others else 1),
     )
-
-
-def _values_of(key: str, members: Sequence[MeasuredDirectory]) -> list[str]:
-    """The distinct values of a swept key as canonical JSON, in their order."""
-    ranks = given_ranks([member.order[key] for member in members if key in member.order])
-    return _ordered([member.swept.get(key) for member in members], ranks)
 
 
 def _columns(num_panels: int, period: int) -> int:
@@ -105,8 +88,12 @@ def _columns(num_panels: int, period: int) -> int:
     return min(num_panels, aligned or USUAL_COLUMNS)
 
 
-def _ordered(values: Sequence[Any], ranks: Mapping[str, int]) -> list[str]:
-    """The distinct values as canonical JSON: by rank, then numbers, ascending, then others by their text."""
+def _values_of(key: str, members: Sequence[MeasuredDirectory]) -> list[str]:
+    """The distinct values of a swept key as canonical JSON.
+
+    Those that were given come first, in their order, then numbers, ascending, then others by their text.
+    """
+    ranks = given_ranks([member.cell.order[key] for member in members if key in member.cell.order])
 
     def position(text: str) -> tuple[int, float, str]:
         if text in ranks:
@@ -115,7 +102,8 @@ def _ordered(values: Sequence[Any], ranks: Mapping[str, int]) -> list[str]:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return (1, float(value), "") if is_number else (2, 0.0, _text(value))
 
-    return sorted(dict.fromkeys(map(canonical, values)), key=position)
+    distinct = dict.fromkeys(canonical(member.cell.keys.get(key)) for member in members)
+    return sorted(distinct, key=position)
 
 
 def _text(value: Any) -> str:

@@ -3,8 +3,8 @@
 They call a gain measurable only if its interval does. A gain whose interval contains 0 is neither above nor
 below, or as good if it lies within a percentage point of 0; one without an interval is stated as such, with
 the range of its seeds where a trigger is why. An arm is above the best of several baselines only if it is
-shown to be above each of them (`GainOverBest`). The sentence on drift names the arm with the highest mean,
-whatever the spread.
+shown to be above each of them (`NamedGain.not_above`). The sentence on drift names the arm with the highest
+mean, whatever the spread.
 
 The terminal ends with the findings and a notebook begins with them. They are made of the same clauses and of
 the cells of tables, so that they have no figure that the page has not.
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from experiments.results.statistics.comparisons import Comparison
-from experiments.results.statistics.intervals import Estimate, Gain, GainOverBest
+from experiments.results.statistics.intervals import Estimate, Gain, NamedGain
 from experiments.results.statistics.medians import MedianEstimate, levels_as_text
 from experiments.results.statistics.published import beside_published
 from experiments.results.statistics.scales import as_time, percent_scale
@@ -26,7 +26,7 @@ from experiments.results.statistics.whole_runs import Finished
 from experiments.results.tables.cells import gain_in_short, show_estimate, with_interval
 from experiments.results.tables.claims import claims
 from experiments.results.tables.published_cells import mean_and_std, scored_steps
-from experiments.results.tables.table import Column
+from experiments.results.tables.quantities import Quantity
 from experiments.results.tables.targets import HELD, HELD_FROM, SPEEDUP, target_name
 
 MOST_LINES = 3
@@ -205,7 +205,7 @@ def _held(summary: Summary, arms: Sequence[str]) -> str:
     return f"Time to hold {target_name(table, summary.reference_arm)}{after}: {times}{sooner}."
 
 
-def _by_arm(table: TargetTable, column: Column) -> dict[str, str]:
+def _by_arm(table: TargetTable, column: Quantity) -> dict[str, str]:
     """By arm, its cell of a column; of medians, those that are known with their intervals and levels."""
     found = {}
     for row, cell in zip(table.rows, column.cells(table.rows), strict=True):
@@ -317,7 +317,7 @@ def _is_as_good(gain: Gain) -> bool:
     return gain.ci95[0] <= 0 <= gain.ci95[1] or round(gain.mean or 0.0, 1) == 0
 
 
-def beside_best(gain: GainOverBest, best: str, of_those: str) -> str:
+def beside_best(gain: NamedGain, best: str, of_those: str) -> str:
     """The same of a gain over the best of several baselines, whose choice its interval does not account for.
 
     It is "above" only if the arm is shown to be above each of the baselines, and "below" only if the interval
@@ -325,7 +325,7 @@ def beside_best(gain: GainOverBest, best: str, of_those: str) -> str:
     one, and `_of_those` says among which it was chosen, if not among all.
     """
     if is_above_the_best_alone(gain):
-        but = f"but not measurably above {', '.join(gain.not_above)}"
+        but = f"but not measurably above {', '.join(gain.not_above or ())}"
         return f"not measurably above {BEST} ({_shown(gain)} over {gain.over}, {but}){of_those}"
     is_measurable = gain.ci95_joint is None or gain.ci95_joint[1] < 0 or (gain.ci95 or (0.0, 0.0))[0] > 0
     is_stated = is_measurable or _is_as_good(gain)
@@ -333,7 +333,7 @@ def beside_best(gain: GainOverBest, best: str, of_those: str) -> str:
     return f"{stated} {best}{of_those}"
 
 
-def is_above_the_best_alone(gain: GainOverBest) -> bool:
+def is_above_the_best_alone(gain: NamedGain) -> bool:
     """Whether a gain over the best of several baselines is measurable, and that over another one is not."""
     return gain.ci95 is not None and gain.ci95[0] > 0 and bool(gain.not_above)
 

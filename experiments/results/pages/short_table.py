@@ -22,7 +22,7 @@ from experiments.results.pages.folder_page import (
     names_alone,
 )
 from experiments.results.pages.headline import OMITTING, is_above_the_best_alone
-from experiments.results.statistics.intervals import GainOverBest
+from experiments.results.statistics.intervals import NamedGain
 from experiments.results.statistics.scales import as_time, points_scale
 from experiments.results.statistics.summary import Summary
 from experiments.results.tables import accuracy, baselines, personal
@@ -31,7 +31,8 @@ from experiments.results.tables.claims import claims
 from experiments.results.tables.concept_drift import accuracy_table
 from experiments.results.tables.costs import RECLUSTERED
 from experiments.results.tables.published_cells import scored_steps
-from experiments.results.tables.table import Column, NotedTable, TextTable, any_measured
+from experiments.results.tables.quantities import Quantity, any_measured
+from experiments.results.tables.table import NotedTable, TextTable
 
 MEANS = ("mean_accuracy", "final_accuracy", "mean_personal_accuracy")
 """The columns that are shown without intervals: those of gains say whether arms differ."""
@@ -89,14 +90,14 @@ def _has_intervals(table: TextTable) -> bool:
     return any(cell.interval.startswith("[") for _, cells in table.rows for cell in cells)
 
 
-def _cells(column: Column, summary: Summary) -> list[Cell]:
+def _cells(column: Quantity, summary: Summary) -> list[Cell]:
     """The cells of a column; that of an arm that is above the best baseline alone has a star as its note."""
     cells = column.cells(summary.rows)
     if column.key in MEANS:
         return [Cell(cell.figure) for cell in cells]
     shown = []
     for cell, gain in zip(cells, (row[column.key] for row in summary.rows), strict=True):
-        is_marked = isinstance(gain, GainOverBest) and is_above_the_best_alone(gain)
+        is_marked = isinstance(gain, NamedGain) and is_above_the_best_alone(gain)
         shown.append(replace(in_short(cell, gain, points_scale(0.0)), note="*" if is_marked else ""))
     return shown
 

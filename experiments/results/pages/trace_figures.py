@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from plotly.colors import get_colorscale
@@ -26,15 +25,11 @@ MOST_DRAWN_LABELS = 11
 OTHER_COLOUR = "#D0D5DA"
 
 
-class DrawnLabel(NamedTuple):
-    """An area of the plots: some labels, their name together, and a colour."""
-
-    labels: Ints
-    name: str
-    colour: str
+Area = tuple[str, str, Ints]
+"""An area of the plots: its name, its colour, and the labels that it stands for."""
 
 
-def drawn_labels(clients: Sequence[ClientShares], names: Sequence[str]) -> list[DrawnLabel]:
+def drawn_labels(clients: Sequence[ClientShares], names: Sequence[str]) -> list[Area]:
     """The labels that `clients` have, each with a colour, the one with the largest shares first.
 
     If they are more than MOST_DRAWN_LABELS, the others are one area, the last. `names` are those of the first
@@ -44,15 +39,11 @@ def drawn_labels(clients: Sequence[ClientShares], names: Sequence[str]) -> list[
     order = np.argsort(-totals, kind="stable")[: int((totals > 0).sum())]
     alone = order if len(order) <= MOST_DRAWN_LABELS else order[: MOST_DRAWN_LABELS - 1]
     drawn = [
-        DrawnLabel(
-            np.array([label]), names[label] if label < len(names) else str(label), CLUSTER_COLOURS[place]
-        )
-        for place, label in enumerate(alone.tolist())
+        (names[label] if label < len(names) else str(label), colour, np.array([label]))
+        for label, colour in zip(alone.tolist(), CLUSTER_COLOURS, strict=False)
     ]
     others = order[len(alone) :]
-    if len(others):
-        drawn.append(DrawnLabel(others, f"{len(others)} other labels", OTHER_COLOUR))
-    return drawn
+    return [*drawn, (f"{len(others)} other labels", OTHER_COLOUR, others)] if len(others) else drawn
 
 
 def stretch_of(num_windows: int) -> int:
@@ -85,7 +76,7 @@ def area_edges(windows: Ints) -> tuple[Ints, Ints]:
 
 
 def shares_figure(
-    client: ClientShares, labels: Sequence[DrawnLabel], *, first_step: int, num_windows: int, x_title: str
+    client: ClientShares, labels: Sequence[Area], *, first_step: int, num_windows: int, x_title: str
 ) -> PlainFigure:
     """The label shares (%) of one client over time, as stacked areas of the colours of `labels`.
 
@@ -95,18 +86,18 @@ def shares_figure(
     stretches, place = np.unique(client.windows // stretch, return_inverse=True)
     edges, which = area_edges(stretches)
     figure = blank_figure(230, x_title=x_title, y_title="share (%)")
-    for label in labels:
-        share = 100 * client.shares[:, label.labels].sum(axis=1)
+    for name, colour, of_area in labels:
+        share = 100 * client.shares[:, of_area].sum(axis=1)
         mean = np.bincount(place, weights=share) / np.bincount(place) if len(place) else share
         figure.add_scatter(
             x=(edges * stretch + first_step).tolist(),
             y=np.round(np.where(which >= 0, mean[which], 0.0), 2).tolist() if len(place) else [],
-            name=verbatim(label.name),
+            name=verbatim(name),
             mode="lines",
-            line={"shape": "hv", "width": 0, "color": label.colour},
-            fillcolor=label.colour,
+            line={"shape": "hv", "width": 0, "color": colour},
+            fillcolor=colour,
             stackgroup="labels",
-            hovertemplate=f"{verbatim(label.name)}: %{{y:.3g}} %<extra></extra>",
+            hovertemplate=f"{verbatim(name)}: %{{y:.3g}} %<extra></extra>",
             showlegend=False,
         )
     figure.update_xaxes(range=[first_step, first_step + num_windows])

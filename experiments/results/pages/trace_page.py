@@ -15,7 +15,7 @@ from experiments.results.drawing.plotly_js import plotly_js
 from experiments.results.pages.scripted_page import page_with_nonce
 from experiments.results.pages.trace_facts import TraceFacts
 from experiments.results.pages.trace_figures import (
-    DrawnLabel,
+    Area,
     distance_figure,
     drawn_labels,
     sampled_clients,
@@ -61,28 +61,20 @@ def write_trace_page(
     shares = [shares_over_time(observations, client, min_samples) for client in chosen]
     labels = drawn_labels(shares, observations.label_names) if shares else []
     totals = samples_of_clients(observations)
-    plots = [
-        Plot(
-            f"shares-{client.client}",
-            f"{facts.one} {_name(observations, client.client)}",
-            f"{totals[client.client]:,.0f} samples; {len(client.windows):,} windows with {min_samples} or "
-            f"more.",
-            shares_figure(
-                client,
-                labels,
-                first_step=observations.first_step,
-                num_windows=observations.num_windows,
-                x_title=facts.of_windows,
-            ),
+    first, windows = observations.first_step, observations.num_windows
+    plots = []
+    for client in shares:
+        figure = shares_figure(
+            client, labels, first_step=first, num_windows=windows, x_title=facts.of_windows
         )
-        for client in shares
-    ]
+        seen = f"{len(client.windows):,} windows with {min_samples} or more."
+        caption = f"{totals[client.client]:,.0f} samples; {seen}"
+        title = f"{facts.one} {_name(observations, client.client)}"
+        plots.append(Plot(f"shares-{client.client}", title, caption, figure))
     page = page_with_nonce(
         "trace_page.html",
-        name=facts.name,
-        lead=facts.lead,
-        tables=facts.tables,
-        shares_note=_shares_note(facts, labels, clients, min_samples, observations.num_windows),
+        facts=facts,
+        shares_note=_shares_note(facts, labels, clients, min_samples, windows),
         labels=labels,
         plots=plots,
         map=_map(facts, observations, min_samples),
@@ -95,7 +87,7 @@ def write_trace_page(
 
 
 def _shares_note(
-    facts: TraceFacts, labels: Sequence[DrawnLabel], named: Sequence[str], min_samples: int, windows: int
+    facts: TraceFacts, labels: Sequence[Area], named: Sequence[str], min_samples: int, windows: int
 ) -> str:
     if not labels:
         return (
@@ -115,9 +107,8 @@ def _map(facts: TraceFacts, observations: Observations, min_samples: int) -> Plo
     if len(seen) == 0:
         return None
     shown = sampled_clients(seen)
-    sampled = ""
-    if len(shown) < len(seen):
-        sampled = f" {len(shown)} of {len(seen):,} {facts.one}s are shown, drawn at random."
+    of_all = f" {len(shown)} of {len(seen):,} {facts.one}s are shown, drawn at random."
+    sampled = of_all if len(shown) < len(seen) else ""
     return Plot(
         "distances",
         f"Distance of each {facts.one} from its start",
@@ -137,9 +128,8 @@ def _map(facts: TraceFacts, observations: Observations, min_samples: int) -> Plo
 
 def _stretched(windows: int) -> str:
     stretch = stretch_of(windows)
-    return (
-        f" {stretch} windows are drawn as one, the mean of those that are not blank." if stretch > 1 else ""
-    )
+    drawn = f" {stretch} windows are drawn as one, the mean of those that are not blank."
+    return drawn if stretch > 1 else ""
 
 
 def _name(observations: Observations, client: int) -> str:

@@ -7,7 +7,7 @@ from shlex import join
 from typing import Any
 
 from experiments.results.reading.header_truth import clients_of, known_onsets, onsets_in_words
-from experiments.results.reading.json_files import Command
+from experiments.results.reading.json_files import Command, Manifest
 from experiments.results.reading.recorded import written
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.horizon import seconds_per_round
@@ -28,15 +28,15 @@ def lead(experiment: Mapping[str, Any], runs: Sequence[ReportedRun]) -> str:
     facts, until = [], {run.until for run in runs}
     for section, key, noun in LEAD:
         value = experiment.get(section, {}).get(key)
-        if value is not None:
-            written_value = value.get("kind", "?") if isinstance(value, Mapping) else value
-            if noun == "rounds" and len(until) == 1 and None not in until:
-                facts.append(f"until {until.pop()}")
-                continue
-            is_count = isinstance(value, int) and not isinstance(value, bool)
-            if (section, key) == ("round", "rounds") and seconds_per_round(experiment) is not None:
-                noun = "nominal rounds"
-            facts.append(f"{value:,} {noun}" if is_count else f"{written_value} {noun}")
+        if value is None:
+            continue
+        if noun == "rounds" and len(until) == 1 and None not in until:
+            facts.append(f"until {until.pop()}")
+            continue
+        if noun == "rounds" and seconds_per_round(experiment) is not None:
+            noun = "nominal rounds"
+        kind = value.get("kind", "?") if isinstance(value, Mapping) else value
+        facts.append(f"{value:,} {noun}" if type(value) is int else f"{kind} {noun}")
     for noun, items in (("arm", experiment["arm"]), ("seed", experiment["seeds"])):
         facts.append(f"{len(items)} {noun}{'s' if len(items) > 1 else ''}")
     return " · ".join(facts)
@@ -44,7 +44,7 @@ def lead(experiment: Mapping[str, Any], runs: Sequence[ReportedRun]) -> str:
 
 def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
     """(heading, text) of each section of the configuration, of the arms, and of versions and commands."""
-    experiment, manifest = directory.experiment(), directory.manifest()
+    experiment, manifest = directory.experiment(), directory.manifest() or Manifest()
     experiment["report"].pop("published", None)  # shown in a table of its own
     facts = [
         (key, _settings(value) if isinstance(value, Mapping) else written(value))
@@ -52,12 +52,11 @@ def settings_of_run(directory: RunDirectory) -> list[tuple[str, str]]:
         if key not in ("name", "arm")
     ]
     facts += _arm_parts(experiment)
-    if manifest is not None and manifest.versions:
+    if manifest.versions:
         facts.append(("versions", _settings(manifest.versions)))
         facts += [("later versions", _settings(later)) for later in manifest.later_versions]
-    if manifest is not None:
-        headings = ("command", *["later command"] * (len(manifest.commands) - 1))
-        facts += zip(headings, map(_command, manifest.commands), strict=False)
+    headings = ("command", *["later command"] * (len(manifest.commands) - 1))
+    facts += zip(headings, map(_command, manifest.commands), strict=False)
     return facts
 
 
@@ -71,10 +70,7 @@ def drift_of_runs(runs: Sequence[ReportedRun]) -> list[tuple[str, str]]:
         known, num_clients = known_onsets(header), clients_of(header)
         if known is not None and num_clients is not None:
             seeds.setdefault(onsets_in_words(known, num_clients), []).append(seed)
-    return [
-        (f"drift, seed{'s' if len(of_text) > 1 else ''} {', '.join(map(str, of_text))}", text)
-        for text, of_text in seeds.items()
-    ]
+    return [(f"drift, {_named(of_text)}", text) for text, of_text in seeds.items()]
 
 
 def hashes_of_inputs(directory: RunDirectory) -> list[tuple[str, str]]:
@@ -82,16 +78,11 @@ def hashes_of_inputs(directory: RunDirectory) -> list[tuple[str, str]]:
 
     Empty if the directory has no manifest.
     """
-    manifest = directory.manifest()
-    if manifest is None:
-        return []
+    manifest = directory.manifest() or Manifest()
     files = [(path, f"{file.sha256} ({file.size:,} bytes)") for path, file in manifest.files.items()]
-    worlds = [
-        (f"seed {seed}, {part}", digest)
-        for seed, parts in manifest.sha256.items()
-        for part, digest in parts.items()
-    ]
-    return files + worlds
+    for seed, parts in manifest.sha256.items():
+        files += [(f"seed {seed}, {part}", digest) for part, digest in parts.items()]
+    return files
 
 
 def missing_runs(directory: RunDirectory, counted: Container[tuple[str, int]]) -> list[str]:
@@ -105,10 +96,11 @@ def missing_runs(directory: RunDirectory, counted: Container[tuple[str, int]]) -
         for seed in seeds:
             if (arm, seed) not in counted:
                 by_reason.setdefault((arm, _reason(directory, arm, seed)), []).append(seed)
-    return [
-        f"{arm}: seed{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))} {reason}"
-        for (arm, reason), missing in by_reason.items()
-    ]
+    return [f"{arm}: {_named(missing)} {reason}" for (arm, reason), missing in by_reason.items()]
+
+
+def _named(seeds: Sequence[int]) -> str:
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
 def _reason(directory: RunDirectory, arm: str, seed: int) -> str:
@@ -127,7 +119,7 @@ def _arm_parts(experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
     shared = {key: value for key, value in arms[0].items() if all(arm.get(key) == value for arm in arms)}
     rows = [("all arms", _settings(shared))] if shared else []
     for arm in arms:
-        parts = {key: value for key, value in arm.items() if key != "name" and key not in shared}
+        parts = {key: value for key, value in arm.items() if key not in ("name", *shared)}
         rows.append((f"arm {arm['name']}", _settings(parts) or "no settings of its own"))
     return rows
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from experiments.results.reading.recorded import WITHOUT_CLUSTERS
@@ -21,6 +22,9 @@ CENTRE_SHIFT = "centre_shift"
 
 ORACLE = "oracle"
 """The clusterer that is told the true concepts."""
+
+FIXED = "fixed"
+"""The pacing of rounds of a fixed duration."""
 
 WITHOUT_ADAPTATION = "none"
 
@@ -46,6 +50,7 @@ class ConfiguredArm:
         has_trigger: Whether a trigger decides in each run whether all clients are clustered anew, so that it
             may do so in some seeds and not in others; not one that never fires, or fires at every drift.
         is_baseline: Whether it is an arm without clusters that the others are compared with.
+        has_fixed_rounds: Whether its rounds have a fixed duration.
         has_adaptation: Whether its clients adapt the model that serves them.
         beside_clusters: A text that is the same for two arms exactly if they have the same adaptation and are
             equal in all parts and settings but those of `OF_CLUSTERS`.
@@ -57,6 +62,7 @@ class ConfiguredArm:
     clusterer: str
     has_trigger: bool
     is_baseline: bool
+    has_fixed_rounds: bool
     has_adaptation: bool
     beside_clusters: str
     samples_per_visit: float | None
@@ -93,33 +99,35 @@ def headline_arm(experiment: Mapping[str, Any]) -> str | None:
 
 def _configured(arm: Mapping[str, Any], experiment: Mapping[str, Any]) -> ConfiguredArm:
     adaptation = arm.get("adaptation", {"kind": WITHOUT_ADAPTATION})
+    training = {**experiment.get("training", {}), **arm.get("training", {})}
     others = {key: value for key, value in arm.items() if key not in ("name", "baseline", *OF_CLUSTERS)}
     return ConfiguredArm(
         clusterer=_kind(arm.get("clusterer")),
         has_trigger=_has_trigger(arm.get("clusterer")),
         is_baseline=arm.get("baseline", False),
+        has_fixed_rounds=_kind(arm.get("pacing")) == FIXED,
         has_adaptation=_kind(adaptation) != WITHOUT_ADAPTATION,
         beside_clusters=json.dumps({**others, "adaptation": adaptation}, sort_keys=True, default=str),
         samples_per_visit=_samples_per_visit(arm, experiment.get("training", {})),
-        start=_start({**experiment.get("training", {}), **arm.get("training", {})}.get("start")),
+        start=str(_table(training.get("start")).get("file", "")),
     )
 
 
-def _start(recorded: Any) -> str:
-    return str(recorded.get("file", "")) if isinstance(recorded, Mapping) else ""
+def _table(recorded: Any) -> Mapping[str, Any]:
+    """A recorded table; empty if it is none."""
+    return recorded if isinstance(recorded, Mapping) else {}
 
 
 def _kind(part: Any) -> str:
     """The kind of a part, whose table has it; empty if it was not recorded."""
-    return str(part.get("kind", "")) if isinstance(part, Mapping) else ""
+    return str(_table(part).get("kind", ""))
 
 
 def _has_trigger(clusterer: Any) -> bool:
     """Whether the recorded clusterer has a trigger with something to decide."""
-    trigger = clusterer.get("trigger") if isinstance(clusterer, Mapping) else None
-    if not isinstance(trigger, Mapping) or _kind(trigger) != CENTRE_SHIFT:
-        return bool(_kind(trigger))
-    return trigger.get("threshold") not in (NEVER, AT_EVERY_DRIFT)
+    trigger = _table(_table(clusterer).get("trigger"))
+    is_idle = _kind(trigger) == CENTRE_SHIFT and trigger.get("threshold") in (NEVER, AT_EVERY_DRIFT)
+    return bool(_kind(trigger)) and not is_idle
 
 
 def _keeps_the_size(schedule: Any) -> bool:
@@ -128,27 +136,24 @@ def _keeps_the_size(schedule: Any) -> bool:
         return _kind(schedule) in KEEP_THE_SIZE_OF_A_VISIT
     clusters = schedule.get("clusters")
     numbers = list(clusters.values()) if isinstance(clusters, Mapping) else [None]
-    return all(
-        isinstance(item, Mapping) and not {"local_steps", "batch_size"} & set(item) for item in numbers
-    )
+    sizes = {"local_steps", "batch_size"}
+    return all(isinstance(item, Mapping) and not sizes & set(item) for item in numbers)
 
 
 def _has_epochs(solver: Any) -> bool:
     """Whether a recorded rule says how many epochs a visit has at most, as `early_stopping` may."""
     rules = solver if isinstance(solver, list) else [solver]
-    return any(isinstance(rule, Mapping) and rule.get("epochs") is not None for rule in rules)
+    return any(_table(rule).get("epochs") is not None for rule in rules)
 
 
 def _samples_per_visit(arm: Mapping[str, Any], shared: Mapping[str, Any]) -> float | None:
     own, schedules = arm.get("training", {}), arm.get("schedules", [])
     training = {**shared, **own}
-    factors = [training.get(key) for key in ("local_steps", "batch_size")]
     if not isinstance(schedules, list) or not all(map(_keeps_the_size, schedules)):
         return None
     of_epochs = "local_epochs" in own or ("local_epochs" in shared and "local_steps" not in own)
     if of_epochs or _has_epochs(arm.get("solver")):  # as many as the client holds
         return None
-    steps, batch_size = (
-        value if type(value) is int and 0 < value < MOST_SAMPLES else None for value in factors
-    )
-    return None if steps is None or batch_size is None else float(steps * batch_size)
+    factors = (training.get(key) for key in ("local_steps", "batch_size"))
+    known = [value for value in factors if type(value) is int and 0 < value < MOST_SAMPLES]
+    return float(prod(known)) if len(known) == 2 else None

@@ -60,10 +60,7 @@ def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
             if path == "arm" and not (key in old and key in new):
                 continue
             yield from differences(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
-    elif (old, new) in (
-        (None, {}),
-        ({}, None),
-    ):  # a table of which no key decides anything, but its being there
+    elif (old, new) in ((None, {}), ({}, None)):  # a table that decides by being there
         yield f"[{path}] was {'left out, is given' if old is None else 'given, is left out'}"
     elif old != new:
         yield f"{path} was {old!r}, is {new!r}"

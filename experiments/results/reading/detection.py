@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from experiments.results.reading.recorded import require
+
 CHANGED: Literal["changed"] = "changed"
 
 Span = tuple[int, int]
@@ -29,12 +31,6 @@ class DetectionSettings:
     last_round: int | None
     tolerance: int
 
-    def positive_as_json(self) -> object:
-        """`positive` as a configuration has it."""
-        if isinstance(self.positive, Mapping):
-            return {kind: list(span) for kind, span in self.positive.items()}
-        return self.positive if isinstance(self.positive, str) else list(self.positive)
-
 
 def detection_settings(experiment: Mapping[str, Any]) -> DetectionSettings | None:
     """The table `[detection]` of a configuration; None without one, ValueError if it breaks a rule.
@@ -46,17 +42,13 @@ def detection_settings(experiment: Mapping[str, Any]) -> DetectionSettings | Non
     table = experiment.get("detection")
     if table is None:
         return None
-    if not isinstance(table, Mapping):
-        raise ValueError("detection must be a table")
-    last = table.get("last_round")
-    found = DetectionSettings(
-        _positive(table.get("positive", CHANGED)),
-        _count(table, "first_round"),
-        None if last is None else _count(table, "last_round"),
-        _count(table, "tolerance"),
-    )
-    if found.last_round is not None and found.last_round < found.first_round:
-        raise ValueError("detection.last_round must be detection.first_round or a later one")
+    require(isinstance(table, Mapping), "detection must be a table")
+    positive, last = _positive(table.get("positive", CHANGED)), table.get("last_round")
+    for key in ("first_round", *(["last_round"] if last is not None else []), "tolerance"):
+        require(_is_count(table.get(key)), f"detection.{key} must be a whole number, at least 0")
+    found = DetectionSettings(positive, table["first_round"], last, table["tolerance"])
+    is_later = last is None or found.first_round <= last
+    require(is_later, "detection.last_round must be detection.first_round or a later one")
     return found
 
 
@@ -69,19 +61,12 @@ def _positive(value: Any) -> Literal["changed"] | Span | Mapping[str, Span]:
 
 
 def _span(value: Any) -> Span:
-    if not isinstance(value, list | tuple) or len(value) != 2 or not all(map(_is_count, value)):
-        raise ValueError(
-            f'detection.positive must be "{CHANGED}", the first and the last of some rounds, or a table of '
-            "these for kinds of drifts"
-        )
+    require(
+        isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_count, value)),
+        f'detection.positive must be "{CHANGED}", the first and the last of some rounds, or a table of '
+        "these for kinds of drifts",
+    )
     return value[0], value[1]
-
-
-def _count(table: Mapping[str, Any], key: str) -> int:
-    value = table.get(key)
-    if not _is_count(value):
-        raise ValueError(f"detection.{key} must be a whole number, at least 0")
-    return int(value)  # type: ignore[arg-type]  # it is a whole number
 
 
 def _is_count(value: object) -> bool:

@@ -24,20 +24,19 @@ def differing_keys(experiments: Sequence[Mapping[str, Any]]) -> list[Path]:
     """
     tables = [deciding(experiment) for experiment in experiments]
     arms = dict.fromkeys(name for table in tables for name in table["arm"])
-    owners = [_comparable([_without_arms(table) for table in tables])]
-    owners += [
-        _comparable([_without_name(table["arm"][arm]) for table in tables if arm in table["arm"]], ("arm",))
-        for arm in arms
-    ]
+    owners = [_comparable([_without(table, "arm", "name") for table in tables])]
+    for arm in arms:
+        have_it = [_without(table["arm"][arm], "name") for table in tables if arm in table["arm"]]
+        owners.append(_comparable(have_it, ("arm",)))
     return list(dict.fromkeys(path for tables in owners for path in _differing(tables)))
 
 
 def key_values(experiment: Mapping[str, Any], paths: Sequence[Path]) -> dict[str, list[Any]]:
     """By arm of an experiment, the value of each of these paths; None where it has none."""
     table = deciding(experiment)
-    shared = _without_arms(table)
+    shared = _without(table, "name")
     return {
-        name: [_value({"arm": _without_name(arm)} if path[0] == "arm" else shared, path) for path in paths]
+        name: [_value({**shared, "arm": _without(arm, "name")}, path) for path in paths]
         for name, arm in table["arm"].items()
     }
 
@@ -79,12 +78,8 @@ def short_names(paths: Sequence[Path]) -> list[str]:
     return names
 
 
-def _without_arms(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in table.items() if key not in ("arm", "name")}
-
-
-def _without_name(arm: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in arm.items() if key != "name"}
+def _without(table: Mapping[str, Any], *left_out: str) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key not in left_out}
 
 
 def leaves(table: Mapping[str, Any], path: Path = (), whole: Collection[Path] = ()) -> Leaves:
@@ -95,17 +90,18 @@ def leaves(table: Mapping[str, Any], path: Path = (), whole: Collection[Path] = 
     found: Leaves = {}
     for key, value in table.items():
         inner = (*path, key)
-        if isinstance(value, Mapping):
-            found |= leaves(value, inner, whole)
-        elif _is_of_tables(value) and inner not in whole:
-            found |= leaves({str(number): entry for number, entry in enumerate(value)}, inner, whole)
+        if isinstance(value, Mapping) or (_as_table(value) and inner not in whole):
+            found |= leaves(_as_table(value), inner, whole)
         else:
             found[inner] = value
     return found
 
 
-def _is_of_tables(value: object) -> bool:
-    return isinstance(value, list) and len(value) > 0 and all(isinstance(item, Mapping) for item in value)
+def _as_table(value: object) -> Mapping[str, Any]:
+    """A table as it is, a list of tables with their numbers as keys, and an empty one for any other value."""
+    if isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
+        return {str(number): entry for number, entry in enumerate(value)}
+    return value if isinstance(value, Mapping) else {}
 
 
 def _lengths(table: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, int]]:
@@ -114,21 +110,14 @@ def _lengths(table: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, int]]
         inner = (*path, key)
         if isinstance(value, list):
             yield inner, len(value)
-        if _is_of_tables(value):
-            yield from _lengths({str(number): entry for number, entry in enumerate(value)}, inner)
-        elif isinstance(value, Mapping):
-            yield from _lengths(value, inner)
+        yield from _lengths(_as_table(value), inner)
 
 
 def _comparable(tables: Sequence[Mapping[str, Any]], path: Path = ()) -> list[Leaves]:
     """The leaves of these tables, below `path`, with lists that are not equally long as values."""
     lengths: dict[Path, int] = {}
-    uneven = {
-        inner
-        for table in tables
-        for inner, length in _lengths(table, path)
-        if lengths.setdefault(inner, length) != length
-    }
+    of_lists = (of_list for table in tables for of_list in _lengths(table, path))
+    uneven = {inner for inner, length in of_lists if lengths.setdefault(inner, length) != length}
     return [leaves(table, path, uneven) for table in tables]
 
 
@@ -136,12 +125,7 @@ def _value(table: Mapping[str, Any], path: Path) -> Any:
     """The value at `path`; None if there is none, or a table."""
     value: Any = table
     for name in path:
-        if isinstance(value, Mapping):
-            value = value.get(name)
-        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return None
+        value = _as_table(value).get(name)
     return None if isinstance(value, Mapping) else value
 
 

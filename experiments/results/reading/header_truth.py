@@ -70,9 +70,7 @@ def clients_of(header: Mapping[str, Any]) -> int | None:
     >>> clients_of({"num_clients": 7}), clients_of({"concepts": [[0, 1], [0, 1]]}), clients_of({})
     (7, 2, None)
     """
-    if "concepts" in header:
-        return len(header["concepts"][0])
-    clients: int | None = header.get("num_clients")
+    clients: int | None = len(header["concepts"][0]) if "concepts" in header else header.get("num_clients")
     return clients
 
 
@@ -84,11 +82,10 @@ def concepts_of_tests(header: Mapping[str, Any]) -> Sequence[Sequence[int]]:
     >>> concepts_of_tests({"concepts": [[0, 0], [0, 1], [0, 1]], "test_then_train": False})
     [[0, 0], [0, 1]]
     """
-    rows: list[list[int]] = header["concepts"]
-    if "test_concepts" in header:
-        tested: list[list[int]] = header["test_concepts"]
-        return tested
-    return rows[1:] if header.get("test_then_train", True) else rows[:-1]
+    rows = header["concepts"]
+    of_steps = rows[1:] if header.get("test_then_train", True) else rows[:-1]
+    tested: list[list[int]] = header.get("test_concepts", of_steps)
+    return tested
 
 
 def known_onsets(header: Mapping[str, Any]) -> KnownOnsets | None:

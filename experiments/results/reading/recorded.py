@@ -47,16 +47,21 @@ LISTS = ("seeds", "arm")
 EXPERIMENT_FILE = "experiment.toml"
 
 
+def require(holds: bool, rule: str) -> None:
+    """Raise ValueError, which states the rule, unless it holds."""
+    if not holds:
+        raise ValueError(rule)
+
+
 def refuse_too_many_runs(num_arms: int, num_seeds: int, num_targets: int = 0) -> None:
     """Raise ValueError for an experiment that is too large for its files to be read back."""
     runs, of_runs = num_arms * num_seeds, f"{num_arms} arms x {num_seeds} seeds"
-    if runs > MOST_RUNS:
-        raise ValueError(f"{of_runs}: an experiment has at most {MOST_RUNS} runs")
-    if runs * num_targets > MOST_TIMED:
-        raise ValueError(
-            f"{of_runs} x {num_targets} targets: an experiment has at most {MOST_TIMED} runs x targets; "
-            f"run it with fewer report.targets, and report it again with others"
-        )
+    require(runs <= MOST_RUNS, f"{of_runs}: an experiment has at most {MOST_RUNS} runs")
+    require(
+        runs * num_targets <= MOST_TIMED,
+        f"{of_runs} x {num_targets} targets: an experiment has at most {MOST_TIMED} runs x targets; "
+        f"run it with fewer report.targets, and report it again with others",
+    )
 
 
 def refuse_unreadable(experiment: Mapping[str, Any]) -> None:
@@ -64,23 +69,21 @@ def refuse_unreadable(experiment: Mapping[str, Any]) -> None:
 
     The caller has checked that it has a name, and lists of seeds and arms and a report of the right types.
     """
-    num_arms, num_seeds = len(experiment["arm"]), len(experiment["seeds"])
-    refuse_too_many_runs(num_arms, num_seeds)
-    _refuse_other_types(experiment)
-    _refuse_unreadable_names(experiment["name"], experiment["arm"])
-    for arm in experiment["arm"]:
-        if not isinstance(arm.get("training", {}), Mapping):
-            raise ValueError("training of an arm must be a table")
-        if type(arm.get("baseline", False)) is not bool:
-            raise ValueError("baseline of an arm must be true or false")
-    report = experiment["report"]
+    arms, num_seeds, report = experiment["arm"], len(experiment["seeds"]), experiment["report"]
+    refuse_too_many_runs(len(arms), num_seeds)
+    for key, value in experiment.items():
+        require(isinstance(value, Mapping) or key in (*LISTS, "name"), f"{key} must be a table")
+    require(isinstance(experiment["name"], str), "name must be a text")
+    _refuse_unreadable_names(experiment["name"], arms)
+    for arm in arms:
+        require(isinstance(arm.get("training", {}), Mapping), "training of an arm must be a table")
+        require(type(arm.get("baseline", False)) is bool, "baseline of an arm must be true or false")
     _refuse_unreadable_report(report)
-    if "headline" in report and report["headline"] not in [arm["name"] for arm in experiment["arm"]]:
-        raise ValueError("report.headline must be the name of an arm")
-    refuse_too_many_runs(num_arms, num_seeds, len(recorded_targets(report)))
+    names = [arm["name"] for arm in arms]
+    require(report.get("headline", names[0]) in names, "report.headline must be the name of an arm")
+    refuse_too_many_runs(len(arms), num_seeds, len(recorded_targets(report)))
     clients = experiment.get("round", {}).get("evaluate_clients")
-    if clients is not None and type(clients) is not int:
-        raise ValueError("round.evaluate_clients must be a whole number")
+    require(clients is None or type(clients) is int, "round.evaluate_clients must be a whole number")
     _refuse_unreadable_published(report.get("published", {}))
     _refuse_unreadable_faults(experiment.get("faults", {}))
     if "detection" in experiment:
@@ -107,40 +110,31 @@ def is_finite(value: Any) -> bool:
     return type(value) is float and math.isfinite(value)
 
 
-def _refuse_other_types(experiment: Mapping[str, Any]) -> None:
-    """Raise ValueError unless every section is a table and the name is a text."""
-    for key, value in experiment.items():
-        if key not in (*LISTS, "name") and not isinstance(value, Mapping):
-            raise ValueError(f"{key} must be a table")
-    if not isinstance(experiment["name"], str):
-        raise ValueError("name must be a text")
-
-
 def _refuse_unreadable_names(name: str, arms: Sequence[Mapping[str, Any]]) -> None:
     """Raise ValueError if the name of an arm is too long, or any name has control characters."""
     for arm in arms:
-        if len(arm["name"].encode()) > MOST_NAME_BYTES:
-            raise ValueError(f"the name of an arm has more than {MOST_NAME_BYTES} bytes")
+        rule = f"the name of an arm has more than {MOST_NAME_BYTES} bytes"
+        require(len(arm["name"].encode()) <= MOST_NAME_BYTES, rule)
     for text in (name, *(arm["name"] for arm in arms)):
-        if has_controls(text):
-            raise ValueError(f"name = {text!r}: has characters that nobody can read")
+        require(not has_controls(text), f"name = {text!r}: has characters that nobody can read")
 
 
 def _refuse_unreadable_report(report: Mapping[str, Any]) -> None:
     """Raise ValueError if the window, the horizon or a target is invalid."""
     window, horizon_s = report["window"], report.get("horizon_s")
-    if type(window) is not int or window < 1:
-        raise ValueError("report.window must be a whole number, at least 1")
-    if horizon_s is not None and not (is_finite(horizon_s) and 0 < horizon_s <= LONGEST_S):
-        raise ValueError(f"report.horizon_s must be a number above 0, at most {LONGEST_S:g}")
-    if "target" in report:
-        raise ValueError("report.target: of an earlier version of driftscale; report.targets takes its place")
+    require(type(window) is int and window >= 1, "report.window must be a whole number, at least 1")
+    require(
+        horizon_s is None or (is_finite(horizon_s) and 0 < horizon_s <= LONGEST_S),
+        f"report.horizon_s must be a number above 0, at most {LONGEST_S:g}",
+    )
+    rule = "report.target: of an earlier version of driftscale; report.targets takes its place"
+    require("target" not in report, rule)
     targets = recorded_targets(report)
-    if not isinstance(targets, list) or len(targets) > MOST_TARGETS or not all(map(is_target, targets)):
-        raise ValueError(
-            f"report.targets must be a list of at most {MOST_TARGETS} numbers above 0, at most 1, "
-            f'or "{REFERENCE}"'
-        )
+    require(
+        isinstance(targets, list) and len(targets) <= MOST_TARGETS and all(map(is_target, targets)),
+        f"report.targets must be a list of at most {MOST_TARGETS} numbers above 0, at most 1, "
+        f'or "{REFERENCE}"',
+    )
 
 
 def _refuse_unreadable_faults(faults: Any) -> None:
@@ -154,14 +148,11 @@ def _refuse_unreadable_faults(faults: Any) -> None:
 
 def _refuse_unreadable_published(published: Any) -> None:
     rule = "report.published must have tables of an arm's mean, or of its mean and standard deviation"
-    if not isinstance(published, Mapping):
-        raise ValueError(rule)
+    require(isinstance(published, Mapping), rule)
     for figure in published.values():
-        if not isinstance(figure, Mapping):
-            raise ValueError(rule)
+        require(isinstance(figure, Mapping), rule)
         for values in figure.values():
-            if not isinstance(values, list) or not 1 <= len(values) <= 2 or not all(map(is_finite, values)):
-                raise ValueError(rule)
+            require(isinstance(values, list) and len(values) in (1, 2) and all(map(is_finite, values)), rule)
 
 
 def squared_distances(experiment: Mapping[str, Any]) -> dict[str, bool]:

@@ -33,7 +33,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal, get_args
 
 import pyarrow as pa
 
@@ -56,6 +56,7 @@ from experiments.results.reading.recorded import (
     EXPERIMENT_FILE,
     MOST_EXPERIMENT_BYTES,
     refuse_unreadable,
+    require,
 )
 
 MOST_REASON_BYTES = 2**16
@@ -64,12 +65,22 @@ MOST_REASON_BYTES = 2**16
 SHARED_FILES = ("manifest.json", "rounds.parquet", "summary.json", "report.html", EXPERIMENT_FILE)
 """The files that all runs share, except the lock, in the order in which they are deleted."""
 
-RUN_FILES = (
-    *("log.jsonl", "visits.arrow", "visits.parquet", "clients.parquet", "models.safetensors", "timing.json"),
-    *("DONE", "FAILED", "UNTIL"),
+RunFile = Literal[
+    "log.jsonl",
+    "visits.arrow",
+    "visits.parquet",
+    "clients.parquet",
+    "models.safetensors",
+    "timing.json",
+    "DONE",
+    "FAILED",
+    "UNTIL",
     "traceback.txt",
-)
+]
 """The files of one run, in its folder."""
+
+MAY_BE_MISSING: Final = ("clients.parquet", "visits.parquet", "visits.arrow", "models.safetensors")
+"""Those of them that a run may be reported without."""
 
 RUN_NAME = re.compile(r"seed-(?P<folder>0|[1-9][0-9]{0,18})|\.seed-(?P<lock>0|[1-9][0-9]{0,18})\.lock")
 """Matches the names of the folder and of the lock of a run."""
@@ -153,45 +164,9 @@ class RunDirectory:
         folder, name = _folders(arm, seed)
         return path_below(self.path, folder, f".{name}.lock")
 
-    def log_path(self, arm: str, seed: int) -> Path:
-        """The log of one run."""
-        return path_below(self.path, *_folders(arm, seed), "log.jsonl")
-
-    def visit_log_path(self, arm: str, seed: int) -> Path:
-        """The visits of an unfinished run that logs them, as they are appended."""
-        return path_below(self.path, *_folders(arm, seed), "visits.arrow")
-
-    def visits_path(self, arm: str, seed: int) -> Path:
-        """The visits of a finished run that logged them."""
-        return path_below(self.path, *_folders(arm, seed), "visits.parquet")
-
-    def clients_path(self, arm: str, seed: int) -> Path:
-        """The devices of the clients of a finished run."""
-        return path_below(self.path, *_folders(arm, seed), "clients.parquet")
-
-    def models_path(self, arm: str, seed: int) -> Path:
-        """The models of a finished run that keeps them."""
-        return path_below(self.path, *_folders(arm, seed), "models.safetensors")
-
-    def timing_path(self, arm: str, seed: int) -> Path:
-        """The wall times of one run."""
-        return path_below(self.path, *_folders(arm, seed), "timing.json")
-
-    def done_path(self, arm: str, seed: int) -> Path:
-        """The file that marks a run as finished."""
-        return path_below(self.path, *_folders(arm, seed), "DONE")
-
-    def failed_path(self, arm: str, seed: int) -> Path:
-        """The file that marks a run as failed, with the reason."""
-        return path_below(self.path, *_folders(arm, seed), "FAILED")
-
-    def traceback_path(self, arm: str, seed: int) -> Path:
-        """The traceback of the own code that a failed run ended in."""
-        return path_below(self.path, *_folders(arm, seed), "traceback.txt")
-
-    def until_path(self, arm: str, seed: int) -> Path:
-        """The file that marks an unfinished run as stopped by --until, with the number of its rounds then."""
-        return path_below(self.path, *_folders(arm, seed), "UNTIL")
+    def run_file(self, arm: str, seed: int, name: RunFile) -> Path:
+        """The file of one run that is called so; the layout above says what is in it."""
+        return path_below(self.path, *_folders(arm, seed), name)
 
     def checkpoints(self, arm: str, seed: int) -> CheckpointFolder:
         """The checkpoints of one run."""
@@ -215,7 +190,7 @@ class RunDirectory:
         for arm, seed in self.existing_runs():
             folder = self.seed_path(arm, seed)
             self.seed_lock_path(arm, seed)
-            for name in RUN_FILES:
+            for name in get_args(RunFile):
                 path_below(folder, name)
             checkpoints = self.checkpoints(arm, seed)
             checkpoints.files()
@@ -264,14 +239,14 @@ class RunDirectory:
 
     def is_done(self, arm: str, seed: int) -> bool:
         """Whether the run is finished."""
-        return self.done_path(arm, seed).is_file()
+        return self.run_file(arm, seed, "DONE").is_file()
 
     def failure(self, arm: str, seed: int) -> str | None:
         """The reason for which the run failed; None if it did not fail.
 
         Raises DataFileError if FAILED cannot be read.
         """
-        path = self.failed_path(arm, seed)
+        path = self.run_file(arm, seed, "FAILED")
         try:
             return read_text(path, MOST_REASON_BYTES).strip() if path.is_file() else None
         except (OSError, ValueError) as error:
@@ -284,7 +259,7 @@ class RunDirectory:
 
         Raises DataFileError if UNTIL is damaged.
         """
-        path = self.until_path(arm, seed)
+        path = self.run_file(arm, seed, "UNTIL")
         return Until.read(path) if path.is_file() and not self.is_done(arm, seed) else None
 
     def is_reported(self, arm: str, seed: int) -> bool:
@@ -306,19 +281,20 @@ class RunDirectory:
         until = self.until(arm, seed)
         if until is None and not self.is_done(arm, seed):
             raise InputError(f"{self.path}: arm {arm!r}, seed {seed} is not finished")
-        header, records = read_log(self.log_path(arm, seed), None if until is None else until.rounds)
+        rounds = None if until is None else until.rounds
+        header, records = read_log(self.run_file(arm, seed, "log.jsonl"), rounds)
         return ReportedRun(arm, seed, header, records, self.read_timing(arm, seed), until)
 
     def read_timing(self, arm: str, seed: int) -> Timing:
         """The timing of a run that is reported; DataFileError if it cannot be read or breaks a rule."""
-        return Timing.read(self.timing_path(arm, seed))
+        return Timing.read(self.run_file(arm, seed, "timing.json"))
 
     def read_visits(self, arm: str, seed: int) -> pa.Table | None:
         """The visits of a run, with the columns `recorded_tables.VISITS`; None if they were not logged.
 
         Raises DataFileError if the file is damaged.
         """
-        path = self.visits_path(arm, seed)
+        path = self.run_file(arm, seed, "visits.parquet")
         return recorded_tables.read_visits(path) if path.exists() else None
 
     def read_clients(self, arm: str, seed: int) -> pa.Table | None:
@@ -327,7 +303,7 @@ class RunDirectory:
         None if they are not there. Raises DataFileError if the file
         is damaged.
         """
-        path = self.clients_path(arm, seed)
+        path = self.run_file(arm, seed, "clients.parquet")
         return recorded_tables.read_clients(path) if path.exists() else None
 
     def reported_pairs(self) -> list[tuple[str, int]]:
@@ -340,8 +316,8 @@ class RunDirectory:
     def holds_runs(self) -> bool:
         """Whether any run, in the configuration or not, is finished or has a checkpoint."""
         return any(
-            self.done_path(arm, seed).exists() or entries(self.seed_path(arm, seed), "checkpoint/round-*")
-            for arm, seed in self.existing_runs()
+            self.run_file(*run, "DONE").exists() or entries(self.seed_path(*run), "checkpoint/round-*")
+            for run in self.existing_runs()
         )
 
     def holds_run_directories(self) -> bool:
@@ -363,22 +339,18 @@ class RunDirectory:
         These are its lock (which is also there while a process is at work on the run), temporary files, and
         the checkpoints and the visit log of a finished run.
         """
-        return (
-            self.seed_lock_path(arm, seed).exists()
-            or bool(_torn(self.seed_path(arm, seed), RUN_FILES))
-            or (
-                self.is_done(arm, seed)
-                and (self.checkpoints(arm, seed).path.exists() or self.visit_log_path(arm, seed).exists())
-            )
-        )
+        if self.seed_lock_path(arm, seed).exists() or _torn(self.seed_path(arm, seed), get_args(RunFile)):
+            return True
+        resumed_from = (self.checkpoints(arm, seed).path, self.run_file(arm, seed, "visits.arrow"))
+        return self.is_done(arm, seed) and any(path.exists() for path in resumed_from)
 
     def resumable_pairs(self) -> list[tuple[str, int]]:
         """(arm, seed) of the configured runs that are finished, or have a checkpoint and have not failed."""
         return [
-            (arm, seed)
-            for arm, seed in self._configured_pairs()
-            if self.is_done(arm, seed)
-            or (not self.failed_path(arm, seed).is_file() and self.checkpoints(arm, seed).files())
+            run
+            for run in self._configured_pairs()
+            if self.is_done(*run)
+            or (not self.run_file(*run, "FAILED").is_file() and self.checkpoints(*run).files())
         ]
 
     def begun_arms(self) -> set[str]:
@@ -398,7 +370,7 @@ class RunDirectory:
     def delete_run(self, arm: str, seed: int) -> None:
         """Delete the folder of the run, its DONE and UNTIL first: a run with one must have all its files."""
         folder = self.seed_path(arm, seed)
-        for mark in (self.done_path(arm, seed), self.until_path(arm, seed)):
+        for mark in (self.run_file(arm, seed, "DONE"), self.run_file(arm, seed, "UNTIL")):
             if mark.exists():
                 mark.unlink()
                 sync_folder(folder)
@@ -420,7 +392,7 @@ class RunDirectory:
 
         If the run is finished, its checkpoints and its visit log are deleted too.
         """
-        for file in _torn(self.seed_path(arm, seed), RUN_FILES):
+        for file in _torn(self.seed_path(arm, seed), get_args(RunFile)):
             file.unlink(missing_ok=True)
         if self.is_done(arm, seed):
             self._delete_resumable(arm, seed)
@@ -442,16 +414,17 @@ class RunDirectory:
         Raises:
             ValueError: A number of `timing` is not finite.
         """
-        write_durably(self.timing_path(arm, seed), json.dumps(dict(timing), allow_nan=False, indent=2) + "\n")
+        content = json.dumps(dict(timing), allow_nan=False, indent=2) + "\n"
+        write_durably(self.run_file(arm, seed, "timing.json"), content)
         if until is not None:
-            write_durably(self.until_path(arm, seed), until.model_dump_json() + "\n")
+            write_durably(self.run_file(arm, seed, "UNTIL"), until.model_dump_json() + "\n")
             return
-        write_durably(self.done_path(arm, seed), "")
+        write_durably(self.run_file(arm, seed, "DONE"), "")
         self._delete_resumable(arm, seed)
 
     def unmark_until(self, arm: str, seed: int) -> None:
         """Delete UNTIL, as before anything is changed of what it states."""
-        self.until_path(arm, seed).unlink(missing_ok=True)
+        self.run_file(arm, seed, "UNTIL").unlink(missing_ok=True)
 
     def copy_run(self, source: RunDirectory, arm: str, seed: int) -> None:
         """Copy a run that is reported from `source`, in place of all that there is of it here.
@@ -462,13 +435,12 @@ class RunDirectory:
             OSError: A file cannot be read or written; the error has its name.
         """
         folder, run = self.start(arm, seed), (arm, seed)
-        mark = source.done_path(*run) if source.is_done(*run) else source.until_path(*run)
-        tables = [source.clients_path(*run), source.visits_path(*run), source.visit_log_path(*run)]
-        tables.append(source.models_path(*run))
-        copied = [source.log_path(*run), *(table for table in tables if table.exists())]
+        mark = source.run_file(*run, "DONE" if source.is_done(*run) else "UNTIL")
+        others = [source.run_file(*run, name) for name in MAY_BE_MISSING]
+        copied = [source.run_file(*run, "log.jsonl"), *(file for file in others if file.exists())]
         if stored := source.checkpoints(*run).files():
             make_folder(folder / stored[0].parent.name)
-        for file in (*copied, *stored, source.timing_path(*run), mark):
+        for file in (*copied, *stored, source.run_file(*run, "timing.json"), mark):
             copy_durably(file, folder / file.relative_to(source.seed_path(*run)))
 
     def mark_failed(self, arm: str, seed: int, reason: str) -> None:
@@ -476,18 +448,18 @@ class RunDirectory:
         make_folder(self.seed_path(arm, seed))  # the run may have failed before it had a folder
         self.unmark_until(arm, seed)
         self.checkpoints(arm, seed).delete()
-        write_durably(self.failed_path(arm, seed), reason + "\n")
+        write_durably(self.run_file(arm, seed, "FAILED"), reason + "\n")
 
     # -- names ---------------------------------------------------------------------------------------
 
     def _configured_pairs(self) -> list[tuple[str, int]]:
-        experiment = self._experiment()
-        return [(str(arm["name"]), int(seed)) for arm in experiment["arm"] for seed in experiment["seeds"]]
+        seeds = self.seeds()
+        return [(arm, seed) for arm in self.arms() for seed in seeds]
 
     def _delete_resumable(self, arm: str, seed: int) -> None:
         """Delete what an unfinished run resumes from, and a finished one needs no more."""
         self.checkpoints(arm, seed).delete()
-        self.visit_log_path(arm, seed).unlink(missing_ok=True)
+        self.run_file(arm, seed, "visits.arrow").unlink(missing_ok=True)
 
     def _shared_files(self) -> list[Path]:
         return [path_below(self.path, name) for name in SHARED_FILES]
@@ -529,15 +501,12 @@ def _experiment(text: str) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"cannot be read as TOML ({error})") from error
     for key in ("name", "seeds", "arm", "report"):
-        if key not in experiment:
-            raise ValueError(f"key {key!r} is missing")
-    if not _is_list_of(int, experiment["seeds"]):
-        raise ValueError("seeds must be a list of whole numbers")
-    arms = experiment["arm"]
-    if not _is_list_of(dict, arms) or not _is_list_of(str, [arm.get("name") for arm in arms]):
-        raise ValueError("arm must be a list of tables that have a name")
-    if not isinstance(experiment["report"], dict) or "window" not in experiment["report"]:
-        raise ValueError("report must be a table that has a window")
+        require(key in experiment, f"key {key!r} is missing")
+    require(_is_list_of(int, experiment["seeds"]), "seeds must be a list of whole numbers")
+    arms, report = experiment["arm"], experiment["report"]
+    are_named = _is_list_of(dict, arms) and _is_list_of(str, [arm.get("name") for arm in arms])
+    require(are_named, "arm must be a list of tables that have a name")
+    require(isinstance(report, dict) and "window" in report, "report must be a table that has a window")
     refuse_unreadable(experiment)
     return experiment
 

@@ -56,5 +56,4 @@ def given_ranks(orders: Sequence[Sequence[Any]]) -> dict[str, int]:
 
 
 def _are_ascending_numbers(values: Sequence[Any]) -> bool:
-    are_numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
-    return are_numbers and list(values) == sorted(values)
+    return all(type(value) in (int, float) for value in values) and list(values) == sorted(values)

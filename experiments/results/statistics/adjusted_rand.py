@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
-from emulator.arrays import Floats, Ints
+from emulator.arrays import Ints
 from experiments.results.reading.clusters_in_force import clusters_in_force
 from experiments.results.reading.run_directory import ReportedRun
-from experiments.results.statistics.comparisons import once
+from experiments.results.statistics.comparisons import Columns, once
 
 
 def adjusted_rand_index(one: Ints, other: Ints) -> float:
@@ -50,27 +49,14 @@ def _pairs(ids: Ints) -> int:
     return sum(math.comb(size, 2) for size in sizes.tolist())
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """The adjusted Rand index between clusters and true concepts at evaluations; arrays (n_evaluations,)."""
-
-    times_s: Floats
-    index: Floats
-
-    def mean(self, horizon_s: float) -> float | None:
-        """The mean over the evaluations by the horizon; None without any."""
-        seen = self.index[self.times_s <= horizon_s]
-        return float(seen.mean()) if len(seen) else None
-
-
 @once
-def agreement_with_concepts(run: ReportedRun) -> Agreement:
-    """The agreement at each evaluation, from the first data step at which not all concepts are the first one.
+def agreement_with_concepts(run: ReportedRun) -> Columns:
+    """The adjusted Rand `index` of clusters and true concepts at each evaluation.
 
-    Before that step every client has the same concept and nothing can be told apart. The concept of a client
-    is that of its newest training samples; clients in no cluster, such as those that hold no data, do not
-    count. Without evaluations where the header of the log has no concepts,
-    or its records no clusters.
+    From the first data step on at which not all concepts are the first one: before it every client has the
+    same concept and nothing can be told apart. The concept of a client is that of its newest training
+    samples; clients in no cluster, such as those that hold no data, do not count. Without evaluations where
+    the header of the log has no concepts, or its records no clusters.
     """
     concepts = np.array(run.header.get("concepts", np.zeros((1, 1))))[:-1]  # the last row is for tests only
     drifted = np.flatnonzero((concepts != concepts[:1, :1]).any(axis=1))
@@ -80,5 +66,5 @@ def agreement_with_concepts(run: ReportedRun) -> Agreement:
         for record, members in zip(run.records, clusters_in_force(run.records), strict=True)
         if record.accuracy is not None and members is not None and record.step >= first
     ]
-    times_s, index = np.array(found, dtype=np.float64).reshape(-1, 2).T
-    return Agreement(times_s, index)
+    closed_s, index = np.array(found, dtype=np.float64).reshape(-1, 2).T
+    return {"closed_s": closed_s, "index": index}

@@ -18,8 +18,8 @@ from experiments.results.statistics.waiting import NOBODY, Waiting
 class Closer:
     """A client of one seed that closed rounds.
 
-    Slowness is the median of all clients of that seed divided by the client's own speed, so that 2 is half as
-    fast as the median device: of computing, of downloading and of uploading; None where it was not recorded.
+    `slowness` is the median of all clients of that seed divided by the client's own speed, so that 2 is half
+    as fast as the median device: of computing, of downloading and of uploading; NaN if it was not recorded.
     """
 
     seed: int
@@ -28,9 +28,7 @@ class Closer:
     rounds: int
     share: float  # of the rounds of this seed
     waited_s: float  # virtual seconds from dispatch to the end, summed over these rounds
-    compute_slowness: float | None = None
-    download_slowness: float | None = None
-    upload_slowness: float | None = None
+    slowness: Sequence[float]
 
 
 def closers(seed: int, waited: Waiting, visits: VisitColumns, clients: pa.Table | None) -> list[Closer]:
@@ -62,12 +60,7 @@ def closers(seed: int, waited: Waiting, visits: VisitColumns, clients: pa.Table 
             rounds=int(rounds[row]),
             share=float(rounds[row] / len(waited.round)),
             waited_s=float(waited_s[row]),
-            **{
-                name: None if np.isnan(value) else float(value)
-                for name, value in zip(
-                    ("compute_slowness", "download_slowness", "upload_slowness"), slowness[row], strict=True
-                )
-            },
+            slowness=slowness[row].tolist(),
         )
         for row in np.lexsort((ids, -rounds))
     ]

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from typing import Any, NoReturn, TypeVar
 
+import numpy as np
+
+from emulator.arrays import Floats
 from emulator.errors import abbreviated
 from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.configured_arms import ConfiguredArm
@@ -21,6 +24,10 @@ from experiments.results.statistics.time_to_accuracy import ACCURACIES, Accuracy
 T = TypeVar("T")
 K = TypeVar("K")
 E = TypeVar("E", bound=Estimate)
+
+
+Columns = Mapping[str, Floats]
+"""Numbers of rounds, arrays (n,) by name; `closed_s` has when each of these rounds closed, ascending."""
 
 
 def once(find: Callable[[K], T]) -> Callable[[K], T]:
@@ -105,6 +112,17 @@ class Run:
     def used(self) -> AccuracyCurve:
         """The curve of what clients use: of the personal accuracy, or of the accuracy of a run without."""
         return self.curves.get("personal_accuracy", self.curve)
+
+    def mean_of(self, curve: AccuracyCurve | None) -> float | None:
+        """A curve averaged over virtual time, from where runs are compared to the horizon; None without."""
+        horizon = self.horizon
+        return None if curve is None else curve.mean_accuracy(horizon.start_s, horizon.horizon_s)
+
+    def rounds(self, columns_of: Callable[[ReportedRun], Columns]) -> Columns:
+        """The columns that a function of the log makes of rounds, of those that closed by the horizon."""
+        columns = columns_of(self.log)
+        count = int(np.searchsorted(columns["closed_s"], self.horizon.horizon_s, side="right"))
+        return {name: column[:count] for name, column in columns.items()}
 
     @cached_property
     def records(self) -> list[RoundRecord]:

@@ -85,30 +85,21 @@ class NamedGain(Gain):
     """The mean difference from the arm `over` on the seeds that both have; None if there is no such arm.
 
     Unlike in other estimates, a seed that only one of the two has does not count: its value is None.
+
+    If `over` is the best of several baselines by their own runs, the intervals do not account for that
+    choice, and `not_above` has the baselines that the arm is not shown to be above: those for which the 95 %
+    interval of the paired difference is not above 0. An arm that is not above the truly best baseline is
+    shown to be above all of them in at most 2.5 % of all experiments (an intersection-union test); a test
+    simulates it.
     """
 
     over: str | None
+    not_above: tuple[str, ...] | None = None
 
     def as_json(self) -> dict[str, object]:
-        """The entry in `summary.json`, with the name of the other arm."""
-        return {**super().as_json(), "over": self.over}
-
-
-@dataclass(frozen=True)
-class GainOverBest(NamedGain):
-    """The mean difference from the arm `over`, which is the best of several baselines by their own runs.
-
-    The intervals do not account for that choice. `not_above` has the baselines that the arm is not shown to
-    be above: those for which the 95 % interval of the paired difference is not above 0. An arm that is not
-    above the truly best baseline is shown to be above all of them in at most 2.5 % of all experiments (an
-    intersection-union test); a test simulates it.
-    """
-
-    not_above: tuple[str, ...]
-
-    def as_json(self) -> dict[str, object]:
-        """The entry in `summary.json`, with the baselines that the arm is not shown to be above."""
-        return {**super().as_json(), "not_above": list(self.not_above)}
+        """The entry in `summary.json`, with the other arm and, if it is the best, `not_above`."""
+        not_above = {} if self.not_above is None else {"not_above": list(self.not_above)}
+        return {**super().as_json(), "over": self.over, **not_above}
 
 
 def mean_estimate(per_seed: Sequence[float | None]) -> Estimate:

@@ -50,9 +50,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from experiments.results.statistics.comparisons import Compared, Comparison, start_clauses
+from experiments.results.statistics.detection.scores import Detection
 from experiments.results.statistics.horizon import Horizon
 from experiments.results.statistics.marked_seeds import (
     MarkedSeed,
@@ -62,9 +62,6 @@ from experiments.results.statistics.marked_seeds import (
 )
 from experiments.results.statistics.targets import TargetTable
 from experiments.results.statistics.whole_runs import Finished
-
-if TYPE_CHECKING:
-    from experiments.results.statistics.detection.scores import Detection
 
 SUMMARY_VERSION = 5
 """Version of the layout of `summary.json`."""

@@ -85,7 +85,7 @@ def waiting(
     elif visits is None:
         seconds[:, COMPONENTS.index(VISITS)] = out_s
     else:
-        _refuse_missing_visits(records, visits)
+        _refuse_missing_visits(records, number, visits)
         last = _last_to_end(number, visits)
         ended = (last != NOBODY) & (visits.end_s[last] == closed_s)
         ended &= visits.completed[last] | ~_abandons_at(number, closed_s, visits)
@@ -129,8 +129,7 @@ def _abandons_at(rounds: Ints, instants_s: Floats, visits: VisitColumns) -> Bool
     return at
 
 
-def _refuse_missing_visits(records: Sequence[RoundRecord], visits: VisitColumns) -> None:
-    numbers = np.array([record.round for record in records], dtype=np.int64)
+def _refuse_missing_visits(records: Sequence[RoundRecord], numbers: Ints, visits: VisitColumns) -> None:
     counts = np.searchsorted(visits.round, numbers, "right") - np.searchsorted(visits.round, numbers, "left")
     for record, count in zip(records, counts.tolist(), strict=True):
         if count != len(record.participants):

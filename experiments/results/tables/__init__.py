@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from experiments.results.tables.table import Quantity, Table
+    from experiments.results.tables.quantities import Quantity
+    from experiments.results.tables.table import Table
 
 NAMES = (
     "concept_drift",
@@ -43,9 +44,10 @@ def all_tables() -> tuple[Table, ...]:
 
 @cache
 def all_quantities() -> dict[str, Quantity]:
-    """The quantities of all tables by name; AssertionError if two tables measure one of the same name."""
+    """The quantities of all tables by key; AssertionError if two tables measure one of the same key."""
     found: dict[str, Quantity] = {}
     for table in all_tables():
-        assert not table.quantities.keys() & found.keys(), f"{table.title}: measures what another table does"
-        found |= table.quantities
+        for quantity in table.quantities:
+            assert quantity.key not in found, f"{table.title}: measures what another table does"
+            found[quantity.key] = quantity
     return found

@@ -1,35 +1,30 @@
-"""The accuracy of arms, and their gains over the reference arm; needs no target.
-
-`mean_accuracy` is over virtual time from `Horizon.start_s` to the horizon; `gain_pp` is the difference of
-these means, in percentage points. `gain_after_drift_pp` is the same from the first mass event of each run, if
-that is later than `Horizon.start_s`; it is None unless every run has a mass event before the horizon.
-`final_accuracy` is the smoothed accuracy at the horizon, and `final_gain_pp` the difference of that.
-`adjusted_rand_index` is the mean of `Agreement` up to the horizon, where concepts are known.
-"""
+"""The accuracy of arms, and their gains over the reference arm; needs no target."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from experiments.results.statistics.adjusted_rand import agreement_with_concepts
 from experiments.results.statistics.comparisons import Compared, Comparison, Run
-from experiments.results.statistics.intervals import Gain, mean_estimate, share_estimate
-from experiments.results.statistics.scales import index_scale, percent_scale, points_scale
+from experiments.results.statistics.intervals import Gain, mean_estimate
+from experiments.results.statistics.scales import index_scale, points_scale
 from experiments.results.statistics.summary import Summary
 from experiments.results.tables.costs import RECLUSTERED, TRAINED, TRAINED_SAMPLES
 from experiments.results.tables.notes import any_trigger, at_their_own_levels
-from experiments.results.tables.table import (
-    Column,
-    InManyRuns,
-    InTerminal,
-    Place,
-    Table,
+from experiments.results.tables.quantities import (
+    IS_REFERENCE,
+    NO_EVENT,
+    POINTS,
+    SHARE,
+    Quantity,
     any_measured,
     gain,
-    over_seeds,
+    gain_over_reference,
+    means,
+    quantity,
 )
+from experiments.results.tables.table import InTerminal, Place, Table
 
-GAINS = ("gain_pp", "gain_after_drift_pp", "final_gain_pp")
+INDEX = "index, at most 1"
+UNEVALUATED = "if a run was not evaluated by the horizon"
 
 MEAN_ACCURACY = (
     "Mean accuracy is averaged over virtual time, each evaluation holding until the next; it equals the "
@@ -52,34 +47,61 @@ ADJUSTED_RAND_INDEX = (
 )
 
 
+@means(
+    "accuracy, averaged over virtual time from the first instant by which every run has been evaluated, to "
+    "the horizon",
+    UNEVALUATED,
+)
+@quantity(SHARE, "mean accuracy")
 def mean_accuracy(run: Run) -> float | None:
     """The accuracy averaged over virtual time, in [0, 1]; None without such time."""
-    return run.curve.mean_accuracy(run.horizon.start_s, run.horizon.horizon_s)
+    return run.mean_of(run.curve)
 
 
-def mean_accuracy_after_drift(run: Run) -> float | None:
+def _mean_accuracy_after_drift(run: Run) -> float | None:
     """The same from the first mass event, if that is later; None without one before the horizon."""
     if run.event_s is None:
         return None
     return run.curve.mean_accuracy(max(run.horizon.start_s, run.event_s), run.horizon.horizon_s)
 
 
-def gain_after_drift(arm: Comparison, compared: Compared) -> Gain | None:
+def _gain_after_drift(arm: Comparison, compared: Compared) -> Gain | None:
     """The gain after drift; None for the reference arm, and where not every run has a mass event."""
     if not compared.has_event or compared.horizon.start_s >= compared.horizon.horizon_s:
         return None
-    found: Gain | None = gain(mean_accuracy_after_drift, scale=100.0)(arm, compared)
+    found: Gain | None = gain_over_reference(_mean_accuracy_after_drift, 100.0)(arm, compared)
     return found
 
 
+@quantity(SHARE, "final accuracy", missing=UNEVALUATED)
 def final_accuracy(run: Run) -> float | None:
-    """The smoothed accuracy at the horizon; None without an evaluation by then."""
+    """Accuracy at the horizon, the mean of the last `report.window` evaluations."""
     return run.curve.final(run.horizon.horizon_s)
 
 
+@means(
+    "agreement of the clusters with the true concepts: 1 if they are the same, 0 on average by chance; the "
+    "mean over evaluations",
+    "if the trace does not know its concepts",
+)
+@quantity(INDEX, "adjusted Rand index", index_scale, estimate=mean_estimate, only_if=any_measured)
 def adjusted_rand_index(run: Run) -> float | None:
-    """The mean agreement of clusters with concepts up to the horizon; None where concepts are not known."""
-    return agreement_with_concepts(run.log).mean(run.horizon.horizon_s)
+    """The mean agreement of clusters with concepts; None where concepts are not known."""
+    index = run.rounds(agreement_with_concepts)["index"]
+    return float(index.mean()) if len(index) else None
+
+
+GAIN = gain(mean_accuracy, "gain_pp", "gain").means(
+    "mean accuracy minus that of the reference arm", IS_REFERENCE
+)
+GAIN_AFTER_DRIFT = (
+    Quantity("gain_after_drift_pp", _gain_after_drift, POINTS, "gain after drift")
+    .if_measured()
+    .means("the same from each run's first mass event on", f"{IS_REFERENCE}, and {NO_EVENT}")
+)
+FINAL_GAIN = gain(final_accuracy, "final_gain_pp", "final gain").means(
+    "final accuracy minus that of the reference arm", IS_REFERENCE
+)
 
 
 def _over_one_model(summary: Summary) -> bool:
@@ -119,14 +141,16 @@ def _has_trained(summary: Summary) -> bool:
     return adapt and not compared.has_baselines
 
 
-def _columns(summary: Summary) -> list[Column]:
-    mean, over, *others = TABLE.columns
+def _columns(summary: Summary) -> list[Quantity]:
     trained = [TRAINED] if _has_trained(summary) else []
-    return [mean, replace(over, heading=over_reference(summary)), *others, *trained]
+    over = GAIN.headed(over_reference(summary))
+    final = (final_accuracy, FINAL_GAIN, RECLUSTERED, adjusted_rand_index)
+    return [mean_accuracy, over, GAIN_AFTER_DRIFT, *final, *trained]
 
 
 def _note(summary: Summary) -> str:
-    gains = [row[key] for row in summary.rows for key in GAINS if row[key] is not None]
+    all_gains = [row[of.key] for row in summary.rows for of in (GAIN, GAIN_AFTER_DRIFT, FINAL_GAIN)]
+    gains = [found for found in all_gains if found is not None]
     has_intervals = any(row["mean_accuracy"].ci95 for row in summary.rows)
     statistic = "Mean and 95 % interval over seeds (Student's t)" if has_intervals else "Mean over seeds"
     after_drift = AFTER_DRIFT if any(row["gain_after_drift_pp"] for row in summary.rows) else ""
@@ -143,35 +167,13 @@ def _note(summary: Summary) -> str:
     )
 
 
-INDEX = Column("adjusted_rand_index", "adjusted Rand index", index_scale, only_if=any_measured)
-
 TABLE = Table(
     title="Accuracy over time",
     place=Place("pays"),
-    quantities={
-        "mean_accuracy": over_seeds(mean_accuracy, share_estimate),
-        "gain_pp": gain(mean_accuracy, scale=100.0),
-        "gain_after_drift_pp": gain_after_drift,
-        "final_accuracy": over_seeds(final_accuracy, share_estimate),
-        "final_gain_pp": gain(final_accuracy, scale=100.0),
-        "adjusted_rand_index": over_seeds(adjusted_rand_index, mean_estimate),
-    },
-    columns=(
-        Column("mean_accuracy", "mean accuracy", percent_scale),
-        Column("gain_pp", "gain", points_scale),
-        Column("gain_after_drift_pp", "gain after drift", points_scale, only_if=any_measured),
-        Column("final_accuracy", "final accuracy", percent_scale),
-        Column("final_gain_pp", "final gain", points_scale),
-        RECLUSTERED,
-        INDEX,
-    ),
+    quantities=(mean_accuracy, GAIN, GAIN_AFTER_DRIFT, final_accuracy, FINAL_GAIN, adjusted_rand_index),
     columns_for=_columns,
     note=_note,
     notes_on_page=lambda summary: joint_note(summary, "gain_pp", "gains in mean accuracy"),
     in_terminal=InTerminal("accuracy over virtual time", is_against_reference=True, in_notebook=True),
-    in_many_runs=InManyRuns(
-        keys=("reclustered_seeds", "adjusted_rand_index"),
-        columns=(RECLUSTERED, INDEX),
-        notes={"reclustered_seeds": BY_SEED, "adjusted_rand_index": ADJUSTED_RAND_INDEX},
-    ),
+    in_many_runs=(RECLUSTERED.noted(BY_SEED), adjusted_rand_index.noted(ADJUSTED_RAND_INDEX)),
 )

@@ -23,7 +23,7 @@ the name of the other arm.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,21 +32,24 @@ from experiments.results.statistics.comparisons import Compared, Comparison
 from experiments.results.statistics.intervals import (
     FEWEST_SEEDS,
     Estimate,
-    GainOverBest,
     Interval,
     NamedGain,
     gain_estimate,
     mean_estimate,
 )
-from experiments.results.statistics.scales import percent_scale, points_scale
+from experiments.results.statistics.scales import percent_scale
 from experiments.results.statistics.summary import Summary
 from experiments.results.tables.accuracy import SERVED, joint_note
 from experiments.results.tables.cells import NOTHING, Cell
 from experiments.results.tables.costs import TRAINED, TRAINED_SAMPLES
 from experiments.results.tables.notes import at_their_own_levels
-from experiments.results.tables.table import Column, InTerminal, Place, Table
+from experiments.results.tables.quantities import POINTS, Quantity
+from experiments.results.tables.table import InTerminal, Place, Table
 
 BEST, ORACLE = "the best", "the oracle"
+OVER_THE_BEST, SAME_ADAPTATION = "over the best without clusters", "clusters, same adaptation"
+NO_BASELINE = "without baselines"
+ONE_MODEL = "for arms with one model, unless exactly one such arm is there"
 
 CHOICE = (
     "The choice can only lower gains over the best on average, but their intervals do not account for it: an "
@@ -119,7 +122,7 @@ class Beside:
         """The choice of the oracle with the highest mean accuracy."""
         return self._highest(lambda configured: configured.is_oracle, compared)
 
-    def gain_over_best(self, arm: Comparison, compared: Compared) -> GainOverBest | None:
+    def gain_over_best(self, arm: Comparison, compared: Compared) -> NamedGain | None:
         """The gain over the best baseline; None for that arm, and without baselines."""
         best = self.best(compared)
         if arm is best.arm or not compared.has_baselines:
@@ -128,7 +131,7 @@ class Beside:
         others = [name for name in best.finished if name != arm.arm]
         gains = {name: arm.stated(self._gain(arm, name, compared)) for name in others}
         not_above = [name for name in others if not _is_above_0(gains[name].ci95)]
-        return GainOverBest(gain.mean, gain.ci95, gain.per_seed, gain.ci95_joint, gain.over, tuple(not_above))
+        return replace(gain, not_above=tuple(not_above))
 
     def gain_of_clusters(self, arm: Comparison, compared: Compared) -> NamedGain | None:
         """The gain over the one-model arm beside it; None for one-model arms, and without baselines."""
@@ -179,20 +182,11 @@ class Beside:
         other = compared.find(over)
         ours, theirs = self._accuracies(arm), {} if other is None else self._accuracies(other)
         seeds = [seed for seed in arm.seed_ids if seed in ours and seed in theirs]
-        found = gain_estimate(
-            [ours[seed] for seed in seeds],
-            [theirs[seed] for seed in seeds],
-            scale=100.0,
-            comparisons=compared.num_gains,
-        )
+        pairs = [ours[seed] for seed in seeds], [theirs[seed] for seed in seeds]
+        found = gain_estimate(*pairs, scale=100.0, comparisons=compared.num_gains)
         per_seed = dict(zip(seeds, found.per_seed, strict=True))
-        return NamedGain(
-            found.mean,
-            found.ci95,
-            [per_seed.get(seed) for seed in arm.seed_ids],
-            found.ci95_joint,
-            over,
-        )
+        of_all = [per_seed.get(seed) for seed in arm.seed_ids]
+        return NamedGain(found.mean, found.ci95, of_all, found.ci95_joint, over)
 
 
 IN_ACCURACY = Beside("mean_accuracy", "mean accuracy")
@@ -202,20 +196,21 @@ def _is_above_0(interval: Interval | None) -> bool:
     return interval is not None and interval[0] > 0
 
 
-@dataclass(frozen=True)
-class BesideColumn(Column):
-    """A column of comparisons with arms that their cells name.
+def _show_beside(itself: Mapping[str, str]) -> Callable[[Quantity, Sequence[Comparison]], list[Cell]]:
+    """Shows comparisons with arms, which the cells name.
 
     `itself` has, by arm, the text for those that are not compared, since the others are compared with them.
     """
 
-    itself: Mapping[str, str] = field(default_factory=dict)
-
-    def cells(self, rows: Sequence[Comparison]) -> list[Cell]:
+    def show(of: Quantity, rows: Sequence[Comparison]) -> list[Cell]:
+        figures = [row[of.key] for row in rows]
+        cells = zip(rows, figures, of.estimates(figures), strict=True)
         return [
-            Cell(self.itself.get(row.arm, NOTHING)) if row[self.key] is None else _named(cell, row[self.key])
-            for row, cell in zip(rows, super().cells(rows), strict=True)
+            Cell(itself.get(row.arm, NOTHING)) if figure is None else _named(cell, figure)
+            for row, figure, cell in cells
         ]
+
+    return show
 
 
 def _named(cell: Cell, estimate: Estimate) -> Cell:
@@ -223,37 +218,35 @@ def _named(cell: Cell, estimate: Estimate) -> Cell:
     if not isinstance(estimate, NamedGain) or estimate.over is None:
         return cell
     note = f"over {estimate.over}"
-    if isinstance(estimate, GainOverBest) and estimate.not_above and _is_above_0(estimate.ci95):
+    if estimate.not_above and _is_above_0(estimate.ci95):
         note += ",\nnot measurably\n" + ",\n".join(f"above {name}" for name in estimate.not_above)
     return replace(cell, note=note)
 
 
-def beside_columns(summary: Summary, beside: Beside, prefix: str = "") -> list[Column]:
-    """The columns of gains over arms without clusters, of quantities whose names begin with `prefix`."""
+def beside_columns(
+    summary: Summary, beside: Beside, over_best: Quantity, of_clusters: Quantity
+) -> list[Quantity]:
+    """The columns of gains over arms without clusters."""
     best = beside.best(summary.comparison).name
-    of_best = {} if best is None else {best: BEST}
     return [
-        BesideColumn(
-            f"{prefix}gain_over_best_pp", "over the best without clusters", points_scale, itself=of_best
-        ),
-        BesideColumn(f"{prefix}gain_of_clusters_pp", "clusters, same adaptation", points_scale),
+        replace(over_best, show=_show_beside({} if best is None else {best: BEST})),
+        replace(of_clusters, show=_show_beside({})),
     ]
 
 
-def _columns(summary: Summary) -> list[Column]:
-    compared = summary.comparison
-    oracle = IN_ACCURACY.oracle(compared).name
-    columns = beside_columns(summary, IN_ACCURACY)
+def _columns(summary: Summary) -> list[Quantity]:
+    oracle = IN_ACCURACY.oracle(summary.comparison).name
+    columns = beside_columns(summary, IN_ACCURACY, OVER_BEST, OF_CLUSTERS)
     if oracle is not None:
-        columns.append(BesideColumn("gap_closed", "gap closed", percent_scale, itself={oracle: ORACLE}))
+        columns.append(replace(GAP_CLOSED, show=_show_beside({oracle: ORACLE})))
     return [*columns, TRAINED]
 
 
 def _note(summary: Summary) -> str:
     compared = summary.comparison
     best, oracle = IN_ACCURACY.best(compared), IN_ACCURACY.oracle(compared)
-    estimates = [row[key] for row in summary.rows for key in TABLE.quantities if row[key] is not None]
-    count = at_their_own_levels(item.ci95 for item in estimates)
+    figures = [row[of.key] for row in summary.rows for of in TABLE.quantities]
+    count = at_their_own_levels(found.ci95 for found in figures if found is not None)
     served = SERVED.strip() if compared.has_personal else ""
     texts = [on_the_best(best), count.rstrip(), CLUSTERS, _on_the_gap(best, oracle), TRAINED_SAMPLES, served]
     return " ".join(filter(None, texts))
@@ -287,14 +280,24 @@ def _on_the_gap(best: Choice, oracle: Choice) -> str:
     )
 
 
+OVER_BEST = Quantity("gain_over_best_pp", IN_ACCURACY.gain_over_best, POINTS, OVER_THE_BEST).means(
+    "mean accuracy minus that of the best baseline, the arm without clusters that `over` names",
+    f"for the best baseline, and {NO_BASELINE}",
+)
+OF_CLUSTERS = Quantity("gain_of_clusters_pp", IN_ACCURACY.gain_of_clusters, POINTS, SAME_ADAPTATION).means(
+    "mean accuracy minus that of the arm with one model and otherwise the same parts",
+    f"{ONE_MODEL}, and {NO_BASELINE}",
+)
+OF_THE_GAP = "share; 1 is the oracle's accuracy"
+GAP_CLOSED = Quantity("gap_closed", IN_ACCURACY.gap_closed, OF_THE_GAP, "gap closed", percent_scale).means(
+    "share of the gap between the best baseline and the oracle that the arm closes",
+    f"for baselines and that oracle, without an oracle, {NO_BASELINE}, and unless the gap is above 0",
+)
+
 TABLE = Table(
     title="Gains over arms without clusters",
     place=Place("pays"),
-    quantities={
-        "gain_over_best_pp": IN_ACCURACY.gain_over_best,
-        "gain_of_clusters_pp": IN_ACCURACY.gain_of_clusters,
-        "gap_closed": IN_ACCURACY.gap_closed,
-    },
+    quantities=(OVER_BEST, OF_CLUSTERS, GAP_CLOSED),
     columns_for=_columns,
     says_something=lambda summary: summary.comparison.has_baselines,
     note=_note,

@@ -18,21 +18,23 @@ from experiments.results.statistics.client_accuracy import (
 )
 from experiments.results.statistics.comparisons import Compared, Comparison, Run, once
 from experiments.results.statistics.intervals import Estimate, amount_estimate, share_estimate
-from experiments.results.statistics.scales import distance_scale, percent_scale, points_scale
+from experiments.results.statistics.scales import distance_scale, percent_scale
 from experiments.results.statistics.summary import Summary
 from experiments.results.tables.cells import show_estimate
 from experiments.results.tables.notes import at_their_own_levels, dots_of_triggers
-from experiments.results.tables.table import (
-    Column,
+from experiments.results.tables.quantities import (
+    IS_REFERENCE,
+    POINTS,
+    SHARE,
+    UNLOGGED,
     Estimator,
-    InTerminal,
-    Place,
+    Measure,
     Quantity,
-    Table,
     any_measured,
     gain,
-    over_seeds,
+    quantity,
 )
+from experiments.results.tables.table import InTerminal, Place, Table
 
 CLIENTS_AT_HORIZON = (
     "Accuracies of the scored clients at the last evaluation by the horizon, not smoothed. The worst tenth "
@@ -75,16 +77,20 @@ def chance_of_worse(reference: Comparison) -> Estimate:
     return reference.stated(share_estimate([None if seed is None else seed.worse for seed in found]))
 
 
-def _mean(run: Run) -> float | None:
+@quantity(SHARE, "mean of clients", missing=UNLOGGED)
+def mean_client_accuracy(run: Run) -> float | None:
+    """Mean accuracy of the scored clients at the last evaluation by the horizon."""
     return None if run.clients is None else run.clients.mean
 
 
-def _worst_tenth(run: Run) -> float | None:
+@quantity(SHARE, "worst tenth", missing=UNLOGGED)
+def worst_tenth(run: Run) -> float | None:
+    """Mean accuracy of the tenth of clients, rounded up, with the lowest accuracy then."""
     return None if run.clients is None else run.clients.worst_tenth
 
 
-def _pairs(value: Callable[[WorseOff], float | None], estimate: Estimator = share_estimate) -> Quantity:
-    """The quantity that is `estimate` over a value of the clients beside the reference arm's."""
+def _pairs(value: Callable[[WorseOff], float | None], estimate: Estimator = share_estimate) -> Measure:
+    """Measures `estimate` over a value of the clients beside the reference arm's."""
 
     def measure(arm: Comparison, compared: Compared) -> Estimate | None:
         if arm.is_reference:
@@ -94,6 +100,10 @@ def _pairs(value: Callable[[WorseOff], float | None], estimate: Estimator = shar
         return arm.stated(estimated, is_beside_reference=True)
 
     return measure
+
+
+def _loss_pp(found: WorseOff) -> float | None:
+    return None if found.mean_loss is None else 100 * found.mean_loss
 
 
 def _note(summary: Summary) -> str:
@@ -118,29 +128,34 @@ def _note(summary: Summary) -> str:
     )
 
 
+_LOSSES = _pairs(_loss_pp, amount_estimate)
+UNPAIRED = f"{IS_REFERENCE}, and {UNLOGGED}"
+QUANTITIES = (
+    mean_client_accuracy,
+    worst_tenth,
+    gain(worst_tenth, "worst_tenth_gain_pp", "gain of worst tenth").means(
+        "that minus the one of the reference arm, whose worst tenth may be other clients", UNPAIRED
+    ),
+    Quantity("worse_off", _pairs(lambda found: found.worse), SHARE, "worse off").means(
+        "share of clients with a lower accuracy than under the reference arm", UNPAIRED
+    ),
+    Quantity("better_off", _pairs(lambda found: found.better), SHARE, "better off").means(
+        "share of clients with a higher accuracy than under the reference arm", UNPAIRED
+    ),
+    Quantity("unchanged", _pairs(lambda found: found.equal), SHARE, "unchanged", in_terminal=False).means(
+        "share of clients with the same accuracy as under the reference arm", UNPAIRED
+    ),
+    Quantity("mean_loss_pp", _LOSSES, POINTS, "mean loss of those worse off", distance_scale).means(
+        "mean loss of the clients that are worse off, above 0",
+        f"{IS_REFERENCE}, if nobody is worse off, and {UNLOGGED}",
+    ),
+)
+
 TABLE = Table(
     title="Who is worse off",
     place=Place("for-whom", group="clients"),
-    quantities={
-        "mean_client_accuracy": over_seeds(_mean, share_estimate),
-        "worst_tenth": over_seeds(_worst_tenth, share_estimate),
-        "worst_tenth_gain_pp": gain(_worst_tenth, scale=100.0),
-        "worse_off": _pairs(lambda found: found.worse),
-        "better_off": _pairs(lambda found: found.better),
-        "unchanged": _pairs(lambda found: found.equal),
-        "mean_loss_pp": _pairs(
-            lambda found: None if found.mean_loss is None else 100 * found.mean_loss, amount_estimate
-        ),
-    },
-    columns=(
-        Column("mean_client_accuracy", "mean of clients", percent_scale),
-        Column("worst_tenth", "worst tenth", percent_scale),
-        Column("worst_tenth_gain_pp", "gain of worst tenth", points_scale),
-        Column("worse_off", "worse off", percent_scale),
-        Column("better_off", "better off", percent_scale),
-        Column("unchanged", "unchanged", percent_scale, in_terminal=False),
-        Column("mean_loss_pp", "mean loss of those worse off", distance_scale),
-    ),
+    quantities=QUANTITIES,
+    columns=QUANTITIES,
     says_something=are_logged,
     note=_note,
     in_terminal=InTerminal("clients at the horizon"),

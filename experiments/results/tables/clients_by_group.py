@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,13 +21,11 @@ from experiments.results.statistics.client_groups import (
     shown_labels,
 )
 from experiments.results.statistics.comparisons import once
-from experiments.results.statistics.intervals import Estimate, share_estimate
-from experiments.results.statistics.scales import percent_scale
-from experiments.results.tables.cells import show_estimate
+from experiments.results.tables.by_arm import SHARE, table_by_arm, with_counts
 from experiments.results.tables.clients import are_logged
 from experiments.results.tables.notes import intervals_of_single_arms
 from experiments.results.tables.report import Report
-from experiments.results.tables.table import NotedTable, OnPage, Place, Table, TextTable
+from experiments.results.tables.table import NotedTable, OnPage, Place, Table
 
 BY_CHANCE = (
     "The mean of a group of few clients is noisy; n is the mean number of its scored clients per seed in the "
@@ -68,21 +66,12 @@ def groupings(report: Report) -> list[Grouping]:
 
     Raises InputError if a table of clients is damaged, or is not of the clients in the log.
     """
+    of_device = "By the time that a device takes for one sample. "
+    of_network = "By the time that a byte takes to the device and back; the latency does not count. "
+    rates = ["download_bytes_per_s", "upload_bytes_per_s"]
     return [
-        _by_quarter(
-            report,
-            "device",
-            "device speed",
-            ["seconds_per_sample"],
-            "By the time that a device takes for one sample. ",
-        ),
-        _by_quarter(
-            report,
-            "network",
-            "network speed",
-            ["download_bytes_per_s", "upload_bytes_per_s"],
-            "By the time that a byte takes to the device and back; the latency does not count. ",
-        ),
+        _by_quarter(report, "device", "device speed", ["seconds_per_sample"], of_device),
+        _by_quarter(report, "network", "network speed", rates, of_network),
         _by_label(report),
     ]
 
@@ -90,10 +79,8 @@ def groupings(report: Report) -> list[Grouping]:
 def _by_quarter(report: Report, id_: str, what: str, columns: Sequence[str], note: str) -> Grouping:
     """Quarters of the fleet by the sum of these columns of a client's device, per sample or per byte."""
     by_seed = quarters_by_seed(report, columns)
-    if not by_seed:
-        return Grouping(id_, what, [], {}, NOT_RECORDED)
-    if all(groups.max(initial=0) == 0 for groups in by_seed.values()):
-        return Grouping(id_, what, [], {}, "all clients are alike.")
+    if why := why_no_quarters(by_seed):
+        return Grouping(id_, what, [], {}, why)
     groups = {
         arm.name: [
             None
@@ -132,6 +119,13 @@ def quarters_by_seed(report: Report, columns: Sequence[str]) -> dict[int, Ints]:
     return found
 
 
+def why_no_quarters(by_seed: Mapping[int, Ints]) -> str:
+    """Why there is nothing to tell of these quarters; empty if there is."""
+    if any(groups.max(initial=0) > 0 for groups in by_seed.values()):
+        return ""
+    return "all clients are alike." if by_seed else NOT_RECORDED
+
+
 def _by_label(report: Report) -> Grouping:
     """Groups by the main label of each client."""
     seeds = [seed for of_arm in report.clients.values() for seed in of_arm if seed is not None]
@@ -163,31 +157,13 @@ def _table(report: Report, grouping: Grouping) -> NotedTable:
     """The mean accuracy of each group by arm."""
     reference = [seed.counts for seed in grouping.groups[report.arms[0].name] if seed is not None]
     counts = np.mean(reference, axis=0) if reference else np.zeros(len(grouping.names))
-    headings = [
-        f"{name} (n {count:,.0f})" for name, count in zip(grouping.names, counts.tolist(), strict=True)
-    ]
-    scale = percent_scale(0.0)
-    rows = [
-        (
-            arm.name,
-            [
-                show_estimate(report.stated(estimate, arm.name), scale)
-                for estimate in _estimates(grouping.groups[arm.name], len(headings))
-            ],
-        )
-        for arm in report.arms
-    ]
+    found = {
+        arm: [None if seed is None else seed.accuracy for seed in seeds]
+        for arm, seeds in grouping.groups.items()
+    }
+    table = table_by_arm(report, dict.fromkeys(with_counts(grouping.names, counts), SHARE), found)
     note = f"{intervals_of_single_arms(report.arms)}{grouping.note}".strip()
-    return NotedTable(f"By {grouping.what}", TextTable(headings, rows), [note])
-
-
-def _estimates(seeds: Sequence[GroupMeans | None], num_groups: int) -> list[Estimate]:
-    """For each group the mean over seeds, of which each must have clients in it."""
-    by_seed = [np.full(num_groups, np.nan) if seed is None else seed.accuracy for seed in seeds]
-    by_group = [
-        [None if np.isnan(value) else float(value) for value in group] for group in np.transpose(by_seed)
-    ]
-    return [share_estimate(group) for group in by_group]
+    return NotedTable(f"By {grouping.what}", table, [note])
 
 
 def _on_page(report: Report) -> OnPage:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import Any
 
 import pyarrow as pa
 
 from experiments.results.statistics.closers import Closer
-from experiments.results.statistics.scales import Scale, time_scale
+from experiments.results.statistics.scales import factor_scale, time_scale
 from experiments.results.statistics.visit_columns import NO_DEVICE
 from experiments.results.tables.cells import NOT_MEASURED, Cell
 from experiments.results.tables.report import Report
-from experiments.results.tables.round_lengths import waits
+from experiments.results.tables.round_lengths import omission, waits
 from experiments.results.tables.table import NotedTable, OnPage, Place, Table, TextTable
 
 NOTE = (
@@ -30,37 +31,19 @@ def closers_table(rows: Sequence[tuple[str, Closer]], names: Mapping[int, pa.Chu
     `names` has the names of the clients by seed, as far as they were recorded.
     """
     has_device = any(closer.device != NO_DEVICE for _, closer in rows)
-    slowness = Scale(1, "x", None)
+    factor = factor_scale(1.0)
     scale = time_scale(max((closer.waited_s / closer.rounds for _, closer in rows), default=0.0))
-    return TextTable(
-        [
-            *("seed", "client"),
-            *(["device row"] if has_device else []),
-            *("rounds closed", "of all", "mean wait", "compute", "download", "upload"),
-        ],
-        [
-            (
-                arm,
-                [
-                    Cell(str(closer.seed)),
-                    Cell(_called(closer, names)),
-                    *([Cell(str(closer.device))] if has_device else []),
-                    Cell(f"{closer.rounds:,}"),
-                    Cell(f"{100 * closer.share:.1f} %"),
-                    Cell(scale(closer.waited_s / closer.rounds)),
-                    *(
-                        Cell(NOT_MEASURED if value is None else slowness(value))
-                        for value in (
-                            closer.compute_slowness,
-                            closer.download_slowness,
-                            closer.upload_slowness,
-                        )
-                    ),
-                ],
-            )
-            for arm, closer in rows
-        ],
-    )
+    shown = []
+    for arm, closer in rows:
+        device = [str(closer.device)] if has_device else []
+        wait = scale(closer.waited_s / closer.rounds)
+        texts = [str(closer.seed), _called(closer, names), *device]
+        texts += [f"{closer.rounds:,}", f"{100 * closer.share:.1f} %", wait]
+        texts += [NOT_MEASURED if isnan(value) else factor(value) for value in closer.slowness]
+        shown.append((arm, [Cell(text) for text in texts]))
+    headings = ["seed", "client", *(["device row"] if has_device else [])]
+    headings += ["rounds closed", "of all", "mean wait", "compute", "download", "upload"]
+    return TextTable(headings, shown)
 
 
 def _called(closer: Closer, names: Mapping[int, pa.ChunkedArray[Any]]) -> str:
@@ -82,11 +65,11 @@ def _names(report: Report) -> dict[int, pa.ChunkedArray[Any]]:
 
 
 def _on_page(report: Report) -> OnPage | None:
-    found = waits(report)
-    if not found.closed_most:
+    rows = [(arm.arm, closer) for arm in waits(report) for closer in arm.closed_most]
+    if not rows:
         return None
-    notes = [NOTE, *filter(None, [found.omission])]
-    return OnPage([NotedTable("Who closed rounds", closers_table(found.closed_most, _names(report)), notes)])
+    notes = [NOTE, *filter(None, [omission(report)])]
+    return OnPage([NotedTable("Who closed rounds", closers_table(rows, _names(report)), notes)])
 
 
 TABLE = Table(title="Who closed rounds", place=Place("why", group="rounds"), on_page=_on_page)

@@ -24,19 +24,22 @@ import numpy as np
 from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.clusters_in_force import clusters_in_force
 from experiments.results.statistics.comparisons import Run
-from experiments.results.statistics.intervals import Estimate, amount_estimate, mean_estimate, share_estimate
-from experiments.results.statistics.scales import count_scale, percent_scale, points_scale, time_scale
+from experiments.results.statistics.intervals import Estimate, mean_estimate
 from experiments.results.statistics.summary import Summary
-from experiments.results.tables.table import (
-    Column,
-    InTerminal,
-    Place,
-    Table,
+from experiments.results.tables.quantities import (
+    IS_REFERENCE,
+    POINTS,
+    SHARE,
+    WALL,
+    Quantity,
     any_measured,
     beside_reference,
     gain,
+    means,
     over_seeds,
+    quantity,
 )
+from experiments.results.tables.table import InTerminal, Place, Table
 
 DIP_EVALUATIONS = 10
 
@@ -69,7 +72,7 @@ def says_something(summary: Summary) -> bool:
     return clustered > 1 and any(share for row in summary.rows for share in row["changed_cluster"].per_seed)
 
 
-def changed_cluster(records: Sequence[RoundRecord]) -> float | None:
+def share_that_changes(records: Sequence[RoundRecord]) -> float | None:
     """The share of all clients whose cluster label is another one at the end of a data step than before it.
 
     All are those in a cluster at both instants: a client that begins or ceases to hold data has not changed
@@ -126,12 +129,12 @@ def dips_pp(records: Sequence[RoundRecord], rounds: Sequence[int]) -> list[float
     return dips
 
 
-def reclustering_dip_pp(run: Run) -> float | None:
+def mean_dip_pp(run: Run) -> float | None:
     """The mean dip after the global re-clusterings of a run; None if none of them counts."""
     return _mean([dip for dip in dips_pp(run.records, _reclusterings(run)) if dip is not None])
 
 
-def reclustering_dip_difference_pp(run: Run, base: Run) -> float | None:
+def mean_dip_difference_pp(run: Run, base: Run) -> float | None:
     """The mean over the re-clusterings of `run` of its dip minus that of `base` in the same round.
 
     Rounds and not virtual times are the same, since data arrive by rounds.
@@ -145,7 +148,7 @@ def _reclusterings(run: Run) -> list[int]:
     return [record.round for record in run.records if record.reclustered]
 
 
-def models_replaced(records: Sequence[RoundRecord]) -> float | None:
+def num_replaced(records: Sequence[RoundRecord]) -> float | None:
     """How often a client's model was replaced by an assignment, summed over clients and rounds.
 
     A client that moves gets another model. A global re-clustering counts for all clients in a cluster: it
@@ -171,8 +174,39 @@ def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
 
-def _accuracy_lost_pp(run: Run) -> float | None:
+@means(
+    "share of clients whose cluster at the end of a data step is another one than before it, averaged over "
+    "the data steps after the first",
+    "if there is no second data step by the horizon",
+)
+@quantity(SHARE, "clients that change cluster per step")
+def changed_cluster(run: Run) -> float | None:
+    """The share of clients whose cluster is another one than before a data step."""
+    return share_that_changes(run.records)
+
+
+@quantity("clients", "models replaced")
+def models_replaced(run: Run) -> float | None:
+    """How often a client's model was replaced: at each of its moves, and at each global re-clustering."""
+    return num_replaced(run.records)
+
+
+@quantity(POINTS, "accuracy lost", missing="if no data step lies between two evaluations")
+def accuracy_lost_pp(run: Run) -> float | None:
+    """Accuracy before a data step minus that after it, averaged over data steps."""
     return _mean(accuracy_losses_pp(run.records))
+
+
+@quantity(POINTS, "largest loss", missing="as `accuracy_lost_pp`")
+def largest_loss_pp(run: Run) -> float | None:
+    """The largest of these losses."""
+    return max(accuracy_losses_pp(run.records), default=None)
+
+
+@quantity(WALL, "clustering")
+def clustering_wall_s(run: Run) -> float:
+    """Time that the coordinator clustered in the whole run."""
+    return run.log.timing.cluster_s
 
 
 def _note(summary: Summary) -> str:
@@ -181,31 +215,39 @@ def _note(summary: Summary) -> str:
     return f"{NOTE}{difference if len(summary.rows) > 1 else ''}{DIP_NOTE if has_dips else ''}"
 
 
+LOST_DIFFERENCE = gain(accuracy_lost_pp, "accuracy_lost_difference_pp", "difference", 1.0).means(
+    "that minus the one of the reference arm", f"{IS_REFERENCE}, and as `accuracy_lost_pp`"
+)
+DIP = (
+    Quantity(
+        "reclustering_dip_pp", over_seeds(mean_dip_pp, _estimate_of_dips), POINTS, "dip after re-clustering"
+    )
+    .if_measured(in_terminal=False)
+    .means(
+        "lowest of the next ten evaluations minus the last one before a global re-clustering, negative where "
+        "accuracy fell, averaged over re-clusterings",
+        "if no re-clustering has an evaluation before and ten after it",
+    )
+)
+_DIFFERENCES = beside_reference(mean_dip_difference_pp, _estimate_of_dips)
+DIP_DIFFERENCE = (
+    Quantity("reclustering_dip_difference_pp", _DIFFERENCES, POINTS, "difference of dips")
+    .if_measured(in_terminal=False)
+    .means(
+        "that minus the one of the reference arm in the same rounds",
+        f"{IS_REFERENCE}, and as `reclustering_dip_pp`",
+    )
+)
+QUANTITIES = (
+    *(changed_cluster, accuracy_lost_pp, LOST_DIFFERENCE, largest_loss_pp),
+    *(DIP, DIP_DIFFERENCE, models_replaced, clustering_wall_s),
+)
+
 TABLE = Table(
     title="Changes of clusters",
     place=Place("why", after_figures=True, id="cluster-changes"),
-    quantities={
-        "changed_cluster": over_seeds(lambda run: changed_cluster(run.records), share_estimate),
-        "accuracy_lost_pp": over_seeds(_accuracy_lost_pp, mean_estimate),
-        "accuracy_lost_difference_pp": gain(_accuracy_lost_pp),
-        "largest_loss_pp": over_seeds(
-            lambda run: max(accuracy_losses_pp(run.records), default=None), mean_estimate
-        ),
-        "reclustering_dip_pp": over_seeds(reclustering_dip_pp, _estimate_of_dips),
-        "reclustering_dip_difference_pp": beside_reference(reclustering_dip_difference_pp, _estimate_of_dips),
-        "models_replaced": over_seeds(lambda run: models_replaced(run.records), amount_estimate),
-        "clustering_wall_s": over_seeds(lambda run: run.log.timing.cluster_s, amount_estimate),
-    },
-    columns=(
-        Column("changed_cluster", "clients that change cluster per step", percent_scale),
-        Column("accuracy_lost_pp", "accuracy lost", points_scale),
-        Column("accuracy_lost_difference_pp", "difference", points_scale),
-        Column("largest_loss_pp", "largest loss", points_scale),
-        Column("reclustering_dip_pp", "dip after re-clustering", points_scale, False, any_measured),
-        Column("reclustering_dip_difference_pp", "difference of dips", points_scale, False, any_measured),
-        Column("models_replaced", "models replaced", count_scale),
-        Column("clustering_wall_s", "clustering", time_scale),
-    ),
+    quantities=QUANTITIES,
+    columns=QUANTITIES,
     says_something=says_something,
     note=_note,
     in_terminal=InTerminal("changes of clusters"),

@@ -5,13 +5,9 @@ What is measured is among the costs of an arm.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from experiments.results.tables.costs import (
-    CLIENT_DISTANCE,
-    RECLUSTERINGS,
-)
-from experiments.results.tables.table import InManyRuns, Table
+from experiments.results.tables.costs import global_reclusterings, mean_client_distance
+from experiments.results.tables.quantities import is_ever_above_0
+from experiments.results.tables.table import Table
 
 GLOBAL_RECLUSTERINGS_NOTE = (
     "Global re-clusterings are those up to the horizon: rounds in which all clients were clustered anew."
@@ -23,15 +19,8 @@ CLIENT_DISTANCE_NOTE = (
 
 TABLE = Table(
     title="Clusterings",
-    in_many_runs=InManyRuns(
-        keys=("global_reclusterings", "mean_client_distance"),
-        columns=(
-            replace(RECLUSTERINGS, only_if=lambda found: any(any(number.per_seed) for number in found)),
-            CLIENT_DISTANCE,
-        ),
-        notes={
-            "global_reclusterings": GLOBAL_RECLUSTERINGS_NOTE,
-            "mean_client_distance": CLIENT_DISTANCE_NOTE,
-        },
+    in_many_runs=(
+        global_reclusterings.noted(GLOBAL_RECLUSTERINGS_NOTE, only_if=is_ever_above_0),
+        mean_client_distance.noted(CLIENT_DISTANCE_NOTE),
     ),
 )

@@ -19,6 +19,7 @@ from experiments.results.tables.published_cells import (
     scored_steps,
     unmarked,
 )
+from experiments.results.tables.quantities import SHARE, Quantity
 from experiments.results.tables.report import Report
 from experiments.results.tables.table import NotedTable, OnPage, Place, Table, TextTable
 
@@ -33,6 +34,21 @@ NOTE = (
     "models, down and up, for training and for scoring; in brackets relative to "
 )
 
+
+UNKNOWN_CONCEPTS = "if the trace does not know its concepts"
+OF_WHOLE_RUNS = (
+    Quantity("accuracy_omitting_drift", None, SHARE).means(
+        "accuracy of the whole run without drift cells: clients whose test samples are of another concept "
+        "than their newest training samples",
+        UNKNOWN_CONCEPTS,
+    ),
+    Quantity("accuracy_including_drift", None, SHARE).means(
+        "accuracy of the whole run over all cells of clients and data steps", UNKNOWN_CONCEPTS
+    ),
+    Quantity("models_sent", None, "models").means("models transferred in the whole run, either way"),
+    Quantity("relative_models_sent", None, "factor").means("the same over that of the reference arm"),
+)
+"""The figures of whole runs (statistics/whole_runs.py), in the order of frames."""
 
 Cells = dict[str, dict[str, Mapping[str, Any] | None]]
 """For each of the figures `COMPARED` and each arm, what `beside_published` has."""

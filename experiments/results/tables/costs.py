@@ -1,36 +1,12 @@
 """Costs and counts of events of an arm, per run of one seed, up to the horizon.
 
-Amounts of data are in bytes, times in virtual seconds. Quantities that need more words than their names:
-
-* `virtual_time_s` and `wall_s` are of whole runs; `wall_s` is wall time.
-* `clusters` is the number of clusters at the horizon, empty ones included.
-* `mean_client_distance` is averaged over the rounds that measure it; `final_client_distance` is that of the
-  last of these rounds.
-* `models_trained_per_client` is the number of models trained and uploaded, per completed visit; what a solver
-  sends up besides, or keeps, is allowed for (`solver` of the header). It is exact
-  if no packet is lost and every visit completes, and an upper bound otherwise: packets that are sent again
-  count, and so do uploads that a drop-out or an abandonment cut short.
-* `trained_samples_per_client` is models uploaded for training x local steps x batch size of the arm x the
-  gradients that a step takes, plus the samples that an adaptation trained on, in whole samples, divided by
-  the number of all clients. Packets that were sent again count, and so do uploads that were cut short, as far
-  as they came. Not counted are visits that ended before their upload, although they may have trained, and
-  what clients train on request (FlexCFL):
-  it is no bound of what was trained, in either direction. None if the log does not have the size of a model,
-  or a schedule may set local steps or batch size.
-* `adaptation_s_per_client` is the time that a client computes for its adaptation, on average over all
-  clients; None without an adaptation.
-* `waiting_for_responses_s` is the time from the end of a round to the dispatch of the next one, in which no
-  visit is out: the coordinator waits for reports, for responses to client requests, and until enough clients
-  are online. None where rounds may have several server steps, as visits are out meanwhile.
-* `reclustering_rounds` is a list of rounds for each seed.
-* `reclustered_seeds` is the share of seeds with such a round, of arms with a trigger that may not fire.
+`virtual_time_s` and `wall_s` are of whole runs. `reclustering_rounds` is a list of rounds for each seed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,26 +16,28 @@ from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.clusters_in_force import num_clients
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.absorbed import has_steps
-from experiments.results.statistics.comparisons import Compared, Comparison, Run, once
+from experiments.results.statistics.comparisons import Columns, Compared, Comparison, Run, once
 from experiments.results.statistics.intervals import (
     Estimate,
     ShareOfSeeds,
     amount_estimate,
     share_of_seeds,
 )
-from experiments.results.statistics.scales import bytes_scale, count_scale, index_scale, time_scale
-from experiments.results.tables.table import (
-    Column,
-    Happened,
-    InManyRuns,
-    InTerminal,
-    OfRun,
-    Place,
-    Quantity,
-    Table,
-    any_measured,
-    over_seeds,
+from experiments.results.statistics.scales import (
+    index_scale,
 )
+from experiments.results.tables.quantities import (
+    BYTES,
+    SECONDS,
+    WALL,
+    Quantity,
+    any_measured,
+    means,
+    over_seeds,
+    quantity,
+    show_happened,
+)
+from experiments.results.tables.table import InTerminal, Place, Table
 
 TRAINED_SAMPLES = (
     "Samples trained per client count models uploaded (also those cut short, or with packets sent again) x "
@@ -80,28 +58,26 @@ NOTE = (
     f"meanwhile. {TRAINED_SAMPLES}"
 )
 
-RECLUSTERED = Happened("reclustered_seeds", "re-clustered", index_scale, only_if=any_measured)
-RECLUSTERINGS = Column("global_reclusterings", "global re-clusterings", count_scale)
-CLIENT_DISTANCE = Column("mean_client_distance", "client distance", index_scale, in_terminal=False)
-TRAINED = Column("trained_samples_per_client", "samples trained per client", count_scale)
-TRAINED_IF_KNOWN = replace(TRAINED, only_if=any_measured)
+DISTANCE, UNEVALUATED = "distance of round.client_distance", "if no round was evaluated by the horizon"
 
 
 @once
-def reclustered_s(run: ReportedRun) -> Floats:
-    """(k,) the virtual times at which the rounds with a global re-clustering closed, ascending."""
-    return np.array([record.closed_s for record in run.records if record.reclustered], dtype=np.float64)
+def reclustered(run: ReportedRun) -> Columns:
+    """The rounds with a global re-clustering."""
+    closed_s = [record.closed_s for record in run.records if record.reclustered]
+    return {"closed_s": np.array(closed_s, dtype=np.float64)}
 
 
 @once
-def client_distances(run: ReportedRun) -> Floats:
-    """(n, 2) when each round with a measurement closed, in virtual seconds, and its mean client distance."""
+def client_distances(run: ReportedRun) -> Columns:
+    """The mean client `distance` of the rounds that measure it."""
     found = [
         (record.closed_s, record.mean_client_distance)
         for record in run.records
         if record.mean_client_distance is not None
     ]
-    return np.array(found, dtype=np.float64).reshape(-1, 2)
+    closed_s, distance = np.array(found, dtype=np.float64).reshape(-1, 2).T
+    return {"closed_s": closed_s, "distance": distance}
 
 
 @dataclass(frozen=True)
@@ -140,18 +116,6 @@ def trained(run: ReportedRun) -> Trained:
     )
 
 
-def _trained_samples_per_client(arm: Comparison, compared: Compared) -> Estimate:
-    per_visit = None if arm.configured is None else arm.configured.samples_per_visit
-    return amount_estimate([_samples_per_client(run, per_visit) for run in arm.measured])
-
-
-def _samples_per_client(run: Run, per_visit: float | None) -> float | None:
-    """The samples trained per client up to the horizon, with so many per model and visit; None if unknown."""
-    found = trained(run.log)
-    rounds = int(np.searchsorted(found.closed_s, run.horizon.horizon_s, side="right"))
-    return samples_per_client(found, rounds, per_visit)
-
-
 def samples_per_client(found: Trained, rounds: int, per_visit: float | None) -> float | None:
     """The samples trained per client in the first so many rounds of a run; None if unknown.
 
@@ -169,56 +133,81 @@ def samples_per_client(found: Trained, rounds: int, per_visit: float | None) -> 
     return round(samples) / found.num_clients if math.isfinite(samples) else None
 
 
-def _adaptation_s_per_client(run: Run) -> float | None:
-    clients = num_clients(run.log)
-    if not run.records or not clients or (total_s := run.records[-1].adaptation_s) is None:
-        return None
-    return total_s / clients
+def _trained_samples(arm: Comparison, compared: Compared) -> Estimate:
+    """The samples trained per client up to the horizon, by the samples of a visit of the arm."""
+    per_visit = None if arm.configured is None else arm.configured.samples_per_visit
+    found = [(run, trained(run.log)) for run in arm.measured]
+    by_the_horizon = [
+        int(np.searchsorted(of_log.closed_s, run.horizon.horizon_s, side="right")) for run, of_log in found
+    ]
+    rounds = zip(found, by_the_horizon, strict=True)
+    return amount_estimate([samples_per_client(of_log, number, per_visit) for (_, of_log), number in rounds])
 
 
+@quantity("rounds", "global re-clusterings")
 def global_reclusterings(run: Run) -> float:
-    """The number of global re-clusterings up to the horizon."""
-    return float(np.count_nonzero(reclustered_s(run.log) <= run.horizon.horizon_s))
+    """Rounds that clustered all clients anew."""
+    return float(len(run.rounds(reclustered)["closed_s"]))
 
 
-def reclustered_seeds(arm: Comparison, compared: Compared) -> ShareOfSeeds | None:
+def _reclustered_seeds(arm: Comparison, compared: Compared) -> ShareOfSeeds | None:
     """The share of the seeds in which all clients were clustered anew; None for an arm without a trigger."""
     if not arm.has_trigger:
         return None
-    return share_of_seeds([global_reclusterings(run) > 0 for run in arm.measured])
+    return share_of_seeds([(global_reclusterings(run) or 0) > 0 for run in arm.measured])
 
 
+@quantity(DISTANCE, "client distance", index_scale, missing=UNEVALUATED, in_terminal=False)
 def mean_client_distance(run: Run) -> float | None:
-    """The mean client distance, averaged over the rounds up to the horizon that have it; None without."""
-    distances = _client_distances(run)
+    """Mean distance between the clients of a cluster, averaged over the evaluated rounds."""
+    distances = run.rounds(client_distances)["distance"]
     return float(np.mean(distances)) if len(distances) else None
 
 
-def _final_client_distance(run: Run) -> float | None:
-    distances = _client_distances(run)
+@quantity(DISTANCE, "at the horizon", index_scale, missing=UNEVALUATED, in_terminal=False)
+def final_client_distance(run: Run) -> float | None:
+    """The same in the last evaluated round."""
+    distances = run.rounds(client_distances)["distance"]
     return float(distances[-1]) if len(distances) else None
 
 
-def _client_distances(run: Run) -> Floats:
-    closed_s, distances = client_distances(run.log).T
-    found: Floats = distances[closed_s <= run.horizon.horizon_s]
-    return found
+@means(
+    "models uploaded for training for each completed visit; an upper bound where uploads were cut short or "
+    "packets sent again",
+    "if no visit completed",
+)
+@quantity("models", "models trained per visit", index_scale, in_terminal=False)
+def models_trained_per_client(run: Run) -> float | None:
+    """Models trained and uploaded, per completed visit.
 
-
-def _models_trained_per_client(run: Run) -> float | None:
-    """Models uploaded for training per completed visit.
-
-    None if no visit completed, or if the header of the log does not have the number of parameters.
+    What a solver sends up besides, or keeps, is allowed for (`solver` of the header). It is exact if no
+    packet is lost and every visit completes. None also if the header has no number of parameters.
     """
     completed = sum(len(record.completed) for record in run.records)
     models = float(trained(run.log).models[len(run.records) - 1]) if completed else math.nan
     return models / completed if math.isfinite(models) else None
 
 
-def _waiting_s(run: Run) -> float | None:
-    """The virtual seconds from the end of each round to the dispatch of the next one, when no visit is out.
+@means("what an adaptation takes a client, on average over all clients", "if the arm has no adaptation")
+@quantity(SECONDS, "adaptation per client", in_terminal=False, only_if=any_measured)
+def adaptation_s_per_client(run: Run) -> float | None:
+    """The time that a client computes for its adaptation."""
+    clients = num_clients(run.log)
+    if not run.records or not clients or (total_s := run.records[-1].adaptation_s) is None:
+        return None
+    return total_s / clients
 
-    The first round counts from its opening. None if visits may be out then.
+
+@means(
+    "time between the end of a round and the dispatch of the next one, when no visit is out",
+    "if rounds may have several server steps, as visits are out then",
+)
+@quantity(SECONDS, "waiting for responses", in_terminal=False)
+def waiting_for_responses_s(run: Run) -> float | None:
+    """Virtual seconds from the end of each round to the dispatch of the next one, when no visit is out.
+
+    The coordinator waits for reports, for responses to client requests, and until enough clients are online.
+    The first round counts from its opening.
     """
     if has_steps(run.records):
         return None
@@ -227,81 +216,104 @@ def _waiting_s(run: Run) -> float | None:
     return math.fsum(record.dispatched_s - end for record, end in zip(run.records, starts, strict=False))
 
 
-def _amount(of_run: OfRun) -> Quantity:
-    return over_seeds(of_run, amount_estimate)
+@quantity(SECONDS, "virtual time")
+def virtual_time_s(run: Run) -> float:
+    """When the last round of the whole run closed."""
+    return run.log.records[-1].closed_s
 
 
-def _total(of_round: Callable[[RoundRecord], int]) -> Quantity:
+@quantity(WALL, "wall time")
+def wall_s(run: Run) -> float:
+    """How long the whole run took on its machine."""
+    return run.log.timing.wall_s
+
+
+@quantity("rounds", "rounds")
+def rounds(run: Run) -> float:
+    """Rounds that closed by the horizon."""
+    return float(len(run.records))
+
+
+def _number(record: RoundRecord, name: str) -> float:
+    """A number of a round, or the length of one of its lists."""
+    value = getattr(record, name)
+    return len(value) if isinstance(value, list) else value
+
+
+def _total(key: str, name: str, meaning: str, unit: str, heading: str = "") -> Quantity:
     """A number that is counted round by round: its sum over the rounds of each run."""
-    return _amount(lambda run: float(sum(map(of_round, run.records))))
+
+    def of_run(run: Run) -> float:
+        return float(sum(_number(record, name) for record in run.records))
+
+    return Quantity(key, over_seeds(of_run, amount_estimate), unit, heading).means(meaning)
 
 
-def _last(of_round: Callable[[RoundRecord], float]) -> Quantity:
+def _last(key: str, meaning: str, unit: str, heading: str = "") -> Quantity:
     """A number that is counted from the start of the run: its value in the last round, or 0."""
-    return _amount(lambda run: of_round(run.records[-1]) if run.records else 0.0)
+
+    def of_run(run: Run) -> float:
+        return float(_number(run.records[-1], key)) if run.records else 0.0
+
+    return Quantity(key, over_seeds(of_run, amount_estimate), unit, heading).means(meaning)
 
 
-def _reclustering_rounds(run: Run) -> list[int]:
-    return [record.round for record in run.records if record.reclustered]
+def _reclustering_rounds(arm: Comparison, compared: Compared) -> list[list[int]]:
+    return [[record.round for record in run.records if record.reclustered] for run in arm.measured]
 
+
+DOWNLOAD = _last("download_bytes", "downloaded for training", BYTES, "download")
+UPLOAD = _last("upload_bytes", "uploaded for training", BYTES, "upload")
+CONTROL = _last("control_bytes", "transferred for reports and client requests, both ways", BYTES, "control")
+MODELS_SENT = _last("models_sent", "models transferred either way, for training and for scoring", "models")
+CLUSTERS = _last("clusters", "clusters that exist at the horizon, also empty ones", "clusters", "clusters")
+MOVES = _total("moves", "moved", "how often a client moved to another cluster one by one", "moves", "moves")
+DROPOUTS = _total("dropouts", "dropped", "visits that dropped out, crashes among them", "visits", "drop-outs")
+STILL_OUT = "visits that were still out when their lane closed or a time limit passed"
+ABANDONED = _total("abandoned", "abandoned", STILL_OUT, "visits")
+CRASHED = _total("crashed_visits", "crashed", "visits whose device crashed", "visits")
+REJECTED = _total("rejected_updates", "rejected", "visits with an update that was not finite", "visits")
+NOT_USED = "reports that were not finite, and so not used"
+NONFINITE = _total("nonfinite_reports", "nonfinite_reports", NOT_USED, "reports")
+TRAINED = Quantity(
+    "trained_samples_per_client", _trained_samples, "samples", "samples trained per client"
+).means(
+    "models uploaded for training x local steps x batch size, and what adaptations train, over all clients",
+    "if visits are of epochs, or a schedule may set the local steps or the batch size",
+)
+TRAINED_IF_KNOWN = TRAINED.if_measured()
+RECLUSTERED = (
+    Quantity("reclustered_seeds", _reclustered_seeds, "", "re-clustered", show=show_happened)
+    .if_measured()
+    .means(
+        "1 if all clients were clustered anew by the horizon, and 0 if not",
+        "of arms without a trigger that may or may not fire",
+    )
+)
 
 TABLE = Table(
     title="Costs",
     place=Place("why", after_figures=True),
-    quantities={
-        "rounds": _total(lambda record: 1),
-        "global_reclusterings": _amount(global_reclusterings),
-        "mean_client_distance": _amount(mean_client_distance),
-        "final_client_distance": _amount(_final_client_distance),
-        "download_bytes": _last(lambda record: record.download_bytes),
-        "upload_bytes": _last(lambda record: record.upload_bytes),
-        "control_bytes": _last(lambda record: record.control_bytes),
-        "models_sent": _last(lambda record: record.models_sent),
-        "models_trained_per_client": _amount(_models_trained_per_client),
-        "trained_samples_per_client": _trained_samples_per_client,
-        "adaptation_s_per_client": _amount(_adaptation_s_per_client),
-        "waiting_for_responses_s": _amount(_waiting_s),
-        "clusters": _last(lambda record: float(len(record.clusters))),
-        "moves": _total(lambda record: record.moved),
-        "dropouts": _total(lambda record: len(record.dropped)),
-        "abandoned": _total(lambda record: record.abandoned),
-        "crashed_visits": _total(lambda record: len(record.crashed)),
-        "rejected_updates": _total(lambda record: len(record.rejected)),
-        "nonfinite_reports": _total(lambda record: record.nonfinite_reports),
-        "virtual_time_s": _amount(lambda run: run.log.records[-1].closed_s),
-        "wall_s": _amount(lambda run: run.log.timing.wall_s),
-        "reclustered_seeds": reclustered_seeds,
-        "reclustering_rounds": lambda arm, _: list(map(_reclustering_rounds, arm.measured)),
-    },
-    columns=(
-        Column("rounds", "rounds", count_scale),
-        RECLUSTERINGS,
-        Column("clusters", "clusters", count_scale),
-        Column("moves", "moves", count_scale),
-        Column("dropouts", "drop-outs", count_scale),
-        Column("download_bytes", "download", bytes_scale),
-        Column("upload_bytes", "upload", bytes_scale),
-        Column("control_bytes", "control", bytes_scale),
-        CLIENT_DISTANCE,
-        Column("final_client_distance", "at the horizon", index_scale, in_terminal=False),
-        Column("models_trained_per_client", "models trained per visit", index_scale, in_terminal=False),
-        TRAINED,
-        Column(
-            "adaptation_s_per_client",
-            "adaptation per client",
-            time_scale,
-            in_terminal=False,
-            only_if=any_measured,
+    quantities=(
+        *(rounds, global_reclusterings, mean_client_distance, final_client_distance),
+        *(
+            DOWNLOAD,
+            UPLOAD,
+            CONTROL,
+            MODELS_SENT,
+            models_trained_per_client,
+            TRAINED,
+            adaptation_s_per_client,
         ),
-        Column("waiting_for_responses_s", "waiting for responses", time_scale, in_terminal=False),
-        Column("virtual_time_s", "virtual time", time_scale),
-        Column("wall_s", "wall time", time_scale),
+        *(waiting_for_responses_s, CLUSTERS, MOVES, DROPOUTS, ABANDONED, CRASHED, REJECTED, NONFINITE),
+        *(virtual_time_s, wall_s, RECLUSTERED, Quantity("reclustering_rounds", _reclustering_rounds)),
+    ),
+    columns=(
+        *(rounds, global_reclusterings, CLUSTERS, MOVES, DROPOUTS, DOWNLOAD, UPLOAD, CONTROL),
+        *(mean_client_distance, final_client_distance, models_trained_per_client, TRAINED),
+        *(adaptation_s_per_client, waiting_for_responses_s, virtual_time_s, wall_s),
     ),
     note=lambda summary: NOTE,
     in_terminal=InTerminal("cost, mean over seeds", has_intervals=False, in_notebook=True),
-    in_many_runs=InManyRuns(
-        keys=("trained_samples_per_client",),
-        columns=(TRAINED,),
-        notes={"trained_samples_per_client": TRAINED_SAMPLES},
-    ),
+    in_many_runs=(TRAINED.noted(TRAINED_SAMPLES),),
 )

@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from experiments.results.statistics.client_accuracy import DECILES, ClientAccuracy
-from experiments.results.statistics.intervals import Estimate, share_estimate
-from experiments.results.statistics.scales import percent_scale
-from experiments.results.tables.cells import Cell, show_estimate
+from experiments.results.statistics.client_accuracy import DECILES
+from experiments.results.tables.by_arm import SHARE, table_by_arm
 from experiments.results.tables.clients import are_logged
 from experiments.results.tables.notes import intervals_of_single_arms
 from experiments.results.tables.report import Report
 from experiments.results.tables.table import NotedTable, OnPage, Place, Table, TextTable
 
 
-def decile_estimates(by_seed: Sequence[ClientAccuracy | None]) -> list[Estimate]:
-    """The nine deciles of the accuracies of clients: those of each seed, and their means over seeds."""
-    shares = np.array(DECILES)
-    deciles = [None if seed is None else seed.quantiles(shares).tolist() for seed in by_seed]
-    return [
-        share_estimate([None if seed is None else seed[index] for seed in deciles])
-        for index in range(len(DECILES))
-    ]
-
-
 def _on_page(report: Report) -> OnPage:
-    scale = percent_scale(0.0)
-    rows = [
-        (
-            arm.name,
-            [
-                show_estimate(report.stated(estimate, arm.name), scale)
-                for estimate in decile_estimates(report.clients[arm.name])
-            ],
-        )
-        for arm in report.arms
-    ]
-    table = TextTable([f"{100 * share:.0f} %" for share in DECILES], rows)
-    return OnPage([NotedTable("Deciles", table, [_note(report, rows)])])
+    shares = np.array(DECILES)
+    found = {
+        arm: [None if seed is None else seed.quantiles(shares) for seed in seeds]
+        for arm, seeds in report.clients.items()
+    }
+    table = table_by_arm(report, {f"{100 * share:.0f} %": SHARE for share in DECILES}, found)
+    return OnPage([NotedTable("Deciles", table, [_note(report, table)])])
 
 
-def _note(report: Report, rows: Sequence[tuple[str, list[Cell]]]) -> str:
+def _note(report: Report, table: TextTable) -> str:
     scored = [seed for arm in report.arms for seed in report.clients[arm.name] if seed is not None]
     fewest, most = min(len(seed.clients) for seed in scored), max(len(seed.clients) for seed in scored)
     count = f"{fewest:,}" if fewest == most else f"between {fewest:,} and {most:,}"
@@ -56,13 +36,13 @@ def _note(report: Report, rows: Sequence[tuple[str, list[Cell]]]) -> str:
     return (
         f"Of the accuracies of {count} clients per run, at the last evaluation by the horizon: the share of "
         "clients in the heading has that accuracy or a lower one; 50 % is the median client. "
-        f"{intervals_of_single_arms(report.arms)}{_coarse(rows)}{without}{few}"
+        f"{intervals_of_single_arms(report.arms)}{_coarse(table)}{without}{few}"
     ).strip()
 
 
-def _coarse(rows: Sequence[tuple[str, list[Cell]]]) -> str:
+def _coarse(table: TextTable) -> str:
     """A warning if an interval has no width, as seeds may agree on a decile; otherwise empty."""
-    intervals = [cell.interval.strip("[]").split(", ") for _, cells in rows for cell in cells]
+    intervals = [cell.interval.strip("[]").split(", ") for _, cells in table.rows for cell in cells]
     if not any(len(ends) == 2 and ends[0] == ends[1] for ends in intervals):
         return ""
     return (

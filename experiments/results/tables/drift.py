@@ -1,18 +1,11 @@
 """The accuracies of arms before and after the drift, of which drift/levels.py says when it is.
 
-For each of the `ACCURACIES`, by its name in a round:
-
-* `<accuracy>_before_drift` is its level before, `<accuracy>_after_drift` its mean over the stretch after it,
-  and `<accuracy>_drift_difference_pp` the latter minus the former, in percentage points.
-* `<accuracy>_drift_area_pp_h` is the integral of how far it is below the level before over that stretch, in
-  percentage points times hours of virtual time.
-* `<accuracy>_after_drift_gain_pp` is `<accuracy>_after_drift` minus the same accuracy of the reference arm,
-  paired by seed.
-* `<accuracy>_recovery` has for each seed when, after the drift, the mean of five consecutive evaluations is
-  first no lower than the level before minus 2 percentage points: `rounds`, `delay_s` (virtual seconds),
-  `bytes` (download, upload and control) and `trained_samples_per_client` (null if not known), all counted
-  from the drift on. A seed is null if that is never so by the horizon, or if no level before is known. It is
-  mostly noise, and therefore in no table.
+For each of the `ACCURACIES`, by its name in a round, there are five quantities (`drift_quantities`), and
+`<accuracy>_recovery`: for each seed when, after the drift, the mean of five consecutive evaluations is first
+no lower than the level before minus 2 percentage points. It has `rounds`, `delay_s` (virtual seconds),
+`bytes` (download, upload and control) and `trained_samples_per_client` (null if not known), all counted from
+the drift on. A seed is null if that is never so by the horizon, or if no level before is known. It is mostly
+noise, and therefore in no table.
 
 All of these are None unless every run has a drift before the horizon. Then there is a table for each accuracy
 that some arm has; but none, so that reports stay small, if `accuracy` is the only one and the configuration
@@ -41,8 +34,6 @@ from experiments.results.statistics.intervals import (
 )
 from experiments.results.statistics.scales import (
     Scale,
-    percent_scale,
-    points_scale,
     time_scale,
     time_unit,
 )
@@ -51,19 +42,29 @@ from experiments.results.statistics.time_to_accuracy import ACCURACIES
 from experiments.results.tables.costs import TRAINED_IF_KNOWN, samples_per_client, trained
 from experiments.results.tables.notes import dots_of_triggers
 from experiments.results.tables.personal import has_accuracy, trained_note, which_is_which
+from experiments.results.tables.quantities import (
+    IS_REFERENCE,
+    NO_EVENT,
+    POINTS,
+    SHARE,
+    Estimator,
+    Measure,
+    Quantity,
+    any_measured,
+)
 from experiments.results.tables.report import Report
 from experiments.results.tables.table import (
-    Column,
-    Estimator,
     InTerminal,
     NotedTable,
     OnPage,
     Place,
-    Quantity,
     Table,
     TextTable,
-    any_measured,
     text_table,
+)
+
+NO_DRIFT_BEFORE = (
+    f"{NO_EVENT}, of the configuration or the log, and if `<accuracy>` was not evaluated before it"
 )
 
 OfLevels = Callable[[DriftLevels], float | None]
@@ -80,7 +81,7 @@ def _of_runs(
     return [None if found is None else number(found) for found in levels]
 
 
-def _level(name: str, number: OfLevels, estimate: Estimator) -> Quantity:
+def _level(name: str, number: OfLevels, estimate: Estimator) -> Measure:
     def measure(arm: Comparison, compared: Compared) -> Estimate | None:
         found = _of_runs(arm.measured, compared, name, number)
         return None if found is None else estimate(found)
@@ -88,7 +89,7 @@ def _level(name: str, number: OfLevels, estimate: Estimator) -> Quantity:
     return measure
 
 
-def _gain_after(name: str) -> Quantity:
+def _gain_after(name: str) -> Measure:
     def measure(arm: Comparison, compared: Compared) -> Estimate | None:
         values = _of_runs(arm.measured, compared, name, lambda found: found.after)
         reference = _of_runs(arm.reference, compared, name, lambda found: found.after)
@@ -99,7 +100,7 @@ def _gain_after(name: str) -> Quantity:
     return measure
 
 
-def _recovery(name: str) -> Quantity:
+def _recovery(name: str) -> Measure:
     def measure(arm: Comparison, compared: Compared) -> list[dict[str, float | None] | None] | None:
         drift = find_drift(compared)
         if drift is None:
@@ -127,18 +128,6 @@ def _as_json(run: Run, recovery: Recovery, per_visit: float | None) -> dict[str,
     }
 
 
-def _quantities(name: str) -> dict[str, Quantity]:
-    """All figures of one of the `ACCURACIES`."""
-    return {
-        f"{name}_before_drift": _level(name, lambda found: found.before, share_estimate),
-        f"{name}_after_drift": _level(name, lambda found: found.after, share_estimate),
-        f"{name}_drift_difference_pp": _level(name, lambda found: found.difference_pp, mean_estimate),
-        f"{name}_drift_area_pp_h": _level(name, lambda found: found.area_lost_pp_h, amount_estimate),
-        f"{name}_after_drift_gain_pp": _gain_after(name),
-        f"{name}_recovery": _recovery(name),
-    }
-
-
 def area_scale(area_pp_h: float) -> Scale:
     """The scale of areas up to this many percentage points times hours.
 
@@ -149,22 +138,41 @@ def area_scale(area_pp_h: float) -> Scale:
     return Scale(seconds / SECONDS_PER_HOUR, f" pp {name}", None)
 
 
-def columns_of(name: str) -> list[Column]:
-    """The columns of the table of one of the `ACCURACIES`."""
+def drift_quantities(name: str, missing: str = NO_DRIFT_BEFORE) -> list[Quantity]:
+    """The quantities of one of the `ACCURACIES` that have a column; `missing` is when they are not known."""
+    missing = missing.replace("<accuracy>", name)
+    before, after = f"{name}_before_drift", f"{name}_after_drift"
+    difference, area = (f"{name}_drift_{what}" for what in ("difference_pp", "area_pp_h"))
+    area_lost = _level(name, lambda found: found.area_lost_pp_h, amount_estimate)
     return [
-        Column(f"{name}_before_drift", "before", percent_scale),
-        Column(f"{name}_after_drift", "after", percent_scale),
-        Column(f"{name}_drift_difference_pp", "difference", points_scale),
-        Column(f"{name}_drift_area_pp_h", "area lost", area_scale),
-        Column(f"{name}_after_drift_gain_pp", "gain after", points_scale, only_if=any_measured),
-        TRAINED_IF_KNOWN,
+        Quantity(before, _level(name, lambda found: found.before, share_estimate), SHARE, "before").means(
+            f"`{name}`, mean of the last ten evaluations before the drift, which is the first mass event",
+            missing,
+        ),
+        Quantity(after, _level(name, lambda found: found.after, share_estimate), SHARE, "after").means(
+            f"`{name}`, averaged over the virtual time after the drift that 100 rounds take in the reference "
+            "arm, or over less if the horizon is nearer",
+            missing,
+        ),
+        Quantity(
+            difference, _level(name, lambda found: found.difference_pp, mean_estimate), POINTS, "difference"
+        ).means(f"`{after}` minus `{before}`", missing),
+        Quantity(area, area_lost, "percentage points x virtual hours", "area lost", area_scale).means(
+            f"how far `{name}` is below `{before}`, integrated over the same time", missing
+        ),
+        Quantity(f"{after}_gain_pp", _gain_after(name), POINTS, "gain after", only_if=any_measured).means(
+            f"`{after}` minus that of the reference arm", ", ".join(filter(None, [IS_REFERENCE, missing]))
+        ),
     ]
 
 
 def _tables(summary: Summary, *, in_terminal: bool) -> list[tuple[str, TextTable]]:
     """(name, table) of each accuracy that some run has."""
     return [
-        (heading, text_table(columns_of(name), summary.rows, in_terminal=in_terminal))
+        (
+            heading,
+            text_table([*drift_quantities(name), TRAINED_IF_KNOWN], summary.rows, in_terminal=in_terminal),
+        )
         for name, heading in ACCURACIES.items()
         if has_accuracy(summary, name)
     ]
@@ -207,7 +215,11 @@ def _captioned(summary: Summary, as_printed: bool) -> list[tuple[str, TextTable]
 TABLE = Table(
     title="Before and after the drift",
     place=Place("pays"),
-    quantities={key: measure for name in ACCURACIES for key, measure in _quantities(name).items()},
+    quantities=tuple(
+        quantity
+        for name in ACCURACIES
+        for quantity in (*drift_quantities(name), Quantity(f"{name}_recovery", _recovery(name)))
+    ),
     says_something=_says_something,
     note=_note,
     in_terminal=InTerminal("", is_against_reference=True, in_notebook=True),

@@ -10,9 +10,9 @@ from typing import Any
 
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.comparisons import Comparison
-from experiments.results.statistics.scales import count_scale
+from experiments.results.tables.costs import ABANDONED, CRASHED, DROPOUTS, NONFINITE, REJECTED
 from experiments.results.tables.report import Report
-from experiments.results.tables.table import Column, NotedTable, OnPage, Place, Table, text_table
+from experiments.results.tables.table import NotedTable, OnPage, Place, Table, text_table
 
 BEHAVIOURS = {
     "sign_flip": "send -{scale:g} times their update",
@@ -95,11 +95,11 @@ TABLE = Table(
     title="Faults",
     place=Place("why", after_figures=True, id="faults"),
     columns=(
-        Column("crashed_visits", "crashed visits", count_scale),
-        Column("rejected_updates", "updates dropped", count_scale),
-        Column("nonfinite_reports", "reports dropped", count_scale),
-        Column("dropouts", "drop-outs in all", count_scale),
-        Column("abandoned", "abandoned", count_scale),
+        CRASHED.headed("crashed visits"),
+        REJECTED.headed("updates dropped"),
+        NONFINITE.headed("reports dropped"),
+        DROPOUTS.headed("drop-outs in all"),
+        ABANDONED.headed("abandoned"),
     ),
     on_page=_on_page,
 )

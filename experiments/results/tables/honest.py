@@ -8,28 +8,23 @@ scored, if the configuration has no byzantine clients, or if the accuracies of c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from emulator.arrays import NO_IDS, Bools, Floats
 from emulator.errors import InputError
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.comparisons import Run, once
-from experiments.results.statistics.intervals import share_estimate
-from experiments.results.statistics.scales import percent_scale, points_scale
 from experiments.results.statistics.summary import Summary
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
-from experiments.results.tables.table import (
-    Column,
-    InManyRuns,
-    InTerminal,
-    Place,
-    Table,
+from experiments.results.tables.quantities import (
+    IS_REFERENCE,
+    SHARE,
+    UNLOGGED,
     any_measured,
     gain,
-    over_seeds,
+    quantity,
 )
+from experiments.results.tables.table import InTerminal, Place, Table
 
 NOTE = (
     "Honest clients and byzantine clients: the mean accuracy over virtual time, as that of all clients, of "
@@ -37,28 +32,16 @@ NOTE = (
     "and the labels that they are tested on are never flipped."
 )
 
-
-@dataclass(frozen=True)
-class ApartCurves:
-    """The accuracy curves of the honest and of the byzantine clients of a run.
-
-    None if none of them was ever scored, if the header names no byzantine kind, or without logged accuracies.
-    """
-
-    honest: AccuracyCurve | None = None
-    byzantine: AccuracyCurve | None = None
-
-
-NOT_APART = ApartCurves()
-"""Those of a run that does not tell honest from byzantine clients."""
+NO_BYZANTINE = f"without byzantine clients, and {UNLOGGED}"
 
 
 @once
-def apart_curves(run: ReportedRun) -> ApartCurves:
-    """The curves of a run, not smoothed; a mean is over those of the clients that were scored.
+def apart_curves(run: ReportedRun) -> tuple[AccuracyCurve | None, AccuracyCurve | None]:
+    """The accuracy curves of honest and of byzantine clients, not smoothed, over those that were scored.
 
-    An evaluation at which none of the clients of a curve was scored is left out of it. Raises InputError if
-    the accuracies in the log are of different numbers of clients.
+    One is None if none of them was ever scored, if the header names no byzantine kind, or without logged
+    accuracies. An evaluation at which none of the clients of a curve was scored is left out of it. Raises
+    InputError if the accuracies in the log are of different numbers of clients.
     """
     evaluated = [
         (record.closed_s, record.client_accuracy)
@@ -66,7 +49,7 @@ def apart_curves(run: ReportedRun) -> ApartCurves:
         if record.accuracy is not None and record.client_accuracy is not None
     ]
     if "byzantine" not in run.header or not evaluated:
-        return NOT_APART
+        return None, None
     is_byzantine = _byzantine(run, len(evaluated[0][1]))
     if any(len(accuracy) != len(is_byzantine) for _, accuracy in evaluated):
         raise InputError(
@@ -75,9 +58,7 @@ def apart_curves(run: ReportedRun) -> ApartCurves:
         )
     times_s = np.array([closed_s for closed_s, _ in evaluated], dtype=np.float64)
     by_client = np.array([accuracy for _, accuracy in evaluated], dtype=np.float64)  # (n_evaluations, n)
-    return ApartCurves(
-        _curve(times_s, by_client[:, ~is_byzantine]), _curve(times_s, by_client[:, is_byzantine])
-    )
+    return _curve(times_s, by_client[:, ~is_byzantine]), _curve(times_s, by_client[:, is_byzantine])
 
 
 def _curve(times_s: Floats, by_client: Floats) -> AccuracyCurve | None:
@@ -98,18 +79,16 @@ def _byzantine(run: ReportedRun, num_scored: int) -> Bools:
     return np.isin(ids, np.concatenate([NO_IDS, *map(np.asarray, run.header["byzantine"].values())]))
 
 
-def _mean_accuracy(curve: AccuracyCurve | None, run: Run) -> float | None:
-    return None if curve is None else curve.mean_accuracy(run.horizon.start_s, run.horizon.horizon_s)
-
-
+@quantity(SHARE, "honest clients", missing=NO_BYZANTINE, note=NOTE)
 def honest_accuracy(run: Run) -> float | None:
-    """The mean accuracy of the honest clients over virtual time."""
-    return _mean_accuracy(apart_curves(run.log).honest, run)
+    """Mean accuracy of the honest clients."""
+    return run.mean_of(apart_curves(run.log)[0])
 
 
+@quantity(SHARE, "byzantine clients", missing=NO_BYZANTINE, note=NOTE)
 def byzantine_accuracy(run: Run) -> float | None:
-    """The same of the byzantine clients."""
-    return _mean_accuracy(apart_curves(run.log).byzantine, run)
+    """Mean accuracy of the byzantine clients."""
+    return run.mean_of(apart_curves(run.log)[1])
 
 
 def _note(summary: Summary) -> str:
@@ -117,26 +96,19 @@ def _note(summary: Summary) -> str:
     return f"{NOTE}{of_gain if len(summary.rows) > 1 else ''}"
 
 
-HONEST = Column("honest_accuracy", "honest clients", percent_scale)
-BYZANTINE = Column("byzantine_accuracy", "byzantine clients", percent_scale)
+HONEST_GAIN = gain(honest_accuracy, "honest_gain_pp", "gain of honest clients").means(
+    "accuracy of the honest clients minus that under the reference arm", f"{IS_REFERENCE}, {NO_BYZANTINE}"
+)
 
 TABLE = Table(
     title="Honest and byzantine clients",
     place=Place("for-whom", id="honest-clients"),
-    quantities={
-        "honest_accuracy": over_seeds(honest_accuracy, share_estimate),
-        "byzantine_accuracy": over_seeds(byzantine_accuracy, share_estimate),
-        "honest_gain_pp": gain(honest_accuracy, scale=100.0),
-    },
-    columns=(HONEST, Column("honest_gain_pp", "gain of honest clients", points_scale), BYZANTINE),
+    quantities=(honest_accuracy, byzantine_accuracy, HONEST_GAIN),
+    columns=(honest_accuracy, HONEST_GAIN, byzantine_accuracy),
     says_something=lambda summary: any_measured(
-        [row[key] for row in summary.rows for key in ("honest_accuracy", "byzantine_accuracy")]
+        [row[of.key] for row in summary.rows for of in (honest_accuracy, byzantine_accuracy)]
     ),
     note=_note,
     in_terminal=InTerminal("honest and byzantine clients"),
-    in_many_runs=InManyRuns(
-        keys=("honest_accuracy", "byzantine_accuracy", "honest_gain_pp"),
-        columns=(HONEST, BYZANTINE),
-        notes={"honest_accuracy": NOTE, "byzantine_accuracy": NOTE},
-    ),
+    in_many_runs=(honest_accuracy, byzantine_accuracy, HONEST_GAIN.headed("")),
 )

@@ -1,46 +1,47 @@
 """The accuracies of a round that are not `accuracy`, beside it, and the age of what clients remember.
 
-Up to the horizon. The mean of an accuracy is over virtual time, as `mean_accuracy`, and the final one is
-smoothed, as `final_accuracy`; a mean is None if the first evaluation that has the accuracy is later than
-`Horizon.start_s`. `memory_age`, `memory_age_90` and `without_memory` are means over evaluations.
-
 If some arm has a personal accuracy, that of an arm without is its accuracy: clients use what serves them. So
-all arms can be compared in it: `personal_gain_pp` is the gain of an arm's mean over the reference arm,
-`personal_gain_over_best_pp` and `personal_gain_of_clusters_pp` are those over arms without clusters, and
-`final_personal_gain_pp` that of the final ones; see tables/baselines.py and tables/accuracy.py.
-
-`personal_accuracy_by_age_1` to `_3` are the personal accuracy of clients in the three bands of ages of the
-log, the youngest first: means over evaluations, weighted by the clients in the band.
-
-The table is there if some arm has one of these accuracies.
+all arms can be compared in it. `personal_accuracy_by_age_1` to `_3` are of the three bands of ages of the
+log, the youngest first. The table is there if some arm has one of these accuracies.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 
-from emulator.storage.runlog import RoundRecord
+from emulator.storage.runlog import IMPERSONAL
 from experiments.results.statistics.comparisons import Compared, Comparison, Run, personal_curve
-from experiments.results.statistics.intervals import Estimate, amount_estimate, share_estimate
+from experiments.results.statistics.intervals import Estimate, share_estimate
 from experiments.results.statistics.memory_ages import accuracy_in_band, age_bands, bands_in_words
-from experiments.results.statistics.scales import index_scale, percent_scale, points_scale
+from experiments.results.statistics.scales import index_scale
 from experiments.results.statistics.summary import Summary
-from experiments.results.tables.accuracy import over_reference
-from experiments.results.tables.baselines import Beside, beside_columns, on_the_best
-from experiments.results.tables.costs import TRAINED_IF_KNOWN, TRAINED_SAMPLES
-from experiments.results.tables.table import (
-    Column,
-    InManyRuns,
-    InTerminal,
-    OfRun,
-    Place,
-    Quantity,
-    Table,
-    any_measured,
-    gain,
-    over_seeds,
+from experiments.results.tables.accuracy import mean_accuracy, over_reference
+from experiments.results.tables.baselines import (
+    NO_BASELINE,
+    OF_CLUSTERS,
+    ONE_MODEL,
+    OVER_BEST,
+    Beside,
+    beside_columns,
+    on_the_best,
 )
+from experiments.results.tables.costs import TRAINED_IF_KNOWN, TRAINED_SAMPLES
+from experiments.results.tables.quantities import (
+    IS_REFERENCE,
+    POINTS,
+    SHARE,
+    Measure,
+    OfRun,
+    Quantity,
+    any_measured,
+    gain_over_reference,
+    means,
+    over_seeds,
+    quantity,
+)
+from experiments.results.tables.table import InTerminal, Place, Table
 
 WHICH_IS_WHICH: Mapping[str, str] = {
     "accuracy": "Accuracy is that of the model that serves a client, after the arm's adaptation.",
@@ -61,12 +62,15 @@ MEMORY = (
 
 GAINS = "Gains are in mean personal accuracy, paired by seed, with intervals at their own levels of 95 %."
 
-NUM_BANDS = 3
+NO_PERSONAL = "if no arm has a personal accuracy"
+LATE = "if a run has it only after all runs have been evaluated"
+UNREMEMBERED = f"if no scored client remembers anything, and {IMPERSONAL}"
+NO_BAND = f"if never a scored client is in it, and {IMPERSONAL}"
 
 
 def has_accuracy(summary: Summary, name: str) -> bool:
     """Whether some run has this one of the `ACCURACIES`."""
-    return any(name in run.curves for arm in summary.rows for run in arm.measured)
+    return any(name in run.curves for run in summary.comparison.runs)
 
 
 def which_is_which(summary: Summary) -> str:
@@ -80,20 +84,9 @@ def trained_note(summary: Summary) -> str:
     return TRAINED_SAMPLES if any_measured([row[TRAINED_IF_KNOWN.key] for row in summary.rows]) else ""
 
 
-def _mean_of(name: str) -> OfRun:
-    """The mean over virtual time of one of the `ACCURACIES`; None if the run does not have it."""
-
-    def of_run(run: Run) -> float | None:
-        curve, horizon = run.curves.get(name), run.horizon
-        return None if curve is None else curve.mean_accuracy(horizon.start_s, horizon.horizon_s)
-
-    return of_run
-
-
 def mean_used_accuracy(run: Run) -> float | None:
     """The mean over virtual time of the accuracy of what clients use."""
-    used = personal_curve(run.log) or run.curve
-    return used.mean_accuracy(run.horizon.start_s, run.horizon.horizon_s)
+    return run.mean_of(personal_curve(run.log) or run.curve)
 
 
 def _final_used_accuracy(run: Run) -> float | None:
@@ -103,8 +96,8 @@ def _final_used_accuracy(run: Run) -> float | None:
 IN_PERSONAL_ACCURACY = Beside("mean_personal_accuracy", "mean personal accuracy")
 
 
-def _estimate(of_run: OfRun) -> Quantity:
-    """The estimate of an accuracy of what clients use, if some arm has a personal one."""
+def _estimate(of_run: OfRun) -> Measure:
+    """Measures an accuracy of what clients use, if some arm has a personal one."""
 
     def measure(arm: Comparison, compared: Compared) -> Estimate:
         return share_estimate([of_run(run) if compared.has_personal else None for run in arm.measured])
@@ -112,42 +105,136 @@ def _estimate(of_run: OfRun) -> Quantity:
     return measure
 
 
-def _if_personal(quantity: Quantity) -> Quantity:
-    """The quantity; None if no arm has a personal accuracy."""
-    return lambda arm, compared: quantity(arm, compared) if compared.has_personal else None
+def _if_personal(measure: Measure) -> Measure:
+    """Measures it if some arm has a personal accuracy, and else None."""
+    return lambda arm, compared: measure(arm, compared) if compared.has_personal else None
 
 
-def _over_evaluations(of_round: Callable[[RoundRecord], float | None]) -> OfRun:
-    """The mean over the rounds up to the horizon that have a number; None if none has."""
-
-    def of_run(run: Run) -> float | None:
-        found = [value for record in run.records if (value := of_round(record)) is not None]
-        return math.fsum(found) / len(found) if found else None
-
-    return of_run
+def _over_evaluations(name: str, run: Run) -> float | None:
+    """The mean over the rounds up to the horizon that have this number; None if none has."""
+    found = [value for record in run.records if (value := getattr(record, name)) is not None]
+    return math.fsum(found) / len(found) if found else None
 
 
-def _in_band(band: int) -> Quantity:
-    return over_seeds(lambda run: accuracy_in_band(run.records, band), share_estimate)
+PERSONAL = (
+    Quantity("mean_personal_accuracy", _estimate(mean_used_accuracy), SHARE, "personal accuracy")
+    .if_measured()
+    .means(
+        "personal accuracy, averaged over virtual time as `mean_accuracy` is; "
+        "of an arm without one its accuracy",
+        f"{NO_PERSONAL}, and {LATE}",
+    )
+)
+PERSONAL_GAIN = Quantity(
+    "personal_gain_pp", _if_personal(gain_over_reference(mean_used_accuracy, 100.0)), POINTS
+).means("mean personal accuracy minus that of the reference arm", f"{IS_REFERENCE}, and {NO_PERSONAL}")
+PERSONAL_OVER_BEST = replace(
+    OVER_BEST,
+    key="personal_gain_over_best_pp",
+    measure=_if_personal(IN_PERSONAL_ACCURACY.gain_over_best),
+).means(
+    "mean personal accuracy minus that of the best baseline, chosen by it, which `over` names",
+    f"for the best baseline, {NO_BASELINE}, and {NO_PERSONAL}",
+)
+PERSONAL_OF_CLUSTERS = replace(
+    OF_CLUSTERS,
+    key="personal_gain_of_clusters_pp",
+    measure=_if_personal(IN_PERSONAL_ACCURACY.gain_of_clusters),
+).means(
+    "mean personal accuracy minus that of the arm with one model and otherwise the same parts",
+    f"{ONE_MODEL}, {NO_BASELINE}, and {NO_PERSONAL}",
+)
+FINAL_PERSONAL = (
+    Quantity("final_personal_accuracy", _estimate(_final_used_accuracy), SHARE, "final personal accuracy")
+    .if_measured(in_terminal=False)
+    .means(
+        "personal accuracy at the horizon, the mean of the last `report.window` evaluations; of an arm "
+        "without one its accuracy",
+        NO_PERSONAL,
+    )
+)
+FINAL_PERSONAL_GAIN = Quantity(
+    "final_personal_gain_pp", _if_personal(gain_over_reference(_final_used_accuracy, 100.0)), POINTS
+).means("final personal accuracy minus that of the reference arm", f"{IS_REFERENCE}, and {NO_PERSONAL}")
 
 
-def _columns(summary: Summary) -> list[Column]:
-    runs = (run for arm in summary.rows for run in arm.measured)
-    bands = next((found for run in runs if (found := age_bands(run.records))), [])
-    by_age = [
-        Column(f"personal_accuracy_by_age_{number}", heading, percent_scale)
-        for number, heading in enumerate(bands_in_words(bands)[:NUM_BANDS], 1)
-    ]
-    accuracy, personal, *others = TABLE.columns
+@means(
+    "accuracy of the participants of a round with the parameters that they have just trained, averaged over "
+    "virtual time as `mean_accuracy` is",
+    f'without "trained" in round.accuracies, and {LATE}',
+)
+@quantity(SHARE, "just trained", only_if=any_measured)
+def mean_trained_accuracy(run: Run) -> float | None:
+    """The mean of the accuracy just trained."""
+    return run.mean_of(run.curves.get("trained_accuracy"))
+
+
+@means(
+    "accuracy over all test samples in one pool, averaged over virtual time as `mean_accuracy` is",
+    f'without "pooled" in round.accuracies, and {LATE}',
+)
+@quantity(SHARE, "pooled", only_if=any_measured)
+def mean_pooled_accuracy(run: Run) -> float | None:
+    """The mean of the pooled accuracy."""
+    return run.mean_of(run.curves.get("pooled_accuracy"))
+
+
+@means(
+    "rounds since a scored client last wrote what it remembers: the median over those that remember "
+    "something, averaged over evaluations",
+    UNREMEMBERED,
+)
+@quantity("rounds", "age of memory, median", index_scale, only_if=any_measured)
+def memory_age(run: Run) -> float | None:
+    """The median age of what clients remember."""
+    return _over_evaluations("memory_age", run)
+
+
+@means("the age that 90 % of these clients do not exceed, averaged over evaluations", UNREMEMBERED)
+@quantity("rounds", "age, 90 %", index_scale, in_terminal=False, only_if=any_measured)
+def memory_age_90(run: Run) -> float | None:
+    """The age that 90 % of them do not exceed."""
+    return _over_evaluations("memory_age_90", run)
+
+
+@quantity(SHARE, "without memory", missing=IMPERSONAL, only_if=any_measured)
+def without_memory(run: Run) -> float | None:
+    """Share of the scored clients that remember nothing, averaged over evaluations."""
+    return _over_evaluations("without_memory", run)
+
+
+def _by_age(band: int, meaning: str) -> Quantity:
+    """The personal accuracy of clients in a band of ages, from 0."""
+    measure = over_seeds(lambda run: accuracy_in_band(run.records, band), share_estimate)
+    return Quantity(f"personal_accuracy_by_age_{band + 1}", measure, SHARE).means(meaning, NO_BAND)
+
+
+YOUNGEST = (
+    "personal accuracy of the scored clients whose memory is in the youngest band of ages of the log, "
+    "averaged over evaluations, weighted by these clients"
+)
+BY_AGE = (
+    *(_by_age(0, YOUNGEST), _by_age(1, "the same of the second band")),
+    _by_age(2, "the same of the third band"),
+)
+
+
+def _columns(summary: Summary) -> list[Quantity]:
+    bands = next((found for run in summary.comparison.runs if (found := age_bands(run.records))), [])
+    names = bands_in_words(bands)[: len(BY_AGE)]
+    by_age = [of_band.headed(name) for name, of_band in zip(names, BY_AGE, strict=False)]
     gains = _gain_columns(summary) if summary.comparison.has_personal else []
-    return [accuracy, personal, *gains, *others, *by_age, TRAINED_IF_KNOWN]
+    others = (FINAL_PERSONAL, mean_trained_accuracy, mean_pooled_accuracy)
+    memory = (memory_age, memory_age_90, without_memory)
+    return [mean_accuracy.headed("accuracy"), PERSONAL, *gains, *others, *memory, *by_age, TRAINED_IF_KNOWN]
 
 
-def _gain_columns(summary: Summary) -> list[Column]:
-    over = Column("personal_gain_pp", over_reference(summary), points_scale)
+def _gain_columns(summary: Summary) -> list[Quantity]:
+    over = PERSONAL_GAIN.headed(over_reference(summary))
     if not summary.comparison.has_baselines:
         return [over]
-    return [over, *beside_columns(summary, IN_PERSONAL_ACCURACY, "personal_")]
+    beside = beside_columns(summary, IN_PERSONAL_ACCURACY, PERSONAL_OVER_BEST, PERSONAL_OF_CLUSTERS)
+    return [over, *beside]
 
 
 def _note(summary: Summary) -> str:
@@ -164,40 +251,15 @@ def _on_gains(summary: Summary) -> str:
     return f"{GAINS} {best}".rstrip()
 
 
-def _measured(key: str, heading: str, *, in_terminal: bool = True) -> Column:
-    return Column(key, heading, percent_scale, in_terminal, only_if=any_measured)
-
-
-PERSONAL = _measured("mean_personal_accuracy", "personal accuracy")
-
 SERVED = "Mean accuracies, gains and times to targets are of the models that serve clients."
 
 TABLE = Table(
     title="Personal accuracy, and the age of what clients remember",
     place=Place("pays", id="personal-accuracy"),
-    quantities={
-        "mean_personal_accuracy": _estimate(mean_used_accuracy),
-        "personal_gain_pp": _if_personal(gain(mean_used_accuracy, scale=100.0)),
-        "personal_gain_over_best_pp": _if_personal(IN_PERSONAL_ACCURACY.gain_over_best),
-        "personal_gain_of_clusters_pp": _if_personal(IN_PERSONAL_ACCURACY.gain_of_clusters),
-        "final_personal_accuracy": _estimate(_final_used_accuracy),
-        "final_personal_gain_pp": _if_personal(gain(_final_used_accuracy, scale=100.0)),
-        "mean_trained_accuracy": over_seeds(_mean_of("trained_accuracy"), share_estimate),
-        "mean_pooled_accuracy": over_seeds(_mean_of("pooled_accuracy"), share_estimate),
-        "memory_age": over_seeds(_over_evaluations(lambda record: record.memory_age), amount_estimate),
-        "memory_age_90": over_seeds(_over_evaluations(lambda record: record.memory_age_90), amount_estimate),
-        "without_memory": over_seeds(_over_evaluations(lambda record: record.without_memory), share_estimate),
-        **{f"personal_accuracy_by_age_{band + 1}": _in_band(band) for band in range(NUM_BANDS)},
-    },
-    columns=(
-        Column("mean_accuracy", "accuracy", percent_scale),
-        PERSONAL,
-        _measured("final_personal_accuracy", "final personal accuracy", in_terminal=False),
-        _measured("mean_trained_accuracy", "just trained"),
-        _measured("mean_pooled_accuracy", "pooled"),
-        Column("memory_age", "age of memory, median", index_scale, only_if=any_measured),
-        Column("memory_age_90", "age, 90 %", index_scale, in_terminal=False, only_if=any_measured),
-        _measured("without_memory", "without memory"),
+    quantities=(
+        *(PERSONAL, PERSONAL_GAIN, PERSONAL_OVER_BEST, PERSONAL_OF_CLUSTERS),
+        *(FINAL_PERSONAL, FINAL_PERSONAL_GAIN, mean_trained_accuracy, mean_pooled_accuracy),
+        *(memory_age, memory_age_90, without_memory, *BY_AGE),
     ),
     columns_for=_columns,
     says_something=lambda summary: any(
@@ -205,9 +267,5 @@ TABLE = Table(
     ),
     note=_note,
     in_terminal=InTerminal("personal accuracy, and the age of memory", in_notebook=True),
-    in_many_runs=InManyRuns(
-        keys=("mean_personal_accuracy",),
-        columns=(PERSONAL,),
-        notes={PERSONAL.key: f"{WHICH_IS_WHICH['personal_accuracy']} {SERVED}"},
-    ),
+    in_many_runs=(PERSONAL.noted(f"{WHICH_IS_WHICH['personal_accuracy']} {SERVED}"),),
 )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from emulator.errors import naming
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.absorbed import arms_of_steps
 from experiments.results.statistics.closers import Closer, closers, most_often
-from experiments.results.statistics.comparisons import once
+from experiments.results.statistics.comparisons import Comparison, once
 from experiments.results.statistics.scales import time_scale
 from experiments.results.statistics.visit_columns import VisitColumns
 from experiments.results.statistics.waiting import BETWEEN, COMPONENTS, VISITS, Waiting, waiting
@@ -41,22 +40,24 @@ OF_STEPS = "visits outlast rounds, which wait for no cohort"
 class ArmWaiting:
     """The time of the rounds of an arm by its causes, in virtual seconds, and the number of its rounds.
 
-    `seconds` has the sums over rounds of each component, a mean over seeds.
+    `seconds` has the sums over rounds of each component, a mean over seeds. `closed_most` has the clients
+    that closed most rounds, and `shown` rounds of the first run to be shown; there are none without recorded
+    visits.
     """
 
     arm: str
     rounds: float  # mean over seeds
     seconds: dict[str, float]
+    closed_most: Sequence[Closer] = ()
+    shown: Sequence[TimelineRound] = ()
 
     @classmethod
     def of_runs(cls, arm: str, runs: Sequence[Waiting]) -> ArmWaiting:
         """The means over `runs`, one for each seed; at least one."""
         totals = [run.totals_s for run in runs]
-        return cls(
-            arm,
-            float(np.mean([len(run.round) for run in runs])),
-            {name: float(np.mean([total[name] for total in totals])) for name in (*COMPONENTS, BETWEEN)},
-        )
+        rounds = float(np.mean([len(run.round) for run in runs]))
+        means = {name: float(np.mean([total[name] for total in totals])) for name in totals[0]}
+        return cls(arm, rounds, means)
 
     @property
     def length_s(self) -> float:
@@ -69,78 +70,56 @@ class ArmWaiting:
         return self.seconds[component] / total_s if total_s else 0.0
 
 
-@dataclass(frozen=True)
-class Waits:
-    """The time of rounds by arm, the clients of each arm that closed most rounds, and rounds to be shown.
-
-    The latter are of the first run of each arm; there are none of runs without recorded visits. The arms in
-    `left_out` are in none of these: their rounds may have several server steps, and so wait for no cohort.
-    """
-
-    by_arm: list[ArmWaiting]
-    closed_most: list[tuple[str, Closer]]
-    rounds: list[TimelineRound]
-    left_out: list[str]
-
-    @property
-    def omission(self) -> str:
-        """A sentence on the arms that are left out; empty if there are none."""
-        return f"Left out: {', '.join(self.left_out)}; {OF_STEPS}." if self.left_out else ""
-
-
 @once
-def waits(report: Report) -> Waits:
-    """Those of all rounds that closed by the horizon; one pass over the visits of all runs.
+def waits(report: Report) -> list[ArmWaiting]:
+    """Those of all rounds that closed by the horizon, by arm; one pass over the visits of all runs.
+
+    Without the arms that `omission` names.
 
     Raises:
         DataFileError: A file of a run is damaged.
         InputError: The visits of a run are not those of its log.
     """
-    by_arm: list[ArmWaiting] = []
-    closed_most: list[tuple[str, Closer]] = []
-    rounds: list[TimelineRound] = []
-    fixed = fixed_durations(report.experiment)
     left_out = arms_of_steps(report.summary.rows)
-    most = max(2, MOST_CLOSERS // max(1, len(report.arms) - len(left_out)))
-    for arm in report.summary.rows:
-        if arm.arm in left_out:
-            continue
-        waited: list[Waiting] = []
-        found: list[Closer] = []
-        for run in arm.measured:
-            seed = run.log.seed
-            visits = read_columns(report.directory, arm.arm, seed)
-            clients = None if visits is None else report.directory.read_clients(arm.arm, seed)
-            with naming(str(report.directory.visits_path(arm.arm, seed))):
-                waited.append(waiting(run.records, visits, is_fixed=fixed[arm.arm]))
-                if visits is not None:
-                    found += closers(seed, waited[-1], visits, clients)
-            if visits is not None and run is arm.measured[0]:
-                rounds += [
-                    TimelineRound(arm.arm, seed, record, visits.of_round(record.round), reason)
-                    for record, reason in chosen_rounds(run.records, len(report.arms) - len(left_out))
-                ]
-        by_arm.append(ArmWaiting.of_runs(arm.arm, waited))
-        closed_most += [(arm.arm, closer) for closer in most_often(found, most)]
-    return Waits(by_arm, closed_most, rounds, left_out)
+    arms = [arm for arm in report.summary.rows if arm.arm not in left_out]
+    return [_waiting_of(report, arm, len(arms)) for arm in arms]
+
+
+def _waiting_of(report: Report, arm: Comparison, num_arms: int) -> ArmWaiting:
+    waited: list[Waiting] = []
+    found: list[Closer] = []
+    shown: list[TimelineRound] = []
+    is_fixed = arm.configured is not None and arm.configured.has_fixed_rounds
+    for run in arm.measured:
+        name, seed = arm.arm, run.seed
+        visits = read_columns(report.directory, name, seed)
+        clients = None if visits is None else report.directory.read_clients(name, seed)
+        with naming(str(report.directory.run_file(name, seed, "visits.parquet"))):
+            waited.append(waiting(run.records, visits, is_fixed=is_fixed))
+            if visits is not None:
+                found += closers(seed, waited[-1], visits, clients)
+        if visits is not None and run is arm.measured[0]:
+            shown = [
+                TimelineRound(name, seed, record, visits.of_round(record.round), reason)
+                for record, reason in chosen_rounds(run.records, num_arms)
+            ]
+    closed_most = most_often(found, max(2, MOST_CLOSERS // num_arms))
+    return replace(ArmWaiting.of_runs(arm.arm, waited), closed_most=closed_most, shown=shown)
+
+
+def omission(report: Report) -> str:
+    """A sentence on the arms whose rounds may have several server steps, and so wait for no cohort.
+
+    Empty if there are none.
+    """
+    left_out = arms_of_steps(report.summary.rows)
+    return f"Left out: {', '.join(left_out)}; {OF_STEPS}." if left_out else ""
 
 
 def read_columns(directory: RunDirectory, arm: str, seed: int) -> VisitColumns | None:
     """The visits of a run; None if they were not recorded."""
     table = directory.read_visits(arm, seed)
     return None if table is None else VisitColumns.from_table(table)
-
-
-def fixed_durations(experiment: dict[str, Any]) -> dict[str, bool]:
-    """Whether the rounds of an arm have a fixed duration, by the arm's name.
-
-    >>> fixed_durations({"arm": [{"name": "global"}, {"name": "timed", "pacing": {"kind": "fixed"}}]})
-    {'global': False, 'timed': True}
-    """
-    return {
-        str(arm["name"]): isinstance(arm.get("pacing"), dict) and arm["pacing"].get("kind") == "fixed"
-        for arm in experiment["arm"]
-    }
 
 
 def lengths_sentence(arms: Sequence[ArmWaiting]) -> str:
@@ -152,25 +131,20 @@ def lengths_sentence(arms: Sequence[ArmWaiting]) -> str:
     """
     if not arms:
         return ""
-    named = list(arms)
-    if len(named) > MOST_NAMED_ARMS:
-        named = [_shortest(arms), _longest(arms)]
+    shortest, longest = (pick(arms, key=lambda arm: arm.length_s) for pick in (min, max))
+    is_of_all = len(arms) <= MOST_NAMED_ARMS
+    named = arms if is_of_all else [shortest, longest]
     scale = time_scale(max(arm.length_s for arm in named))
     parts = []
     for arm in named:
         shares = sorted(((arm.share(name), name) for name in COMPONENTS), reverse=True)
-        parts.append(
-            f"{arm.arm} {scale(arm.length_s)} ("
-            + ", ".join(f"{name} {100 * share:.0f} %" for share, name in shares if share >= 0.005)
-            + ")"
-        )
-    text = f"Mean length of a round: {'; '.join(parts)}."
-    if len(named) < len(arms):
-        text = f"Shortest and longest mean round of {len(arms)} arms: {'; '.join(parts)}."
-    lengths = [arm.length_s for arm in arms]
-    if max(lengths) > 1.1 * min(lengths):
+        shown = [f"{name} {100 * share:.0f} %" for share, name in shares if share >= 0.005]
+        parts.append(f"{arm.arm} {scale(arm.length_s)} ({', '.join(shown)})")
+    of = "Mean length of a round" if is_of_all else f"Shortest and longest mean round of {len(arms)} arms"
+    text = f"{of}: {'; '.join(parts)}."
+    if longest.length_s > 1.1 * shortest.length_s:
         text += (
-            f" Rounds of {_longest(arms).arm} are {max(lengths) / max(min(lengths), 1e-9):.2g} times as "
+            f" Rounds of {longest.arm} are {longest.length_s / max(shortest.length_s, 1e-9):.2g} times as "
             "long as the shortest: in the same virtual time the arm makes fewer server steps, which counts "
             "in every time to accuracy."
         )
@@ -181,33 +155,16 @@ def lengths_table(arms: Sequence[ArmWaiting]) -> TextTable:
     """A row for each arm: its rounds, their mean length, and the share of each component that occurs."""
     shown = [name for name in shown_components(arms) if name != BETWEEN]
     scale = time_scale(max((arm.length_s for arm in arms), default=0.0))
-    rows = [
-        (
-            arm.arm,
-            [
-                Cell(f"{arm.rounds:,.4g}"),
-                Cell(scale(arm.length_s)),
-                *(Cell(f"{100 * arm.share(name):.1f} %") for name in shown),
-            ],
-        )
-        for arm in arms
-    ]
+    rows = []
+    for arm in arms:
+        shares = [f"{100 * arm.share(name):.1f} %" for name in shown]
+        rows.append((arm.arm, list(map(Cell, [f"{arm.rounds:,.4g}", scale(arm.length_s), *shares]))))
     return TextTable(["rounds", "mean length", *shown], rows)
 
 
 def shown_components(arms: Sequence[ArmWaiting]) -> list[str]:
     """The components that occur, in order of time; the phases always, unless visits were not recorded."""
     return [name for name in (*COMPONENTS, BETWEEN) if any(arm.seconds[name] > 0 for arm in arms)]
-
-
-def _shortest(arms: Sequence[ArmWaiting]) -> ArmWaiting:
-    """The arm with the shortest mean round; of equals, the first."""
-    return min(arms, key=lambda arm: arm.length_s)
-
-
-def _longest(arms: Sequence[ArmWaiting]) -> ArmWaiting:
-    """The arm with the longest mean round; of equals, the first."""
-    return max(arms, key=lambda arm: arm.length_s)
 
 
 def are_unrecorded(arms: Sequence[ArmWaiting]) -> bool:
@@ -217,11 +174,9 @@ def are_unrecorded(arms: Sequence[ArmWaiting]) -> bool:
 
 def _on_page(report: Report) -> OnPage | None:
     found = waits(report)
-    if not found.by_arm:
-        return None
-    notes = [NOTE, *filter(None, [found.omission])]
-    table = NotedTable("Lengths of rounds", lengths_table(found.by_arm), notes)
-    return OnPage([table], lead=lengths_sentence(found.by_arm))
+    notes = [NOTE, *filter(None, [omission(report)])]
+    table = NotedTable("Lengths of rounds", lengths_table(found), notes)
+    return OnPage([table], lead=lengths_sentence(found)) if found else None
 
 
 TABLE = Table(title="Lengths of rounds", place=Place("why", group="rounds"), on_page=_on_page)

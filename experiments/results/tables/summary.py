@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 from emulator.errors import InputError
 from emulator.storage.checkpoints import write_durably
@@ -12,7 +11,8 @@ from experiments.results.reading.configured_arms import ConfiguredArm, configure
 from experiments.results.reading.detection import DetectionSettings, detection_settings
 from experiments.results.reading.recorded import Target, recorded_targets
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
-from experiments.results.statistics.comparisons import Compared, Comparison, Run, comparisons
+from experiments.results.statistics.comparisons import Compared, Run, comparisons
+from experiments.results.statistics.detection.scores import detection_of
 from experiments.results.statistics.horizon import (
     common_horizon,
     event_rounds,
@@ -24,10 +24,7 @@ from experiments.results.statistics.targets import target_table
 from experiments.results.statistics.time_to_accuracy import accuracy_curve
 from experiments.results.statistics.whole_runs import figures_of_finished
 from experiments.results.tables import all_quantities
-from experiments.results.tables.table import Quantity, stated
-
-if TYPE_CHECKING:
-    from experiments.results.statistics.detection.scores import Detection
+from experiments.results.tables.quantities import Quantity, stated
 
 
 def summarise(
@@ -81,7 +78,7 @@ def summarise(
     measured = [Run.of(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
     arms = comparisons(measured, reference_arm, configured)
     compared = Compared(arms, horizon, configured=configured or {})
-    measure(compared, all_quantities())
+    measure(compared, all_quantities().values())
     return Summary(
         name=name,
         reference_arm=reference_arm,
@@ -90,7 +87,7 @@ def summarise(
         targets=[target_table(target, compared) for target in targets] if compared.arms else [],
         finished=figures_of_finished(runs, reference_arm, triggers(configured or {})),
         headline=headline,
-        detection=None if detection is None else _figures_of_detectors(arms, detection),
+        detection=None if detection is None else detection_of(arms, detection),
     )
 
 
@@ -99,17 +96,12 @@ def triggers(configured: Mapping[str, ConfiguredArm]) -> list[str]:
     return [name for name, arm in configured.items() if arm.has_trigger]
 
 
-def measure(compared: Compared, quantities: Mapping[str, Quantity]) -> None:
+def measure(compared: Compared, quantities: Iterable[Quantity]) -> None:
     """Measure these quantities of each arm, in their order: later ones may read figures of earlier ones."""
-    for key, quantity in quantities.items():
+    for quantity in quantities:
+        assert quantity.measure is not None, f"{quantity.key} is measured with others"
         for arm in compared.arms:
-            arm.figures[key] = stated(quantity(arm, compared), arm)
-
-
-def _figures_of_detectors(arms: Sequence[Comparison], settings: DetectionSettings) -> Detection | None:
-    from experiments.results.statistics.detection.scores import detection_of
-
-    return detection_of(arms, settings)
+            arm.figures[quantity.key] = stated(quantity.measure(arm, compared), arm)
 
 
 def write_summary(directory: RunDirectory, runs: Sequence[ReportedRun]) -> Summary:

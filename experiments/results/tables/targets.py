@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from experiments.results.reading.recorded import REFERENCE
 from experiments.results.statistics.drift.mass_events import events_by_the_horizon_s, first_mass_event_s
@@ -12,22 +11,27 @@ from experiments.results.statistics.scales import (
     factor_scale,
     percent_scale,
     signed_time_scale,
-    time_scale,
 )
 from experiments.results.statistics.summary import Summary
 from experiments.results.statistics.targets import TargetTable
 from experiments.results.tables.notes import BOUNDS, MOVES, at_their_own_levels
+from experiments.results.tables.quantities import (
+    IS_REFERENCE,
+    NO_EVENT,
+    SECONDS,
+    SHARE,
+    Quantity,
+    any_measured,
+    show_tally,
+)
 from experiments.results.tables.report import Report
 from experiments.results.tables.table import (
-    Column,
     InTerminal,
     NotedTable,
     OnPage,
     Place,
     Table,
-    Tally,
     TextTable,
-    any_measured,
     text_table,
 )
 
@@ -40,11 +44,36 @@ BELOW_AFTER_DRIFT = (
     "below the target. "
 )
 
-HELD_FROM = Column("held_from_s", "held from", time_scale)
-HELD_AFTER_EVENT = replace(HELD_FROM, heading="held after the event from")
-HELD_BEFORE = Column("held_before_s", "held before it from", time_scale, only_if=any_measured)
-SPEEDUP = Column("speedup", "speed-up", factor_scale)
-HELD = Tally("held", "held", factor_scale)
+
+BELOW = Quantity("time_below_s", None, SECONDS, "time below").means(
+    "time up to the horizon in which the accuracy was below the target"
+)
+SAVED = Quantity("saved_s", None, SECONDS, "saved", signed_time_scale).means(
+    "that of the reference arm minus the arm's", IS_REFERENCE
+)
+BELOW_SHARE = Quantity("below_after_drift", None, SHARE, "below after drift", only_if=any_measured).means(
+    "share of the time from the first mass event to the horizon that is below the target", NO_EVENT
+)
+FIRST_REACHED = Quantity("first_reached_s", None, SECONDS, "first reached", in_terminal=False).means(
+    "when the smoothed accuracy first reached the target"
+)
+HELD_BEFORE = Quantity("held_before_s", None, SECONDS, "held before it from", only_if=any_measured).means(
+    "when it came to stay at or above the target up to the first mass event",
+    "unless every run has a mass event, and from there to the horizon as many evaluations as a smoothed "
+    "accuracy is the mean of",
+)
+HELD_FROM = Quantity("held_from_s", None, SECONDS, "held from").means(
+    "time-to-accuracy: when the smoothed accuracy came to stay at or above the target up to the horizon, "
+    "from the first mass event of each run where `held_before_s` was measured"
+)
+HELD_AFTER_EVENT = HELD_FROM.headed("held after the event from")
+SPEEDUP = Quantity("speedup", None, "factor", "speed-up", factor_scale).means(
+    "`held_from_s` of the reference arm over the arm's", IS_REFERENCE
+)
+OF_TARGETS = (BELOW, SAVED, BELOW_SHARE, FIRST_REACHED, HELD_BEFORE, HELD_FROM, SPEEDUP)
+"""The figures of a target that frames have, in their order."""
+
+HELD = Quantity("held", None, heading="held", show=show_tally)
 
 
 def target_name(table: TargetTable, reference_arm: str) -> str:
@@ -102,7 +131,7 @@ def _held_note(smoothed: str, summary: Summary) -> str:
     )
 
 
-def target_columns(columns: Sequence[Column], *, counts_from_event: bool) -> list[Column]:
+def target_columns(columns: Sequence[Quantity], *, counts_from_event: bool) -> list[Quantity]:
     """The columns of a table of targets, with headings that say from when times are counted."""
     if not counts_from_event:
         return list(columns)
@@ -110,7 +139,7 @@ def target_columns(columns: Sequence[Column], *, counts_from_event: bool) -> lis
 
 
 def _text(table: TargetTable, *, in_terminal: bool = False) -> TextTable:
-    columns = target_columns(TABLE.columns, counts_from_event=table.counts_from_event)
+    columns = target_columns((*OF_TARGETS, HELD), counts_from_event=table.counts_from_event)
     return text_table(columns, table.rows, in_terminal=in_terminal)
 
 
@@ -136,16 +165,7 @@ def _on_page(report: Report) -> OnPage:
 TABLE = Table(
     title="Time to accuracy",
     place=Place("pays"),
-    columns=(
-        Column("time_below_s", "time below", time_scale),
-        Column("saved_s", "saved", signed_time_scale),
-        Column("below_after_drift", "below after drift", percent_scale, only_if=any_measured),
-        Column("first_reached_s", "first reached", time_scale, in_terminal=False),
-        HELD_BEFORE,
-        HELD_FROM,
-        SPEEDUP,
-        HELD,
-    ),
+    columns=(*OF_TARGETS, HELD),
     note=_note,
     in_terminal=InTerminal("", is_against_reference=True, in_notebook=True),
     captioned=_captioned,

@@ -1,43 +1,34 @@
 """The updates of an arm up to the horizon: whose they are, and how stale.
 
-Quantities, of which a round with one server step has staleness 0:
-
-* `absorbed_updates` is the number of updates that server steps absorbed, those of completed visits.
-* `server_steps` is the number of server steps.
-* `mean_staleness` is the mean over these updates of the server steps that their lane made between dispatch
-  and absorption, and `largest_staleness` the largest; None without an update.
-
-The table is there if the rounds of some arm may have several server steps. On a page it also has the shares
-of the updates that come from each quarter of the fleet by device speed.
+A round with one server step has staleness 0. The table is there if the rounds of some arm may have several
+server steps. On a page it also has the shares of the updates that come from each quarter of the fleet by
+device speed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 
 import numpy as np
 
 from emulator.arrays import Floats, Ints
 from emulator.errors import InputError
-from experiments.results.statistics.absorbed import Absorbed, absorbed, absorbed_by_client, arms_of_steps
+from experiments.results.statistics.absorbed import absorbed, absorbed_by_client, arms_of_steps
 from experiments.results.statistics.client_groups import QUARTERS
-from experiments.results.statistics.comparisons import Comparison, Run
-from experiments.results.statistics.intervals import amount_estimate, share_estimate
-from experiments.results.statistics.scales import count_scale, index_scale, percent_scale
-from experiments.results.tables.cells import NOT_MEASURED, Cell, show_estimate
-from experiments.results.tables.clients_by_group import NOT_RECORDED, OF_FLEET, quarters_by_seed
+from experiments.results.statistics.comparisons import Run
+from experiments.results.statistics.scales import index_scale
+from experiments.results.tables.by_arm import SHARE, table_by_arm, with_counts
+from experiments.results.tables.clients_by_group import OF_FLEET, quarters_by_seed, why_no_quarters
 from experiments.results.tables.notes import intervals_of_single_arms
+from experiments.results.tables.quantities import is_ever_above_0, means, quantity
 from experiments.results.tables.report import Report
 from experiments.results.tables.table import (
-    Column,
-    InManyRuns,
     InTerminal,
     NotedTable,
     OnPage,
     Place,
     Table,
     TextTable,
-    over_seeds,
     text_table,
 )
 
@@ -53,11 +44,7 @@ BY_SPEED = (
     "Quarters are by the time that a device takes for one sample; n is their mean number of clients per "
     "seed. "
 )
-ALIKE = "Shares by device speed: all clients are alike."
-
-
-def _by_the_horizon(run: Run) -> Absorbed:
-    return absorbed(run.log).until(run.horizon.horizon_s)
+NO_UPDATE = "if no update was absorbed"
 
 
 def _on_page(report: Report) -> OnPage:
@@ -65,27 +52,19 @@ def _on_page(report: Report) -> OnPage:
     table = text_table(TABLE.columns, summary.rows)
     by_seed = quarters_by_seed(report, ["seconds_per_sample"])
     intervals = intervals_of_single_arms(report.arms)
-    if not by_seed or all(groups.max(initial=0) == 0 for groups in by_seed.values()):
-        remark = ALIKE if by_seed else f"Shares by device speed: {NOT_RECORDED}"
-        return OnPage([NotedTable("", table, [f"{intervals}{NOTE}"])], remarks=[remark])
+    if why := why_no_quarters(by_seed):
+        remarks = [f"Shares by device speed: {why}"]
+        return OnPage([NotedTable("", table, [f"{intervals}{NOTE}"])], remarks=remarks)
     counts = np.mean([_counts(groups) for groups in by_seed.values()], axis=0)
-    headings = [f"{name} (n {count:,.0f})" for name, count in zip(QUARTERS, counts.tolist(), strict=True)]
+    shares = {
+        arm.arm: [quarter_shares(run, by_seed.get(run.seed)) for run in arm.measured] for arm in summary.rows
+    }
+    quarters = table_by_arm(report, dict.fromkeys(with_counts(QUARTERS, counts), SHARE), shares)
     rows = [
-        (name, [*cells, *_quarter_cells(arm, by_seed)])
-        for (name, cells), arm in zip(table.rows, summary.rows, strict=True)
+        (name, [*cells, *more]) for (name, cells), (_, more) in zip(table.rows, quarters.rows, strict=True)
     ]
-    with_quarters = TextTable([*table.headings, *headings], rows)
+    with_quarters = TextTable([*table.headings, *quarters.headings], rows)
     return OnPage([NotedTable("", with_quarters, [f"{intervals}{NOTE}", f"{BY_SPEED}{OF_FLEET}".rstrip()])])
-
-
-def _quarter_cells(arm: Comparison, by_seed: dict[int, Ints]) -> list[Cell]:
-    """A cell for each quarter: the share of the arm's updates that come from it, a mean over seeds."""
-    shares = [quarter_shares(run, by_seed.get(run.seed)) for run in arm.measured]
-    if any(seed is None for seed in shares):
-        return [Cell(NOT_MEASURED)] * len(QUARTERS)
-    scale = percent_scale(0.0)
-    by_quarter = np.transpose([seed for seed in shares if seed is not None]).tolist()
-    return [show_estimate(arm.stated(share_estimate(of_seeds)), scale) for of_seeds in by_quarter]
 
 
 def quarter_shares(run: Run, fleet: Ints | None) -> Floats | None:
@@ -118,38 +97,49 @@ def _counts(groups: Ints) -> Ints:
     return np.bincount(groups, minlength=len(QUARTERS)).astype(np.int64)
 
 
-def _is_stale(found: Sequence[object]) -> bool:
-    """Whether an update of some run was stale."""
-    return any(any(getattr(estimate, "per_seed", ())) for estimate in found)
+@quantity("updates", "updates")
+def absorbed_updates(run: Run) -> float:
+    """Updates that server steps absorbed, those of completed visits."""
+    return float(run.rounds(absorbed)["updates"].sum())
 
 
-UPDATES = Column("absorbed_updates", "updates", count_scale)
-MEAN_STALENESS = Column("mean_staleness", "mean staleness", index_scale)
+@quantity("server steps", "server steps")
+def server_steps(run: Run) -> float:
+    """Server steps; one a round, unless the log says how many."""
+    return float(run.rounds(absorbed)["steps"].sum())
+
+
+@means(
+    "server steps that a lane made between the dispatch of an update and its absorption, averaged over "
+    "updates; 0 in whole rounds",
+    NO_UPDATE,
+)
+@quantity("server steps", "mean staleness", index_scale)
+def mean_staleness(run: Run) -> float | None:
+    """The mean staleness of the updates."""
+    rounds = run.rounds(absorbed)
+    known = ~np.isnan(rounds["staleness"])
+    total = int(rounds["updates"][known].sum())
+    return math.fsum((rounds["updates"] * rounds["staleness"])[known]) / total if total else None
+
+
+@quantity("server steps", "largest", missing=NO_UPDATE)
+def largest_staleness(run: Run) -> float | None:
+    """The largest of these numbers."""
+    largest = run.rounds(absorbed)["largest"]
+    return None if np.isnan(largest).all() else float(np.nanmax(largest))
+
+
+QUANTITIES = (absorbed_updates, server_steps, mean_staleness, largest_staleness)
 
 TABLE = Table(
     title="Updates by speed and staleness",
     place=Place("why", id="updates-by-speed"),
-    quantities={
-        "absorbed_updates": over_seeds(
-            lambda run: float(_by_the_horizon(run).updates.sum()), amount_estimate
-        ),
-        "server_steps": over_seeds(lambda run: float(_by_the_horizon(run).steps.sum()), amount_estimate),
-        "mean_staleness": over_seeds(lambda run: _by_the_horizon(run).mean_staleness, amount_estimate),
-        "largest_staleness": over_seeds(lambda run: _by_the_horizon(run).largest_staleness, amount_estimate),
-    },
-    columns=(
-        UPDATES,
-        Column("server_steps", "server steps", count_scale),
-        MEAN_STALENESS,
-        Column("largest_staleness", "largest", count_scale),
-    ),
+    quantities=QUANTITIES,
+    columns=QUANTITIES,
     says_something=lambda summary: bool(arms_of_steps(summary.rows)),
     note=lambda summary: NOTE,
     in_terminal=InTerminal("updates and their staleness"),
-    in_many_runs=InManyRuns(
-        keys=("absorbed_updates", "mean_staleness"),
-        columns=(Column("mean_staleness", "mean staleness", index_scale, only_if=_is_stale),),
-        notes={"mean_staleness": STALENESS},
-    ),
+    in_many_runs=(absorbed_updates.headed(""), mean_staleness.noted(STALENESS, only_if=is_ever_above_0)),
     on_page=_on_page,
 )

@@ -18,7 +18,7 @@ from experiments.results.many_runs.directories import read_folder
 from experiments.results.many_runs.sections import sections
 from experiments.results.pages import write_results
 from experiments.results.reading.run_directory import RunDirectory
-from experiments.results.tables.table import InManyRuns
+from experiments.results.tables.accuracy import GAIN
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.synthetic_runs import a_directory, a_record, a_run, store
 
@@ -26,11 +26,8 @@ TABLE = '''
 """The longest round of an arm."""
 
 from experiments.results.statistics.comparisons import once
-from experiments.results.statistics.intervals import amount_estimate
-from experiments.results.statistics.scales import time_scale
-from experiments.results.tables.table import (
-    Column, InManyRuns, InTerminal, Place, Table, any_measured, gain, over_seeds
-)
+from experiments.results.tables.quantities import SECONDS, any_measured, gain, quantity
+from experiments.results.tables.table import InTerminal, Place, Table
 
 
 @once
@@ -38,29 +35,26 @@ def lengths_s(log):
     return [(record.closed_s, record.closed_s - record.opened_s) for record in log.records]
 
 
+@quantity(SECONDS, "longest round", only_if=any_measured)
 def longest_round_s(run):
+    """How long the longest round took."""
     lengths = [length for closed_s, length in lengths_s(run.log) if closed_s <= run.horizon.horizon_s]
     return max(lengths, default=None)
 
 
-LONGEST = Column("longest_round_s", "longest round", time_scale)
+DIFFERENCE = gain(longest_round_s, "longest_round_gain_s", "difference", 1.0, SECONDS).means(
+    "that minus the one of the reference arm", "for the reference arm"
+)
 
 TABLE = Table(
     title="Longest rounds",
     place=Place("why", after_figures=True, id="longest"),
-    quantities={
-        "longest_round_s": over_seeds(longest_round_s, amount_estimate),
-        "longest_round_gain_s": gain(longest_round_s),
-    },
-    columns=(LONGEST, Column("longest_round_gain_s", "difference", time_scale)),
+    quantities=(longest_round_s, DIFFERENCE),
+    columns=(longest_round_s, DIFFERENCE),
     says_something=lambda summary: any_measured([row["longest_round_s"] for row in summary.rows]),
     note=lambda summary: "The longest round up to the horizon.",
     in_terminal=InTerminal("longest rounds", in_notebook=True),
-    in_many_runs=InManyRuns(
-        keys=("longest_round_s",),
-        columns=(LONGEST,),
-        notes={"longest_round_s": "Longest round is that up to the horizon."},
-    ),
+    in_many_runs=(longest_round_s.noted("Longest round is that up to the horizon."),),
 )
 '''
 
@@ -168,7 +162,7 @@ def test_what_nobody_added_is_nowhere(tmp_path: Path) -> None:
 
 
 def test_no_two_tables_measure_a_quantity_of_the_same_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    [accuracy] = [table for table in tables.all_tables() if "gain_pp" in table.quantities]
+    [accuracy] = [table for table in tables.all_tables() if GAIN in table.quantities]
     twice = (*tables.all_tables(), accuracy)
     monkeypatch.setattr(tables, "all_tables", lambda: twice)
     with pytest.raises(AssertionError, match="Accuracy over time: measures what another table does"):
@@ -181,7 +175,7 @@ def test_a_quantity_of_records_that_are_not_kept_fails_in_tables_of_many_runs(
 ) -> None:
     """It would be 0 or missing, and look like a number."""
     [first, *others] = tables.all_tables()
-    wrong = replace(first, in_many_runs=InManyRuns(keys=(key,)))
+    wrong = replace(first, in_many_runs=(tables.all_quantities()[key],))
     monkeypatch.setattr("experiments.results.many_runs.directories.all_tables", lambda: (wrong, *others))
     directory = RunDirectory(a_folder(tmp_path / "runs"))
     with pytest.raises(AssertionError, match="tables of many runs keep no log"):

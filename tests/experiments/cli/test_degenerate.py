@@ -106,10 +106,14 @@ def a_run_directory(path: Path, case: Case) -> RunDirectory:
             store(directory, ReportedRun(arm, seed, header, records, TIMING))
             ones = np.ones(of["clients"])
             columns = ("seconds_per_sample", "download_bytes_per_s", "upload_bytes_per_s", "latency_s")
-            write_clients(directory.clients_path(arm, seed), dict.fromkeys(columns, ones), None)
+            write_clients(
+                directory.run_file(arm, seed, "clients.parquet"), dict.fromkeys(columns, ones), None
+            )
             if of["visits"]:
                 visits = [visit for record in records for visit in _visits_of(record)]
-                pq.write_table(pa.Table.from_pylist(visits, VISITS), directory.visits_path(arm, seed))
+                pq.write_table(
+                    pa.Table.from_pylist(visits, VISITS), directory.run_file(arm, seed, "visits.parquet")
+                )
     return directory
 
 

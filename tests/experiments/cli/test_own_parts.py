@@ -94,7 +94,7 @@ def test_a_selector_beside_the_configuration_runs_and_is_recorded(
     files = json.loads(Path("runs/small/manifest.json").read_text())["files"]
     assert files["module:my_parts"]["size"] == len(SELECTOR)
     for arm, first in (("lowest", 0), ("next", 1)):
-        with RunDirectory(Path("runs/small")).log_path(arm, 0).open() as log:
+        with RunDirectory(Path("runs/small")).run_file(arm, 0, "log.jsonl").open() as log:
             rounds = [record for record in map(json.loads, log) if record["kind"] == "round"]
         assert {record["participants"][0] for record in rounds} == {first}
 

@@ -105,6 +105,6 @@ def test_stop_and_runs_beside_reach_the_command_s_own_runs_only(worker: Worker) 
     members.runs_beside("two", 5)
     members.runs_beside("one", 0)
     assert worker.do("one")["end"] == "done"
-    assert "runs_beside" not in worker.plan.directory.timing_path("a", 0).read_text()
+    assert "runs_beside" not in worker.plan.directory.run_file("a", 0, "timing.json").read_text()
     members.stop("one")
     assert worker.do("one", "b")["end"] == "stopped"

@@ -173,7 +173,7 @@ def test_a_run_that_fails_says_why(tmp_path: Path, held: ExitStack) -> None:
     result = Desk(plan).play()
     assert result["end"] == "failed"
     assert "diverged" in result["why"]
-    assert plan.directory.failed_path("a", 0).read_text() == result["why"] + "\n"
+    assert plan.directory.run_file("a", 0, "FAILED").read_text() == result["why"] + "\n"
 
 
 def test_a_run_is_stored_when_it_is_stopped_and_resumes_after_it(tmp_path: Path, desk: Desk) -> None:
@@ -299,7 +299,7 @@ def test_every_note_is_sent_with_its_number_and_none_is_left_out() -> None:
 
 def test_notes_come_with_the_answer_again(desk: Desk) -> None:
     desk.plan.directory.start("a", 0)
-    desk.plan.directory.log_path("a", 0).touch()
+    desk.plan.directory.run_file("a", 0, "log.jsonl").touch()
     result = desk.play()
     assert result["notes"] == ["a, seed 0: was begun and left no checkpoint, starting over"]
     assert {"run": "small/a/0", "note": result["notes"][0], "number": 1} in desk.sent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,7 +13,7 @@ from emulator.errors import ResumableError
 from executor.models import files
 from experiments.config import Experiment
 from experiments.locating import locator
-from experiments.results.reading.run_directory import RunDirectory
+from experiments.results.reading.run_directory import RunDirectory, RunFile
 from experiments.running.plan import PlannedRun, Reached, plan_run
 from experiments.running.runner import run_plan
 from experiments.running.stop import Stop
@@ -114,7 +114,7 @@ def test_an_error_while_it_is_written_leaves_a_run_that_is_resumed(
             play(experiment(**checkpoint), out)
     directory = RunDirectory(out)
     assert directory.reported_pairs() == [(arm["name"], 0) for arm in ARMS[:number]]
-    assert not directory.models_path(name, 0).exists()
+    assert not directory.run_file(name, 0, "models.safetensors").exists()
     assert directory.failure(name, 0) is None
     story = play(experiment(**checkpoint), out)
     assert sum(told[0] == "going on" for told in story.told) == (every is not None)
@@ -137,13 +137,21 @@ class Killed(BaseException):
     """The end of a process."""
 
 
-def killed(*_: object) -> None:
-    raise Killed
+def killed_at(name: RunFile) -> Callable[..., Path]:
+    """`RunDirectory.run_file`, which is the end for the file `name`."""
+    run_file = RunDirectory.run_file
+
+    def killed(directory: RunDirectory, arm: str, seed: int, asked: RunFile) -> Path:
+        if asked == name:
+            raise Killed
+        return run_file(directory, arm, seed, asked)
+
+    return killed
 
 
-@pytest.mark.parametrize("method", ["models_path", "mark_done", "done_path"])
+@pytest.mark.parametrize("name", ["models.safetensors", "timing.json", "DONE"])
 def test_a_kill_between_the_last_round_and_done_costs_no_byte(
-    method: str,
+    name: RunFile,
     whole: tuple[dict[str, bytes], dict[str, bytes]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -151,18 +159,18 @@ def test_a_kill_between_the_last_round_and_done_costs_no_byte(
     out = tmp_path / "out"
 
     class At(Story):
-        """From the last round of a run on, the next call of the method is the end."""
+        """From the last round of a run on, the next call for the path of the file is the end."""
 
         def round_done(self, run: PlannedRun, reached: Reached) -> None:
             super().round_done(run, reached)
             if self.rounds == 4:
-                dying.setattr(RunDirectory, method, killed)
+                dying.setattr(RunDirectory, "run_file", killed_at(name))
 
     with monkeypatch.context() as dying, pytest.raises(Killed):
         run_plan(plan_run(experiment(), out, None, locator(None, None), fresh=False), At())
     directory = RunDirectory(out)
     assert not directory.is_done("ditto", 0)
-    assert directory.models_path("ditto", 0).exists() == (method != "models_path")
+    assert directory.run_file("ditto", 0, "models.safetensors").exists() == (name != "models.safetensors")
     play(experiment(), out)
     assert left(out) == whole
 

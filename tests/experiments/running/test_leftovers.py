@@ -44,7 +44,7 @@ def test_a_run_directory_is_cleared_whole_and_nothing_else_is_ever_deleted(
     clear(RunDirectory(tmp_path))
     assert (tmp_path / "thesis.tex").exists()
     RunDirectory(tmp_path).start("arm", 0)
-    RunDirectory(tmp_path).done_path("arm", 0).touch()
+    RunDirectory(tmp_path).run_file("arm", 0, "DONE").touch()
     with pytest.raises(InputError, match="so it is not deleted"):
         clear(RunDirectory(tmp_path))
     assert (tmp_path / "thesis.tex").exists()

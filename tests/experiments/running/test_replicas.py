@@ -216,7 +216,7 @@ def test_what_the_machine_does_to_a_rank_ends_all_and_rank_0_reports_it(
     assert isinstance(first, kind)
     assert text in str(first)
     assert isinstance(second, type(error))
-    assert not RunDirectory(tmp_path / "out").failed_path("global", 0).exists()
+    assert not RunDirectory(tmp_path / "out").run_file("global", 0, "FAILED").exists()
 
 
 def test_a_mistake_in_a_part_of_one_rank_marks_the_run_failed(

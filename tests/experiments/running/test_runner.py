@@ -129,7 +129,7 @@ def test_timing_counts_what_a_clusterer_does_with_participants_and_the_scores_it
 
 def test_each_round_is_reported_with_the_last_accuracy_that_is_known(tmp_path: Path) -> None:
     story = play(small(round={"rounds": 5, "evaluate_every": 3}), tmp_path / "run", arms=["global"])
-    _, records = read_log(RunDirectory(tmp_path / "run").log_path("global", 0))
+    _, records = read_log(RunDirectory(tmp_path / "run").run_file("global", 0, "log.jsonl"))
     accuracies = [record.accuracy for record in records]
     assert [accuracy is None for accuracy in accuracies] == [True, True, False, True, False]
     known = [None, None, accuracies[2], accuracies[2], accuracies[4]]

@@ -54,7 +54,10 @@ def test_a_run_that_stopped_twice_and_was_killed_has_the_bytes_of_one_that_did_n
     assert directory.read_visits(name, 0)
     play_until(experiment, out, None)
     assert logs(out) == logs(tmp_path / "whole")
-    files = [RunDirectory(tmp_path / path).visits_path(name, 0).read_bytes() for path in ("out", "whole")]
+    files = [
+        RunDirectory(tmp_path / path).run_file(name, 0, "visits.parquet").read_bytes()
+        for path in ("out", "whole")
+    ]
     assert files[0] == files[1]
 
 

@@ -97,7 +97,7 @@ def test_a_run_that_is_stopped_after_every_step_has_the_same_visits_to_the_last_
     once.play()
     often.play_with_stops(steps=lambda: 3, lost=lambda: 2)
     assert often.resumes > 3
-    streams = [stopped.directory.visit_log_path("a", 0).read_bytes() for stopped in (once, often)]
+    streams = [stopped.directory.run_file("a", 0, "visits.arrow").read_bytes() for stopped in (once, often)]
     assert streams[0] == streams[1]
 
 
@@ -125,10 +125,12 @@ def test_a_run_without_the_option_has_no_visits_and_the_same_log(tmp_path: Path)
     for experiment, name in ((with_visits, "with"), (without, "without")):
         play(experiment, tmp_path / name, tmp_path)
     first, second = RunDirectory(tmp_path / "with"), RunDirectory(tmp_path / "without")
-    assert first.log_path("a", 0).read_bytes() == second.log_path("a", 0).read_bytes()
+    assert (
+        first.run_file("a", 0, "log.jsonl").read_bytes() == second.run_file("a", 0, "log.jsonl").read_bytes()
+    )
     assert first.read_visits("a", 0) is not None
     assert second.read_visits("a", 0) is None
-    assert not first.visit_log_path("a", 0).exists()
+    assert not first.run_file("a", 0, "visits.arrow").exists()
 
 
 def test_an_error_of_the_log_of_visits_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ that the run did not reach are left out. Rounds are those of the log, from 0.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ class Decisions:
 
     def within(self, first: int, last: int) -> Decisions:
         """Those in the rounds from `first` to `last`."""
-        kept = (self.round >= first) & (self.round <= last)
+        kept = is_within(self.round, first, last)
         return Decisions(self.client[kept], self.round[kept], self.is_flag[kept])
 
 
@@ -50,14 +50,16 @@ class Drifts:
     """Drifts, of which several of a client may begin in the same round.
 
     Attributes:
+        kinds: The names of all kinds of drifts of the run.
         client: (n,) whose data change.
         onset: (n,) the round from which on they are other ones.
         step: (n,) the data step of that.
-        kind: (n,) the index of its kind.
+        kind: (n,) the index of its kind in `kinds`.
         before: (n,) the concept of the client up to then; `UNKNOWN` as `after`.
         after: (n,) its concept from then on; `UNKNOWN` if the trace's concepts do not show the change.
     """
 
+    kinds: Sequence[str]
     client: Ints
     onset: Ints
     step: Ints
@@ -70,13 +72,17 @@ class Drifts:
 
     def where(self, kept: Bools) -> Drifts:
         """Those of which `kept` (n,) is true."""
-        return Drifts(*(column[kept] for column in vars(self).values()))
+        return replace(self, **{name: vars(self)[name][kept] for name in ("onset", *DRIFT_COLUMNS)})
+
+    def is_of(self, kind: str) -> Bools:
+        """(n,) whether each is of the kind of that name."""
+        return np.array([name == kind for name in self.kinds], dtype=np.bool_)[self.kind]
 
     def latest(self, client: Ints, round_: Ints | int) -> Ints:
         """(m,) index of the newest drift of each of `client` (m,) up to the round; -1 if there is none.
 
-        >>> kinds = {"kind": [0, 0, 0], "before": [0, 1, 0], "after": [1, 0, 1]}
-        >>> drifts = drifts_of({"step": [1, 2, 3], "client": [5, 5, 7], **kinds}, np.array([0, 1, 1, 2]))
+        >>> table = {"kinds": ["swap"], "kind": [0, 0, 0], "before": [0, 1, 0], "after": [1, 0, 1]}
+        >>> drifts = drifts_of({"step": [1, 2, 3], "client": [5, 5, 7], **table}, np.array([0, 1, 1, 2]))
         >>> drifts.onset.tolist(), drifts.latest(np.array([5, 5, 6]), np.array([0, 4, 4])).tolist()
         ([1, 3], [-1, 1, -1])
         """
@@ -108,8 +114,20 @@ def drifts_of(table: Mapping[str, Any], steps: Ints) -> Drifts:
     step, client, kind, before, after = (np.asarray(table[name], dtype=np.int64) for name in DRIFT_COLUMNS)
     onset = np.searchsorted(np.maximum.accumulate(steps), step) if len(steps) else np.zeros_like(step)
     order = np.lexsort((step, client))
-    drifts = Drifts(*(column[order] for column in (client, onset, step, kind, before, after)))
+    columns = (column[order] for column in (client, onset, step, kind, before, after))
+    drifts = Drifts([str(name) for name in table["kinds"]], *columns)
     return drifts.where(drifts.onset < len(steps))
+
+
+def is_within(rounds: Ints, first: int, last: int) -> Bools:
+    """Whether each of these rounds is one of those from `first` to `last`."""
+    within: Bools = (rounds >= first) & (rounds <= last)
+    return within
+
+
+def ratio(part: int, of: int, *, per: int = 1) -> float | None:
+    """`part` / `of`, or that share of `per`; None if `of` is 0."""
+    return per * (part / of) if of else None
 
 
 def _pairs(by_round: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:

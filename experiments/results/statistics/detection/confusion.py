@@ -7,69 +7,41 @@ positives of one drift, and one that starts anew after a flag has as many false 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 
 from emulator.arrays import Bools, Ints
-from experiments.results.reading.detection import CHANGED, DetectionSettings
-from experiments.results.statistics.detection.columns import UNKNOWN, Decisions, Drifts
+from experiments.results.reading.detection import DetectionSettings
+from experiments.results.statistics.detection.columns import UNKNOWN, Decisions, Drifts, is_within, ratio
 
 
-@dataclass(frozen=True)
-class Confusion:
-    """Numbers of decisions: true and false positives (flags), true and false negatives.
+def confusion(decisions: Decisions, drifts: Drifts, settings: DetectionSettings) -> dict[str, float | None]:
+    """Numbers of decisions, and ratios of them; None for one without a decision in the denominator.
 
-    Ratios without a single decision in the denominator are None.
+    `tp` and `fp` are true and false positives, which are flags, `tn` and `fn` true and false negatives.
+
+    Args:
+        decisions: Those of scored rounds.
+        drifts: All of the run.
+        settings: Which decisions should be flags.
     """
-
-    tp: int
-    tn: int
-    fp: int
-    fn: int
-
-    @property
-    def accuracy(self) -> float | None:
-        return ratio(self.tp + self.tn, self.tp + self.tn + self.fp + self.fn)
-
-    @property
-    def precision(self) -> float | None:
-        return ratio(self.tp, self.tp + self.fp)
-
-    @property
-    def recall(self) -> float | None:
-        return ratio(self.tp, self.tp + self.fn)
-
-    @property
-    def f1(self) -> float | None:
-        return ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn)
+    positive, flag = should_be_flags(decisions, drifts, settings), decisions.is_flag
+    tp, tn = int((positive & flag).sum()), int((~positive & ~flag).sum())
+    fp, fn = int((~positive & flag).sum()), int((positive & ~flag).sum())
+    return {
+        "tp": tp,
+        "tn": tn,
+        "fp": fp,
+        "fn": fn,
+        "accuracy": ratio(tp + tn, tp + tn + fp + fn),
+        "precision": ratio(tp, tp + fp),
+        "recall": ratio(tp, tp + fn),
+        "f1": ratio(2 * tp, 2 * tp + fp + fn),
+    }
 
 
-def ratio(part: int, of: int) -> float | None:
-    """`part` / `of`; None if `of` is 0."""
-    return part / of if of else None
-
-
-def confusion(
-    decisions: Decisions, drifts: Drifts, kinds: Sequence[str], settings: DetectionSettings
-) -> Confusion:
-    """Count the `decisions`, all of scored rounds, by whether they are flags and whether they should be.
-
-    `drifts` are all of the run, `kinds` the names of their kinds.
-    """
-    positive, flag = should_be_flags(decisions, drifts, kinds, settings), decisions.is_flag
-    return Confusion(
-        tp=int((positive & flag).sum()),
-        tn=int((~positive & ~flag).sum()),
-        fp=int((~positive & flag).sum()),
-        fn=int((positive & ~flag).sum()),
-    )
-
-
-def should_be_flags(
-    decisions: Decisions, drifts: Drifts, kinds: Sequence[str], settings: DetectionSettings
-) -> Bools:
+def should_be_flags(decisions: Decisions, drifts: Drifts, settings: DetectionSettings) -> Bools:
     """(d,) whether each decision should be a flag.
 
     With spans by kind, it should if the client has had a drift of some kind since the first scored round, and
@@ -79,21 +51,13 @@ def should_be_flags(
     positive = settings.positive
     if not isinstance(positive, Mapping):
         changed = _has_changed(decisions, drifts, base)
-        return changed if positive == CHANGED else changed & _is_within(decisions.round, positive)
+        return changed if isinstance(positive, str) else changed & is_within(decisions.round, *positive)
     found = np.zeros(len(decisions), dtype=bool)
     for name, span in positive.items():
-        if name in kinds:
-            of_kind = drifts.where((drifts.kind == kinds.index(name)) & (drifts.onset > base))
-            has_had = of_kind.latest(decisions.client, decisions.round) >= 0
-            found |= has_had & _is_within(decisions.round, span)
+        of_kind = drifts.where(drifts.is_of(name) & (drifts.onset > base))
+        has_had = of_kind.latest(decisions.client, decisions.round) >= 0
+        found |= has_had & is_within(decisions.round, *span)
     return found
-
-
-def _is_within(rounds: Ints, span: object) -> Bools:
-    assert isinstance(span, tuple)
-    first, last = span
-    within: Bools = (rounds >= first) & (rounds <= last)
-    return within
 
 
 def _has_changed(decisions: Decisions, drifts: Drifts, base: int) -> Bools:

@@ -10,11 +10,7 @@ from types import ModuleType
 import pandas as pd
 import pytest
 
-from experiments.results.reading.not_recorded import (
-    NoDetectionError,
-    NoModelAccuracyError,
-    NotRecordedError,
-)
+from experiments.results.reading.not_recorded import DETECTION, LOG_MODELS, LOG_VISITS, NotRecordedError
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.synthetic_runs import a_directory, a_run, store
 
@@ -44,12 +40,13 @@ def _frames(monkeypatch: pytest.MonkeyPatch) -> None:
             return cls()
 
         def frame(self, name: str) -> pd.DataFrame:
-            if name == "detection":
-                raise NoDetectionError("runs")
-            if name == "model_accuracy":
-                raise NoModelAccuracyError("runs")
-            if name == "visits":
-                raise NotRecordedError("runs", "visits", "round.log_visits")
+            options = {
+                "detection": ("decisions of detectors", DETECTION),
+                "model_accuracy": ("accuracies of models by concept", LOG_MODELS),
+                "visits": ("visits", LOG_VISITS),
+            }
+            if name in options:
+                raise NotRecordedError("runs", *options[name])
             return pd.DataFrame({"arm": ["global"], name: [0.1]})
 
     fake = ModuleType("experiments.results.frames.result_frames")

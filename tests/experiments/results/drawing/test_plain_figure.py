@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from experiments.results.drawing.plain_figure import PlainFigure
+from experiments.results.drawing.plain_figure import PlainFigure, single
 
 
 def test_the_element_of_a_figure_has_its_height_and_a_call_with_its_content() -> None:
@@ -29,3 +29,11 @@ def test_no_text_of_a_figure_ends_its_script() -> None:
     html = figure.to_html("x", {})
     assert html.startswith('<div style="height:100%; ')
     assert html.count("<script>") == html.count("</script>") == 1
+
+
+def test_numbers_that_single_precision_does_not_hold_are_drawn_at_its_end():
+    drawn = single(np.array([0.1, np.nan, 1e100, -1e100]))
+    assert drawn.dtype == np.float32
+    assert drawn[0] == np.float32(0.1)
+    assert np.isnan(drawn[1])
+    assert drawn[2:].tolist() == [np.float32(3e38), np.float32(-3e38)]

@@ -3,8 +3,7 @@ import math
 
 import pytest
 
-from experiments.results.figures.below import below_figure
-from experiments.results.figures.speedups import speedup_figure
+from experiments.results.figures.every_target import below_figure, speedup_figure
 from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.intervals import mean_estimate
 from experiments.results.statistics.medians import Bounds, median_estimate

@@ -18,18 +18,19 @@ from emulator.storage.runlog import SCHEMA
 from experiments.results.frames.columns import (
     CHECK,
     COMPARISON,
-    FIGURES,
-    FINISHED,
     IN_FOLDERS,
-    OF_TARGETS,
     Column,
+    columns_of,
     described,
+    figures,
     frame_columns,
 )
 from experiments.results.frames.result_frames import FRAMES, ResultFrames
 from experiments.results.statistics.targets import target_table
 from experiments.results.statistics.time_to_accuracy import ACCURACIES
 from experiments.results.tables import all_quantities
+from experiments.results.tables.concept_drift import OF_WHOLE_RUNS
+from experiments.results.tables.targets import OF_TARGETS
 from tests.experiments.running.played import play
 from tests.experiments.small import small, small_table
 from tests.experiments.synthetic_runs import a_detecting_run, a_directory, a_run, store
@@ -78,7 +79,11 @@ def frames(played: ResultFrames, tmp_path_factory) -> dict[str, pd.DataFrame]:
     drifts = [(3, 0, "sudden", 0, 1), (4, 1, "mix", -1, -1)]
     directory = a_directory(path, ["global"], [0], detection=table)
     store(directory, a_detecting_run("global", 0, {}, {}, drifts))
-    write_clients(directory.clients_path("global", 0), {name: np.ones(20) for name in DEVICE_BOUNDS}, None)
+    write_clients(
+        directory.run_file("global", 0, "clients.parquet"),
+        {name: np.ones(20) for name in DEVICE_BOUNDS},
+        None,
+    )
     detecting = ResultFrames.read(path)
     path = tmp_path_factory.mktemp("models")
     recorded = {"participants": 20, "over_commit": 1.3, "rounds": 150, "log_model_accuracy": True}
@@ -124,11 +129,12 @@ def test_every_field_of_a_round_says_what_it_is_and_when_it_is_missing() -> None
 
 
 def test_every_figure_is_described(played: ResultFrames) -> None:
-    assert set(FIGURES) == set(all_quantities()) - JSON_ONLY
+    assert set(figures()) == set(all_quantities()) - JSON_ONLY
     summary = played.experiments[0].summary
     targets = [name for name, _ in target_table(0.1, summary.comparison).rows[1].estimates()]
-    assert set(targets) <= set(OF_TARGETS)
-    assert set(played.frame("summary")["figure"]) <= {*FIGURES, *OF_TARGETS, *FINISHED}
+    of_targets, finished = columns_of(OF_TARGETS), columns_of(OF_WHOLE_RUNS, "finished.")
+    assert [key for key in of_targets if key in targets] == targets
+    assert set(played.frame("summary")["figure"]) <= {*figures(), *of_targets, *finished}
 
 
 def test_frames_of_a_folder_begin_with_the_experiment_and_its_keys(folder: ResultFrames) -> None:

@@ -177,7 +177,7 @@ def test_a_client_has_the_accuracy_of_the_last_evaluation_by_the_horizon(tmp_pat
     report = {"window": 1, "horizon_s": 25.0}  # rounds close at 10, 20 and 30 s
     directory = a_directory(tmp_path, ["global"], [0], report=report)
     store(directory, run)
-    pq.write_table(pa.table(CLIENTS_OF_FOUR, CLIENTS), directory.clients_path("global", 0))
+    pq.write_table(pa.table(CLIENTS_OF_FOUR, CLIENTS), directory.run_file("global", 0, "clients.parquet"))
 
     clients = ResultFrames.read(tmp_path).frame("clients")
 
@@ -221,7 +221,7 @@ def test_scores_of_a_sample_of_clients_stand_at_its_clients(tmp_path):
 def test_clients_that_a_run_does_not_have_are_refused_in_one_line(tmp_path, changes, problem):
     directory = a_directory(tmp_path, ["global"], [0])
     store(directory, changed(a_run("global", 0, [0.5]), 0, **changes))
-    pq.write_table(pa.table(CLIENTS_OF_FOUR, CLIENTS), directory.clients_path("global", 0))
+    pq.write_table(pa.table(CLIENTS_OF_FOUR, CLIENTS), directory.run_file("global", 0, "clients.parquet"))
 
     with pytest.raises(InputError, match=f"arm 'global', seed 0: its log is damaged, {problem}"):
         ResultFrames.read(tmp_path).frame("clients")
@@ -250,7 +250,7 @@ def test_visits_that_were_not_recorded_are_refused_in_one_line_that_names_the_op
 def test_visits_have_the_columns_of_their_file(tmp_path):
     directory = written(tmp_path, ("global", "fielding"), (4,))
     for arm in ("global", "fielding"):
-        pq.write_table(pa.table(A_VISIT, VISITS), directory.visits_path(arm, 4))
+        pq.write_table(pa.table(A_VISIT, VISITS), directory.run_file(arm, 4, "visits.parquet"))
 
     visits = ResultFrames.read(tmp_path).frame("visits")
 
@@ -264,9 +264,9 @@ def test_visits_have_the_columns_of_their_file(tmp_path):
 
 def test_of_visits_of_steps_the_dispatch_and_the_staleness_are_whole_numbers_beside_others(tmp_path):
     directory = written(tmp_path, ("global", "buffered"), (4,))
-    pq.write_table(pa.table(A_VISIT, VISITS), directory.visits_path("global", 4))
+    pq.write_table(pa.table(A_VISIT, VISITS), directory.run_file("global", 4, "visits.parquet"))
     of_steps = pa.table({**A_VISIT, "dispatch": [7], "staleness": [2]}, VISITS_OF_STEPS)
-    pq.write_table(of_steps, directory.visits_path("buffered", 4))
+    pq.write_table(of_steps, directory.run_file("buffered", 4, "visits.parquet"))
 
     frames = ResultFrames.read(tmp_path)
 
@@ -422,7 +422,7 @@ def test_a_directory_that_cannot_be_loaded_is_refused_in_one_line(tmp_path):
 def test_a_log_of_another_version_names_both_versions(tmp_path):
     directory = written(tmp_path, ("global",), (0,))
     directory.manifest_path.write_text('{"versions": {"driftscale": "99.0", "python": "3.11"}}')
-    log = directory.log_path("global", 0)
+    log = directory.run_file("global", 0, "log.jsonl")
     log.write_text(log.read_text().replace('"round":0', '"round":0,"of_the_future":1'))
 
     with pytest.raises(InputError, match=r"unknown field 'of_the_future'; driftscale 99\.0 recorded it"):

@@ -28,7 +28,7 @@ def a_measured_run(arm, seed, accuracies, events_s):
 
 
 def a_directory(name, accuracies, *, swept=None, events_s=(), command=None, **changes):
-    """A run directory in memory, of runs that are evaluated at the end of each round, with keys of a configuration."""
+    """A run directory in memory, of runs that are evaluated in each round, with keys of a configuration."""
     experiment = {
         "report": {"window": 1},
         "trace": {},

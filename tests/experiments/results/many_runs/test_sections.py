@@ -452,7 +452,7 @@ def test_cells_are_in_the_order_in_which_their_values_were_given(tmp_path):
     section = compare(in_order(cells_of(tmp_path, dict.fromkeys(sorted(given), given))))
     assert section.directories == given
     assert [row.keys for row in section.rows] == [[value] for value in given]
-    assert section.members[0].order == {"round.hear": given}
+    assert section.members[0].cell.order == {"round.hear": given}
 
 
 def test_values_that_no_cell_has_on_record_come_last_and_sorted(tmp_path):

@@ -8,8 +8,7 @@ import pytest
 from emulator.errors import InputError
 from emulator.storage.recorded_tables import write_clients
 from experiments.results.drawing.arms import Arm
-from experiments.results.figures.client_accuracy import client_accuracy_figure
-from experiments.results.figures.client_gain import client_gain_figure
+from experiments.results.figures.client_curves import client_accuracy_figure, client_gain_figure
 from experiments.results.figures.clients_by import cluster_figure
 from experiments.results.pages.report_page import (
     GROUPS,
@@ -55,7 +54,7 @@ def a_folder(path, arms=("global", "fielding"), seeds=(0, 1, 2), has_clients=Tru
             store(directory, a_run_of_clients(arm, seed, **settings))
             if has_clients:
                 write_clients(
-                    directory.clients_path(arm, seed),
+                    directory.run_file(arm, seed, "clients.parquet"),
                     {
                         "seconds_per_sample": 0.5 + 0.5 * ODD,
                         "download_bytes_per_s": np.arange(1.0, CLIENTS + 1),
@@ -147,9 +146,9 @@ def test_of_62_labels_most_are_folded(tmp_path):
 
 def test_a_table_of_too_few_clients_is_named(tmp_path):
     directory = a_folder(tmp_path, arms=("global",), seeds=(0,))
-    directory.clients_path("global", 0).unlink()
+    directory.run_file("global", 0, "clients.parquet").unlink()
     write_clients(
-        directory.clients_path("global", 0),
+        directory.run_file("global", 0, "clients.parquet"),
         {
             name: np.arange(1.0, 4.0)
             for name in ("seconds_per_sample", "download_bytes_per_s", "upload_bytes_per_s", "latency_s")

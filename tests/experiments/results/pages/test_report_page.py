@@ -82,7 +82,7 @@ def test_a_page_says_that_clients_come_and_go_and_over_whom_it_averages(tmp_path
     assert "holds no training samples then" not in page
     run.records[0] = replace(run.records[0], kmeans_clients=2, silhouette_clients=2, holding=2)
     run.records[1] = replace(run.records[1], holding=3)
-    (directory.log_path("global", 0)).unlink()
+    (directory.run_file("global", 0, "log.jsonl")).unlink()
     store(directory, run)
     page = body(written(directory))
     assert "Clients come and go: between 2 and 4 of 4 hold training samples at a time, and take part;" in page

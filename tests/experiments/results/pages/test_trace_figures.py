@@ -25,10 +25,10 @@ TWO = ClientShares(3, np.array([0, 1, 4]), np.array([[0.25, 0.75], [1.0, 0.0], [
 
 def test_labels_are_drawn_in_the_order_of_their_shares_with_their_names() -> None:
     labels = drawn_labels([TWO], ["a<b>"])
-    assert [(label.name, label.labels.tolist()) for label in labels] == [("a<b>", [0]), ("1", [1])]
-    assert len({label.colour for label in labels}) == 2
+    assert [(name, of_area.tolist()) for name, _, of_area in labels] == [("a<b>", [0]), ("1", [1])]
+    assert len({colour for _, colour, _ in labels}) == 2
     absent = ClientShares(0, np.array([0]), np.array([[0.0, 1.0, 0.0]]))
-    assert [label.labels.tolist() for label in drawn_labels([absent], [])] == [[1]]
+    assert [of_area.tolist() for _, _, of_area in drawn_labels([absent], [])] == [[1]]
 
 
 def test_the_rarest_of_many_labels_share_an_area_so_that_shares_add_up() -> None:
@@ -37,8 +37,8 @@ def test_the_rarest_of_many_labels_share_an_area_so_that_shares_add_up() -> None
     client = ClientShares(0, np.array([2]), shares)
     labels = drawn_labels([client], [])
     assert len(labels) == MOST_DRAWN_LABELS
-    assert (labels[-1].name, labels[-1].colour) == ("6 other labels", OTHER_COLOUR)
-    assert sorted(np.concatenate([label.labels for label in labels]).tolist()) == list(range(size))
+    assert labels[-1][:2] == ("6 other labels", OTHER_COLOUR)
+    assert sorted(np.concatenate([of_area for _, _, of_area in labels]).tolist()) == list(range(size))
     figure = shares_figure(client, labels, first_step=0, num_windows=3, x_title="x").validated()
     assert sum(trace.y[0] for trace in figure.data) == pytest.approx(100, abs=0.1)
 

@@ -20,6 +20,11 @@ def test_an_arm_that_was_recorded_before_there_were_adaptations_has_none():
     assert before.beside_clusters == today.beside_clusters
 
 
+def test_rounds_have_a_fixed_duration_by_their_pacing():
+    before, timed = configured(ARM, {**ARM, "name": "timed", "pacing": {"kind": "fixed"}})
+    assert (before.has_fixed_rounds, timed.has_fixed_rounds) == (False, True)
+
+
 @pytest.mark.parametrize(
     ("clusterer", "has_trigger"),
     [

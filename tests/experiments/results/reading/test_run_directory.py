@@ -29,7 +29,7 @@ def test_a_timing_names_its_machine_and_what_is_left_out_is_0(directory):
     directory.mark_done(
         "global", 0, {"host": "node3", "cpu_capability": "AVX2", "wall_s": 2.0, "runs_beside": 1}
     )
-    assert json.loads(directory.timing_path("global", 0).read_text())["host"] == "node3"
+    assert json.loads(directory.run_file("global", 0, "timing.json").read_text())["host"] == "node3"
     timing = directory.read_timing("global", 0)
     assert timing == Timing(host="node3", cpu_capability="AVX2", wall_s=2.0, runs_beside=1)
     assert (timing.train_s, timing.resumed) == (0.0, 0)
@@ -40,7 +40,7 @@ def test_a_timing_names_its_machine_and_what_is_left_out_is_0(directory):
 @pytest.mark.parametrize("value", [3, None, ["node3"], "a\x1b[31m", "two\nlines", "x" * 256])
 def test_a_text_of_a_timing_that_cannot_be_printed_is_refused(directory, key, value):
     directory.start("global", 0)
-    directory.timing_path("global", 0).write_text(json.dumps({"wall_s": 2.0, key: value}))
+    directory.run_file("global", 0, "timing.json").write_text(json.dumps({"wall_s": 2.0, key: value}))
     with pytest.raises(InputError, match=rf"timing.json: {key}(:| = )"):
         directory.read_timing("global", 0)
 
@@ -62,7 +62,7 @@ def test_a_text_of_a_timing_that_cannot_be_printed_is_refused(directory, key, va
 )
 def test_a_number_of_a_timing_that_cannot_be_is_named(directory, content, problem):
     directory.start("global", 0)
-    directory.timing_path("global", 0).write_text(content)
+    directory.run_file("global", 0, "timing.json").write_text(content)
     with pytest.raises(InputError, match=rf"timing.json: {problem}"):
         directory.read_timing("global", 0)
 
@@ -102,10 +102,10 @@ def test_no_directory_no_experiment_and_damaged_files_are_one_line_each(director
     with pytest.raises(InputError, match="not a run directory"):
         RunDirectory(tmp_path).arms()
     store(directory, a_run("global", 0, [0.5]))
-    directory.timing_path("global", 0).write_text("{")
+    directory.run_file("global", 0, "timing.json").write_text("{")
     with pytest.raises(InputError, match=r"timing.json: cannot be read as JSON"):
         directory.read_run("global", 0)
-    directory.timing_path("global", 0).write_text("[]")
+    directory.run_file("global", 0, "timing.json").write_text("[]")
     with pytest.raises(InputError, match=r"timing.json: must hold a JSON object"):
         directory.read_run("global", 0)
     directory.experiment_path.write_text("name = 'x'")

@@ -6,7 +6,11 @@ from sklearn.metrics import adjusted_rand_score
 
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.adjusted_rand import adjusted_rand_index, agreement_with_concepts
+from experiments.results.statistics.comparisons import Run
+from experiments.results.statistics.horizon import common_horizon
+from experiments.results.statistics.time_to_accuracy import AccuracyCurve
 from experiments.results.tables.accuracy import TABLE
+from experiments.results.tables.accuracy import adjusted_rand_index as adjusted_rand_index_of
 from experiments.results.tables.summary import summarise
 from experiments.results.tables.table import text_table
 from tests.experiments.synthetic_runs import CONCEPTS, TIMING, a_drifting_run, a_record
@@ -54,43 +58,47 @@ def a_run(concepts, members, arm="fielding", **changes):
     return ReportedRun(arm, 0, {"concepts": concepts}, records, TIMING)
 
 
+def mean_index(run, horizon_s):
+    curve = AccuracyCurve(np.array([10.0]), np.array([0.5]), np.array([0.5]))
+    horizon = common_horizon([run], [curve])
+    return adjusted_rand_index_of(Run.of(run, curve, replace(horizon, horizon_s=horizon_s)))
+
+
 def test_agreement_is_with_the_concepts_of_the_training_samples_of_the_step():
     run = a_run([[0, 0, 0, 0], [0, 0, 1, 1], [0, 1, 1, 0], [9, 9, 9, 9]], [[0, 0, 0, 0], [0, 0, 1, 1], None])
     agreement = agreement_with_concepts(run)
     # Step 0 is before the first drift. Of the 2 and 2 pairs in step 2 none is shared: (0 - 4/6) / (2 - 4/6).
-    assert agreement.times_s.tolist() == [20.0, 30.0]
-    assert agreement.index.tolist() == [1.0, -0.5]
-    assert agreement.mean(30.0) == 0.25
-    assert agreement.mean(29.0) == 1.0
-    assert agreement.mean(19.0) is None
+    assert agreement["closed_s"].tolist() == [20.0, 30.0]
+    assert agreement["index"].tolist() == [1.0, -0.5]
+    assert [mean_index(run, horizon_s) for horizon_s in (30.0, 29.0, 19.0)] == [0.25, 1.0, None]
 
 
 def test_clients_in_no_cluster_do_not_count():
     concepts = [[0, 1, 1, 0], [0, 1, 1, 0], [9, 9, 9, 9]]
     run = a_run(concepts, [[0, 1, 1, -1], [0, -1, 0, 0]])
     # First all three agree; then the three are of two concepts in one cluster.
-    assert agreement_with_concepts(run).index.tolist() == [1.0, 0.0]
+    assert agreement_with_concepts(run)["index"].tolist() == [1.0, 0.0]
 
 
 def test_a_drift_of_all_clients_at_once_counts_too():
-    assert agreement_with_concepts(a_run([[0, 0], [1, 1], [1, 1]], [[0, 0], None])).index.tolist() == [1.0]
+    assert agreement_with_concepts(a_run([[0, 0], [1, 1], [1, 1]], [[0, 0], None]))["index"].tolist() == [1.0]
 
 
 def test_there_is_no_agreement_without_concepts_drift_clusters_or_evaluations():
     drifting = a_run(CONCEPTS, [[0, 0], [0, 1]])
-    assert agreement_with_concepts(drifting).mean(20.0) == 1.0
+    assert mean_index(drifting, 20.0) == 1.0
     for run in (
         replace(drifting, header={}),
         a_run([[0, 0], [0, 0], [0, 1]], [[0, 0], [0, 1]]),
         a_run(CONCEPTS, [None, None]),
         a_run(CONCEPTS, [[0, 0], [0, 1]], accuracy=None),
     ):
-        assert agreement_with_concepts(run).mean(20.0) is None
+        assert mean_index(run, 20.0) is None
 
 
 def accuracy_headings(run):
     summary = summarise([run], name="x", window=1, reference_arm=run.arm)
-    return text_table(TABLE.columns, summary.rows, in_terminal=True).headings
+    return text_table(TABLE.shown_columns(summary), summary.rows, in_terminal=True).headings
 
 
 def test_the_column_stands_beside_accuracy_where_concepts_are_known():

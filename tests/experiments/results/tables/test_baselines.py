@@ -272,7 +272,7 @@ def test_a_one_model_arm_that_is_not_finished_is_told_from_a_missing_one():
 
 def test_without_a_baseline_nothing_is_measured_and_nothing_shown():
     summary = a_summary(an_arm("global"), BOTH)
-    assert all(row[key] is None for row in summary.rows for key in TABLE.quantities)
+    assert all(row[of.key] is None for row in summary.rows for of in TABLE.quantities)
     assert not TABLE.says_something(summary)
 
 

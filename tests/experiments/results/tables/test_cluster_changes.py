@@ -9,10 +9,10 @@ from experiments.results.pages import write_report
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.cluster_changes import (
     accuracy_losses_pp,
-    changed_cluster,
     dips_pp,
-    models_replaced,
+    num_replaced,
     says_something,
+    share_that_changes,
 )
 from experiments.results.tables.summary import summarise
 from tests.experiments.synthetic_runs import TIMING, a_directory, a_record, store
@@ -38,28 +38,28 @@ def two_moves_and_a_reclustering(**changes):
 
 def test_clients_change_cluster_from_the_end_of_one_step_to_the_end_of_the_next():
     # Ends of steps: 0011, 0111, 2100. One of four clients has changed, then three of four.
-    assert changed_cluster(two_moves_and_a_reclustering()) == (1 / 4 + 3 / 4) / 2
+    assert share_that_changes(two_moves_and_a_reclustering()) == (1 / 4 + 3 / 4) / 2
 
 
 def test_a_client_that_returns_within_a_step_has_not_changed():
     records = [a_round(0, [0, 0]), a_round(1), a_round(2, [0, 1]), a_round(3, [0, 0])]
-    assert changed_cluster(records) == 0.0
+    assert share_that_changes(records) == 0.0
 
 
 def test_a_client_that_begins_or_ceases_to_hold_data_has_not_changed_and_does_not_count():
     # Of the three clients in a cluster before and after, one has changed; then of two, none.
     records = [a_round(0, [0, 0, 1, -1]), a_round(2, [0, 1, 1, 1]), a_round(4, [0, -1, -1, 1])]
-    assert changed_cluster(records) == (1 / 3 + 0) / 2
-    assert changed_cluster([a_round(0, [0, -1]), a_round(2, [-1, 0])]) is None
+    assert share_that_changes(records) == (1 / 3 + 0) / 2
+    assert share_that_changes([a_round(0, [0, -1]), a_round(2, [-1, 0])]) is None
 
 
 def test_a_reclustering_replaces_no_model_of_a_client_that_holds_no_data():
-    assert models_replaced([a_round(0, [0, -1, 1], reclustered=True)]) == 2
+    assert num_replaced([a_round(0, [0, -1, 1], reclustered=True)]) == 2
 
 
 def test_one_data_step_and_a_log_without_clusters_have_no_share():
-    assert changed_cluster([a_round(0, [0, 1]), a_round(1, [1, 1])]) is None
-    assert changed_cluster([a_round(number) for number in range(6)]) is None
+    assert share_that_changes([a_round(0, [0, 1]), a_round(1, [1, 1])]) is None
+    assert share_that_changes([a_round(number) for number in range(6)]) is None
 
 
 def test_accuracy_lost_is_between_the_evaluations_on_both_sides_of_a_data_step():
@@ -122,9 +122,9 @@ def test_the_dip_of_an_arm_is_over_the_seeds_that_were_clustered_anew():
 
 
 def test_a_move_replaces_one_model_and_a_reclustering_those_of_all_clients():
-    assert models_replaced(two_moves_and_a_reclustering()) == 1 + 1 + 4 + 1
-    assert models_replaced([a_round(0, moved=3)]) == 3
-    assert models_replaced([a_round(0, reclustered=True)]) is None
+    assert num_replaced(two_moves_and_a_reclustering()) == 1 + 1 + 4 + 1
+    assert num_replaced([a_round(0, moved=3)]) == 3
+    assert num_replaced([a_round(0, reclustered=True)]) is None
 
 
 def a_summary(**arms):

@@ -172,7 +172,8 @@ def test_a_recorded_table_that_breaks_a_rule_is_refused(tmp_path, changes, probl
 
 def test_positive_is_written_as_the_configuration_has_it():
     for positive, expected in (((3, 5), [3, 5]), ({"sudden": (3, 5)}, {"sudden": [3, 5]}), ("changed",) * 2):
-        assert a_summary(positive=positive).as_json()["detection"]["positive"] == expected
+        stored = json.loads(json.dumps(a_summary(positive=positive).as_json()))
+        assert stored["detection"]["positive"] == expected
 
 
 def test_a_played_run_is_scored_against_the_drifts_of_its_trace(tmp_path):

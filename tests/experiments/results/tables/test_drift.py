@@ -108,7 +108,7 @@ def test_without_a_known_drift_there_is_no_table_and_no_figure():
     summary = a_summary([a_run("tuned", 0, RECOVERS)], event_rounds=[])
     assert not TABLE.says_something(summary)
     assert TABLE.with_captions(summary, as_printed=True) == []
-    assert {summary.rows[0][key] for key in TABLE.quantities} == {None}
+    assert {summary.rows[0][of.key] for of in TABLE.quantities} == {None}
 
 
 def test_of_an_arm_that_has_finished_no_seed_nothing_is_said():

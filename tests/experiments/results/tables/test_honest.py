@@ -48,16 +48,16 @@ def test_the_gain_is_that_of_honest_clients_over_those_of_the_reference_arm_seed
 
 
 def test_of_a_sample_the_ids_of_the_scored_clients_count():
-    curves = apart_curves(a_run("global", [[0.25, 0.75]], scored_clients=np.array([2, 3])))
-    assert curves.honest.accuracy.tolist() == [0.25]
-    assert curves.byzantine.accuracy.tolist() == [0.75]
+    honest, byzantine = apart_curves(a_run("global", [[0.25, 0.75]], scored_clients=np.array([2, 3])))
+    assert honest.accuracy.tolist() == [0.25]
+    assert byzantine.accuracy.tolist() == [0.75]
 
 
 def test_clients_that_were_not_scored_are_left_out():
     run = a_run("global", [[0.5, NAN, NAN, NAN], None, [NAN, 0.25, 0.75, NAN]])
-    curves = apart_curves(run)
-    assert (curves.honest.times_s.tolist(), curves.honest.accuracy.tolist()) == ([10.0, 30.0], [0.5, 0.75])
-    assert (curves.byzantine.times_s.tolist(), curves.byzantine.accuracy.tolist()) == ([30.0], [0.25])
+    honest, byzantine = apart_curves(run)
+    assert (honest.times_s.tolist(), honest.accuracy.tolist()) == ([10.0, 30.0], [0.5, 0.75])
+    assert (byzantine.times_s.tolist(), byzantine.accuracy.tolist()) == ([30.0], [0.25])
 
 
 def test_without_byzantine_clients_or_logged_accuracies_there_are_no_figures():

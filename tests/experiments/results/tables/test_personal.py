@@ -45,7 +45,7 @@ def both():
 
 def test_the_figures_of_an_arm_are_those_worked_out_by_hand(both):
     tuned, ditto = both.rows
-    assert {key: ditto[key].per_seed for key in TABLE.quantities if ditto[key] is not None} == {
+    assert {of.key: ditto[of.key].per_seed for of in TABLE.quantities if ditto[of.key] is not None} == {
         "mean_personal_accuracy": [(0.5 + 0.75 + 0.75) / 3],  # 10 to 40 s, each until the next
         "personal_gain_pp": [pytest.approx(100 * (2 / 3 - 0.5))],
         "final_personal_accuracy": [(0.75 + 1.0) / 2],
@@ -92,7 +92,7 @@ def test_the_table_of_served_accuracy_points_to_the_personal_one(both):
 def test_without_a_personal_accuracy_no_figure_of_it_is_known():
     (row,) = a_summary([a_run("tuned", 0, [0.5] * 4)]).rows
     assert row["mean_personal_accuracy"].mean is row["final_personal_accuracy"].mean is None
-    assert {row[key] for key in TABLE.quantities if "gain" in key} == {None}
+    assert {row[of.key] for of in TABLE.quantities if "gain" in of.key} == {None}
 
 
 def test_nothing_after_the_horizon_counts():

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from experiments.results.figures.waiting import waiting_figure
@@ -64,7 +66,7 @@ def test_tables_have_shares_of_rounds_and_the_clients_that_closed_them():
     table = lengths_table([waited_of("global", compute=90.0, upload=10.0)])
     assert table.headings == ["rounds", "mean length", "compute", "upload"]
     assert [cell.figure for cell in table.rows[0][1]] == ["10", "10.0 s", "90.0 %", "10.0 %"]
-    closer = Closer(0, 7, 3, 2, 0.25, 20.0, compute_slowness=4.0)
+    closer = Closer(0, 7, 3, 2, 0.25, 20.0, [4.0, math.nan, math.nan])
     table = closers_table([("global", closer)], {})
     assert [cell.figure for cell in table.rows[0][1]] == [
         *("0", "7", "3", "2", "25.0 %", "10.0 s", "4.00x", "n/a", "n/a")

@@ -43,7 +43,7 @@ def tables(accuracies, *, target=0.5, event_round=None, horizon_s=None, window=1
     measured = [Run.of(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
     compared = Compared(comparisons(measured, next(iter(accuracies))), horizon)
     table = target_table(target, compared)
-    measure(compared, all_quantities())
+    measure(compared, all_quantities().values())
     return (
         {row.arm: row for row in compared.arms},
         {row.arm: row for row in table.rows},

@@ -18,8 +18,17 @@ from experiments.results.many_runs.directories import MeasuredDirectory, progres
 from experiments.results.pages.report_page import page_sections, plots, write_results
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.absorbed import absorbed, absorbed_by_client
+from experiments.results.statistics.comparisons import Run
+from experiments.results.statistics.horizon import common_horizon
+from experiments.results.statistics.time_to_accuracy import accuracy_curve
 from experiments.results.tables.report import Report
 from experiments.results.tables.summary import summarise_directory
+from experiments.results.tables.updates_by_speed import (
+    absorbed_updates,
+    largest_staleness,
+    mean_staleness,
+    server_steps,
+)
 from tests.experiments.synthetic_runs import TIMING, a_directory, a_record, store
 
 CLIENTS = 40
@@ -79,7 +88,9 @@ def a_folder(path, runs, **settings):
         ones = np.ones(CLIENTS)
         columns = {"download_bytes_per_s": ones, "upload_bytes_per_s": ones, "latency_s": ones}
         write_clients(
-            directory.clients_path(run.arm, run.seed), {"seconds_per_sample": 1.0 + SPEED, **columns}, None
+            directory.run_file(run.arm, run.seed, "clients.parquet"),
+            {"seconds_per_sample": 1.0 + SPEED, **columns},
+            None,
         )
     return directory
 
@@ -103,16 +114,24 @@ def figures_of(directory):
     return {plot.id: plot for plot in plots(a_report(directory))["why"]}
 
 
+def measured(run):
+    curve = accuracy_curve(run, 1)
+    return Run.of(run, curve, common_horizon([run], [curve]))
+
+
 def test_updates_are_those_of_completed_visits_and_those_of_one_step_are_not_stale():
     found = absorbed(a_buffered_run(0))
-    assert found.updates.tolist() == [3] * 5 + [0]
-    assert found.steps.tolist() == [2] * 5 + [0]
-    assert (found.mean_staleness, found.largest_staleness) == (7 / 5, 6.0)
-    assert (found.until(24.0).mean_staleness, found.until(24.0).largest_staleness) == (1.5, 3.0)
-    assert found.until(1.0).mean_staleness is found.until(1.0).largest_staleness is None
+    assert found["updates"].tolist() == [3] * 5 + [0]
+    assert found["steps"].tolist() == [2] * 5 + [0]
+    run = measured(a_buffered_run(0))
+    assert (mean_staleness(run), largest_staleness(run)) == (7 / 5, 6.0)
+    early = replace(run, horizon=replace(run.horizon, horizon_s=24.0))
+    assert (mean_staleness(early), largest_staleness(early)) == (1.5, 3.0)
+    at_once = replace(run, horizon=replace(run.horizon, horizon_s=1.0))
+    assert mean_staleness(at_once) is largest_staleness(at_once) is None
     assert absorbed_by_client(a_buffered_run(0).records[:2]).tolist() == [39, 0, 0] * 2
-    whole = absorbed(a_sync_run(0))
-    assert (whole.steps.sum(), whole.updates.sum(), whole.mean_staleness) == (6, 180, 0.0)
+    whole = measured(a_sync_run(0))
+    assert (server_steps(whole), absorbed_updates(whole), mean_staleness(whole)) == (6, 180, 0.0)
 
 
 def test_arms_of_both_kinds_are_beside_each_other_by_quarter_and_staleness(both):
@@ -137,7 +156,7 @@ def test_without_rounds_of_several_steps_there_is_no_such_table(tmp_path):
 def test_without_devices_or_with_one_speed_the_table_has_no_quarters(tmp_path, both):
     for arm in both.arms():
         for seed in both.seeds():
-            both.clients_path(arm, seed).unlink()
+            both.run_file(arm, seed, "clients.parquet").unlink()
     found = sections(both)["Updates by speed and staleness"]
     assert len(found.tables[0].table.headings) == 4
     assert found.remarks[0].startswith("Shares by device speed: not recorded")
@@ -187,8 +206,8 @@ def test_runs_of_different_numbers_of_rounds_are_reported_loaded_and_compared(bo
     results = driftscale.load(both.path)
     assert results.rounds.in_flight.dtype == "Int64"
     assert results.clients_of("buffered", 0).participations.tolist()[0] == 10
-    closed_s, _, _ = progress(MeasuredDirectory.read(both, "both").runs[-1].log)
-    assert closed_s.tolist() == [15.0, 30.0, 45.0, 60.0, 60.0]
+    known = progress(MeasuredDirectory.read(both, "both").runs[-1].log)
+    assert known["closed_s"].tolist() == [15.0, 30.0, 45.0, 60.0, 60.0]
     other = a_folder(tmp_path_factory.mktemp("other"), [a_sync_run(seed, rounds=8) for seed in (0, 1)])
     compared = driftscale.compare(both.path, other.path)
     assert list(compared.frame.arm) == ["sync", "buffered"]  # up to 60 s the arm sync is the same in both

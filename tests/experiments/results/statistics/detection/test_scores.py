@@ -35,7 +35,7 @@ def scores(run, **changes):
 
 
 def figures(run, *names, **changes):
-    found = scores(run, **changes).figures()
+    found = scores(run, **changes).figures
     return [found[name] for name in names] if names else found
 
 
@@ -105,7 +105,7 @@ def test_a_detector_of_arrivals_has_decided_by_the_close_of_a_round_of_which_the
         assert figures(one, "found", "delay_rounds_median") == [1, 3.0]
         assert figures(one, "delay_s_median", "asked_s_median", "found_s_median") == [40.0, 20.0, 20.0]
         assert figures(one, "decisions", "tp", "tn", "fp", "fn") == [3, 1, 1, 0, 1]
-        assert (scores(one).watched, scores(one).by_drift.asked.tolist()) == ("arrivals", [4])
+        assert scores(one).asked.tolist() == [4]
 
 
 def test_a_drift_that_a_detector_of_arrivals_finds_in_its_own_round_took_that_round():
@@ -132,7 +132,7 @@ def test_a_run_may_have_detectors_of_all_that_can_be_watched():
     ]
     header = {**run.header, "detectors": {watched: watched for watched in WATCHED}}
     found = score_run(replace(run, header=header, records=records), settings())
-    assert {name: of.figures()["delay_s_median"] for name, of in found.items()} == {
+    assert {name: of.figures["delay_s_median"] for name, of in found.items()} == {
         "representation": 0.0,
         "arrivals": 10.0,
         "training": 10.0,
@@ -160,10 +160,14 @@ def test_each_drift_of_a_client_has_its_own_flag():
     """The second begins in round 5; the flag of round 5 finds it, and that of round 6 repeats it."""
     drifts = [(3, 0, "sudden", 0, 1), (5, 0, "sudden", 1, 0)]
     run = a_run({4: [0], 5: [0], 6: [0]}, {5: [0], 6: [0]}, drifts)
-    found = scores(run).by_drift
-    assert (found.found.tolist(), found.asked.tolist(), found.repeats) == ([NEVER, 5], [4, 5], 1)
-    first = scores(a_run({4: [0], 5: [0]}, {4: [0], 5: [0]}, drifts)).by_drift
-    assert (first.found.tolist(), first.delay_s.tolist(), first.repeats) == ([4, 5], [20.0, 10.0], 0)
+    found = scores(run)
+    assert (found.found.tolist(), found.asked.tolist(), found.figures["repeats"]) == ([NEVER, 5], [4, 5], 1)
+    first = scores(a_run({4: [0], 5: [0]}, {4: [0], 5: [0]}, drifts))
+    assert (first.found.tolist(), first.delay_s.tolist(), first.figures["repeats"]) == (
+        [4, 5],
+        [20.0, 10.0],
+        0,
+    )
 
 
 def test_drifts_of_a_client_that_begin_in_the_same_round_are_one():

@@ -1,6 +1,6 @@
 import pytest
 
-from experiments.results.figures.outcomes import outcomes_figure
+from experiments.results.figures.rounds import outcomes_figure
 from tests.experiments.results.drawn import a_summary, drawn_arms, traces
 from tests.experiments.synthetic_runs import a_record, a_run
 
