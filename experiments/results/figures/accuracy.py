@@ -148,9 +148,7 @@ def _plots(report: Report) -> Iterator[Plot]:
         "horizon. Orange bands are the times of mass events in the runs, "
         "dashed lines are targets.",
         accuracy_figure(
-            report.arms,
-            summary.horizon,
-            [goal for table in summary.targets if (goal := table.accuracy.mean)],
+            report.arms, summary.horizon, [goal for table in summary.targets if (goal := table.accuracy.mean)]
         ),
     )
 

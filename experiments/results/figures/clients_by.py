@@ -20,10 +20,7 @@ from experiments.results.tables.report import Report
 
 
 def group_figure(
-    arms: Sequence[Arm],
-    names: Sequence[str],
-    found: Mapping[str, Sequence[GroupMeans | None]],
-    x_title: str,
+    arms: Sequence[Arm], names: Sequence[str], found: Mapping[str, Sequence[GroupMeans | None]], x_title: str
 ) -> PlainFigure:
     """The mean accuracy (%) of each group of clients by arm: dots are means over seeds, bars their range.
 

@@ -22,12 +22,7 @@ from experiments.results.drawing.style import (
     thinned,
 )
 from experiments.results.figures.figure import Figure
-from experiments.results.reading.header_truth import (
-    KnownOnsets,
-    clients_of,
-    known_onsets,
-    onsets_in_words,
-)
+from experiments.results.reading.header_truth import KnownOnsets, clients_of, known_onsets, onsets_in_words
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.tables.report import Report
 from traces.onsets import Onsets

@@ -24,10 +24,7 @@ LENGTHS = SCHEMA.columns("list[int]")
 TRIGGER = {name: TYPES[kind_of(hint)] for hints in TRIGGER_HINTS.values() for name, hint in hints.items()}
 """The type of each field of `RoundRecord.trigger`; null where it was not compared."""
 
-MAY_MISS = (
-    *(item.name for item, _ in SCALARS if item.may_miss),
-    *(f"trigger_{name}" for name in TRIGGER),
-)
+MAY_MISS = (*(item.name for item, _ in SCALARS if item.may_miss), *(f"trigger_{name}" for name in TRIGGER))
 """The columns that are null in some rounds."""
 
 NAMED = "trigger."

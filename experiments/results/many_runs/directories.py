@@ -21,14 +21,7 @@ from experiments.results.reading.differing_keys import Path as KeyPath
 from experiments.results.reading.differing_keys import key_values, leaves
 from experiments.results.reading.json_files import Manifest, SweepCell
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
-from experiments.results.statistics.comparisons import (
-    Columns,
-    Compared,
-    Comparison,
-    Run,
-    let_go,
-    once,
-)
+from experiments.results.statistics.comparisons import Columns, Compared, Comparison, Run, let_go, once
 from experiments.results.statistics.horizon import common_horizon, event_rounds, seconds_per_round
 from experiments.results.statistics.targets import after_events
 from experiments.results.statistics.time_to_accuracy import accuracy_curve

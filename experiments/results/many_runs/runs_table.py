@@ -18,14 +18,7 @@ from experiments.results.tables import all_tables
 from experiments.results.tables.accuracy import MEAN_ACCURACY
 from experiments.results.tables.cells import NOTHING, Cell, in_short, show_difference
 from experiments.results.tables.costs import RECLUSTERED
-from experiments.results.tables.notes import (
-    BOUNDS,
-    MOVES,
-    as_warning,
-    few_seeds_note,
-    heard_mark,
-    heard_note,
-)
+from experiments.results.tables.notes import BOUNDS, MOVES, as_warning, few_seeds_note, heard_mark, heard_note
 from experiments.results.tables.personal import PERSONAL
 from experiments.results.tables.published_cells import OUTSIDE, beside_paper
 from experiments.results.tables.quantities import REFERENCE_CELL, Quantity, any_measured, column_cells

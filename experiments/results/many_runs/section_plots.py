@@ -280,10 +280,7 @@ def _panelled(layout: SweepLayout) -> PlainFigure:
         axes[_axis("yaxis", index)] = _y_axis((bottom, top), index, column == 0)
         titles.append(_title(title, left + width / 2, top))
     figure.update_layout(
-        **axes,
-        annotations=titles,
-        margin=margin,
-        legend={"yref": "container", "y": 1, "yanchor": "top"},
+        **axes, annotations=titles, margin=margin, legend={"yref": "container", "y": 1, "yanchor": "top"}
     )
     return figure
 

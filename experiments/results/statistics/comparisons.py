@@ -252,9 +252,7 @@ class Compared:
 
 
 def comparisons(
-    measured: Sequence[Run],
-    reference_arm: str,
-    configured: Mapping[str, ConfiguredArm] | None = None,
+    measured: Sequence[Run], reference_arm: str, configured: Mapping[str, ConfiguredArm] | None = None
 ) -> list[Comparison]:
     """A comparison for each arm that shares a seed with the reference arm.
 

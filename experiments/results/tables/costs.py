@@ -17,15 +17,8 @@ from experiments.results.reading.clusters_in_force import num_clients
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.absorbed import has_steps
 from experiments.results.statistics.comparisons import Columns, Compared, Comparison, Run, once
-from experiments.results.statistics.intervals import (
-    Estimate,
-    ShareOfSeeds,
-    amount_estimate,
-    share_of_seeds,
-)
-from experiments.results.statistics.scales import (
-    index_scale,
-)
+from experiments.results.statistics.intervals import Estimate, ShareOfSeeds, amount_estimate, share_of_seeds
+from experiments.results.statistics.scales import index_scale
 from experiments.results.tables.quantities import (
     BYTES,
     SECONDS,

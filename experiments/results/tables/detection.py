@@ -34,13 +34,7 @@ from experiments.results.reading.detection import CHANGED, DetectionSettings
 from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.summary import Summary
 from experiments.results.tables.cells import Cell
-from experiments.results.tables.quantities import (
-    SECONDS,
-    SHARE,
-    Quantity,
-    any_measured,
-    is_ever_above_0,
-)
+from experiments.results.tables.quantities import SECONDS, SHARE, Quantity, any_measured, is_ever_above_0
 from experiments.results.tables.report import Report
 from experiments.results.tables.table import (
     InTerminal,

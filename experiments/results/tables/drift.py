@@ -32,11 +32,7 @@ from experiments.results.statistics.intervals import (
     mean_estimate,
     share_estimate,
 )
-from experiments.results.statistics.scales import (
-    Scale,
-    time_scale,
-    time_unit,
-)
+from experiments.results.statistics.scales import Scale, time_scale, time_unit
 from experiments.results.statistics.summary import Summary
 from experiments.results.statistics.time_to_accuracy import ACCURACIES
 from experiments.results.tables.costs import TRAINED_IF_KNOWN, samples_per_client, trained

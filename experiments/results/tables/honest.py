@@ -16,14 +16,7 @@ from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.comparisons import Run, once
 from experiments.results.statistics.summary import Summary
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
-from experiments.results.tables.quantities import (
-    IS_REFERENCE,
-    SHARE,
-    UNLOGGED,
-    any_measured,
-    gain,
-    quantity,
-)
+from experiments.results.tables.quantities import IS_REFERENCE, SHARE, UNLOGGED, any_measured, gain, quantity
 from experiments.results.tables.table import InTerminal, Place, Table
 
 NOTE = (

@@ -129,9 +129,7 @@ PERSONAL_GAIN = Quantity(
     "personal_gain_pp", _if_personal(gain_over_reference(mean_used_accuracy, 100.0)), POINTS
 ).means("mean personal accuracy minus that of the reference arm", f"{IS_REFERENCE}, and {NO_PERSONAL}")
 PERSONAL_OVER_BEST = replace(
-    OVER_BEST,
-    key="personal_gain_over_best_pp",
-    measure=_if_personal(IN_PERSONAL_ACCURACY.gain_over_best),
+    OVER_BEST, key="personal_gain_over_best_pp", measure=_if_personal(IN_PERSONAL_ACCURACY.gain_over_best)
 ).means(
     "mean personal accuracy minus that of the best baseline, chosen by it, which `over` names",
     f"for the best baseline, {NO_BASELINE}, and {NO_PERSONAL}",

@@ -13,12 +13,7 @@ from experiments.results.reading.recorded import Target, recorded_targets
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.comparisons import Compared, Run, comparisons
 from experiments.results.statistics.detection.scores import detection_of
-from experiments.results.statistics.horizon import (
-    common_horizon,
-    event_rounds,
-    is_static,
-    seconds_per_round,
-)
+from experiments.results.statistics.horizon import common_horizon, event_rounds, is_static, seconds_per_round
 from experiments.results.statistics.summary import Summary
 from experiments.results.statistics.targets import target_table
 from experiments.results.statistics.time_to_accuracy import accuracy_curve

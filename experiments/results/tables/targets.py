@@ -7,11 +7,7 @@ from collections.abc import Sequence
 from experiments.results.reading.recorded import REFERENCE
 from experiments.results.statistics.drift.mass_events import events_by_the_horizon_s, first_mass_event_s
 from experiments.results.statistics.medians import levels_as_text
-from experiments.results.statistics.scales import (
-    factor_scale,
-    percent_scale,
-    signed_time_scale,
-)
+from experiments.results.statistics.scales import factor_scale, percent_scale, signed_time_scale
 from experiments.results.statistics.summary import Summary
 from experiments.results.statistics.targets import TargetTable
 from experiments.results.tables.notes import BOUNDS, MOVES, at_their_own_levels
@@ -145,10 +141,7 @@ def _text(table: TargetTable, *, in_terminal: bool = False) -> TextTable:
 
 def _captioned(summary: Summary, as_printed: bool) -> list[tuple[str, TextTable]]:
     return [
-        (
-            f"time to {target_name(table, summary.reference_arm)}",
-            _text(table, in_terminal=as_printed),
-        )
+        (f"time to {target_name(table, summary.reference_arm)}", _text(table, in_terminal=as_printed))
         for table in summary.targets
     ]
 
