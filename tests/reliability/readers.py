@@ -549,7 +549,7 @@ def in_a_directory(name: str) -> Callable[[Path, Path, int], None]:
         from experiments.results.many_runs.sections import sections
         from experiments.results.pages import write_report
         from experiments.results.pages.headline import sentences
-        from experiments.results.pages.report_page import lead, settings_of_run
+        from experiments.results.pages.what_was_run import lead, settings_of_run
         from experiments.results.reading.run_directory import RunDirectory
         from experiments.results.tables import baselines, concept_drift, costs, serving_maps
         from experiments.results.tables.report import Report
@@ -615,25 +615,6 @@ TIMING = {
     "train_s": 1.0,
     "peak_memory_bytes": 1e8,
     "runs_beside": 1,
-}
-SUMMARY = {
-    "version": 5,
-    "finished": {
-        "steps": 2,
-        "scored_steps": 2,
-        "arms": {
-            "global": {"seed_ids": [0]}
-            | {
-                name: {"mean": 0.5, "ci95": None, "per_seed": [0.5]}
-                for name in (
-                    "accuracy_omitting_drift",
-                    "accuracy_including_drift",
-                    "models_sent",
-                    "relative_models_sent",
-                )
-            }
-        },
-    },
 }
 
 
@@ -868,14 +849,6 @@ READERS: dict[str, Reader] = {
         in_a_directory("global/seed-0/timing.json"),
         (),
         odd_json(json_seeds(TIMING)),
-        a_drifting_directory,
-    ),
-    "directory-summary": Reader(
-        ".json",
-        json_seeds(SUMMARY),
-        in_a_directory("summary.json"),
-        (),
-        odd_json(json_seeds(SUMMARY)),
         a_drifting_directory,
     ),
     "checkpoint": Reader(

@@ -13,7 +13,7 @@ from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import INK, blank_figure
 from experiments.results.figures.figure import Figure
 from experiments.results.reading.not_recorded import LOG_CLIENTS, NotRecordedError
-from experiments.results.statistics.client_accuracy import ClientAccuracy
+from experiments.results.statistics.clients.accuracy import ClientAccuracy
 from experiments.results.tables.clients import are_logged
 from experiments.results.tables.report import Report
 

@@ -12,7 +12,7 @@ from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import MAX_POINTS, blank_figure, evenly
 from experiments.results.figures.client_curves import MOST_BANDS, Evaluations, bands, refuse_unlogged
 from experiments.results.figures.figure import Figure
-from experiments.results.statistics.client_groups import GroupMeans, cluster_means
+from experiments.results.statistics.clients.groups import GroupMeans, cluster_means
 from experiments.results.tables.clients import are_logged
 from experiments.results.tables.clients_by_cluster import extremes_by_arm
 from experiments.results.tables.clients_by_group import groupings

@@ -15,8 +15,8 @@ from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import INK, blank_figure, thinned, verbatim
 from experiments.results.figures.figure import Figure
+from experiments.results.statistics.clients.visits import NO_DEVICE, PHASES, VisitColumns, cut_phases
 from experiments.results.statistics.scales import time_scale, time_unit
-from experiments.results.statistics.visit_columns import NO_DEVICE, PHASES, VisitColumns, cut_phases
 from experiments.results.tables.chosen_rounds import TimelineRound
 from experiments.results.tables.report import Report
 from experiments.results.tables.round_lengths import omission, waits

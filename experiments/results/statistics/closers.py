@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from emulator.arrays import Floats
 from emulator.errors import InputError
-from experiments.results.statistics.visit_columns import VisitColumns
+from experiments.results.statistics.clients.visits import VisitColumns
 from experiments.results.statistics.waiting import NOBODY, Waiting
 
 

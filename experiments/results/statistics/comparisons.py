@@ -15,7 +15,7 @@ from emulator.errors import abbreviated
 from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.configured_arms import ConfiguredArm
 from experiments.results.reading.run_directory import ReportedRun
-from experiments.results.statistics.client_accuracy import ClientAccuracy, at_the_horizon
+from experiments.results.statistics.clients.accuracy import ClientAccuracy, at_the_horizon
 from experiments.results.statistics.horizon import Horizon
 from experiments.results.statistics.intervals import Estimate
 from experiments.results.statistics.medians import MedianEstimate

@@ -25,7 +25,7 @@ import numpy as np
 from emulator.arrays import Bools, Floats, Ints
 from emulator.errors import InputError
 from emulator.storage.runlog import RoundRecord
-from experiments.results.statistics.visit_columns import PHASES, VisitColumns
+from experiments.results.statistics.clients.visits import PHASES, VisitColumns
 
 BEFORE_DISPATCH, DROP_OUT, DEADLINE, VISITS = "before dispatch", "drop-out", "deadline", "visits"
 BETWEEN = "between rounds"

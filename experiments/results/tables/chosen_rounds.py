@@ -9,7 +9,7 @@ import numpy as np
 
 from emulator.storage.runlog import RoundRecord
 from experiments.results.drawing.style import thinned
-from experiments.results.statistics.visit_columns import VisitColumns
+from experiments.results.statistics.clients.visits import VisitColumns
 
 MOST_CHOICES, FEWEST_PER_ARM, MOST_PER_ARM = 72, 3, 9
 """Rounds to choose from, over all arms and for each of them."""

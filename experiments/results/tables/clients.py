@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from experiments.results.statistics.client_accuracy import (
+from experiments.results.statistics.clients.accuracy import (
     WorseOff,
     gains_since_the_evaluation_before,
     worse_off,

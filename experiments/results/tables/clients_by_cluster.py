@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from experiments.results.statistics.client_accuracy import ClientAccuracy
-from experiments.results.statistics.client_groups import cluster_means
+from experiments.results.statistics.clients.accuracy import ClientAccuracy
+from experiments.results.statistics.clients.groups import cluster_means
 from experiments.results.statistics.comparisons import once
 from experiments.results.statistics.intervals import amount_estimate, mean_estimate
 from experiments.results.statistics.scales import count_scale, distance_scale

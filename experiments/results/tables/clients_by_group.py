@@ -10,8 +10,8 @@ import numpy as np
 from emulator.arrays import Ints
 from emulator.errors import InputError
 from experiments.results.drawing.arms import Arm
-from experiments.results.statistics.client_accuracy import ClientAccuracy
-from experiments.results.statistics.client_groups import (
+from experiments.results.statistics.clients.accuracy import ClientAccuracy
+from experiments.results.statistics.clients.groups import (
     MOST_LABELS,
     QUARTERS,
     GroupMeans,

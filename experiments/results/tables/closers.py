@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from experiments.results.statistics.clients.visits import NO_DEVICE
 from experiments.results.statistics.closers import Closer
 from experiments.results.statistics.scales import factor_scale, time_scale
-from experiments.results.statistics.visit_columns import NO_DEVICE
 from experiments.results.tables.cells import NOT_MEASURED, Cell
 from experiments.results.tables.report import Report
 from experiments.results.tables.round_lengths import omission, waits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.results.statistics.client_accuracy import DECILES
+from experiments.results.statistics.clients.accuracy import DECILES
 from experiments.results.tables.by_arm import SHARE, table_by_arm
 from experiments.results.tables.clients import are_logged
 from experiments.results.tables.notes import intervals_of_single_arms

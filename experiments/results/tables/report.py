@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from experiments.results.drawing.arms import Arm
 from experiments.results.reading.clusters_in_force import num_clients
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
-from experiments.results.statistics.client_accuracy import ClientAccuracy
+from experiments.results.statistics.clients.accuracy import ClientAccuracy
 from experiments.results.statistics.intervals import Estimate
 from experiments.results.statistics.summary import Summary
 

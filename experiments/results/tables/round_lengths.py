@@ -10,10 +10,10 @@ import numpy as np
 from emulator.errors import naming
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.absorbed import arms_of_steps
+from experiments.results.statistics.clients.visits import VisitColumns
 from experiments.results.statistics.closers import Closer, closers, most_often
 from experiments.results.statistics.comparisons import Comparison, once
 from experiments.results.statistics.scales import time_scale
-from experiments.results.statistics.visit_columns import VisitColumns
 from experiments.results.statistics.waiting import BETWEEN, COMPONENTS, VISITS, Waiting, waiting
 from experiments.results.tables.cells import Cell
 from experiments.results.tables.chosen_rounds import TimelineRound, chosen_rounds

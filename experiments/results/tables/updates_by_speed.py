@@ -14,7 +14,7 @@ import numpy as np
 from emulator.arrays import Floats, Ints
 from emulator.errors import InputError
 from experiments.results.statistics.absorbed import absorbed, absorbed_by_client, arms_of_steps
-from experiments.results.statistics.client_groups import QUARTERS
+from experiments.results.statistics.clients.groups import QUARTERS
 from experiments.results.statistics.comparisons import Run
 from experiments.results.statistics.scales import index_scale
 from experiments.results.tables.by_arm import SHARE, table_by_arm, with_counts

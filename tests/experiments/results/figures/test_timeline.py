@@ -12,7 +12,7 @@ from experiments.results.figures.timeline import (
     timeline_figure,
     timeline_text,
 )
-from experiments.results.statistics.visit_columns import VisitColumns
+from experiments.results.statistics.clients.visits import VisitColumns
 from experiments.results.tables.chosen_rounds import TimelineRound, chosen_rounds
 from tests.experiments.results.drawn import named
 from tests.experiments.synthetic_runs import a_record

@@ -18,7 +18,7 @@ from experiments.results.pages.report_page import (
     write_report,
 )
 from experiments.results.reading.run_directory import ReportedRun
-from experiments.results.statistics.client_accuracy import at_the_horizon
+from experiments.results.statistics.clients.accuracy import at_the_horizon
 from experiments.results.tables.report import Report
 from experiments.results.tables.summary import summarise_directory
 from tests.experiments.synthetic_runs import TIMING, a_directory, a_record, a_run, store

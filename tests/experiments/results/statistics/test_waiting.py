@@ -3,8 +3,8 @@ import pyarrow as pa
 import pytest
 
 from emulator.errors import InputError
+from experiments.results.statistics.clients.visits import VisitColumns, cut_phases
 from experiments.results.statistics.closers import closers, most_often
-from experiments.results.statistics.visit_columns import VisitColumns, cut_phases
 from experiments.results.statistics.waiting import BETWEEN, COMPONENTS, NOBODY, waiting
 from tests.experiments.synthetic_runs import a_record
 

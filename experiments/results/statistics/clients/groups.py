@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from emulator.arrays import Floats, Ints
-from experiments.results.statistics.client_accuracy import ClientAccuracy
+from experiments.results.statistics.clients.accuracy import ClientAccuracy
 
 QUARTERS = ("fastest quarter", "second quarter", "third quarter", "slowest quarter")
 

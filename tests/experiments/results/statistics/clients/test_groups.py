@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from experiments.results.statistics.client_accuracy import at_the_horizon
-from experiments.results.statistics.client_groups import (
+from experiments.results.statistics.clients.accuracy import at_the_horizon
+from experiments.results.statistics.clients.groups import (
     MOST_LABELS,
     cluster_means,
     group_means,
     quarters,
     shown_labels,
 )
-from tests.experiments.results.statistics.test_client_accuracy import a_run
+from tests.experiments.results.statistics.clients.test_accuracy import a_run
 
 
 def test_quarters_hold_a_quarter_of_the_fleet_each_if_no_two_speeds_are_equal():

@@ -5,7 +5,7 @@ import pytest
 
 from emulator.errors import InputError
 from experiments.results.reading.run_directory import ReportedRun
-from experiments.results.statistics.client_accuracy import (
+from experiments.results.statistics.clients.accuracy import (
     DECILES,
     at_the_horizon,
     gains_since_the_evaluation_before,

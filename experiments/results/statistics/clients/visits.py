@@ -80,7 +80,7 @@ def cut_phases(visits: VisitColumns) -> Floats:
     A phase that had begun when the visit ended counts up to then, a later one not at all. Rows add up to
     `end_s - dispatched_s`: what rounding leaves over is in the upload of completed visits.
 
-    >>> from experiments.results.statistics.visit_columns import VisitColumns
+    >>> from experiments.results.statistics.clients.visits import VisitColumns
     >>> one, no = np.zeros(1, dtype=int), np.zeros(1, dtype=bool)
     >>> planned_s = np.array([[1.0, 2.0, 5.0, 3.0]])
     >>> visits = VisitColumns(one, one, one, one, np.zeros(1), planned_s, np.array([4.0]), no, ~no, no)
