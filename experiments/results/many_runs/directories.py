@@ -90,7 +90,7 @@ class MeasuredDirectory:
         """The arms as tables use them, by name."""
         return configured_arms(self.experiment)
 
-    @property
+    @cached_property
     def headline(self) -> str | None:
         """The arm of its report's headline; None for a headline on all arms."""
         return headline_arm(self.experiment)
