@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ class MeasuredDirectory:
         """The arms as tables use them, by name."""
         return configured_arms(self.experiment)
 
-    @property
+    @cached_property
     def headline(self) -> str | None:
         """The arm of its report's headline; None for a headline on all arms."""
         return headline_arm(self.experiment)
@@ -282,7 +283,7 @@ def reduced(
     run = Run.of(log, curve, own)
     alone = measured_alone(Comparison(log.arm, [run], [run], is_reference=False, configured=configured))
     after_events(Compared([alone], own))
-    for fact in (progress, drift_of_run, models_sent, data_steps):
+    heard: Callable[[ReportedRun], object] = attrgetter("offline_clients_heard")
+    for fact in (progress, drift_of_run, models_sent, data_steps, heard):
         fact(log)
-    assert log.offline_clients_heard in (True, False), "it is kept too"
     return Run(let_go(log), curve, own, run.events_s)
