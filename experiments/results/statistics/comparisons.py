@@ -119,14 +119,17 @@ class Run:
         return None if curve is None else curve.mean_accuracy(horizon.start_s, horizon.horizon_s)
 
     def rounds(self, columns_of: Callable[[ReportedRun], Columns]) -> Columns:
-        """The columns that a function of the log makes of rounds, of those that closed by the horizon."""
+        """The columns that a function of the log, decorated with `once`, makes of its rounds.
+
+        They are cut to the rounds that closed by the horizon.
+        """
         columns = columns_of(self.log)
         count = int(np.searchsorted(columns["closed_s"], self.horizon.horizon_s, side="right"))
         return {name: column[:count] for name, column in columns.items()}
 
     @cached_property
     def records(self) -> list[RoundRecord]:
-        """Its rounds that closed by the horizon."""
+        """Its rounds that closed by the horizon; not for quantities that tables of many runs have."""
         return self.horizon.records(self.log)
 
     @cached_property

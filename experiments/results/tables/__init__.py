@@ -48,6 +48,6 @@ def all_quantities() -> dict[str, Quantity]:
     found: dict[str, Quantity] = {}
     for table in all_tables():
         for quantity in table.quantities:
-            assert quantity.key not in found, f"{table.title}: measures what another table does"
+            assert quantity.key not in found, f"{quantity.key}: two tables measure it, one is {table.title!r}"
             found[quantity.key] = quantity
     return found

@@ -125,8 +125,9 @@ class Table:
         note: The note below it.
         notes_on_page: Further notes on the page.
         in_terminal: How the terminal shows it; None if it does not.
-        in_many_runs: The quantities that tables of many runs have of it; those with a heading are columns,
-            unless they are measured in no row.
+        in_many_runs: The quantities that tables of many runs have of it, each with its note (`noted`); those
+            with a heading are columns, unless they are measured in no row. What they read of the log, they
+            read in functions decorated with `once`, as tables of many runs keep no logs.
         captioned: In place of `columns`, its tables with their captions, in the terminal or a notebook.
         on_page: In place of `columns` and `note`, its content on the page; None if there is nothing to show.
     """
