@@ -65,7 +65,8 @@ def drifts_frame(
         with_run(_drifts(name, scores, table), run.arm, run.seed, arms)
         for (run, name, scores), table in zip(scored, tables, strict=True)
     ]
-    drifts = below_each_other(frames or [with_run(_drifts("", _NO_SCORES, None), arms[0], 0, arms)])
+    joined = below_each_other(frames or [with_run(_drifts("", _NO_SCORES, None), arms[0], 0, arms)])
+    drifts = joined.infer_objects()  # texts, also beside those of a run without a drift, which has none
     return drifts if any(table is not None for table in tables) else drifts.drop(columns="client_name")
 
 
@@ -81,6 +82,7 @@ def _with_names(table: pa.Table | None) -> pa.Table | None:
 def _drifts(name: str, scores: DetectorScores, table: pa.Table | None) -> pd.DataFrame:
     """The rows of one detector, without arm and seed; without names of clients if `table` is None."""
     drifts, count = scores.drifts, len(scores.drifts)
+    kinds = np.array(drifts.kinds, dtype=object)
     assert NEVER == -1, "a missing round is a negative number"
     return pd.DataFrame(
         {
@@ -91,7 +93,7 @@ def _drifts(name: str, scores: DetectorScores, table: pa.Table | None) -> pd.Dat
             ),
             "onset": drifts.onset,
             "step": drifts.step,
-            "kind": pd.Categorical.from_codes(drifts.kind, categories=list(drifts.kinds)),
+            "kind": pd.Categorical(kinds[drifts.kind], categories=list(dict.fromkeys(drifts.kinds))),
             "before": known_ints(drifts.before),
             "after": known_ints(drifts.after),
             "asked_round": known_ints(scores.asked),

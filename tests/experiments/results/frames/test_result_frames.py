@@ -491,6 +491,17 @@ def test_frames_of_detectors_have_their_types_also_without_a_row(tmp_path):
     ]
 
 
+def test_drifts_have_the_same_types_beside_a_run_without_a_drift(tmp_path):
+    types = []
+    for seeds in ([0], [0, 1]):
+        directory = a_directory(tmp_path / f"{len(seeds)}", ["global"], seeds, detection=DETECTION)
+        store(directory, a_detecting_run("global", 0, DECIDED, FLAGGED, DRIFTS))
+        for seed in seeds[1:]:
+            store(directory, a_detecting_run("global", seed, DECIDED, FLAGGED, []))
+        types.append(ResultFrames.read(directory.path).drifts.dtypes.map(str).to_dict())
+    assert types[1] == types[0]
+
+
 def test_frames_of_detectors_that_were_not_recorded_say_how_to_record_them(tmp_path):
     written(tmp_path, ("global",), (0,))
     frames = ResultFrames.read(tmp_path)
