@@ -26,6 +26,9 @@ K = TypeVar("K")
 E = TypeVar("E", bound=Estimate)
 
 
+TIE, ROUNDING = 0.002, 1e-12
+"""How far evaluations of arms that tie are from each other at most, and what subtraction adds to that."""
+
 Columns = Mapping[str, Floats]
 """Numbers of rounds, arrays (n,) by name; `closed_s` has when each of these rounds closed, ascending."""
 
@@ -249,9 +252,35 @@ class Compared:
         """The names of the configured arms that fulfil `is_so`, be they finished or not."""
         return [name for name, arm in self.configured.items() if is_so(arm)]
 
+    @cached_property
+    def ties(self) -> list[list[str]]:
+        """Names of two or more arms that tie, in their order; an arm ties with the first of its group.
+
+        They do if they were compared on the same seeds, and in each every evaluation up to the horizon is
+        within `TIE` of the other's, of which there are as many.
+        """
+        groups: list[list[Comparison]] = []
+        for arm in self.arms:
+            group = next((group for group in groups if _is_tie(group[0], arm)), None)
+            if group is None:
+                groups.append([arm])
+            else:
+                group.append(arm)
+        return [[arm.arm for arm in group] for group in groups if len(group) > 1]
+
     def find(self, name: str | None) -> Comparison | None:
         """The arm of that name; None if it shares no seed with the reference arm."""
         return next((arm for arm in self.arms if arm.arm == name), None)
+
+
+def _is_tie(arm: Comparison, other: Comparison) -> bool:
+    return arm.seed_ids == other.seed_ids and all(
+        len(one) == len(two) and bool((abs(one - two) <= TIE + ROUNDING).all())
+        for pair in zip(arm.measured, other.measured, strict=True)
+        for one, two in [
+            [run.curve.accuracy[: run.curve.num_evaluations(run.horizon.horizon_s)] for run in pair]
+        ]
+    )
 
 
 def comparisons(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.results.statistics.comparisons import Run, let_go, once
+from experiments.results.statistics.comparisons import Compared, Run, comparisons, let_go, once
 from experiments.results.statistics.horizon import common_horizon
 from experiments.results.statistics.time_to_accuracy import accuracy_curve
 from tests.experiments.synthetic_runs import a_run
@@ -78,3 +78,28 @@ def test_the_event_of_a_run_is_the_first_one_before_the_horizon():
     run = replace(a_run_up_to(20.0), events_s=(5.0, 15.0))
     assert run.event_s == 5.0
     assert replace(run, events_s=(20.0,)).event_s is None
+
+
+def compared_up_to(horizon_s, accuracies):
+    """One seed of arms with these accuracies, compared up to a horizon; round n closes at 10 (n + 1) s."""
+    logs = [a_run(arm, 0, values) for arm, values in accuracies.items()]
+    curves = [accuracy_curve(log, 1) for log in logs]
+    horizon = common_horizon(logs, curves, asked_s=horizon_s)
+    runs = [Run.of(log, curve, horizon) for log, curve in zip(logs, curves, strict=True)]
+    return Compared(comparisons(runs, next(iter(accuracies))), horizon)
+
+
+def test_arms_tie_whose_evaluations_are_all_within_a_fifth_of_a_point():
+    accuracies = {
+        "global": [0.5, 0.6, 0.7],
+        "moves": [0.502, 0.598, 0.7],
+        "near": [0.503, 0.6, 0.7],
+        "again": [0.502, 0.6, 0.7],
+    }
+    assert compared_up_to(None, accuracies).ties == [["global", "moves", "again"]]
+
+
+def test_evaluations_after_the_horizon_part_no_arms():
+    accuracies = {"global": [0.5, 0.6, 0.7], "moves": [0.5, 0.6, 0.1]}
+    assert compared_up_to(25.0, accuracies).ties == [["global", "moves"]]
+    assert compared_up_to(None, accuracies).ties == []
