@@ -69,7 +69,7 @@ def runs_table(section: Section, *, in_terminal: bool = False) -> TextTable:
 
     Left out are columns that would say nothing: the run directory if the keys tell all rows apart, the
     difference if there is a single directory, offline clients if none are heard, accuracies with and without
-    drift cells and what single tables measure (`InManyRuns`) if they are not known in any row. With
+    drift cells and what single tables measure (`in_many_runs`) if they are not known in any row. With
     `in_terminal`, so are columns that only the page shows.
     """
     rows = section.rows
