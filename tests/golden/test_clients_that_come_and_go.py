@@ -29,7 +29,7 @@ from experiments.build import World, build_world
 from experiments.config import Experiment, parse_experiment
 from experiments.locating import locator
 from experiments.results.reading.clusters_in_force import clusters_in_force
-from experiments.results.tables.cluster_changes import changed_cluster
+from experiments.results.tables.cluster_changes import share_that_changes
 from tests.executor.meeting import together
 from tests.experiments.small import SMALL, merged
 from tests.fakes import NOTHING, FakeAvailability, FakeExecutor, Played, Population
@@ -115,7 +115,7 @@ def test_who_registers_is_clustered_drawn_scored_and_counted_at_every_step(
     assert [record.mean_client_distance for record in records] == [0.0] * 5
     assert [record.unclustered_distance for record in records] == [4 / 3, 2.0, 4 / 3, 4 / 3, 4 / 3]
     # A client that comes, goes or returns has not changed cluster.
-    assert changed_cluster(records) == 0.0
+    assert share_that_changes(records) == 0.0
 
 
 def test_only_the_first_clustering_is_of_all_clients_present_and_centres_are_of_those_that_are_left() -> None:

@@ -35,6 +35,7 @@ from experiments.results.statistics.whole_runs import (
 )
 from experiments.results.tables import all_tables
 from experiments.results.tables.accuracy import mean_accuracy
+from experiments.results.tables.quantities import Quantity
 from experiments.results.tables.summary import measure, triggers
 
 KnownRuns = dict[tuple[object, ...], Run]
@@ -186,7 +187,7 @@ def column_names(directories: Sequence[RunDirectory]) -> list[str]:
 
     If two configurations share a name, the names are those of the folders.
     """
-    names = [str(directory.experiment()["name"]) for directory in directories]
+    names = [str(directory.shared_experiment()["name"]) for directory in directories]
     return names if len(set(names)) == len(names) else [directory.path.name for directory in directories]
 
 
@@ -227,9 +228,13 @@ def measured_alone(arm: Comparison) -> Comparison:
     Differences are from the reference arm of the same directory, without a test.
     """
     alone = arm.with_figures({})
-    shown = [quantity for table in all_tables() for quantity in table.in_many_runs]
-    measure(Compared([alone], arm.measured[0].horizon), [mean_accuracy, *shown])
+    measure(Compared([alone], arm.measured[0].horizon), [mean_accuracy, *_shown()])
     return alone
+
+
+def _shown() -> list[Quantity]:
+    """The quantities of all tables that tables of many runs have."""
+    return [quantity for table in all_tables() for quantity in table.in_many_runs]
 
 
 @once
@@ -281,8 +286,13 @@ def reduced(
     curve = accuracy_curve(log, window)
     own = common_horizon([log], [curve], event_rounds=rounds, seconds_per_round=seconds)
     run = Run.of(log, curve, own)
-    alone = measured_alone(Comparison(log.arm, [run], [run], is_reference=False, configured=configured))
-    after_events(Compared([alone], own))
+    alone = Comparison(log.arm, [run], [run], is_reference=False, configured=configured)
+    compared = Compared([alone], own)
+    for quantity in _shown():
+        if quantity.of_run is not None:
+            quantity(run)  # an estimate of one seed would be for nothing
+    measure(compared, [quantity for quantity in _shown() if quantity.of_run is None])
+    after_events(compared)
     heard: Callable[[ReportedRun], object] = attrgetter("offline_clients_heard")
     for fact in (progress, drift_of_run, models_sent, data_steps, heard):
         fact(log)

@@ -64,7 +64,7 @@ def build_table(name: str, finished: Mapping[RunDirectory, Finished]) -> Table:
     ordered = sorted(finished, key=lambda item: item.path.name)
     columns = column_names(ordered)
     for directory, column in zip(ordered, columns, strict=True):
-        report, of_directory = directory.experiment()["report"], finished[directory]
+        report, of_directory = directory.shared_experiment()["report"], finished[directory]
         marked = marked_by_drift(of_directory)
         experiments.append(
             {

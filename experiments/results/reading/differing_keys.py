@@ -110,7 +110,8 @@ def _lengths(table: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, int]]
         inner = (*path, key)
         if isinstance(value, list):
             yield inner, len(value)
-        yield from _lengths(_as_table(value), inner)
+        if inside := _as_table(value):
+            yield from _lengths(inside, inner)
 
 
 def _comparable(tables: Sequence[Mapping[str, Any]], path: Path = ()) -> list[Leaves]:

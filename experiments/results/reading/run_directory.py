@@ -208,9 +208,9 @@ class RunDirectory:
             InputError: There is no such directory, or it has no `experiment.toml`.
             DataFileError: `experiment.toml` cannot be read, or breaks a rule.
         """
-        return copy.deepcopy(self._experiment())
+        return copy.deepcopy(self.shared_experiment())
 
-    def _experiment(self) -> dict[str, Any]:
+    def shared_experiment(self) -> dict[str, Any]:
         """As `experiment`, and not to be changed: it is shared by all who read the same text."""
         if not self.path.is_dir():
             raise InputError(f"{self.path}: no such run directory")
@@ -231,11 +231,11 @@ class RunDirectory:
 
     def arms(self) -> list[str]:
         """The names of the arms in the configured order; the first is the reference arm."""
-        return [str(arm["name"]) for arm in self._experiment()["arm"]]
+        return [str(arm["name"]) for arm in self.shared_experiment()["arm"]]
 
     def seeds(self) -> list[int]:
         """The seeds in the configured order."""
-        return [int(seed) for seed in self._experiment()["seeds"]]
+        return [int(seed) for seed in self.shared_experiment()["seeds"]]
 
     def is_done(self, arm: str, seed: int) -> bool:
         """Whether the run is finished."""
