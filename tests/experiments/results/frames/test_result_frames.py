@@ -498,7 +498,7 @@ def test_drifts_have_the_same_types_beside_a_run_without_a_drift(tmp_path):
         store(directory, a_detecting_run("global", 0, DECIDED, FLAGGED, DRIFTS))
         for seed in seeds[1:]:
             store(directory, a_detecting_run("global", seed, DECIDED, FLAGGED, []))
-        types.append(ResultFrames.read(directory.path).drifts.dtypes.map(str).to_dict())
+        types.append(ResultFrames.read(directory.path).frame("drifts").dtypes.map(str).to_dict())
     assert types[1] == types[0]
 
 
