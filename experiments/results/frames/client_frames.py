@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from emulator.arrays import NO_IDS, Floats, Ints
+from emulator.arrays import Floats, Ints
 from emulator.errors import InputError
 from emulator.storage.recorded_tables import OF_STEPS
 from emulator.storage.runlog import RoundRecord
 from experiments.results.frames.typed_columns import known_ints, typed_frame
 from experiments.results.reading.clusters_in_force import clusters_in_force
 from experiments.results.reading.run_directory import ReportedRun
+from experiments.results.statistics.clients.participation import ids_of
 from experiments.results.statistics.horizon import Horizon
 
 DEVICE = ("seconds_per_sample", "download_bytes_per_s", "upload_bytes_per_s", "latency_s")
@@ -109,11 +110,7 @@ def _scores(run: ReportedRun, record: RoundRecord, count: int) -> dict[str, Any]
 
 def _visits(run: ReportedRun, by_round: list[list[int]], count: int) -> Ints:
     """(count,) how often each client is in the lists."""
-    ids = np.concatenate([NO_IDS, *(np.array(clients, dtype=np.int64) for clients in by_round)])
-    outside = ids[(ids < 0) | (ids >= count)]
-    if len(outside):
-        raise _damaged(run, f"client {outside[0]} is not one of the {count}")
-    return np.bincount(ids, minlength=count).astype(np.int64)
+    return np.bincount(ids_of(run, by_round, count), minlength=count).astype(np.int64)
 
 
 def _damaged(run: ReportedRun, problem: str) -> InputError:

@@ -133,15 +133,17 @@ def _last_evaluations(run: ReportedRun, horizon_s: float, most: int) -> list[Cli
         scored = np.isfinite(accuracy)
         if not scored.any():
             continue
-        members = _members_at(run, position)
-        labels = record.client_label
+        members, labels = _members_at(run, position), record.client_label
+        if members is not None and clients.max() >= len(members):
+            raise InputError(
+                f"arm {run.arm!r}, seed {run.seed}: its log is damaged, client {clients.max()} is scored, "
+                f"and there are {len(members)}"
+            )
         found.append(
             ClientAccuracy(
                 clients[scored],
                 accuracy[scored],
-                None
-                if members is None or clients.max() >= len(members)
-                else members[clients[scored]].astype(np.int64),
+                None if members is None else members[clients[scored]].astype(np.int64),
                 None if labels is None else np.asarray(labels)[scored].astype(np.int64),
                 int(np.count_nonzero(~scored)),
             )
