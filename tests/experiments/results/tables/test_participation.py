@@ -298,6 +298,7 @@ def test_runs_of_different_numbers_of_rounds_are_reported_loaded_and_compared(bo
     summary = json.loads(both.summary_path.read_text())["arms"]["buffered"]
     assert summary["absorbed_updates"]["per_seed"] == [15.0, 12.0]
     assert summary["rounds"]["per_seed"] == [6.0, 5.0]
+    assert summary["effective_participants"]["per_seed"] == [pytest.approx(9 / 5)] * 2  # 1/3 and 2/3
     results = driftscale.load(both.path)
     assert results.rounds.in_flight.dtype == "Int64"
     assert results.clients_of("buffered", 0).participations.tolist()[0] == 10
@@ -307,3 +308,6 @@ def test_runs_of_different_numbers_of_rounds_are_reported_loaded_and_compared(bo
     compared = driftscale.compare(both.path, other.path)
     assert list(compared.frame.arm) == ["sync", "buffered"]  # up to 60 s the arm sync is the same in both
     assert "mean staleness" in repr(compared)
+    assert "effective participants" in repr(compared)
+    assert [row["without_visits"].mean for row in compared.section.rows] == [0.25, 0.95]
+    assert [row["busiest_tenth"].mean for row in compared.section.rows] == [4 / 30, 1.0]
