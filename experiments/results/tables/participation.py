@@ -54,8 +54,10 @@ STALENESS = (
     "the step that absorbed it; it is 0 where a round has one dispatch and one server step."
 )
 IN_A_RUN = f"{STALENESS} Largest is the largest staleness in a run."
-ALL_CLIENTS = "all clients of the run, also those that were never online or never held samples"
-WITHOUT_VISITS = f"Without a visit are clients that completed none, as a share of {ALL_CLIENTS}."
+WITHOUT_VISITS = (
+    "Without a visit is the share of all clients of the run, also of those that were never online or never "
+    "held samples, that completed none."
+)
 EFFECTIVE = (
     "The effective number of participants is 1 / sum p², with the share p of each client in the completed "
     "visits: k if k clients have equally many."
@@ -76,6 +78,7 @@ BY_SPEED = (
     "of a quarter per seed. "
 )
 NO_UPDATE = "if no update was absorbed"
+NO_CLIENTS = "if the log does not tell the number of clients"
 NO_SUCH_CLIENT = f"{UNLOGGED}, and if no such client was scored"
 
 FEWER = 0.8
@@ -115,24 +118,21 @@ def largest_staleness(run: Run) -> float | None:
     return None if np.isnan(largest).all() else float(np.nanmax(largest))
 
 
-@means(f"clients that completed no visit, as a share of {ALL_CLIENTS}")
-@quantity(SHARE, "without a visit", only_if=any_measured)
+@quantity(SHARE, "without a visit", missing=NO_CLIENTS, only_if=any_measured)
 def without_visits(run: Run) -> float | None:
-    """The share of the clients that completed no visit; None if the log does not tell how many there are."""
+    """Share of all clients, also of those never online or without samples, that completed no visit."""
     return share_without(visits_by_client(run))
 
 
-@means("share of the completed visits that are of the tenth of all clients, rounded up, with most", NO_UPDATE)
-@quantity(SHARE, "busiest tenth", only_if=any_measured)
+@quantity(SHARE, "busiest tenth", missing=NO_UPDATE, only_if=any_measured)
 def busiest_tenth(run: Run) -> float | None:
-    """The share of the completed visits that are of the tenth of the clients with most."""
+    """Share of the completed visits that are of the tenth of all clients, rounded up, with most."""
     return share_of_busiest_tenth(visits_by_client(run))
 
 
-@means("1 / sum p^2, with the share p of each client in the completed visits", NO_UPDATE)
-@quantity("clients", "effective participants", only_if=any_measured)
+@quantity("clients", "effective participants", missing=NO_UPDATE, only_if=any_measured)
 def effective_participants(run: Run) -> float | None:
-    """The effective number of participants, the inverse Simpson index of their completed visits."""
+    """Inverse Simpson index 1 / sum p^2, with the share p of each client in the completed visits."""
     return effective_number(visits_by_client(run))
 
 
