@@ -165,7 +165,7 @@ def test_no_two_tables_measure_a_quantity_of_the_same_name(monkeypatch: pytest.M
     [accuracy] = [table for table in tables.all_tables() if GAIN in table.quantities]
     twice = (*tables.all_tables(), accuracy)
     monkeypatch.setattr(tables, "all_tables", lambda: twice)
-    with pytest.raises(AssertionError, match="Accuracy over time: measures what another table does"):
+    with pytest.raises(AssertionError, match="mean_accuracy: two tables measure it"):
         tables.all_quantities.__wrapped__()
 
 
