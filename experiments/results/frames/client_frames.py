@@ -13,7 +13,7 @@ from emulator.errors import InputError
 from emulator.storage.recorded_tables import OF_STEPS
 from emulator.storage.runlog import RoundRecord
 from experiments.results.frames.typed_columns import known_ints, typed_frame
-from experiments.results.reading.clusters_in_force import clusters_in_force
+from experiments.results.reading.clusters_in_force import clusters_in_force, num_clients
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.clients.participation import ids_of
 from experiments.results.statistics.horizon import Horizon
@@ -36,7 +36,7 @@ def clients_frame(run: ReportedRun, horizon: Horizon, devices: pa.Table | None) 
     """
     records = horizon.records(run)
     members = next((known for known in reversed(clusters_in_force(records)) if known is not None), None)
-    count = _num_clients(run, members, devices)
+    count = num_clients(run) if devices is None else devices.num_rows
     if members is not None and len(members) != count:
         raise _damaged(run, f"it has the clusters of {len(members)} clients, and there are {count}")
     columns: dict[str, Any] = {"client": np.arange(count, dtype=np.int64)}
@@ -81,14 +81,6 @@ def texts_of(devices: pa.Table, name: str, clients: Any) -> Any:
         raise InputError(f"clients.parquet is damaged: it has {len(devices)} clients, and not {outside[0]}")
     texts = devices.column(name).to_pandas().astype(object).to_numpy()
     return texts[ids]
-
-
-def _num_clients(run: ReportedRun, members: Ints | None, devices: pa.Table | None) -> int:
-    if devices is not None:
-        return devices.num_rows
-    if (count := run.header.get("num_clients")) is not None:
-        return int(count)
-    return 0 if members is None else len(members)
 
 
 def _scores(run: ReportedRun, record: RoundRecord, count: int) -> dict[str, Any]:
