@@ -142,7 +142,7 @@ def accuracy_with_visits(run: Run) -> float | None:
     return _accuracy(run, 1)
 
 
-@quantity(SHARE, "without one", missing=NO_SUCH_CLIENT, only_if=any_measured)
+@quantity(SHARE, "accuracy without one", missing=NO_SUCH_CLIENT, only_if=any_measured)
 def accuracy_without_visits(run: Run) -> float | None:
     """Mean accuracy at the horizon of the scored clients that completed no visit."""
     return _accuracy(run, 0)
@@ -211,10 +211,8 @@ def _differ(figures: Sequence[Estimate]) -> bool:
 
 
 def _others_differ(figures: Sequence[Estimate]) -> bool:
-    """The same of the share that is not counted."""
-    return _differ(
-        [replace(figure, mean=None if figure.mean is None else 1 - figure.mean) for figure in figures]
-    )
+    """The same of those that are not counted by a share."""
+    return _differ([replace(one, mean=None if one.mean is None else 1 - one.mean) for one in figures])
 
 
 OF_STEPS = (server_steps, mean_staleness, largest_staleness)

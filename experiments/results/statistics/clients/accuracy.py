@@ -12,6 +12,7 @@ import numpy as np
 
 from emulator.arrays import Floats, Ints
 from emulator.errors import InputError
+from experiments.results.reading.clusters_in_force import num_clients
 from experiments.results.reading.run_directory import ReportedRun
 
 DECILES = tuple(tenth / 10 for tenth in range(1, 10))
@@ -134,10 +135,10 @@ def _last_evaluations(run: ReportedRun, horizon_s: float, most: int) -> list[Cli
         if not scored.any():
             continue
         members, labels = _members_at(run, position), record.client_label
-        if members is not None and clients.max() >= len(members):
+        if 0 < (count := num_clients(run)) <= clients.max():
             raise InputError(
                 f"arm {run.arm!r}, seed {run.seed}: its log is damaged, client {clients.max()} is scored, "
-                f"and there are {len(members)}"
+                f"and there are {count}"
             )
         found.append(
             ClientAccuracy(

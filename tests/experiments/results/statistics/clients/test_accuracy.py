@@ -65,7 +65,7 @@ def test_a_log_with_other_numbers_of_clients_is_named():
 
 
 def test_a_scored_client_that_the_run_does_not_have_is_named():
-    run = a_run("global", [[0.25, 0.75]], members=[[0, 0, 0, 0]], scored_clients=np.array([1, 4]))
+    run = a_run("global", [[0.25, 0.75]], num_clients=4, scored_clients=np.array([1, 4]))
     with pytest.raises(InputError, match="seed 0: its log is damaged, client 4 is scored, and there are 4"):
         at_the_horizon(run, 10.0)
 
