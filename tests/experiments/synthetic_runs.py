@@ -95,6 +95,9 @@ def a_drifting_run(
         a_record(
             step,
             step=step,
+            participants=[0, 1],
+            completed=[0, 1],
+            dropped=[],
             members=np.zeros(2, dtype=np.int64) if step == 0 else None,
             accuracy=accuracy / 2,
             accuracy_omitting_drift=accuracy,

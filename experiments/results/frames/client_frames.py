@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from emulator.arrays import NO_IDS, Floats, Ints
+from emulator.arrays import Floats, Ints
 from emulator.errors import InputError
 from emulator.storage.recorded_tables import OF_STEPS
 from emulator.storage.runlog import RoundRecord
 from experiments.results.frames.typed_columns import known_ints, typed_frame
-from experiments.results.reading.clusters_in_force import clusters_in_force
+from experiments.results.reading.clusters_in_force import clusters_in_force, num_clients
 from experiments.results.reading.run_directory import ReportedRun
+from experiments.results.statistics.clients.participation import ids_of
 from experiments.results.statistics.horizon import Horizon
 
 DEVICE = ("seconds_per_sample", "download_bytes_per_s", "upload_bytes_per_s", "latency_s")
@@ -35,7 +36,7 @@ def clients_frame(run: ReportedRun, horizon: Horizon, devices: pa.Table | None) 
     """
     records = horizon.records(run)
     members = next((known for known in reversed(clusters_in_force(records)) if known is not None), None)
-    count = _num_clients(run, members, devices)
+    count = num_clients(run) if devices is None else devices.num_rows
     if members is not None and len(members) != count:
         raise _damaged(run, f"it has the clusters of {len(members)} clients, and there are {count}")
     columns: dict[str, Any] = {"client": np.arange(count, dtype=np.int64)}
@@ -82,14 +83,6 @@ def texts_of(devices: pa.Table, name: str, clients: Any) -> Any:
     return texts[ids]
 
 
-def _num_clients(run: ReportedRun, members: Ints | None, devices: pa.Table | None) -> int:
-    if devices is not None:
-        return devices.num_rows
-    if (count := run.header.get("num_clients")) is not None:
-        return int(count)
-    return 0 if members is None else len(members)
-
-
 def _scores(run: ReportedRun, record: RoundRecord, count: int) -> dict[str, Any]:
     """The columns of an evaluation with the accuracy of each scored client."""
     assert record.client_accuracy is not None, "the round was evaluated client by client"
@@ -109,11 +102,7 @@ def _scores(run: ReportedRun, record: RoundRecord, count: int) -> dict[str, Any]
 
 def _visits(run: ReportedRun, by_round: list[list[int]], count: int) -> Ints:
     """(count,) how often each client is in the lists."""
-    ids = np.concatenate([NO_IDS, *(np.array(clients, dtype=np.int64) for clients in by_round)])
-    outside = ids[(ids < 0) | (ids >= count)]
-    if len(outside):
-        raise _damaged(run, f"client {outside[0]} is not one of the {count}")
-    return np.bincount(ids, minlength=count).astype(np.int64)
+    return np.bincount(ids_of(run, by_round, count), minlength=count).astype(np.int64)
 
 
 def _damaged(run: ReportedRun, problem: str) -> InputError:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from emulator.arrays import Ints
 from emulator.storage.runlog import RoundRecord
+from experiments.results.reading.header_truth import clients_of
 from experiments.results.reading.run_directory import ReportedRun
 
 
@@ -20,6 +21,8 @@ def clusters_in_force(records: Sequence[RoundRecord]) -> list[Ints | None]:
 
 
 def num_clients(run: ReportedRun) -> int:
-    """The number of clients of a run, by the memberships in its first record; 0 if it has none."""
+    """The number of clients of a run, by its header or its first record's memberships; 0 without both."""
+    if (told := clients_of(run.header)) is not None:
+        return told
     members = run.records[0].members if run.records else None
     return 0 if members is None else len(members)

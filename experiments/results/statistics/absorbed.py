@@ -6,11 +6,10 @@ A round of which the log has no `steps` has one server step, which absorbs updat
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
-from emulator.arrays import NO_IDS, Ints
 from emulator.storage.runlog import RoundRecord
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.comparisons import Columns, Comparison, once
@@ -52,8 +51,3 @@ def _staleness(record: RoundRecord) -> tuple[float, float]:
         return (0.0, 0.0) if record.completed else (math.nan, math.nan)
     mean, largest = record.staleness, record.largest_staleness
     return math.nan if mean is None else mean, math.nan if largest is None else float(largest)
-
-
-def absorbed_by_client(records: Sequence[RoundRecord]) -> Ints:
-    """(k,) the client of each update that these rounds absorbed: a client is in it once for each update."""
-    return np.concatenate([NO_IDS, *(np.array(record.completed, dtype=np.int64) for record in records)])

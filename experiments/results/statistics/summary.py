@@ -63,7 +63,7 @@ from experiments.results.statistics.marked_seeds import (
 from experiments.results.statistics.targets import TargetTable
 from experiments.results.statistics.whole_runs import Finished
 
-SUMMARY_VERSION = 5
+SUMMARY_VERSION = 6
 """Version of the layout of `summary.json`."""
 
 

@@ -20,7 +20,7 @@ NAMES = (
     "targets",
     "round_lengths",
     "closers",
-    "updates_by_speed",
+    "participation",
     "costs",
     "cluster_changes",
     "honest",

@@ -9,8 +9,7 @@ import numpy as np
 
 from emulator.arrays import Ints
 from emulator.errors import InputError
-from experiments.results.drawing.arms import Arm
-from experiments.results.statistics.clients.accuracy import ClientAccuracy
+from experiments.results.reading.clusters_in_force import num_clients
 from experiments.results.statistics.clients.groups import (
     MOST_LABELS,
     QUARTERS,
@@ -85,7 +84,7 @@ def _by_quarter(report: Report, id_: str, what: str, columns: Sequence[str], not
         arm.name: [
             None
             if seed is None or run.seed not in by_seed
-            else _in_quarters(arm, run.seed, seed, by_seed[run.seed])
+            else group_means(seed.accuracy, by_seed[run.seed][seed.clients], len(QUARTERS))
             for run, seed in zip(arm.runs, report.clients[arm.name], strict=True)
         ]
         for arm in report.arms
@@ -93,29 +92,23 @@ def _by_quarter(report: Report, id_: str, what: str, columns: Sequence[str], not
     return Grouping(id_, what, QUARTERS, groups, f"{note}{OF_FLEET}{BY_CHANCE}")
 
 
-def _in_quarters(arm: Arm, seed: int, scored: ClientAccuracy, fleet: Ints) -> GroupMeans:
-    if scored.clients.max() >= len(fleet):
-        raise InputError(
-            f"arm {arm.name!r}, seed {seed}: clients.parquet has {len(fleet)} clients, and "
-            f"the log scores client {scored.clients.max()}"
-        )
-    return group_means(scored.accuracy, fleet[scored.clients], len(QUARTERS))
-
-
 def quarters_by_seed(report: Report, columns: Sequence[str]) -> dict[int, Ints]:
     """By seed, the quarter of each client of the fleet, by the sum of its seconds per sample or per byte.
 
     Arms of a seed share the fleet: the first arm with a table of clients gives it. Seeds without one are left
-    out.
+    out. Raises InputError if the log of a run is of another number of clients.
     """
     found: dict[int, Ints] = {}
-    for arm in report.arms:
-        for run in arm.runs:
-            if run.seed in found or (table := report.directory.read_clients(arm.name, run.seed)) is None:
-                continue
+    for run in (run for arm in report.arms for run in arm.runs):
+        if run.seed not in found and (table := report.directory.read_clients(run.arm, run.seed)) is not None:
             values = {name: np.asarray(table[name].to_numpy(), dtype=np.float64) for name in columns}
             costs = [1 / value if name.endswith("_per_s") else value for name, value in values.items()]
             found[run.seed] = quarters(np.sum(costs, axis=0))
+        if run.seed in found and (count := len(found[run.seed])) != num_clients(run):
+            raise InputError(
+                f"arm {run.arm!r}, seed {run.seed}: clients.parquet has {count} clients, and the log "
+                f"{num_clients(run)}"
+            )
     return found
 
 

@@ -25,7 +25,8 @@ PERSONAL_WITH_BASELINES = ("personal_gain_over_best_pp", "personal_gain_of_clust
 COSTS = (
     *("rounds", "global_reclusterings", "clusters", "moves", "dropouts", "abandoned", "crashed_visits"),
     *("download_bytes", "upload_bytes", "control_bytes", "models_sent", "waiting_for_responses_s"),
-    *("trained_samples_per_client", "mean_client_distance", "virtual_time_s", "wall_s"),
+    *("trained_samples_per_client", "without_visits", "busiest_tenth", "effective_participants"),
+    *("mean_client_distance", "virtual_time_s", "wall_s"),
 )
 """The quantities that have a column, `WITH_BASELINES` where an arm is a baseline, and those on what clients
 use where some arm has a personal accuracy."""

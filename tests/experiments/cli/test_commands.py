@@ -100,7 +100,7 @@ def test_a_run_in_json_prints_the_summary_and_nothing_else(driftscale: Driftscal
     ended = driftscale("run", config, "--format", "json", "--out", "elsewhere")
     summary = json.loads(ended.out)
     assert summary == json.loads(Path("elsewhere/summary.json").read_text())
-    assert (summary["version"], summary["name"]) == (5, "small")
+    assert (summary["version"], summary["name"]) == (6, "small")
     assert list(summary["arms"]) == ["global", "fielding"]
     for arm in summary["arms"].values():
         assert arm["seeds"] == len(arm["final_accuracy"]["per_seed"]) == 2
@@ -364,15 +364,15 @@ def test_a_table_that_is_too_wide_is_cut_between_columns(
     def tables_at(width: int) -> int:
         return sum(line.startswith("arm ") for line in printed(summary, width, monkeypatch))
 
-    assert tables_at(140) == 5  # accuracy, the same before and after the drift, two targets, cost
-    assert tables_at(80) > 4
+    assert tables_at(140) == 6  # accuracy, before and after the drift, two targets, who takes part, cost
+    assert tables_at(80) > 5
 
 
 def test_comparisons_in_the_row_of_the_reference_arm_read_reference(
     summary: Summary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [line.split() for line in printed(summary, 140, monkeypatch) if line.startswith("global ")]
-    assert [row.count("reference") for row in rows] == [3, 1, 2, 2, 0]
+    assert [row.count("reference") for row in rows] == [3, 1, 2, 2, 0, 0]
 
 
 # -- mistakes -----------------------------------------------------------------------------------------------

@@ -174,6 +174,7 @@ def test_one_experiment_whose_trace_knows_its_concepts_shows_the_same_before_its
         "beta: Accuracy (%), including drift cells",
         "beta: models sent",
         "beta: accuracy over virtual time, against oblivious",
+        "beta: who takes part",
         "beta: cost, mean over seeds",
     ]
     assert lines[-1] == "report: runs/beta/report.html"

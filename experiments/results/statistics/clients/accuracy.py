@@ -12,6 +12,7 @@ import numpy as np
 
 from emulator.arrays import Floats, Ints
 from emulator.errors import InputError
+from experiments.results.reading.clusters_in_force import num_clients
 from experiments.results.reading.run_directory import ReportedRun
 
 DECILES = tuple(tenth / 10 for tenth in range(1, 10))
@@ -133,15 +134,17 @@ def _last_evaluations(run: ReportedRun, horizon_s: float, most: int) -> list[Cli
         scored = np.isfinite(accuracy)
         if not scored.any():
             continue
-        members = _members_at(run, position)
-        labels = record.client_label
+        members, labels = _members_at(run, position), record.client_label
+        if 0 < (count := num_clients(run)) <= clients.max():
+            raise InputError(
+                f"arm {run.arm!r}, seed {run.seed}: its log is damaged, client {clients.max()} is scored, "
+                f"and there are {count}"
+            )
         found.append(
             ClientAccuracy(
                 clients[scored],
                 accuracy[scored],
-                None
-                if members is None or clients.max() >= len(members)
-                else members[clients[scored]].astype(np.int64),
+                None if members is None else members[clients[scored]].astype(np.int64),
                 None if labels is None else np.asarray(labels)[scored].astype(np.int64),
                 int(np.count_nonzero(~scored)),
             )

@@ -12,8 +12,11 @@ pytestmark = pytest.mark.usefixtures("figures_as_drawn")
 
 
 def test_global_reclusterings_are_marked_in_both_pictures():
-    run = a_clustered_run([[0, 1], None, [1, 0]])
-    run.records[2] = a_record(2, members=np.array([1, 0]), clusters=[0, 1], reclustered=True)
+    completed = [0, 1]
+    run = a_clustered_run([[0, 1], None, [1, 0]], completed=completed)
+    run.records[2] = a_record(
+        2, members=np.array([1, 0]), clusters=[0, 1], reclustered=True, completed=completed
+    )
     heterogeneity = client_distance_figure(drawn_arms(a_summary([run]))).validated()
     (marks,) = [trace for trace in traces(heterogeneity, "scatter") if trace.mode == "markers"]
     assert marks.x.tolist() == [2]

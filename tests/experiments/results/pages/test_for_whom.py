@@ -155,7 +155,7 @@ def test_a_table_of_too_few_clients_is_named(tmp_path):
         },
         None,
     )
-    with pytest.raises(InputError, match=r"clients\.parquet has 3 clients, and the log scores client 39"):
+    with pytest.raises(InputError, match=r"clients\.parquet has 3 clients, and the log 40"):
         section(directory)
 
 

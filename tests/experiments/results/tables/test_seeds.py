@@ -42,6 +42,7 @@ def test_a_row_has_the_figures_of_its_arm_and_seed_with_bounds_apart():
         *((20.0, 20.0), (20.0, 20.0)),
     ]
     assert [row["upload_bytes"] for row in rows] == [900.0] * 4
+    assert [row["without_visits"] for row in rows] == [0.25] * 4
 
 
 def test_gains_over_arms_without_clusters_have_columns_where_there_are_baselines():

@@ -30,7 +30,11 @@ DRIFT = [
         *("after_drift_gain_pp", "recovery"),
     )
 ]
-UPDATES = ["absorbed_updates", "server_steps", "mean_staleness", "largest_staleness"]
+UPDATES = [
+    *("absorbed_updates", "server_steps", "mean_staleness", "largest_staleness"),
+    *("without_visits", "busiest_tenth", "effective_participants"),
+    *("accuracy_with_visits", "accuracy_without_visits"),
+]
 COSTS = [
     *("rounds", "global_reclusterings", "mean_client_distance", "final_client_distance"),
     *("download_bytes", "upload_bytes"),
@@ -85,7 +89,7 @@ def test_the_schema_is_exactly_the_promised_one(two_arms):
         *("version", "name", "reference_arm", "window"),
         *("horizon", "arms", "targets", "offline_clients_heard", "marked_seeds", "finished"),
     ]
-    assert summary["version"] == 5
+    assert summary["version"] == 6
     assert list(summary["arms"]) == ["global", "fielding"]
     for arm in summary["arms"].values():
         assert list(arm) == [

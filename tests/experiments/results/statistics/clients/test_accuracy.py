@@ -64,6 +64,12 @@ def test_a_log_with_other_numbers_of_clients_is_named():
         at_the_horizon(run, 10.0)
 
 
+def test_a_scored_client_that_the_run_does_not_have_is_named():
+    run = a_run("global", [[0.25, 0.75]], num_clients=4, scored_clients=np.array([1, 4]))
+    with pytest.raises(InputError, match="seed 0: its log is damaged, client 4 is scored, and there are 4"):
+        at_the_horizon(run, 10.0)
+
+
 @pytest.mark.parametrize("count", [1, 2, 9, 10, 11, 1000])
 def test_deciles_equal_those_of_numpy_and_the_worst_tenth_is_rounded_up(count):
     accuracy = np.random.default_rng(count).integers(0, 20, count).astype(np.float32) / 16
