@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from experiments.results.reading.not_recorded import LOG_CLIENTS
 from experiments.results.statistics.clients.accuracy import (
     WorseOff,
     gains_since_the_evaluation_before,
@@ -154,6 +155,7 @@ QUANTITIES = (
 TABLE = Table(
     title="Who is worse off",
     place=Place("for-whom", group="clients"),
+    needs=LOG_CLIENTS,
     quantities=QUANTITIES,
     columns=QUANTITIES,
     says_something=are_logged,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from experiments.results.reading.not_recorded import LOG_CLIENTS
 from experiments.results.statistics.clients.accuracy import ClientAccuracy
 from experiments.results.statistics.clients.groups import cluster_means
 from experiments.results.statistics.comparisons import once
@@ -61,5 +62,9 @@ def _on_page(report: Report) -> OnPage:
 
 
 TABLE = Table(
-    title="By cluster", place=Place("for-whom", group="clients"), says_something=are_logged, on_page=_on_page
+    title="By cluster",
+    place=Place("for-whom", group="clients"),
+    needs=LOG_CLIENTS,
+    says_something=are_logged,
+    on_page=_on_page,
 )

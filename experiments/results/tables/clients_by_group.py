@@ -10,6 +10,7 @@ import numpy as np
 from emulator.arrays import Ints
 from emulator.errors import InputError
 from experiments.results.drawing.arms import Arm
+from experiments.results.reading.not_recorded import LOG_CLIENTS
 from experiments.results.statistics.clients.accuracy import ClientAccuracy
 from experiments.results.statistics.clients.groups import (
     MOST_LABELS,
@@ -175,5 +176,9 @@ def _on_page(report: Report) -> OnPage:
 
 
 TABLE = Table(
-    title="By group", place=Place("for-whom", group="clients"), says_something=are_logged, on_page=_on_page
+    title="By group",
+    place=Place("for-whom", group="clients"),
+    needs=LOG_CLIENTS,
+    says_something=are_logged,
+    on_page=_on_page,
 )

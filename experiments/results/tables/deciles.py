@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from experiments.results.reading.not_recorded import LOG_CLIENTS
 from experiments.results.statistics.clients.accuracy import DECILES
 from experiments.results.tables.by_arm import SHARE, table_by_arm
 from experiments.results.tables.clients import are_logged
@@ -52,5 +53,9 @@ def _coarse(table: TextTable) -> str:
 
 
 TABLE = Table(
-    title="Deciles", place=Place("for-whom", group="clients"), says_something=are_logged, on_page=_on_page
+    title="Deciles",
+    place=Place("for-whom", group="clients"),
+    needs=LOG_CLIENTS,
+    says_something=are_logged,
+    on_page=_on_page,
 )

@@ -118,6 +118,7 @@ class Table:
     Attributes:
         title: Its heading on the page.
         place: Where the page shows it; None if it does not.
+        needs: The option of a configuration without which runs do not log what it shows; empty for none.
         quantities: What it measures of each arm; their keys are unique over all tables.
         columns: The quantities that are its columns, also those of other tables.
         columns_for: In place of `columns`, those for a summary.
@@ -134,6 +135,7 @@ class Table:
 
     title: str
     place: Place | None = None
+    needs: str = ""
     quantities: Sequence[Quantity] = ()
     columns: Sequence[Quantity] = ()
     columns_for: Callable[[Summary], Sequence[Quantity]] | None = None
