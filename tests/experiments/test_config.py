@@ -300,7 +300,7 @@ def test_a_baseline_with_clusters_and_a_headline_on_no_arm_or_on_a_baseline_are_
 @pytest.mark.parametrize(
     ("first", "changes", "message"),
     [
-        ("accuracies", {}, "report.first = 'accuracies': names no figure or table of a report; choices: "),
+        ("accuracies", {}, "report.first = 'accuracies': no figure or table; choices: "),
         (
             "clients_by",
             {"log_client_accuracy": False},

@@ -21,7 +21,5 @@ def first_shown(name: str) -> Figure | Table:
     tables = {key: table for key, table in zip(NAMES, all_tables(), strict=True) if table.place is not None}
     shown: dict[str, Figure | Table] = {**tables, **all_figures()}
     if name not in shown:
-        raise InputError(
-            f"report.first = {name!r}: names no figure or table of a report; choices: {', '.join(shown)}"
-        )
+        raise InputError(f"report.first = {name!r}: no figure or table; choices: {', '.join(shown)}")
     return shown[name]

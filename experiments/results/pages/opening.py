@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from experiments.results.drawing.plot import Plot
@@ -89,7 +89,7 @@ def _columns(report: Report) -> Iterator[NamedCells]:
     if (target := _shown_target(summary)) is not None:
         [held] = target_columns([HELD_FROM], counts_from_event=target.counts_from_event)
         accuracy = percent_scale(0.0)(target.accuracy.mean or 0.0)
-        yield f"{accuracy} {held.heading}", _in_short(held.cells(target.rows))
+        yield f"{accuracy} {held.heading}", held.cells(target.rows)
     transferred = [
         amount_estimate([sum(found) for found in zip(*per_seed, strict=True)])
         for row in rows
@@ -98,11 +98,6 @@ def _columns(report: Report) -> Iterator[NamedCells]:
     yield "bytes", [Cell(cell.figure) for cell in column_cells(bytes_scale, transferred)]
     if are_logged(summary):
         yield worst_tenth.heading, in_a_line(worst_tenth, rows)
-
-
-def _in_short(cells: Sequence[Cell]) -> list[Cell]:
-    """The cells of medians without the values of single seeds."""
-    return [Cell(cell.figure, "" if cell.interval.startswith("·") else cell.interval) for cell in cells]
 
 
 def _shown_target(summary: Summary) -> TargetTable | None:

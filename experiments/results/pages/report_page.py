@@ -6,7 +6,6 @@ name.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -100,32 +99,6 @@ def plots(report: Report) -> dict[str, list[Plot]]:
     return found
 
 
-def _contents(
-    sections: Mapping[tuple[str, bool], Mapping[tuple[str, str], OnPage]], drawn: Mapping[str, list[Plot]]
-) -> dict[str, str]:
-    """By question, the titles of the tables and figures in its fold; alike beginnings are there once."""
-    found: dict[str, str] = {}
-    for question in QUESTIONS:
-        tables, after = ([title for title, _ in sections[question, is_after]] for is_after in (False, True))
-        titles = [*tables, *(plot.title for plot in drawn[question]), *after]
-        counts = Counter(title.split(": ")[0] for title in titles)
-        shown = [title if counts[start := title.split(": ")[0]] == 1 else start for title in titles]
-        found[question] = " · ".join(dict.fromkeys(shown))
-    return {**found, "repeat": f"{found['repeat']} · What was run"}
-
-
-def _cautions(summary: Summary, missing: Sequence[str], absence: str) -> list[str]:
-    """What to know before the figures are believed, in short: a sentence for each kind."""
-    more = f", and {len(missing) - 1} more below" if len(missing) > 1 else ""
-    heard = summary.offline_clients_heard
-    return [
-        *([absence] if absence else []),
-        *([f"Not in the figures: {missing[0]}{more}."] if missing else []),
-        *map(notes.as_warning, summary.warnings()),
-        *([f"Offline clients heard: {', '.join(heard)}."] if heard else []),
-    ]
-
-
 def write_results(directory: RunDirectory, *, shared_plotly: bool = False) -> Summary:
     """Write `summary.json`, `rounds.parquet` and, once the reference arm has a finished run, `report.html`.
 
@@ -186,13 +159,13 @@ def write_report(
         lead=what_was_run.lead(report.experiment, runs),
         missing=missing,
         opening=first,
-        cautions=_cautions(summary, missing, first.absence),
+        warnings=[notes.as_warning(text) for text in summary.warnings()],
+        heard=summary.offline_clients_heard,
         stated=stated,
         most_stated=MOST_STATED,
         questions=QUESTIONS,
         sections=sections,
         plots=folded,
-        contents=_contents(sections, folded),
         num_plots=sum(map(len, drawn.values())),
         colours={name: arm_colour(position) for position, name in enumerate(report.order)},
         drift_sentence=on_drift,

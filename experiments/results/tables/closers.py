@@ -74,5 +74,5 @@ def _on_page(report: Report) -> OnPage | None:
 
 
 TABLE = Table(
-    title="Who closed rounds", place=Place("why", group="rounds"), needs=LOG_VISITS, on_page=_on_page
+    title="Who closed rounds", place=Place("why", group="rounds", needs=LOG_VISITS), on_page=_on_page
 )

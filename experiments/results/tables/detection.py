@@ -209,8 +209,7 @@ def _without_decisions(detection: Detection) -> str:
 
 TABLE = Table(
     title="Detection of drift",
-    place=Place("why", id="detection"),
-    needs=DETECTION,
+    place=Place("why", id="detection", needs=DETECTION),
     says_something=lambda summary: summary.detection is not None,
     note=_note,
     in_terminal=InTerminal("", in_notebook=True),

@@ -86,12 +86,14 @@ class Place:
         group: The section that it shares with other tables; empty for a section of its own.
         after_figures: Whether it comes after the figures of the question.
         id: Id of its own section; empty for none.
+        needs: The option of a configuration without which runs do not log what it shows; empty for none.
     """
 
     question: QuestionId
     group: str = ""
     after_figures: bool = False
     id: str = ""
+    needs: str = ""
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,6 @@ class Table:
     Attributes:
         title: Its heading on the page.
         place: Where the page shows it; None if it does not.
-        needs: The option of a configuration without which runs do not log what it shows; empty for none.
         quantities: What it measures of each arm; their keys are unique over all tables.
         columns: The quantities that are its columns, also those of other tables.
         columns_for: In place of `columns`, those for a summary.
@@ -135,7 +136,6 @@ class Table:
 
     title: str
     place: Place | None = None
-    needs: str = ""
     quantities: Sequence[Quantity] = ()
     columns: Sequence[Quantity] = ()
     columns_for: Callable[[Summary], Sequence[Quantity]] | None = None
@@ -146,6 +146,11 @@ class Table:
     in_many_runs: Sequence[Quantity] = ()
     captioned: Callable[[Summary, bool], list[tuple[str, TextTable]]] | None = None
     on_page: Callable[[Report], OnPage | None] | None = None
+
+    @property
+    def needs(self) -> str:
+        """The option of a configuration without which runs do not log what it shows; empty for none."""
+        return "" if self.place is None else self.place.needs
 
     def shown_columns(self, summary: Summary) -> Sequence[Quantity]:
         """The columns for this summary, before those that say nothing are left out."""

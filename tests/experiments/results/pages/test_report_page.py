@@ -334,14 +334,16 @@ def test_headings_folds_links_and_names_are_those_that_assistive_software_needs(
 
 def test_a_fold_says_which_tables_and_figures_are_in_it_and_the_page_opens_with_one_figure(tmp_path):
     page = body(written(realistic_directory(tmp_path, seeds=2, rounds=20, clients=12)))
-    summaries = dict(
-        re.findall(r'<h2 id="([\w-]+)-title">.*?</h2> <span class="contents">(.*?)</span>', page)
+    found = re.findall(
+        r'<h2 id="([\w-]+)-title">.*?</h2>\s*<span class="contents">(.*?)</summary>', page, re.DOTALL
     )
-    assert list(summaries) == ["pays", "for-whom", "why", "repeat"]
-    assert summaries["pays"].startswith("Accuracy over time · ")
-    assert "Difference in accuracy over time" in summaries["pays"]
-    assert "Accuracy against virtual time" not in summaries["pays"]  # it is not folded
-    assert summaries["repeat"] == "Every seed · What was run"
+    titles = {question: re.findall("<span>(.*?)</span>", text) for question, text in found}
+    assert list(titles) == ["pays", "for-whom", "why", "repeat"]
+    assert titles["pays"][0] == "Accuracy over time"
+    assert "Difference in accuracy over time" in titles["pays"]
+    assert "Accuracy against virtual time" not in titles["pays"]  # it is not folded
+    assert titles["for-whom"].count("Which cluster each client was in") == 1  # of two arms
+    assert titles["repeat"] == ["Every seed", "What was run"]
     assert page.index('id="accuracy"') < page.index("<details")
     assert page.index('id="difference"') > page.index("<details")
 
@@ -382,7 +384,7 @@ def test_a_page_says_so_if_what_it_should_open_with_shows_nothing(tmp_path, firs
 
 
 def test_a_recorded_configuration_that_opens_with_nothing_that_exists_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"first = 'accuracies': names no figure or table .* clients_by"):
+    with pytest.raises(InputError, match=r"first = 'accuracies': no figure or table; .* clients_by"):
         a_page_that_opens_with(tmp_path, "accuracies")
 
 
