@@ -17,10 +17,11 @@ from experiments.results.statistics.time_to_accuracy import AccuracyCurve
 
 REFERENCE_COLOUR = "#555555"
 ARM_COLOURS = (
-    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#661100"),
-    *("#4B0092", "#80BA5A", "#1A85FF", "#117733", "#EE6677"),
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#664D00"),
+    *("#5C0A5C", "#6464D8", "#009900", "#661A00", "#61833F"),
 )
-"""Those of Okabe and Ito but orange and yellow, and others that colour-blind readers can tell from them.
+"""Five of Okabe and Ito, and others that are farthest from them and from each other, as they are and inverted
+for dark pages, for readers with and without red-green blindness: at least 12 in CIE 1976 L*a*b*.
 
 The first arm, the reference, is grey; `EVENT_COLOUR` is no arm's.
 """

@@ -11,7 +11,10 @@ import tomli_w
 
 from emulator.errors import InputError
 from experiments.cli import tables
+from experiments.results.drawing.arms import TIED
+from experiments.results.figures import all_figures
 from experiments.results.pages import write_report
+from experiments.results.tables.report import Report
 from experiments.results.tables.summary import summarise_directory
 from tests.experiments.synthetic_runs import a_directory, a_run, realistic_directory, store
 
@@ -469,3 +472,20 @@ def test_runs_that_do_not_count_are_warned_of_before_the_folds(tmp_path):
     page = body(written(directory))
     shown = html.unescape(page[: page.index("<details")])
     assert "Not in the figures: global: seed 1 not finished, and 2 more below." in shown
+
+
+def test_the_later_of_two_arms_that_tie_is_drawn_dashed_and_both_are_in_the_legend(tmp_path):
+    directory = a_directory(tmp_path, ["global", "fielding", "same"], [0, 1], report={"window": 1})
+    for arm, values in (("global", [0.25, 0.5]), ("fielding", [0.5, 0.75]), ("same", [0.5, 0.751])):
+        for seed in directory.seeds():
+            store(directory, a_run(arm, seed, values))
+    runs = directory.reported_runs()
+    report = Report(directory, runs, summarise_directory(directory, runs))
+    assert [(arm.name, arm.ties) for arm in report.arms] == [
+        ("global", False),
+        ("fielding", False),
+        ("same", True),
+    ]
+    [plot] = all_figures()["accuracy"].plots(report)
+    dashes = {trace["name"]: trace["line"]["dash"] for trace in plot.figure.data if "name" in trace}
+    assert dashes == {"global": "solid", "fielding": "solid", "same": TIED["dash"]}
