@@ -39,7 +39,7 @@ from coordinator.selectors import SELECTORS, Selector
 from device_profiles import SUFFIXES as PROFILE_SUFFIXES
 from emulator.assigning import Assign
 from emulator.counts import LastBatch
-from emulator.errors import ConfigurationError
+from emulator.errors import ConfigurationError, InputError
 from emulator.messages import FurtherAccuracy
 from emulator.numbers import (
     Count,
@@ -56,6 +56,7 @@ from emulator.plugins import ChoiceOf, Chosen, Settings, alone_is_a_list
 from executor.models import MODELS
 from executor.rules import RULES
 from executor.settings import Batches, BatchNorm, ExecutorSettings
+from experiments.results.reading.not_recorded import DETECTION
 from experiments.results.reading.recorded import (
     MOST_EXPERIMENT_BYTES,
     MOST_NAME_BYTES,
@@ -460,6 +461,11 @@ class Report(Settings):
         description="arm of the report's headline; if omitted, with baselines the last arm that is neither "
         "baseline nor oracle, or else all arms",
     )
+    first: str | None = Field(
+        None,
+        description="figure or table with which the report opens in place of accuracy; of a figure and a "
+        "table of one name, the figure",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -754,6 +760,24 @@ class Experiment(Settings):
         if headline is not None and headline not in others:
             problem = "is a baseline" if headline in names else "names no arm"
             raise ValueError(f"report.headline = {headline!r}: {problem}; choices: {', '.join(others)}")
+        return self
+
+    @model_validator(mode="after")
+    def _first_is_logged(self) -> Experiment:
+        first = self.report.first
+        if first is None:
+            return self
+        from experiments.results.figures.first import first_shown  # draws nothing, but imports all that does
+
+        try:
+            needs = first_shown(first).needs
+        except InputError as error:
+            raise ValueError(str(error)) from error
+        is_logged = {DETECTION: self.detection is not None, "": True}
+        option = needs.removeprefix("round.")
+        if not is_logged.get(needs, getattr(self.round, option, False)):
+            how = "add a table [detection]" if needs == DETECTION else f"set {needs} = true"
+            raise ValueError(f"report.first = {first!r}: the runs do not log what it shows; {how}")
         return self
 
     def find_arm(self, name: str) -> Arm:

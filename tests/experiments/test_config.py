@@ -297,6 +297,39 @@ def test_a_baseline_with_clusters_and_a_headline_on_no_arm_or_on_a_baseline_are_
     assert refusal(table) == f"x.toml: {message}"
 
 
+@pytest.mark.parametrize(
+    ("first", "changes", "message"),
+    [
+        ("accuracies", {}, "report.first = 'accuracies': no figure or table; choices: "),
+        (
+            "clients_by",
+            {"log_client_accuracy": False},
+            "report.first = 'clients_by': the runs do not log what it shows; "
+            "set round.log_client_accuracy = true",
+        ),
+        (
+            "timeline",
+            {"log_visits": False},
+            "report.first = 'timeline': the runs do not log what it shows; set round.log_visits = true",
+        ),
+        ("flags", {}, "report.first = 'flags': the runs do not log what it shows; add a table [detection]"),
+    ],
+)
+def test_a_report_cannot_open_with_what_does_not_exist_or_is_not_logged(
+    first: str, changes: dict[str, Any], message: str
+) -> None:
+    table = small_table(report={"first": first})
+    table["round"] |= changes
+    assert refusal(table).startswith(f"x.toml: {message}")
+
+
+def test_a_report_opens_with_any_figure_or_table_whose_data_are_logged() -> None:
+    for first in ("difference", "updates_by_speed", "clients_by", "timeline"):
+        table = small_table(report={"first": first})
+        table["round"] |= {"log_client_accuracy": True, "log_visits": True}
+        assert parse_experiment(table, "x.toml").report.first == first
+
+
 @pytest.mark.parametrize("value", ["true", "yes", 1])
 def test_whether_an_arm_is_a_baseline_is_a_boolean(value: Any) -> None:
     assert refusal(small_table(arm=[{"name": "a", "baseline": value}, {"name": "b"}])) == (

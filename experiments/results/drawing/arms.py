@@ -15,18 +15,35 @@ from experiments.results.drawing.style import Curve, spread, translucent, verbat
 from experiments.results.reading.run_directory import ReportedRun
 from experiments.results.statistics.time_to_accuracy import AccuracyCurve
 
-# The colours of Okabe and Ito, which colour-blind readers can tell apart; the reference arm is grey.
 REFERENCE_COLOUR = "#555555"
-ARM_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-SYMBOLS = ("circle", "diamond", "square", "cross")  # of dots, as the dashes of lines
-DASHES = ("solid", "dash", "dot", "dashdot")  # the next one after every sixth arm
+ARM_COLOURS = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#664D00"),
+    *("#5C0A5C", "#6464D8", "#009900", "#661A00", "#61833F"),
+)
+"""Five of Okabe and Ito, and others that are farthest from them and from each other, as they are and inverted
+for dark pages, for readers with and without red-green blindness: at least 12 in CIE 1976 L*a*b*.
+
+The first arm, the reference, is grey; `EVENT_COLOUR` is no arm's.
+"""
+
+SYMBOLS = (
+    *("circle", "square", "diamond", "cross"),
+    *("circle-open", "square-open", "diamond-open", "x"),
+)  # without triangles, which are bounds and re-clusterings
+DASHES = ("solid", "dash", "dot", "dashdot")  # the next one after every eighth arm
+MARKS = {"size": 7, "maxdisplayed": 8}
+"""Symbols on a line, which tell it from others without colours."""
+
+TIED = {"width": 1.6, "dash": "5px,7px"}
+"""How the line of an arm is drawn over that of an earlier one with which it ties: both can be seen."""
 
 
 @dataclass(frozen=True)
 class Arm:
     """An arm to draw: the runs that are compared, their curves, and its index in the configuration.
 
-    `has_trigger` is that of `Comparison`: no t interval of the arm is drawn.
+    `has_trigger` is that of `Comparison`: no t interval of the arm is drawn. `ties` is whether its line lies
+    on that of an earlier arm (`Compared.ties`).
     """
 
     name: str
@@ -34,6 +51,7 @@ class Arm:
     curves: Sequence[AccuracyCurve]
     position: int
     has_trigger: bool = False
+    ties: bool = False
 
     @property
     def label(self) -> str:
@@ -50,17 +68,19 @@ class Arm:
 
     @property
     def line(self) -> dict[str, Any]:
-        return {"color": self.colour, "width": 2.5, "dash": DASHES[self._turn % len(DASHES)]}
+        dash = DASHES[self.position // len(SYMBOLS) % len(DASHES)]
+        return {"color": self.colour, "width": 2.5, "dash": dash, **(TIED if self.ties else {})}
 
     @property
     def symbol(self) -> str:
-        """The symbol of the arm's dots, which tells it from another arm of its colour."""
-        return SYMBOLS[self._turn % len(SYMBOLS)]
+        """The symbol of the arm's dots: no other arm of 32 has the same one and the same dash."""
+        return SYMBOLS[self.position % len(SYMBOLS)]
 
     @property
-    def _turn(self) -> int:
-        """How many times the colours were all used up by the arms before this one."""
-        return max(self.position - 1, 0) // len(ARM_COLOURS)
+    def marked_line(self) -> dict[str, Any]:
+        """The properties of a trace that draw its line with a few of its symbols."""
+        marker = {"symbol": self.symbol, "color": self.colour, **MARKS}
+        return {"mode": "lines+markers", "line": self.line, "marker": marker}
 
 
 def arm_colour(position: int) -> str:
@@ -75,7 +95,7 @@ def quiet(arm: Arm) -> dict[str, Any]:
 
 def add_line(figure: PlainFigure, arm: Arm, x: Any, y: Any, **properties: Any) -> None:
     """Draw a line of an arm in its style, under its name in the legend, unless `properties` say otherwise."""
-    own = {"mode": "lines", "name": arm.label, "legendgroup": arm.name, "line": arm.line}
+    own = {"name": arm.label, "legendgroup": arm.name, **arm.marked_line}
     figure.add_scatter(x=x, y=y, **{**own, **properties})
 
 

@@ -109,10 +109,11 @@ def _gain_plots(report: Report) -> Iterator[Plot]:
         )
 
 
-CLIENT_ACCURACY = Figure("for-whom", _accuracy_plots, refuse=refuse_unlogged)
+CLIENT_ACCURACY = Figure("for-whom", _accuracy_plots, needs=LOG_CLIENTS, refuse=refuse_unlogged)
 CLIENT_GAIN = Figure(
     "for-whom",
     _gain_plots,
     "no figure client-gain: the runs do not say which client is in which group",
+    needs=LOG_CLIENTS,
     refuse=refuse_unlogged,
 )

@@ -12,6 +12,7 @@ from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import MAX_POINTS, blank_figure, evenly
 from experiments.results.figures.client_curves import MOST_BANDS, Evaluations, bands, refuse_unlogged
 from experiments.results.figures.figure import Figure
+from experiments.results.reading.not_recorded import LOG_CLIENTS
 from experiments.results.statistics.clients.groups import GroupMeans, cluster_means
 from experiments.results.tables.clients import are_logged
 from experiments.results.tables.clients_by_cluster import extremes_by_arm
@@ -51,6 +52,7 @@ def group_figure(
             mode="markers",
             name=arm.label,
             offsetgroup=arm.name,
+            legendgroup=arm.name,
             marker={"size": 9 if len(arms) <= MOST_BANDS else 7, "color": arm.colour, "symbol": arm.symbol},
             error_y=bars if len(seeds) > 1 and len(arms) <= MOST_BANDS else None,
         )
@@ -89,6 +91,7 @@ def cluster_figure(arms: Sequence[Arm], found: Evaluations) -> PlainFigure:
                 "color": arm.colour,
                 "opacity": 0.55,
             },
+            legendgroup=arm.name,
             customdata=[[label, seed, count] for _, count, label, seed in dots],
             hovertemplate="cluster %{customdata[0]} of seed %{customdata[1]}: %{x:.1f} %, "
             f"%{{customdata[2]:,}} clients<extra>{arm.label}</extra>",
@@ -129,4 +132,4 @@ def _dots(arms: Sequence[Arm]) -> str:
     return f"Dots are means over the seeds that have such clients{bands(arms).replace('bands', 'bars')}."
 
 
-FIGURE = Figure("for-whom", _plots, refuse=refuse_unlogged)
+FIGURE = Figure("for-whom", _plots, needs=LOG_CLIENTS, refuse=refuse_unlogged)

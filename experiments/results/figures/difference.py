@@ -141,13 +141,14 @@ def _lines(arm: Arm, base: Arm, curve: Difference, horizon: Horizon) -> Iterator
     seconds, unit = time_unit(horizon.longest_s)
     # In single precision, which halves the page.
     x = single(times_s / seconds)
-    shared = {"mode": "lines", "legendgroup": arm.name}
+    shared = {"legendgroup": arm.name}
     if half_pp is not None:
         edges = np.concatenate([mean_pp - half_pp, (mean_pp + half_pp)[::-1]])
         yield trace(
             "scatter",
             x=np.concatenate([x, x[::-1]]),
             y=edges.astype(np.float32),
+            mode="lines",
             fill="toself",
             fillcolor=translucent(arm.colour),
             line={"width": 0},
@@ -160,7 +161,7 @@ def _lines(arm: Arm, base: Arm, curve: Difference, horizon: Horizon) -> Iterator
         x=x,
         y=mean_pp.astype(np.float32),
         name=arm.label,
-        line=arm.line,
+        **arm.marked_line,
         hovertemplate=f"{arm.label} - {base.label}: %{{y:+.2f}} pp at %{{x:.4g}} {unit}<extra></extra>",
         showlegend=True,
         **shared,

@@ -110,4 +110,4 @@ def _plots(report: Report) -> Iterator[Plot]:
     yield Plot("flags", "Who is flagged, and who drifts", caption, flags_figure(arms))
 
 
-FIGURE = Figure("why", _plots, "no detector made decisions", refuse=_refuse_without_detection)
+FIGURE = Figure("why", _plots, "no detector made decisions", DETECTION, refuse=_refuse_without_detection)

@@ -15,7 +15,7 @@ from experiments.results.drawing.style import COLOUR_BAR, blank_figure, thinned
 from experiments.results.drawing.text_alternative import MOST_NAMED
 from experiments.results.figures.figure import Figure
 from experiments.results.reading.clusters_in_force import clusters_in_force
-from experiments.results.reading.not_recorded import refuse_without_model_accuracy
+from experiments.results.reading.not_recorded import LOG_MODELS, refuse_without_model_accuracy
 from experiments.results.tables.report import Report
 
 MOST_DRAWN = 100
@@ -141,5 +141,6 @@ FIGURE = Figure(
     "why",
     _plots,
     "no arm recorded the accuracy of its models by concept",
+    needs=LOG_MODELS,
     refuse=lambda report: refuse_without_model_accuracy(report.experiment, report.directory.path),
 )

@@ -31,6 +31,7 @@ def durations_figure(arms: Sequence[Arm]) -> PlainFigure:
             x=np.quantile(values, np.linspace(0, 1, MAX_POINTS)) / seconds,
             name=arm.label,
             orientation="h",
+            legendgroup=arm.name,
             line={"color": arm.colour},
             box={"visible": True},
             meanline={"visible": True},

@@ -15,6 +15,7 @@ from experiments.results.drawing.plain_figure import PlainFigure
 from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.style import INK, blank_figure, thinned, verbatim
 from experiments.results.figures.figure import Figure
+from experiments.results.reading.not_recorded import LOG_VISITS
 from experiments.results.statistics.clients.visits import NO_DEVICE, PHASES, VisitColumns, cut_phases
 from experiments.results.statistics.scales import time_scale, time_unit
 from experiments.results.tables.chosen_rounds import TimelineRound
@@ -254,4 +255,4 @@ def _plots(report: Report) -> Iterator[Plot]:
     yield Plot("timeline", title, caption, timeline_figure(rounds), text)
 
 
-FIGURE = Figure("why", _plots)
+FIGURE = Figure("why", _plots, needs=LOG_VISITS)

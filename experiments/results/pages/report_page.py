@@ -19,13 +19,13 @@ from experiments.results.drawing.plot import Plot
 from experiments.results.drawing.plotly_js import PLOTLY_FILE, plotly_js
 from experiments.results.figures import all_figures
 from experiments.results.frames.rounds_table import write_rounds_table
-from experiments.results.pages import what_was_run
+from experiments.results.pages import opening, what_was_run
 from experiments.results.pages.headline import drift_sentence, sentences
 from experiments.results.pages.scripted_page import page_with_nonce
 from experiments.results.reading.recorded import MOST_EXPERIMENT_BYTES
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.summary import Summary
-from experiments.results.tables import all_tables, notes
+from experiments.results.tables import NAMES, all_tables, notes
 from experiments.results.tables.report import Report
 from experiments.results.tables.round_lengths import OF_STEPS
 from experiments.results.tables.summary import summarise_directory, write_summary
@@ -53,19 +53,23 @@ ABSENCES = {CLIENTS: HOW_TO_LOG_CLIENTS, ROUNDS: f"Not shown: of all arms, {OF_S
 """The remark that such a section has without any table."""
 
 
-def page_sections(report: Report) -> dict[tuple[str, bool], dict[tuple[str, str], OnPage]]:
+MOST_STATED = 3
+"""Most sentences that are not folded."""
+
+
+def page_sections(report: Report, first: str = "") -> dict[tuple[str, bool], dict[tuple[str, str], OnPage]]:
     """By question and by whether they come after its figures, the sections in the order of the page.
 
     A section is what its tables show, by its title and id. Sections of several tables come before those of
-    one.
+    one. The table `first`, with which the page opens, is in none.
     """
     found: dict[tuple[str, bool], dict[tuple[str, str], list[OnPage]]] = {
         (question, after): {} for question in QUESTIONS for after in (False, True)
     }
     found["for-whom", False][CLIENTS] = []
     found["why", False][ROUNDS] = []
-    for table in all_tables():
-        place, shown = table.place, table.shown_on_page(report)
+    for called, table in zip(NAMES, all_tables(), strict=True):
+        place, shown = table.place, None if called == first else table.shown_on_page(report)
         if place is not None and shown is not None:
             name = GROUPS.get(place.group, (table.title, place.id))
             found[place.question, place.after_figures].setdefault(name, []).append(shown)
@@ -138,25 +142,36 @@ def write_report(
         raise InputError(f"{directory.path}: the reference arm {summary.reference_arm!r} has no finished run")
     report = Report(directory, runs, summary)
     settings = report.experiment["report"]
+    first = opening.opening(report)
+    sections = page_sections(report, first.named_table)
     drawn = plots(report)
+    folded = {name: [plot for plot in found if plot is not first.plot] for name, found in drawn.items()}
+    missing = what_was_run.missing_runs(
+        directory, {(run.arm, run.seed) for arm in report.arms for run in arm.runs}
+    )
+    on_drift = drift_sentence(summary.finished, summary.reference_arm, settings)
+    stated = sentences(summary)
+    if on_drift is not None:
+        stated.insert(0 if summary.headline is None else 1, on_drift)
     page = page_with_nonce(
         "report_page.html",
         name=summary.name,
         lead=what_was_run.lead(report.experiment, runs),
-        missing=what_was_run.missing_runs(
-            directory, {(run.arm, run.seed) for arm in report.arms for run in arm.runs}
-        ),
+        missing=missing,
+        opening=first,
+        warnings=[notes.as_warning(text) for text in summary.warnings()],
+        heard=summary.offline_clients_heard,
+        stated=stated,
+        most_stated=MOST_STATED,
         questions=QUESTIONS,
-        sections=page_sections(report),
-        plots=drawn,
+        sections=sections,
+        plots=folded,
         num_plots=sum(map(len, drawn.values())),
         colours={name: arm_colour(position) for position, name in enumerate(report.order)},
-        drift_sentence=drift_sentence(summary.finished, summary.reference_arm, settings),
-        sentences=sentences(summary),
+        drift_sentence=on_drift,
         headline_arm=summary.headline,
         num_others=len({row.arm for row in summary.rows} - {summary.reference_arm, summary.headline}),
         horizon_note=notes.horizon_note(summary),
-        warnings=[notes.as_warning(text) for text in summary.warnings()],
         heard_note=notes.heard_note(summary.offline_clients_heard),
         come_and_go_note=notes.come_and_go_note(summary),
         few_seeds_note=notes.few_seeds_note(summary.rows),

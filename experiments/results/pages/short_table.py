@@ -22,6 +22,7 @@ from experiments.results.pages.folder_page import (
     names_alone,
 )
 from experiments.results.pages.headline import OMITTING, is_above_the_best_alone
+from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.intervals import NamedGain
 from experiments.results.statistics.scales import as_time, points_scale
 from experiments.results.statistics.summary import Summary
@@ -31,7 +32,7 @@ from experiments.results.tables.claims import claims
 from experiments.results.tables.concept_drift import accuracy_table
 from experiments.results.tables.costs import RECLUSTERED
 from experiments.results.tables.published_cells import scored_steps
-from experiments.results.tables.quantities import Quantity, any_measured
+from experiments.results.tables.quantities import SCALES, Quantity, any_measured
 from experiments.results.tables.table import NotedTable, TextTable
 
 MEANS = ("mean_accuracy", "final_accuracy", "mean_personal_accuracy")
@@ -63,9 +64,14 @@ def short_table(summary: Summary, arms: Sequence[str], report: Mapping[str, Any]
     return _of_gains(summary) if summary.rows else None
 
 
+def gain_columns(summary: Summary) -> dict[str, Quantity]:
+    """The columns of the tables of accuracies and gains, by key."""
+    tables = (personal.TABLE, baselines.TABLE, accuracy.TABLE)
+    return {column.key: column for table in tables for column in table.shown_columns(summary)}
+
+
 def _of_gains(summary: Summary) -> NotedTable:
-    of, tables = claims(summary), (personal.TABLE, baselines.TABLE, accuracy.TABLE)
-    columns = {column.key: column for table in tables for column in table.shown_columns(summary)}
+    of, columns = claims(summary), gain_columns(summary)
     wanted = list(dict.fromkeys(["mean_accuracy", of.mean, of.gain]))
     if summary.comparison.has_baselines:
         wanted.append(of.over_best)
@@ -91,14 +97,18 @@ def _has_intervals(table: TextTable) -> bool:
 
 
 def _cells(column: Quantity, summary: Summary) -> list[Cell]:
-    """The cells of a column; that of an arm that is above the best baseline alone has a star as its note."""
-    cells = column.cells(summary.rows)
     if column.key in MEANS:
-        return [Cell(cell.figure) for cell in cells]
+        return [Cell(cell.figure) for cell in column.cells(summary.rows)]
+    return in_a_line(column, summary.rows)
+
+
+def in_a_line(column: Quantity, rows: Sequence[Comparison]) -> list[Cell]:
+    """The cells of a column in short; that of an arm above the best baseline alone has a star as its note."""
     shown = []
-    for cell, gain in zip(cells, (row[column.key] for row in summary.rows), strict=True):
-        is_marked = isinstance(gain, NamedGain) and is_above_the_best_alone(gain)
-        shown.append(replace(in_short(cell, gain, points_scale(0.0)), note="*" if is_marked else ""))
+    for cell, figure in zip(column.cells(rows), (row[column.key] for row in rows), strict=True):
+        is_marked = isinstance(figure, NamedGain) and is_above_the_best_alone(figure)
+        scale = SCALES.get(column.unit, points_scale)(0.0)
+        shown.append(replace(in_short(cell, figure, scale), note="*" if is_marked else ""))
     return shown
 
 

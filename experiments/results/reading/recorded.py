@@ -81,6 +81,7 @@ def refuse_unreadable(experiment: Mapping[str, Any]) -> None:
     _refuse_unreadable_report(report)
     names = [arm["name"] for arm in arms]
     require(report.get("headline", names[0]) in names, "report.headline must be the name of an arm")
+    require(isinstance(report.get("first", ""), str), "report.first must be the name of a figure or table")
     refuse_too_many_runs(len(arms), num_seeds, len(recorded_targets(report)))
     clients = experiment.get("round", {}).get("evaluate_clients")
     require(clients is None or type(clients) is int, "round.evaluate_clients must be a whole number")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from experiments.results.reading.not_recorded import LOG_CLIENTS
 from experiments.results.statistics.clients.accuracy import (
     WorseOff,
     gains_since_the_evaluation_before,
@@ -41,6 +42,9 @@ CLIENTS_AT_HORIZON = (
     "is the mean of the tenth of clients (rounded up) with the lowest accuracy: each arm has its own, so its "
     "gain does not say that the same clients gain."
 )
+PLACE = Place("for-whom", group="clients", needs=LOG_CLIENTS)
+"""That of all tables of clients."""
+
 BY_CHANCE = (
     "Worse off is a strictly lower accuracy; who has the same is neither worse nor better off. A client has "
     "few test samples, so some are worse off by chance: between two arms that are equally good for everyone, "
@@ -153,7 +157,7 @@ QUANTITIES = (
 
 TABLE = Table(
     title="Who is worse off",
-    place=Place("for-whom", group="clients"),
+    place=PLACE,
     quantities=QUANTITIES,
     columns=QUANTITIES,
     says_something=are_logged,

@@ -10,9 +10,9 @@ from experiments.results.statistics.comparisons import once
 from experiments.results.statistics.intervals import amount_estimate, mean_estimate
 from experiments.results.statistics.scales import count_scale, distance_scale
 from experiments.results.tables.by_arm import SHARE, table_by_arm
-from experiments.results.tables.clients import are_logged
+from experiments.results.tables.clients import PLACE, are_logged
 from experiments.results.tables.report import Report
-from experiments.results.tables.table import NotedTable, OnPage, Place, Table
+from experiments.results.tables.table import NotedTable, OnPage, Table
 
 FEWEST_IN_CLUSTER = 10
 """Fewest scored clients of a cluster that counts as the lowest or the highest: smaller ones are chance."""
@@ -60,6 +60,4 @@ def _on_page(report: Report) -> OnPage:
     return OnPage([NotedTable("By cluster", table_by_arm(report, COLUMNS, found), [NOTE])])
 
 
-TABLE = Table(
-    title="By cluster", place=Place("for-whom", group="clients"), says_something=are_logged, on_page=_on_page
-)
+TABLE = Table(title="By cluster", place=PLACE, says_something=are_logged, on_page=_on_page)

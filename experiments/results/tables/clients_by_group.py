@@ -21,10 +21,10 @@ from experiments.results.statistics.clients.groups import (
 )
 from experiments.results.statistics.comparisons import once
 from experiments.results.tables.by_arm import SHARE, table_by_arm, with_counts
-from experiments.results.tables.clients import are_logged
+from experiments.results.tables.clients import PLACE, are_logged
 from experiments.results.tables.notes import intervals_of_single_arms
 from experiments.results.tables.report import Report
-from experiments.results.tables.table import NotedTable, OnPage, Place, Table
+from experiments.results.tables.table import NotedTable, OnPage, Table
 
 BY_CHANCE = (
     "The mean of a group of few clients is noisy; n is the mean number of its scored clients per seed in the "
@@ -167,6 +167,4 @@ def _on_page(report: Report) -> OnPage:
     )
 
 
-TABLE = Table(
-    title="By group", place=Place("for-whom", group="clients"), says_something=are_logged, on_page=_on_page
-)
+TABLE = Table(title="By group", place=PLACE, says_something=are_logged, on_page=_on_page)

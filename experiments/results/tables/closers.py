@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from experiments.results.reading.not_recorded import LOG_VISITS
 from experiments.results.statistics.clients.visits import NO_DEVICE
 from experiments.results.statistics.closers import Closer
 from experiments.results.statistics.scales import factor_scale, time_scale
@@ -72,4 +73,6 @@ def _on_page(report: Report) -> OnPage | None:
     return OnPage([NotedTable("Who closed rounds", closers_table(rows, _names(report)), notes)])
 
 
-TABLE = Table(title="Who closed rounds", place=Place("why", group="rounds"), on_page=_on_page)
+TABLE = Table(
+    title="Who closed rounds", place=Place("why", group="rounds", needs=LOG_VISITS), on_page=_on_page
+)

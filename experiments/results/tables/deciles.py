@@ -6,10 +6,10 @@ import numpy as np
 
 from experiments.results.statistics.clients.accuracy import DECILES
 from experiments.results.tables.by_arm import SHARE, table_by_arm
-from experiments.results.tables.clients import are_logged
+from experiments.results.tables.clients import PLACE, are_logged
 from experiments.results.tables.notes import intervals_of_single_arms
 from experiments.results.tables.report import Report
-from experiments.results.tables.table import NotedTable, OnPage, Place, Table, TextTable
+from experiments.results.tables.table import NotedTable, OnPage, Table, TextTable
 
 
 def _on_page(report: Report) -> OnPage:
@@ -51,6 +51,4 @@ def _coarse(table: TextTable) -> str:
     )
 
 
-TABLE = Table(
-    title="Deciles", place=Place("for-whom", group="clients"), says_something=are_logged, on_page=_on_page
-)
+TABLE = Table(title="Deciles", place=PLACE, says_something=are_logged, on_page=_on_page)

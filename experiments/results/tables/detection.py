@@ -31,6 +31,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from experiments.results.reading.detection import CHANGED, DetectionSettings
+from experiments.results.reading.not_recorded import DETECTION
 from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.summary import Summary
 from experiments.results.tables.cells import Cell
@@ -208,7 +209,7 @@ def _without_decisions(detection: Detection) -> str:
 
 TABLE = Table(
     title="Detection of drift",
-    place=Place("why", id="detection"),
+    place=Place("why", id="detection", needs=DETECTION),
     says_something=lambda summary: summary.detection is not None,
     note=_note,
     in_terminal=InTerminal("", in_notebook=True),

@@ -39,7 +39,14 @@ class Report:
     def arms(self) -> list[Arm]:
         """The arms that are compared, as they are drawn, the reference arm first."""
         return [
-            Arm(arm.arm, arm.runs, arm.curves, self.order.index(arm.arm), arm.has_trigger)
+            Arm(
+                arm.arm,
+                arm.runs,
+                arm.curves,
+                self.order.index(arm.arm),
+                arm.has_trigger,
+                ties=any(arm.arm in names[1:] for names in self.summary.comparison.ties),
+            )
             for arm in self.summary.rows
         ]
 

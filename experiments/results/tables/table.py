@@ -86,12 +86,14 @@ class Place:
         group: The section that it shares with other tables; empty for a section of its own.
         after_figures: Whether it comes after the figures of the question.
         id: Id of its own section; empty for none.
+        needs: The option of a configuration without which runs do not log what it shows; empty for none.
     """
 
     question: QuestionId
     group: str = ""
     after_figures: bool = False
     id: str = ""
+    needs: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,11 @@ class Table:
     in_many_runs: Sequence[Quantity] = ()
     captioned: Callable[[Summary, bool], list[tuple[str, TextTable]]] | None = None
     on_page: Callable[[Report], OnPage | None] | None = None
+
+    @property
+    def needs(self) -> str:
+        """The option of a configuration without which runs do not log what it shows; empty for none."""
+        return "" if self.place is None else self.place.needs
 
     def shown_columns(self, summary: Summary) -> Sequence[Quantity]:
         """The columns for this summary, before those that say nothing are left out."""

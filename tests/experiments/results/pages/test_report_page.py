@@ -2,6 +2,8 @@ import html
 import json
 import re
 from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,7 +11,10 @@ import tomli_w
 
 from emulator.errors import InputError
 from experiments.cli import tables
+from experiments.results.drawing.arms import TIED
+from experiments.results.figures import all_figures
 from experiments.results.pages import write_report
+from experiments.results.tables.report import Report
 from experiments.results.tables.summary import summarise_directory
 from tests.experiments.synthetic_runs import a_directory, a_run, realistic_directory, store
 
@@ -281,3 +286,206 @@ def test_the_page_has_the_hashes_of_its_inputs(tmp_path):
     page = text_of(directory)
     assert f"d.csv {'a' * 64} (1,234 bytes)" in page
     assert f"seed 0, trace {'b' * 64}" in page
+
+
+class Outline(HTMLParser):
+    """What a reader without a mouse or a screen has of a page: headings, folds, links, names and ids."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.levels, self.ids, self.links, self.unnamed = [], [], [], []
+        self.summaries, self.path = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        if re.fullmatch("h[1-6]", tag):
+            self.levels.append(int(tag[1]))
+        self.ids += [found["id"]] if "id" in found else []
+        if tag == "a" and found.get("href", "").startswith("#"):
+            self.links.append((found["href"][1:], found.get("aria-label")))
+        if found.get("role") in ("img", "group") and not found.get("aria-label"):
+            self.unnamed.append(found)
+        if tag == "summary":
+            self.summaries.append("")
+        if tag not in ("meta", "link", "br", "img", "input", "hr"):
+            self.path.append(tag)
+
+    def handle_data(self, data):
+        if "summary" in self.path:
+            self.summaries[-1] += data
+
+    def handle_endtag(self, tag):
+        while self.path and self.path.pop() != tag:
+            pass
+
+
+def test_headings_folds_links_and_names_are_those_that_assistive_software_needs(tmp_path):
+    page = Outline(body(written(realistic_directory(tmp_path, seeds=2, rounds=20, clients=12))))
+    assert page.levels[0] == 1
+    assert page.levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(page.levels))
+    assert len(page.ids) == len(set(page.ids))
+    assert {target for target, _ in page.links} <= set(page.ids)
+    figures = [label for target, label in page.links if target.startswith("figure-")]
+    assert len(figures) == 11
+    assert len(set(figures)) == 11
+    assert all(label.startswith("Link to the figure: ") for label in figures)
+    assert page.unnamed == []
+    assert all(text.strip() for text in page.summaries)
+
+
+def test_a_fold_says_which_tables_and_figures_are_in_it_and_the_page_opens_with_one_figure(tmp_path):
+    page = body(written(realistic_directory(tmp_path, seeds=2, rounds=20, clients=12)))
+    found = re.findall(
+        r'<h2 id="([\w-]+)-title">.*?</h2>\s*<span class="contents">(.*?)</summary>', page, re.DOTALL
+    )
+    titles = {question: re.findall("<span>(.*?)</span>", text) for question, text in found}
+    assert list(titles) == ["pays", "for-whom", "why", "repeat"]
+    assert titles["pays"][0] == "Accuracy over time"
+    assert "Difference in accuracy over time" in titles["pays"]
+    assert "Accuracy against virtual time" not in titles["pays"]  # it is not folded
+    assert titles["for-whom"].count("Which cluster each client was in") == 1  # of two arms
+    assert titles["repeat"] == ["Every seed", "What was run"]
+    assert page.index('id="accuracy"') < page.index("<details")
+    assert page.index('id="difference"') > page.index("<details")
+
+
+def a_page_that_opens_with(tmp_path, first, **changes):
+    directory = a_directory(tmp_path, ["global", "fielding"], [0, 1], report={"window": 1, "first": first})
+    for arm in directory.arms():
+        for seed in directory.seeds():
+            store(directory, a_run(arm, seed, [0.25, 0.5], clusters=[0, 1], **changes))
+    return body(written(directory))
+
+
+def test_a_page_opens_with_the_figure_that_is_asked_for_in_place_of_accuracy(tmp_path):
+    page = a_page_that_opens_with(tmp_path, "difference")
+    assert page.index('id="difference"') < page.index("<details") < page.index('id="accuracy"')
+    assert page.count('id="difference"') == page.count('id="accuracy"') == 1
+
+
+def test_a_page_opens_with_the_table_that_is_asked_for_before_the_figure_of_accuracy(tmp_path):
+    page = a_page_that_opens_with(tmp_path, "costs")
+    assert page.count(">Costs</h2>") == 1
+    assert ">Costs</h3>" not in page
+    assert page.index(">Costs</h2>") < page.index('id="accuracy"') < page.index("<h2>Arms, up to ")
+
+
+@pytest.mark.parametrize(
+    ("first", "why"),
+    [
+        ("trigger", "no trigger compared anything"),
+        ("clients_by", "there is nothing to draw"),
+        ("faults", "the table says nothing of these runs"),
+    ],
+)
+def test_a_page_says_so_if_what_it_should_open_with_shows_nothing(tmp_path, first, why):
+    page = a_page_that_opens_with(tmp_path, first)
+    assert f"report.first = &#39;{first}&#39; is not shown: {why}." in page
+    assert page.index('id="accuracy"') < page.index("<details")
+
+
+def test_a_recorded_configuration_that_opens_with_nothing_that_exists_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"first = 'accuracies': no figure or table; .* clients_by"):
+        a_page_that_opens_with(tmp_path, "accuracies")
+
+
+def test_a_page_opens_with_three_sentences_and_folds_the_others(tmp_path):
+    arms = {"global": [0.25, 0.5], **{f"arm-{place}": [0.5, 0.5 + place / 10] for place in range(5)}}
+    directory = a_directory(tmp_path, list(arms), [0, 1, 2], report={"window": 1})
+    for arm, accuracies in arms.items():
+        for seed in directory.seeds():
+            store(directory, a_run(arm, seed, accuracies))
+    page = body(written(directory))
+    shown, folded = page[: page.index("<details")], page[page.index("<details") :]
+    assert shown.count(" has a mean accuracy of ") == 3
+    assert folded.count(" has a mean accuracy of ") == 2
+    assert "<summary>2 more sentences, and notes</summary>" in folded
+
+
+def in_a_line(page):
+    """The headings and the rows of the table that has a line for each arm."""
+    table = page[page.index('<section class="in-a-line">') :].partition("</table>")[0]
+    texts = [
+        [
+            " ".join(html.unescape(re.sub("<[^>]+>", " ", cell)).split())
+            for cell in re.findall("<t[hd].*?</t[hd]>", row)
+        ]
+        for row in re.findall("<tr>.*?</tr>", table, re.DOTALL)
+    ]
+    return texts[0], texts[1:]
+
+
+def test_the_table_has_a_line_for_each_arm_with_what_a_reader_asks_first(tmp_path):
+    report = {"window": 1, "targets": [0.5, 0.9]}
+    directory = a_directory(tmp_path, ["global", "fielding"], [0, 1, 2], report=report)
+    accuracy = {"global": [0.25, 0.25, 0.25], "fielding": [0.25, 0.5, 0.5]}
+    scores = [0.0, 0.25, 0.75, 1.0]
+    for arm in directory.arms():
+        for seed in directory.seeds():
+            store(directory, a_run(arm, seed, accuracy[arm], client_accuracy=np.array(scores)))
+    headings, rows = in_a_line(body(written(directory)))
+    # 0.9 is held by none. Of three rounds, (400 + 300 + 16) bytes each; the worst of four clients has 0.
+    assert headings == ["arm", "mean accuracy", "gain", "50.0 % held from", "bytes", "worst tenth"]
+    assert rows == [
+        [
+            "global",
+            "25.0 % [25.0, 25.0]",
+            "reference",
+            ">= 30.0 s [30.0, inf)",
+            "2.15 kB",
+            "0.0 % [0.0, 0.0]",
+        ],
+        [
+            "fielding",
+            "37.5 % [37.5, 37.5]",
+            "+12.5 pp [+12.5, +12.5]",
+            "20.0 s [20.0, 20.0]",
+            "2.15 kB",
+            "0.0 % [0.0, 0.0]",
+        ],
+    ]
+
+
+def test_the_gain_in_a_line_is_over_the_best_without_clusters_where_arms_are_baselines(tmp_path):
+    directory = a_directory(tmp_path, ["global", "other", "fielding"], [0, 1, 2], report={"window": 1})
+    experiment = directory.experiment()
+    for arm in experiment["arm"][:2]:
+        arm["baseline"] = True
+    directory.experiment_path.write_text(tomli_w.dumps(experiment), encoding="utf-8")
+    for arm, values in (("global", [0.25, 0.25]), ("other", [0.5, 0.5]), ("fielding", [0.75, 0.75])):
+        for seed in directory.seeds():
+            store(directory, a_run(arm, seed, values))
+    headings, rows = in_a_line(body(written(directory)))
+    column = headings.index("over the best without clusters")
+    assert [row[column] for row in rows] == [
+        "-25.0 pp [-25.0, -25.0]",
+        "the best",
+        "+25.0 pp [+25.0, +25.0]",
+    ]
+
+
+def test_runs_that_do_not_count_are_warned_of_before_the_folds(tmp_path):
+    directory = a_directory(tmp_path, ["global", "fielding", "static"], [0, 1])
+    store(directory, a_run("global", 0, [0.5]))
+    page = body(written(directory))
+    shown = html.unescape(page[: page.index("<details")])
+    assert "Not in the figures: global: seed 1 not finished, and 2 more below." in shown
+
+
+def test_the_later_of_two_arms_that_tie_is_drawn_dashed_and_both_are_in_the_legend(tmp_path):
+    directory = a_directory(tmp_path, ["global", "fielding", "same"], [0, 1], report={"window": 1})
+    for arm, values in (("global", [0.25, 0.5]), ("fielding", [0.5, 0.75]), ("same", [0.5, 0.751])):
+        for seed in directory.seeds():
+            store(directory, a_run(arm, seed, values))
+    runs = directory.reported_runs()
+    report = Report(directory, runs, summarise_directory(directory, runs))
+    assert [(arm.name, arm.ties) for arm in report.arms] == [
+        ("global", False),
+        ("fielding", False),
+        ("same", True),
+    ]
+    [plot] = all_figures()["accuracy"].plots(report)
+    dashes = {trace["name"]: trace["line"]["dash"] for trace in plot.figure.data if "name" in trace}
+    assert dashes == {"global": "solid", "fielding": "solid", "same": TIED["dash"]}

@@ -121,6 +121,7 @@ def test_no_directory_no_experiment_and_damaged_files_are_one_line_each(director
     [
         ('name = "global"', 'name = "global"\nbaseline = "yes"', "baseline of an arm must be true or false"),
         ("window = 5", "window = 5\nheadline = 3", "report.headline must be the name of an arm"),
+        ("window = 5", "window = 5\nfirst = [3]", "report.first must be the name of a figure or table"),
         ("window = 5", 'window = 5\nheadline = "feeling"', "report.headline must be the name of an arm"),
         ("window = 5", "window = 5\ntarget = 0.6", "report.target: of an earlier version of driftscale"),
     ],

@@ -1,0 +1,25 @@
+"""What a page opens with: the figure or the table that `report.first` of a configuration names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from emulator.errors import InputError
+from experiments.results.figures import all_figures
+from experiments.results.tables import NAMES, all_tables
+
+if TYPE_CHECKING:
+    from experiments.results.figures.figure import Figure
+    from experiments.results.tables.table import Table
+
+ACCURACY = "accuracy"
+"""The figure with which a page opens unless it is told otherwise."""
+
+
+def first_shown(name: str) -> Figure | Table:
+    """The figure of that name, or else the table; InputError if a page has none."""
+    tables = {key: table for key, table in zip(NAMES, all_tables(), strict=True) if table.place is not None}
+    shown: dict[str, Figure | Table] = {**tables, **all_figures()}
+    if name not in shown:
+        raise InputError(f"report.first = {name!r}: no figure or table; choices: {', '.join(shown)}")
+    return shown[name]
