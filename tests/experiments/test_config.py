@@ -324,7 +324,7 @@ def test_a_report_cannot_open_with_what_does_not_exist_or_is_not_logged(
 
 
 def test_a_report_opens_with_any_figure_or_table_whose_data_are_logged() -> None:
-    for first in ("difference", "updates_by_speed", "clients_by", "timeline"):
+    for first in ("difference", "participation", "clients_by", "timeline"):
         table = small_table(report={"first": first})
         table["round"] |= {"log_client_accuracy": True, "log_visits": True}
         assert parse_experiment(table, "x.toml").report.first == first
