@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from emulator.errors import InputError, abbreviated
+from emulator.errors import InputError, abbreviated, shorten
 from experiments.results.many_runs.directories import (
     KnownRuns,
     MeasuredDirectory,
@@ -26,9 +26,14 @@ from experiments.results.many_runs.directories import (
     steps_by_the_horizon,
 )
 from experiments.results.reading.differing_keys import Path as KeyPath
-from experiments.results.reading.differing_keys import differing_keys, differing_values, key_values
+from experiments.results.reading.differing_keys import (
+    differing_keys,
+    differing_values,
+    key_values,
+    short_names,
+)
 from experiments.results.reading.json_files import Timing
-from experiments.results.reading.recorded import MOST_TARGETS, Target, is_finite, recorded_targets
+from experiments.results.reading.recorded import MOST_TARGETS, Target, is_finite, recorded_targets, written
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.reading.swept_values import canonical, given_ranks
 from experiments.results.statistics.comparisons import Compared, Comparison, Run, comparisons, start_clauses
@@ -47,6 +52,9 @@ from experiments.results.statistics.targets import after_events, target_table
 from experiments.results.statistics.time_to_accuracy import smooth
 from experiments.results.statistics.whole_runs import drift_of_run
 from experiments.results.tables.accuracy import mean_accuracy
+
+MOST_VALUE_LETTERS = 40
+"""Most letters of the value of a swept key of the trace."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +201,14 @@ class Section:
         return list(dict.fromkeys(member.arms[0] for member in self.members))
 
     @property
+    def by_trace(self) -> list[tuple[str, list[Row]]]:
+        """The rows on each trace, after the values of its swept keys; after an empty text if there is one."""
+        groups: dict[str, list[Row]] = {}
+        for row in self.rows:
+            groups.setdefault(_swept_trace(row.directory), []).append(row)
+        return list(groups.items()) if len(groups) > 1 else [("", self.rows)]
+
+    @property
     def headlines(self) -> set[str]:
         """The arms of the headlines of its directories."""
         return {member.headline for member in self.members if member.headline is not None}
@@ -210,6 +226,14 @@ class Section:
             "notes": self.notes,
             "rows": [row.as_json(self.paths) for row in self.rows],
         }
+
+
+def _swept_trace(directory: MeasuredDirectory) -> str:
+    """The values of the swept keys of the trace, such as "clients=100"."""
+    keys = directory.swept_trace_keys
+    names = short_names([tuple(key.split(".")) for key in keys])
+    values = [shorten(written(directory.cell.keys[key]), MOST_VALUE_LETTERS) for key in keys]
+    return ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=True))
 
 
 def compared(paths: Sequence[Path]) -> Section:
@@ -243,14 +267,15 @@ def compared(paths: Sequence[Path]) -> Section:
 
 
 def _without_runs(directories: Sequence[MeasuredDirectory]) -> str:
-    """A clause on the arms without a run in some of the directories; empty if there is no such arm."""
-    absent = dict.fromkeys(
-        arm
-        for directory in directories
-        for arm in directory.arms
-        if all(run.arm != arm for run in directory.runs)
-    )
-    return f"no run was begun of {', '.join(absent)}" if absent else ""
+    """Clauses on the arms without a run in some of the directories; empty if there is no such arm."""
+    absent: dict[str, dict[str, None]] = {"not asked for: ": {}, "no run was begun of ": {}}
+    left_out, begun_none = absent.values()
+    for directory in directories:
+        begun, not_asked = {run.arm for run in directory.runs}, directory.directory.left_out()
+        for arm in directory.arms:
+            if arm not in begun:
+                (left_out if arm in not_asked else begun_none).setdefault(arm)
+    return "; ".join(f"{clause}{', '.join(arms)}" for clause, arms in absent.items() if arms)
 
 
 def compare(directories: Sequence[MeasuredDirectory]) -> Section:
