@@ -79,6 +79,7 @@ def test_values_of_numpy_and_ranges_are_taken(capfd: pytest.CaptureFixture[str])
     )
     directory = RunDirectory(results.path)
     assert directory.reported_pairs() == [("global", 1), ("global", 2)]
+    assert (directory.left_out(), results.unfinished) == (["fielding"], [])
     assert directory.experiment()["round"]["rounds"] == 2
     assert capfd.readouterr() == ("", "")
 

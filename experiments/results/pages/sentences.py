@@ -51,9 +51,9 @@ AS_GOOD_PP = 1.0
 NO_INTERVAL = "(no interval: under three seeds)"
 
 NOTATION = {
-    r"to \S+ by seed\)": "(low to high by seed) is the range over seeds, of arms whose trigger may fire",
+    r"to \S+ by seed\)": "(low to high by seed) is the range over seeds",
     r"\[[-+.,\d]+, [-+.,\d]+\]": "[low, high] is a 95 % interval over seeds (Student's t)",
-    r"\[\S+, \S+ at [.\d]+ %": "[low, high at its level] is an interval of the median over seeds",
+    r"\[\S+, \S+ at [.\d]+ %": "[low, high at its level] is an interval of the median",
     r"\d ± \d": "± is the sample standard deviation over seeds",
 }
 """What brackets and signs in sentences mean, by the pattern of their text."""
