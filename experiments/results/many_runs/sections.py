@@ -53,8 +53,11 @@ from experiments.results.statistics.time_to_accuracy import smooth
 from experiments.results.statistics.whole_runs import drift_of_run
 from experiments.results.tables.accuracy import mean_accuracy
 
-MOST_VALUE_LETTERS = 40
-"""Most letters of the value of a swept key of the trace."""
+WORLD = ("trace", "devices", "faults")
+"""The sections of a configuration that decide the world of a seed, in which methods are compared."""
+
+MOST_TOLD_LETTERS = 40
+"""Most letters of a key with its value that tells worlds apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,12 +204,20 @@ class Section:
         return list(dict.fromkeys(member.arms[0] for member in self.members))
 
     @property
-    def by_trace(self) -> list[tuple[str, list[Row]]]:
-        """The rows on each trace, after the values of its swept keys; after an empty text if there is one."""
-        groups: dict[str, list[Row]] = {}
+    def by_world(self) -> list[tuple[str, list[Row]]]:
+        """The rows in each world, after the values of the keys that tell several of them apart.
+
+        Among rows of one world, settings of methods and rounds may differ, those of `WORLD` do not.
+        """
+        of_world = [index for index, path in enumerate(self.paths) if path[0] in WORLD]
+        names = short_names(self.paths)
+        groups: dict[tuple[str, ...], list[Row]] = {}
         for row in self.rows:
-            groups.setdefault(_swept_trace(row.directory), []).append(row)
-        return list(groups.items()) if len(groups) > 1 else [("", self.rows)]
+            values = ("-" if row.keys[index] is None else written(row.keys[index]) for index in of_world)
+            told = (f"{names[index]}={value}" for index, value in zip(of_world, values, strict=True))
+            groups.setdefault(tuple(told), []).append(row)
+        short = [[shorten(text, MOST_TOLD_LETTERS) for text in told if len(groups) > 1] for told in groups]
+        return [(abbreviated(told, ", "), rows) for told, rows in zip(short, groups.values(), strict=True)]
 
     @property
     def headlines(self) -> set[str]:
@@ -226,14 +237,6 @@ class Section:
             "notes": self.notes,
             "rows": [row.as_json(self.paths) for row in self.rows],
         }
-
-
-def _swept_trace(directory: MeasuredDirectory) -> str:
-    """The values of the swept keys of the trace, such as "clients=100"."""
-    keys = directory.swept_trace_keys
-    names = short_names([tuple(key.split(".")) for key in keys])
-    values = [shorten(written(directory.cell.keys[key]), MOST_VALUE_LETTERS) for key in keys]
-    return ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=True))
 
 
 def compared(paths: Sequence[Path]) -> Section:

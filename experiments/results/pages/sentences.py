@@ -380,13 +380,13 @@ def _on_drift(table: Mapping[str, Any], scored: Sequence[str]) -> Iterator[str]:
 def of_sections(sections: Sequence[Section]) -> list[str]:
     """The sentences on sections of many runs: the most accurate arm of each, then its gains.
 
-    Sections are not compared with each other, and no cell with those on another trace.
+    Sections are not compared with each other, and no cell with those of another world.
     """
     several = len(sections) > 1
     best = [
-        (section.name if several else "", trace, _most_accurate(section, rows))
+        (section.name if several else "", world, _most_accurate(section, rows))
         for section in sections
-        for trace, rows in section.by_trace
+        for world, rows in section.by_world
     ]
     gains = [(one.name if several else "", "", text) for one in sections for text in _extremes(one)]
     named = [(", ".join(filter(None, where)), text) for *where, text in [*best, *gains] if text]
@@ -396,7 +396,7 @@ def of_sections(sections: Sequence[Section]) -> list[str]:
 def _most_accurate(section: Section, rows: Sequence[Row]) -> str:
     """The arm with the highest mean accuracy, and its gain over the best rival, each in its own best cell.
 
-    `rows` are those of the section on one trace. Empty if none has a mean accuracy.
+    `rows` are those of one world. Empty if none has a mean accuracy.
     """
     of, cells = OF_USED if has_personal(section.rows) else OF_SERVED, dict[str, list[Row]]()
     means = {row: mean for row in rows if (mean := _used(row)) is not None}

@@ -140,6 +140,21 @@ def test_cells_on_other_traces_are_not_compared(tmp_path: Path) -> None:
     assert largest.startswith("Largest gain over global: +8.0 pp")
 
 
+def test_directories_with_other_devices_are_not_compared_though_their_trace_is_the_same(
+    tmp_path: Path,
+) -> None:
+    """With faster phones all arms are more accurate."""
+    for profile, ends in (("slow", (0.4, 0.5)), ("fast", (0.6, 0.62))):
+        arms = {arm: constant(*[end] * 3) for arm, end in zip(("global", "fielding"), ends, strict=True)}
+        a_measured(tmp_path / profile, arms, name=profile, devices={"profile": profile})
+    assert of_folder(tmp_path)[:2] == [
+        "profile=fast: fielding in fast has the highest mean accuracy, 62.0 %, 2.0 pp above global there, the "
+        "best other arm (chosen on these seeds).",
+        "profile=slow: fielding in slow has the highest mean accuracy, 50.0 %, 10.0 pp above global there, the "
+        "best other arm (chosen on these seeds).",
+    ]
+
+
 def test_sections_are_not_compared_with_each_other(tmp_path: Path) -> None:
     for name, easier in (("easy", 0.3), ("hard", 0.0)):
         arms = {"global": constant(*[0.4 + easier] * 3), "fielding": constant(*[0.5 + easier] * 3)}
