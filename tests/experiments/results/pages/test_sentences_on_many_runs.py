@@ -148,10 +148,10 @@ def test_directories_with_other_devices_are_not_compared_though_their_trace_is_t
         arms = {arm: constant(*[end] * 3) for arm, end in zip(("global", "fielding"), ends, strict=True)}
         a_measured(tmp_path / profile, arms, name=profile, devices={"profile": profile})
     assert of_folder(tmp_path)[:2] == [
-        "profile=fast: fielding in fast has the highest mean accuracy, 62.0 %, 2.0 pp above global there, the "
-        "best other arm (chosen on these seeds).",
-        "profile=slow: fielding in slow has the highest mean accuracy, 50.0 %, 10.0 pp above global there, the "
-        "best other arm (chosen on these seeds).",
+        "profile=fast: fielding in fast has the highest mean accuracy, 62.0 %, 2.0 pp above global there, "
+        "the best other arm (chosen on these seeds).",
+        "profile=slow: fielding in slow has the highest mean accuracy, 50.0 %, 10.0 pp above global there, "
+        "the best other arm (chosen on these seeds).",
     ]
 
 
