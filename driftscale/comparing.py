@@ -54,20 +54,32 @@ class Comparison:
         return pd.DataFrame(rows)
 
     def __repr__(self) -> str:
+        from experiments.results.pages.sentences import in_terminal, of_sections
+
         headings, rows = self._text()
         lines = [headings, *rows]
         widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
         return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
+            [
+                *(
+                    "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+                    for line in lines
+                ),
+                "",
+                *in_terminal(of_sections([self.section])),
+            ]
         )
 
     def _repr_html_(self) -> str:
-        """The table that a notebook shows."""
+        """The conclusions and the table, for a notebook."""
+        from experiments.results.pages.sentences import notation, of_sections
+
         headings, rows = self._text()
         head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
         body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-        return f"<table><tr>{head}</tr>{body}</table>"
+        stated = of_sections([self.section])
+        text = "".join(f"<p>{escape(line)}</p>" for line in filter(None, [*stated, notation(stated)]))
+        return f"{text}<table><tr>{head}</tr>{body}</table>"
 
     def _text(self) -> tuple[list[str], list[list[str]]]:
         """The headings and the cells of the table that `driftscale compare` prints."""

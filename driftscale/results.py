@@ -26,8 +26,8 @@ from experiments.results.many_runs.folder_table import build_table, recorded_nam
 from experiments.results.many_runs.runs_table import folder_warnings
 from experiments.results.many_runs.section_plots import section_plots
 from experiments.results.many_runs.sections import Section, sections
-from experiments.results.pages.folder_findings import folder_findings
-from experiments.results.pages.headline import findings
+from experiments.results.pages.folder_page import folder_sentences
+from experiments.results.pages.sentences import in_terminal, notation, sentences
 from experiments.results.pages.short_table import short_folder_tables, short_table
 from experiments.results.reading.not_recorded import KEEP_MODELS, LOG_VISITS, NotRecordedError
 from experiments.results.statistics.absorbed import has_steps
@@ -458,12 +458,12 @@ class Results:
             else:
                 print_short(self._summary, self._one.directory.arms(), self._settings, text_console(text))
             tables = [text.getvalue().rstrip(), ""] if text.getvalue() else []
-            return "\n".join([*tables, *self._findings(), *self._notes()])
+            return "\n".join([*tables, *in_terminal(self._sentences()), *self._notes()])
         except (EmulatorError, OSError) as error:
             return f"Results that cannot be shown: {error}"
 
     def _repr_html_(self) -> str | None:
-        """What was found, and the tables of the report without their notes, for a notebook.
+        """The conclusions, and the tables of the report without their notes, for a notebook.
 
         None for an error: a notebook then shows the text, which has it.
         """
@@ -472,7 +472,8 @@ class Results:
         return None
 
     def _parts(self) -> list[Markup]:
-        parts = [_paragraph(line) for line in self._findings()]
+        stated = self._sentences()
+        parts = [_paragraph(line) for line in filter(None, [*stated, notation(stated)])]
         if self._frames.is_folder:
             parts += [_paragraph(note) for note in folder_warnings(self._sections)]
             for shown in short_folder_tables(self._table, self._sections):
@@ -492,10 +493,10 @@ class Results:
             ]
         return [*parts, *map(_paragraph, self._notes())]
 
-    def _findings(self) -> list[str]:
+    def _sentences(self) -> list[str]:
         if self._frames.is_folder:
-            return folder_findings(self._table, self._sections)
-        return findings(self._summary, self._settings)
+            return folder_sentences(self._table, self._sections)
+        return sentences(self._summary, self._settings)
 
     def _notes(self) -> list[str]:
         """Lines on runs and columns that are left out, with the option that records the columns."""

@@ -9,8 +9,8 @@ from typing import Any
 from emulator.errors import InputError
 from experiments.cli.output import OutputFormat, note, print_json
 from experiments.cli.tables import (
+    print_conclusions,
     print_drift,
-    print_findings,
     print_marked,
     print_path,
     print_section,
@@ -30,9 +30,8 @@ from experiments.results.many_runs.folder_table import (
 )
 from experiments.results.many_runs.sections import compared
 from experiments.results.pages import write_plotly, write_results
-from experiments.results.pages.folder_findings import folder_findings
-from experiments.results.pages.folder_page import write_table
-from experiments.results.pages.headline import findings
+from experiments.results.pages.folder_page import folder_sentences, write_table
+from experiments.results.pages.sentences import of_sections, sentences
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.summary import Summary
 
@@ -40,7 +39,7 @@ from experiments.results.statistics.summary import Summary
 def report_one(path: Path, output: OutputFormat, *, explain: bool = False) -> None:
     """Write the results of a run directory, and print them; InputError if no run is finished.
 
-    Printed are one table, what was found and the path of the report; with `explain`, all tables with notes.
+    Printed are one table, the conclusions and the path of the report; with `explain`, all tables with notes.
     """
     directory = RunDirectory(path)
     summary = write_results_of(directory)
@@ -54,7 +53,7 @@ def report_one(path: Path, output: OutputFormat, *, explain: bool = False) -> No
     else:
         print_short(summary, directory.arms(), settings)
     print_unfinished(table)
-    print_findings(findings(summary, settings))
+    print_conclusions(sentences(summary, settings))
     if summary.rows:
         print_path("report", directory.report_path)
 
@@ -120,7 +119,7 @@ def report_table(
 ) -> None:
     """Write the table of these run directories into `folder`, headed by `name`, and print it.
 
-    Printed are one table, what was found and the path of the page; with `explain`, all tables with notes.
+    Printed are one table, the conclusions and the path of the page; with `explain`, all tables with notes.
     """
     table, shown = write_table(folder, directories, name)
     if output is OutputFormat.JSON:
@@ -131,12 +130,12 @@ def report_table(
     else:
         print_short_sections(table, shown)
     print_unfinished(table)
-    print_findings(folder_findings(table, shown))
+    print_conclusions(folder_sentences(table, shown))
     print_path("table", folder / "table.html")
 
 
 def compare_directories(paths: Sequence[Path], output: OutputFormat, *, explain: bool = False) -> None:
-    """Print the table of these run directories, and of those in the folders among `paths`.
+    """Print the table of these run directories, and of those in the folders among `paths`, and conclusions.
 
     With `explain`, notes follow the table. For the errors see `compared`.
     """
@@ -145,6 +144,7 @@ def compare_directories(paths: Sequence[Path], output: OutputFormat, *, explain:
         print_json({"version": TABLE_VERSION, "sections": [section.as_json()]})
     else:
         print_section(section, with_notes=explain)
+        print_conclusions(of_sections([section]))
 
 
 def write_results_of(

@@ -33,6 +33,7 @@ from experiments.results.pages.folder_page import (
     names_alone,
     unfinished,
 )
+from experiments.results.pages.sentences import in_terminal
 from experiments.results.pages.short_table import bracketed, short_folder_tables, short_table
 from experiments.results.statistics.summary import Summary
 from experiments.results.tables import all_tables
@@ -95,10 +96,10 @@ def print_short_sections(
         _print_notes(console, shown.notes)
 
 
-def print_findings(lines: Sequence[str]) -> None:
-    """Print each finding on a line of its own, which only a terminal breaks."""
+def print_conclusions(sentences: Sequence[str]) -> None:
+    """Print the first sentences and their notation, each on a line that only a terminal breaks."""
     console = wide_console()
-    for line in lines:
+    for line in in_terminal(sentences):
         console.print(plain(line), soft_wrap=not console.is_terminal)
 
 

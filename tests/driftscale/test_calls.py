@@ -20,6 +20,7 @@ import pytest
 import driftscale
 from driftscale.one_line import in_python
 from emulator.errors import ConfigurationError, InputError, RunError
+from experiments.results.pages.sentences import of_sections
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.running.runner import FailedRunsError
 from tests.experiments.shipping import ship
@@ -78,6 +79,7 @@ def test_values_of_numpy_and_ranges_are_taken(capfd: pytest.CaptureFixture[str])
     )
     directory = RunDirectory(results.path)
     assert directory.reported_pairs() == [("global", 1), ("global", 2)]
+    assert (directory.left_out(), results.unfinished) == (["fielding"], [])
     assert directory.experiment()["round"]["rounds"] == 2
     assert capfd.readouterr() == ("", "")
 
@@ -279,7 +281,10 @@ def test_compare_takes_results_and_paths() -> None:
     assert frame["difference_pp"][2] == pytest.approx(100 * (accuracy[2] - accuracy[0]))
     shown = driftscale.compare("one", "two")
     assert repr(shown).splitlines()[0].split()[:2] == ["arm", "participants"]
-    assert shown._repr_html_().startswith("<table><tr><th>arm</th>")
+    best, *_ = of_sections([shown.section])
+    assert f"\n\n{best}\n" in repr(shown)
+    assert shown._repr_html_().startswith(f"<p>{best}</p><p>")
+    assert "<table><tr><th>arm</th>" in shown._repr_html_()
     with pytest.raises(InputError, match="a single run directory; compare needs two or more"):
         driftscale.compare("one")
 

@@ -75,6 +75,6 @@ def test_a_sweep_draws_its_gains(tmp_path) -> None:  # type: ignore[no-untyped-d
         arms = {"global": ONE, "fielding": accuracies}
         a_measured(tmp_path / f"{number}", arms, swept=values, round={"participants": number})
     figures = load(tmp_path).plot_sections()
-    assert repr(figures) == "1 figure: Gain against participants"
-    assert figures[0].data[0].name == "fielding"
+    assert repr(figures) == "2 figures: Mean accuracy against participants; Gain against participants"
+    assert [figure.data[0].name for figure in figures] == ["global", "fielding"]
     assert "Plotly.newPlot(" in figures._repr_html_()

@@ -548,7 +548,7 @@ def in_a_directory(name: str) -> Callable[[Path, Path, int], None]:
         from experiments.results.many_runs.runs_table import runs_notes, runs_table
         from experiments.results.many_runs.sections import sections
         from experiments.results.pages import write_report
-        from experiments.results.pages.headline import sentences
+        from experiments.results.pages.sentences import sentences
         from experiments.results.pages.what_was_run import lead, settings_of_run
         from experiments.results.reading.run_directory import RunDirectory
         from experiments.results.tables import baselines, concept_drift, costs, serving_maps
@@ -564,7 +564,7 @@ def in_a_directory(name: str) -> Callable[[Path, Path, int], None]:
         report = directory.experiment()
         lead(report, runs)
         if summary.rows:
-            sentences(summary)
+            sentences(summary, directory.experiment()["report"])
         for table in (baselines.TABLE, concept_drift.TABLE, costs.TABLE, serving_maps.TABLE):
             table.shown_on_page(Report(directory, runs, summary))
         settings_of_run(directory)

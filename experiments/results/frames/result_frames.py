@@ -88,11 +88,10 @@ class RecordedExperiment:
 
     @property
     def unfinished(self) -> list[str]:
-        """The runs that are planned and not finished, as "arm, seed 3 (failed)"."""
+        """The runs that were asked for and are not finished, as "arm, seed 3 (failed)"."""
         return [
             f"{arm}, seed {seed}{' (failed)' if self.directory.failure(arm, seed) is not None else ''}"
-            for arm in self.arms
-            for seed in self.config["seeds"]
+            for arm, seed in self.directory.asked_pairs()
             if (arm, seed) not in self.finished
         ]
 

@@ -7,7 +7,7 @@
         report              its report.html, relative to the table; null without one, or without a finished
                             run of the first arm: a page that is there then was not made of these runs
         finished, failed, planned
-                            numbers of runs
+                            numbers of runs; those of arms that --arms left out are not planned
         until               numbers of those that --until stopped, by where ("100 of 200 rounds"); no entry
                             without one
         steps, scored_steps the data steps of its trace, and the number of those with an evaluation; null if
@@ -113,12 +113,11 @@ def _by_arm(cells: Mapping[str, Mapping[str, Any]], column: str) -> dict[str, An
 
 
 def how_many_runs(directory: RunDirectory) -> dict[str, Any]:
-    """How many configured runs are `finished`, have `failed`, and are `planned` in all, by these names.
+    """How many runs of the arms asked for are `finished`, have `failed`, and are `planned` in all.
 
     If there are any, `until` has the numbers of those that --until stopped, by where.
     """
-    seeds = directory.seeds()
-    pairs = [(arm, seed) for arm in directory.arms() for seed in seeds]
+    pairs = directory.asked_pairs()
     done = [directory.is_done(arm, seed) for arm, seed in pairs]
     failed = [directory.failure(arm, seed) is not None for arm, seed in pairs]
     until = Counter(str(stopped) for pair in pairs if (stopped := directory.until(*pair)) is not None)

@@ -1,13 +1,15 @@
 """The plots of a section of `table.html`.
 
-Of a sweep: gains against the swept keys. Of other run directories: accuracy and differences over time.
+Of a sweep: accuracy and gains against the swept keys. Of other run directories: accuracy and differences over
+time.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,6 +56,10 @@ WIDEST_DODGE = 0.6
 """Largest such distance of the first arm from the last."""
 
 
+Point = tuple[float, float]
+"""A mean, and half its 95 % interval, which is NaN without one."""
+
+
 @dataclass(frozen=True)
 class SectionPlots:
     """The plots of a section.
@@ -72,7 +78,7 @@ class SectionPlots:
 def section_plots(section: Section, prefix: str) -> SectionPlots:
     """The plots of a section, whose ids begin with `prefix`."""
     if len(section.members) > 1 and all(member.cell.keys for member in section.members):
-        return _sweep_plots(section, f"{prefix}-gain")
+        return _sweep_plots(section, prefix)
     if len(section.members) > MOST_DRAWN_DIRECTORIES:
         return SectionPlots(
             [],
@@ -138,8 +144,8 @@ def _accuracy_figure(arms: Sequence[Arm], horizon: Horizon, events: Sequence[Spa
     return figure
 
 
-def _sweep_plots(section: Section, plot_id: str) -> SectionPlots:
-    """The gains of a sweep's arms against the swept keys."""
+def _sweep_plots(section: Section, prefix: str) -> SectionPlots:
+    """The accuracies of a sweep's arms, and then their gains, against the swept keys."""
     layout = sweep_layout(section.members)
     if len(layout.panels) > MOST_PANELS:
         return SectionPlots(
@@ -151,32 +157,59 @@ def _sweep_plots(section: Section, plot_id: str) -> SectionPlots:
     named = dict.fromkeys(arm for member in section.members for arm in member.arms)
     present = {row.arm for row in section.rows}
     arms = [Arm(name, [], [], position) for position, name in enumerate(named) if name in present]
-    if len(arms) < 2:
-        return SectionPlots([], absence="No figure is drawn: there is a single arm, and so no gain.")
-    plot = Plot(
-        plot_id,
-        f"Gain against {layout.key}",
-        _gain_caption(section, arms, layout),
-        gain_figure(section.rows, arms, layout),
-    )
-    return SectionPlots([plot], least_px=NARROWEST_PANEL_PX * layout.columns if layout.columns > 1 else 0)
+    plots = [
+        Plot(
+            f"{prefix}-accuracy",
+            f"Mean accuracy against {layout.key}",
+            f"Mean accuracy over virtual time against {layout.key}.{_points_caption(section.rows, layout)}",
+            sweep_accuracy_figure(section.rows, arms, layout),
+        )
+    ]
+    if len(arms) > 1:
+        gains = gain_figure(section.rows, arms, layout)
+        plots.append(
+            Plot(f"{prefix}-gain", f"Gain against {layout.key}", _gain_caption(section, arms, layout), gains)
+        )
+    return SectionPlots(plots, least_px=NARROWEST_PANEL_PX * layout.columns if layout.columns > 1 else 0)
 
 
 def _gain_caption(section: Section, arms: Sequence[Arm], layout: SweepLayout) -> str:
-    chosen = "; the list below the plot chooses another base" if len(bases(arms)) > 1 else ""
-    panels = f" A panel has one combination of {', '.join(layout.others)}." if layout.others else ""
     # Two arms share at most the seeds that each of them shares with the reference arm.
-    has_bars = any(row.gain_pp is not None and len(row.seed_ids) >= FEWEST_SEEDS for row in section.rows)
+    compared = [row for row in section.rows if row.gain_pp is not None]
+    chosen = "; the list below the plot chooses another base" if len(bases(arms)) > 1 else ""
+    return (
+        f"Mean accuracy of an arm minus that of {arms[0].name} in the same run directory, paired by seed, in "
+        f"percentage points, against {layout.key}{chosen}.{_points_caption(compared, layout)}"
+    )
+
+
+def _points_caption(rows: Sequence[Row], layout: SweepLayout) -> str:
+    """The sentences on panels, and on points with bars of these rows."""
+    panels = f" A panel has one combination of {', '.join(layout.others)}." if layout.others else ""
+    has_bars = any(len(row.seed_ids) >= FEWEST_SEEDS for row in rows)
     bars = (
         "bars 95 % intervals of each by itself (Student's t), of arms without a trigger"
         if has_bars
         else f"with under {FEWEST_SEEDS} seeds there are no bars"
     )
-    return (
-        f"Mean accuracy of an arm minus that of {arms[0].name} in the same run directory, paired by seed, in "
-        f"percentage points, against {layout.key}{chosen}.{panels} Points are means over seeds, {bars}; arms "
-        "stand a little beside each other."
-    )
+    return f"{panels} Points are means over seeds, {bars}; arms stand a little beside each other."
+
+
+def sweep_accuracy_figure(rows: Sequence[Row], arms: Sequence[Arm], layout: SweepLayout) -> PlainFigure:
+    """Mean accuracies (%) of all arms against a swept key; for the arguments see `gain_figure`."""
+    figure = _panelled(layout, "mean accuracy (%)", rangemode="normal", zeroline=False)
+    cells = {(name, row.arm): row.mean_accuracy for row in rows for name in row.directories}
+
+    def point(name: str, arm: Arm) -> Point | None:
+        found = cells.get((name, arm.name))
+        if found is None or found.mean is None:
+            return None
+        return 100 * found.mean, math.nan if found.ci95 is None else 100 * (found.ci95[1] - found.mean)
+
+    for number, arm in enumerate(arms):
+        hover = f"{arm.label}: %{{y:.1f}} % at %{{customdata}}<extra></extra>"
+        figure.add_traces(list(_lines(arm, partial(point, arm=arm), layout, _shift(number, arms), hover)))
+    return figure
 
 
 def gain_figure(rows: Sequence[Row], arms: Sequence[Arm], layout: SweepLayout) -> PlainFigure:
@@ -189,20 +222,29 @@ def gain_figure(rows: Sequence[Row], arms: Sequence[Arm], layout: SweepLayout) -
         arms: The arms, the reference arm first; their runs are not used.
         layout: Where each run directory stands.
     """
-    figure = _panelled(layout)
+    figure = _panelled(layout, "gain (pp)", rangemode="tozero", zeroline=True)
     cells = {(name, row.arm): row for row in rows for name in row.directories}
+
+    def point(name: str, arm: Arm, base: Arm) -> Point | None:
+        return _gain(cells.get((name, arm.name)), cells.get((name, base.name)))
 
     def of_base(base: Arm) -> Iterator[Trace]:
         for number, arm in enumerate(arms):
-            shift = min(DODGE, WIDEST_DODGE / len(arms)) * (number - (len(arms) - 1) / 2)
+            hover = f"{arm.label} - {base.label}: %{{y:+.2f}} pp at %{{customdata}}<extra></extra>"
+            gains = partial(point, arm=arm, base=base)
             if arm is not base:
-                yield from _gain_lines(arm, base, cells, layout, shift)
+                yield from _lines(arm, gains, layout, _shift(number, arms), hover, visible=False)
 
     add_choices(figure, [(f"base: {base.label}", of_base(base)) for base in bases(arms)])
     return figure
 
 
-def _gain(row: Row | None, base: Row | None) -> tuple[float, float] | None:
+def _shift(number: int, arms: Sequence[Arm]) -> float:
+    """How far right of a value the points of the arm of this number stand."""
+    return min(DODGE, WIDEST_DODGE / len(arms)) * (number - (len(arms) - 1) / 2)
+
+
+def _gain(row: Row | None, base: Row | None) -> Point | None:
     """(mean, half the 95 % interval) of the difference over the seeds that both have, in percentage points.
 
     The half is NaN with under three seeds, and if one of them has a trigger. None if there is no difference.
@@ -220,46 +262,51 @@ def _gain(row: Row | None, base: Row | None) -> tuple[float, float] | None:
     return gain.mean, gain.ci95[1] - gain.mean if has_bar and gain.ci95 is not None else math.nan
 
 
-def _gain_lines(
-    arm: Arm, base: Arm, cells: Mapping[tuple[str, str], Row], layout: SweepLayout, shift: float
+def _lines(
+    arm: Arm,
+    point: Callable[[str], Point | None],
+    layout: SweepLayout,
+    shift: float,
+    hover: str,
+    visible: bool = True,
 ) -> Iterator[Trace]:
-    """The line of an arm in each panel in which it has gains; the first has the entry in the legend.
+    """The line of an arm in each panel in which it has points; the first has the entry in the legend.
 
-    `cells` are the rows by run directory and arm; `shift` is how far right of a value its points stand.
+    `point` finds that of a run directory by name; `shift` is how far right of a value it stands.
     """
     has_entry = False
     for panel, (_, members) in enumerate(layout.panels):
-        gains = {
-            position: gain
-            for position, name in sorted(members.items())
-            if (gain := _gain(cells.get((name, arm.name)), cells.get((name, base.name))))
-        }
-        if not gains:
+        found = {position: point(name) for position, name in sorted(members.items())}
+        points = {position: of_cell for position, of_cell in found.items() if of_cell is not None}
+        if not points:
             continue
-        halves = np.array([half for _, half in gains.values()])
+        halves = np.array([half for _, half in points.values()])
         bars = {"array": halves, "thickness": 1.2, "width": 3} if np.isfinite(halves).any() else None
         yield trace(
             "scatter",
-            x=[position + shift for position in gains],
-            y=[mean for mean, _ in gains.values()],
-            customdata=[verbatim(layout.values[position]) for position in gains],
+            x=[position + shift for position in points],
+            y=[mean for mean, _ in points.values()],
+            customdata=[verbatim(layout.values[position]) for position in points],
             mode="lines+markers",
             name=arm.label,
             legendgroup=arm.name,
             line={**arm.line, "width": 1.8},
             marker={"size": 6},
-            hovertemplate=f"{arm.label} - {base.label}: %{{y:+.2f}} pp at %{{customdata}}<extra></extra>",
+            hovertemplate=hover,
             xaxis=_axis("x", panel),
             yaxis=_axis("y", panel),
             error_y=bars,
-            visible=False,
+            visible=visible,
             showlegend=not has_entry,
         )
         has_entry = True
 
 
-def _panelled(layout: SweepLayout) -> PlainFigure:
-    """An empty figure with an x and a y axis for each panel; all panels show the same ranges."""
+def _panelled(layout: SweepLayout, y_title: str, **of_y: Any) -> PlainFigure:
+    """An empty figure with an x and a y axis for each panel; all panels show the same ranges.
+
+    `of_y` are settings of the y axes.
+    """
     columns = layout.columns
     num_rows = math.ceil(len(layout.panels) / columns)
     panel_px = PANEL_PX if len(layout.panels) > 1 else SMALL_PX - ROW_GAP_PX
@@ -277,7 +324,8 @@ def _panelled(layout: SweepLayout) -> PlainFigure:
         is_last = index + columns >= len(layout.panels)
         axes[_axis("xaxis", index)] = _x_axis(layout, (left, min(left + width, 1.0)), index, is_last)
         bottom = max(top - panel_px / inner_px, 0.0)
-        axes[_axis("yaxis", index)] = _y_axis((bottom, top), index, column == 0)
+        title_of_y = y_title if column == 0 else ""
+        axes[_axis("yaxis", index)] = {**_y_axis((bottom, top), index, title_of_y), **of_y}
         titles.append(_title(title, left + width / 2, top))
     figure.update_layout(
         **axes, annotations=titles, margin=margin, legend={"yref": "container", "y": 1, "yanchor": "top"}
@@ -301,18 +349,16 @@ def _x_axis(layout: SweepLayout, domain: tuple[float, float], panel: int, has_ti
     }
 
 
-def _y_axis(domain: tuple[float, float], panel: int, is_first: bool) -> dict[str, Any]:
+def _y_axis(domain: tuple[float, float], panel: int, title: str) -> dict[str, Any]:
     return {
         "domain": domain,
         "anchor": _axis("x", panel),
         "matches": "y" if panel else None,
-        "rangemode": "tozero",
-        "showticklabels": is_first,
+        "showticklabels": bool(title),
         "tickfont": {"size": 12},
-        "title": {"text": "gain (pp)" if is_first else "", "font": {"size": 13}},
+        "title": {"text": title, "font": {"size": 13}},
         "gridcolor": GRID,
         "linecolor": "#9aa5b1",
-        "zeroline": True,
         "zerolinecolor": INK,
         "zerolinewidth": 1.2,
     }

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from emulator.errors import InputError, abbreviated
+from emulator.errors import InputError, abbreviated, shorten
 from experiments.results.many_runs.directories import (
     KnownRuns,
     MeasuredDirectory,
@@ -26,9 +26,14 @@ from experiments.results.many_runs.directories import (
     steps_by_the_horizon,
 )
 from experiments.results.reading.differing_keys import Path as KeyPath
-from experiments.results.reading.differing_keys import differing_keys, differing_values, key_values
+from experiments.results.reading.differing_keys import (
+    differing_keys,
+    differing_values,
+    key_values,
+    short_names,
+)
 from experiments.results.reading.json_files import Timing
-from experiments.results.reading.recorded import MOST_TARGETS, Target, is_finite, recorded_targets
+from experiments.results.reading.recorded import MOST_TARGETS, Target, is_finite, recorded_targets, written
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.reading.swept_values import canonical, given_ranks
 from experiments.results.statistics.comparisons import Compared, Comparison, Run, comparisons, start_clauses
@@ -47,6 +52,12 @@ from experiments.results.statistics.targets import after_events, target_table
 from experiments.results.statistics.time_to_accuracy import smooth
 from experiments.results.statistics.whole_runs import drift_of_run
 from experiments.results.tables.accuracy import mean_accuracy
+
+WORLD = ("trace", "devices", "faults")
+"""The sections of a configuration that decide the world of a seed, in which methods are compared."""
+
+MOST_TOLD_LETTERS = 40
+"""Most letters of a key with its value that tells worlds apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +204,22 @@ class Section:
         return list(dict.fromkeys(member.arms[0] for member in self.members))
 
     @property
+    def by_world(self) -> list[tuple[str, list[Row]]]:
+        """The rows in each world, after the values of the keys that tell several of them apart.
+
+        Among rows of one world, settings of methods and rounds may differ, those of `WORLD` do not.
+        """
+        of_world = [index for index, path in enumerate(self.paths) if path[0] in WORLD]
+        names = short_names(self.paths)
+        groups: dict[tuple[str, ...], list[Row]] = {}
+        for row in self.rows:
+            values = ("-" if row.keys[index] is None else written(row.keys[index]) for index in of_world)
+            told = (f"{names[index]}={value}" for index, value in zip(of_world, values, strict=True))
+            groups.setdefault(tuple(told), []).append(row)
+        short = [[shorten(text, MOST_TOLD_LETTERS) for text in told if len(groups) > 1] for told in groups]
+        return [(abbreviated(told, ", "), rows) for told, rows in zip(short, groups.values(), strict=True)]
+
+    @property
     def headlines(self) -> set[str]:
         """The arms of the headlines of its directories."""
         return {member.headline for member in self.members if member.headline is not None}
@@ -243,14 +270,15 @@ def compared(paths: Sequence[Path]) -> Section:
 
 
 def _without_runs(directories: Sequence[MeasuredDirectory]) -> str:
-    """A clause on the arms without a run in some of the directories; empty if there is no such arm."""
-    absent = dict.fromkeys(
-        arm
-        for directory in directories
-        for arm in directory.arms
-        if all(run.arm != arm for run in directory.runs)
-    )
-    return f"no run was begun of {', '.join(absent)}" if absent else ""
+    """Clauses on the arms without a run in some of the directories; empty if there is no such arm."""
+    absent: dict[str, dict[str, None]] = {"not asked for: ": {}, "no run was begun of ": {}}
+    left_out, begun_none = absent.values()
+    for directory in directories:
+        begun, not_asked = {run.arm for run in directory.runs}, directory.directory.left_out()
+        for arm in directory.arms:
+            if arm not in begun:
+                (left_out if arm in not_asked else begun_none).setdefault(arm)
+    return "; ".join(f"{clause}{', '.join(arms)}" for clause, arms in absent.items() if arms)
 
 
 def compare(directories: Sequence[MeasuredDirectory]) -> Section:

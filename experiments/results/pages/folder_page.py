@@ -17,6 +17,7 @@ from experiments.results.many_runs.runs_table import runs_horizon, runs_notes, r
 from experiments.results.many_runs.section_plots import section_plots
 from experiments.results.many_runs.sections import Section, sections
 from experiments.results.pages.scripted_page import page_with_nonce
+from experiments.results.pages.sentences import notation, of_folder
 from experiments.results.reading.run_directory import RunDirectory
 from experiments.results.statistics.marked_seeds import marked_clause
 from experiments.results.tables.cells import NOTHING, Cell
@@ -69,10 +70,15 @@ def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> 
     columns = {column["name"]: column for column in table["experiments"]}
     alone = names_alone(table, sections)
     scored, arms = columns_with_drift(table, alone), arms_with_runs(table)
+    found = folder_sentences(table, sections)
     drawn = [section_plots(section, f"section-{number}") for number, section in enumerate(sections, 1)]
     return page_with_nonce(
         "folder_page.html",
         name=table["name"],
+        sentences=found,
+        most_stated=len(found),
+        headline_notes=[notation(found)],
+        headline_cautions=[],
         plotly_file=PLOTLY_FILE,
         num_plots=sum(len(item.plots) for item in drawn),
         unfinished=unfinished(table),
@@ -111,6 +117,11 @@ def render_table(table: Mapping[str, Any], sections: Sequence[Section] = ()) -> 
         ],
         without_runs=[arm for arm in table["arms"] if arm not in arms],
     )
+
+
+def folder_sentences(table: Mapping[str, Any], sections: Sequence[Section]) -> list[str]:
+    """The sentences on the folder of a table, by their rank."""
+    return of_folder(table, sections, columns_with_drift(table, names_alone(table, sections)))
 
 
 def _commands(section: Section) -> str:

@@ -20,8 +20,8 @@ from experiments.results.drawing.plotly_js import PLOTLY_FILE, plotly_js
 from experiments.results.figures import all_figures
 from experiments.results.frames.rounds_table import write_rounds_table
 from experiments.results.pages import opening, what_was_run
-from experiments.results.pages.headline import drift_sentence, sentences
 from experiments.results.pages.scripted_page import page_with_nonce
+from experiments.results.pages.sentences import notation, sentences
 from experiments.results.reading.recorded import MOST_EXPERIMENT_BYTES
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.summary import Summary
@@ -149,10 +149,7 @@ def write_report(
     missing = what_was_run.missing_runs(
         directory, {(run.arm, run.seed) for arm in report.arms for run in arm.runs}
     )
-    on_drift = drift_sentence(summary.finished, summary.reference_arm, settings)
-    stated = sentences(summary)
-    if on_drift is not None:
-        stated.insert(0 if summary.headline is None else 1, on_drift)
+    stated = sentences(summary, settings)
     page = page_with_nonce(
         "report_page.html",
         name=summary.name,
@@ -161,20 +158,15 @@ def write_report(
         opening=first,
         warnings=[notes.as_warning(text) for text in summary.warnings()],
         heard=summary.offline_clients_heard,
-        stated=stated,
         most_stated=MOST_STATED,
         questions=QUESTIONS,
         sections=sections,
         plots=folded,
         num_plots=sum(map(len, drawn.values())),
         colours={name: arm_colour(position) for position, name in enumerate(report.order)},
-        drift_sentence=on_drift,
-        headline_arm=summary.headline,
-        num_others=len({row.arm for row in summary.rows} - {summary.reference_arm, summary.headline}),
-        horizon_note=notes.horizon_note(summary),
-        heard_note=notes.heard_note(summary.offline_clients_heard),
-        come_and_go_note=notes.come_and_go_note(summary),
-        few_seeds_note=notes.few_seeds_note(summary.rows),
+        sentences=stated,
+        headline_notes=[notation(stated), *notes.headline_notes(summary)],
+        headline_cautions=[notes.heard_note(summary.offline_clients_heard)],
         facts=[*what_was_run.drift_of_runs(runs), *what_was_run.settings_of_run(directory)],
         hashes=what_was_run.hashes_of_inputs(directory),
         experiment_text=read_text(directory.experiment_path, MOST_EXPERIMENT_BYTES),

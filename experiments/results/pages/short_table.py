@@ -21,7 +21,7 @@ from experiments.results.pages.folder_page import (
     marked_notes,
     names_alone,
 )
-from experiments.results.pages.headline import OMITTING, is_above_the_best_alone
+from experiments.results.pages.sentences import OMITTING, is_above_the_best_alone
 from experiments.results.statistics.comparisons import Comparison
 from experiments.results.statistics.intervals import NamedGain
 from experiments.results.statistics.scales import as_time, points_scale

@@ -88,15 +88,16 @@ def hashes_of_inputs(directory: RunDirectory) -> list[tuple[str, str]]:
 def missing_runs(directory: RunDirectory, counted: Container[tuple[str, int]]) -> list[str]:
     """Lines about runs that are not in `counted`: one for each arm and reason, with the seeds.
 
-    For example "driftsurf: seeds 0, 1 not finished".
+    For example "driftsurf: seeds 0, 1 not finished". The last line has the arms that were not asked for.
     """
     by_reason: dict[tuple[str, str], list[int]] = {}
-    seeds = directory.seeds()
-    for arm in directory.arms():
-        for seed in seeds:
-            if (arm, seed) not in counted:
-                by_reason.setdefault((arm, _reason(directory, arm, seed)), []).append(seed)
-    return [f"{arm}: {_named(missing)} {reason}" for (arm, reason), missing in by_reason.items()]
+    for arm, seed in directory.asked_pairs():
+        if (arm, seed) not in counted:
+            by_reason.setdefault((arm, _reason(directory, arm, seed)), []).append(seed)
+    lines = [f"{arm}: {_named(missing)} {reason}" for (arm, reason), missing in by_reason.items()]
+    if left_out := directory.left_out():
+        lines.append(f"not asked for: {', '.join(left_out)}")
+    return lines
 
 
 def _named(seeds: Sequence[int]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import reprlib
 from datetime import datetime
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
@@ -50,6 +50,10 @@ MOST_COMMAND_LETTERS = 2**14
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 """Date and time in UTC, as ISO 8601 has it."""
 
+CALL = "driftscale.run"
+"""The first argument that is recorded of a call from Python."""
+
+_QUOTED = re.compile(r"""(['"])(.*?)\1""")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -175,6 +179,23 @@ class Command(JsonTable):
     ]
     started: Annotated[str, AfterValidator(_refuse_other_than_a_time)]
     git_commit: Annotated[str | None, BeforeValidator(_refuse_other_than_a_commit)] = None
+
+    @property
+    def arms(self) -> list[str] | None:
+        """The arms that it asked for; None for all, and where its arguments do not say.
+
+        >>> typed = ["driftscale", "run", "digits", "--arms", "global, prior"]
+        >>> called, at = ["driftscale.run", "digits", "arms=['global', 'prior']"], "2026-01-31T12:00:00Z"
+        >>> [Command(arguments=given, started=at).arms for given in (typed, called, typed[:3])]
+        [['global', 'prior'], ['global', 'prior'], None]
+        """
+        program, *given = self.arguments
+        if program == CALL:
+            calls = [text for text in given[1:] if text.startswith("arms=")]
+            return [name for _, name in _QUOTED.findall(calls[-1])] if calls else None
+        values = [value for option, value in pairwise(given) if option == "--arms"]
+        values += [text.removeprefix("--arms=") for text in given if text.startswith("--arms=")]
+        return [name.strip() for name in values[-1].split(",")] if values else None
 
 
 class SweepCell(JsonTable):

@@ -233,6 +233,23 @@ class RunDirectory:
         """The names of the arms in the configured order; the first is the reference arm."""
         return [str(arm["name"]) for arm in self.shared_experiment()["arm"]]
 
+    def left_out(self) -> list[str]:
+        """The arms that no recorded command asked for, and that have no run, in the configured order.
+
+        None is left out where a command asked for all, or none is recorded. DataFileError for a damaged
+        manifest.
+        """
+        asked = [command.arms for command in (self.manifest() or Manifest()).commands]
+        if not asked or None in asked:
+            return []
+        known = {arm for arm, _ in self.existing_runs()}.union(*filter(None, asked))
+        return [arm for arm in self.arms() if arm not in known]
+
+    def asked_pairs(self) -> list[tuple[str, int]]:
+        """(arm, seed) of all runs but those of the arms that are `left_out`, in the configured order."""
+        left_out = self.left_out()
+        return [pair for pair in self._configured_pairs() if pair[0] not in left_out]
+
     def seeds(self) -> list[int]:
         """The seeds in the configured order."""
         return [int(seed) for seed in self.shared_experiment()["seeds"]]

@@ -211,12 +211,13 @@ class Compared:
     """Arms that are compared up to one horizon; in a row of a table of many runs, one arm by itself.
 
     `configured` has all configured arms by name, also those without a finished run; it is empty if they are
-    not known.
+    not known. `left_out` has the names of those that no command asked for.
     """
 
     arms: Sequence[Comparison]
     horizon: Horizon
     configured: Mapping[str, ConfiguredArm] = field(default_factory=dict)
+    left_out: Sequence[str] = ()
 
     @property
     def num_gains(self) -> int:

@@ -71,7 +71,8 @@ class Choice:
     Attributes:
         arm: The arm; None if no seed has a mean accuracy in all of `finished`.
         finished: The names of the arms among which it was chosen.
-        unfinished: The names of those that are left out, since they share no seed with the reference arm.
+        unfinished: The names of those that are missing, since they share no seed with the reference arm.
+        left_out: The names of those that are missing since they were not asked for.
         seeds: The seeds by which it was chosen: those that all of `finished` have, ascending.
         by: The name of the accuracy.
     """
@@ -79,6 +80,7 @@ class Choice:
     arm: Comparison | None
     finished: Sequence[str]
     unfinished: Sequence[str]
+    left_out: Sequence[str]
     seeds: Sequence[int]
     by: str
 
@@ -97,11 +99,23 @@ class Choice:
 
     @property
     def omission(self) -> str:
-        """A clause on the arms that are left out; empty without."""
-        if not self.unfinished:
-            return ""
-        have = "has" if len(self.unfinished) == 1 else "have"
-        return f"{', '.join(self.unfinished)} {have} finished no seed in common with the first arm"
+        """Clauses on the arms that are missing; empty without."""
+        return why_missing(self.unfinished, self.left_out)
+
+
+def why_missing(unfinished: Sequence[str], left_out: Sequence[str]) -> str:
+    """Clauses on arms that share no seed with the first arm, and on those that were not asked for.
+
+    >>> why_missing(["prior"], ["tuned", "alone"])
+    'prior has finished no seed in common with the first arm; tuned, alone were not asked for'
+    """
+    clauses = []
+    if unfinished:
+        have = "has" if len(unfinished) == 1 else "have"
+        clauses.append(f"{', '.join(unfinished)} {have} finished no seed in common with the first arm")
+    if left_out:
+        clauses.append(f"{', '.join(left_out)} {'was' if len(left_out) == 1 else 'were'} not asked for")
+    return "; ".join(clauses)
 
 
 @dataclass(frozen=True)
@@ -167,7 +181,8 @@ class Beside:
         return Choice(
             arms[int(np.argmax(means))] if means else None,
             finished,
-            [name for name in names if name not in finished],
+            [name for name in names if name not in (*finished, *compared.left_out)],
+            [name for name in names if name in compared.left_out],
             shared,
             self.name,
         )
@@ -258,13 +273,13 @@ def on_the_best(best: Choice) -> str:
         finished = ", ".join(best.finished)
         reason = f"no seed is finished in all of {finished}" if finished else best.omission
         return f"Which arm is the best without clusters is not known: {reason}."
-    of_those = " of those finished" if best.unfinished else ""
+    of_those = " of those finished" if best.omission else ""
     found = f"The best without clusters{of_those} is {best.name}"
     if len(best.finished) > 1:
         found += f", with {best.criterion}"
-    elif not best.unfinished:
+    elif not best.omission:
         found += ", the only baseline"
-    found += f"; {best.omission}." if best.unfinished else "."
+    found += f"; {best.omission}." if best.omission else "."
     return f"{found} {CHOICE}" if len(best.finished) > 1 else found
 
 
@@ -273,7 +288,7 @@ def _on_the_gap(best: Choice, oracle: Choice) -> str:
     if best.name is None or oracle.name is None:
         return ""
     several = f" {oracle.name} has {oracle.criterion}." if len(oracle.finished) > 1 else ""
-    missing = f" Of the oracles, {oracle.omission}." if oracle.unfinished else ""
+    missing = f" Of the oracles, {oracle.omission}." if oracle.omission else ""
     return (
         f"Gap closed is (arm - {best.name}) / ({oracle.name} - {best.name}), seed by seed; n/a unless "
         f"{oracle.name} - {best.name} is above 0 in every seed and in its whole interval.{several}{missing}"

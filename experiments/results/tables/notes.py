@@ -101,6 +101,13 @@ def short_notes(summary: Summary) -> list[str]:
     return [*map(as_warning, filter(None, warnings)), *filter(None, others)]
 
 
+def headline_notes(summary: Summary) -> list[str]:
+    """The notes on the sentences and figures of a page, those that are not warnings."""
+    virtual = "Times are virtual: those of the emulated clients, not those of the computation."
+    stated = [horizon_note(summary), few_seeds_note(summary.rows), virtual]
+    return [" ".join(filter(None, stated)), come_and_go_note(summary) or ""]
+
+
 def come_and_go_note(summary: Summary) -> str | None:
     """A note on how many clients hold data at a time; None if always all of them do."""
     runs = [run for arm in summary.rows for run in arm.runs]

@@ -36,6 +36,7 @@ def summarise(
     configured: Mapping[str, ConfiguredArm] | None = None,
     headline: str | None = None,
     detection: DetectionSettings | None = None,
+    left_out: Sequence[str] = (),
 ) -> Summary:
     """The summary of finished runs; arms are in the order of their first runs.
 
@@ -54,6 +55,7 @@ def summarise(
         configured: The configured arms by name, as far as they are known.
         headline: The arm of the report's headline, if it is on one.
         detection: How decisions of detectors are scored; None if they are not.
+        left_out: Those of the configured arms that no command asked for.
 
     Raises:
         InputError: There is no run, or one was never evaluated, or its rounds are out of order.
@@ -72,7 +74,7 @@ def summarise(
     )
     measured = [Run.of(run, curve, horizon) for run, curve in zip(runs, curves, strict=True)]
     arms = comparisons(measured, reference_arm, configured)
-    compared = Compared(arms, horizon, configured=configured or {})
+    compared = Compared(arms, horizon, configured=configured or {}, left_out=left_out)
     measure(compared, all_quantities().values())
     return Summary(
         name=name,
@@ -146,4 +148,5 @@ def summarise_directory(directory: RunDirectory, runs: Sequence[ReportedRun]) ->
         configured=configured_arms(experiment),
         headline=headline_arm(experiment),
         detection=detection_settings(experiment),
+        left_out=directory.left_out(),
     )

@@ -72,7 +72,9 @@ def test_a_run_prints_one_table_then_what_was_found_and_the_path_of_the_report(
         r"\(2 seeds, up to 3.96 s of virtual time\)\.",
         gain,
     )
-    assert re.fullmatch(r"Accuracy at the horizon: fielding \S+ %, global \S+ %; \+\S+ pp\.", final)
+    assert re.fullmatch(
+        r"Accuracy at the horizon: fielding \S+ %, global \S+ %; \+\S+ pp over global\.", final
+    )
     assert lines[-1] == "report: runs/small/report.html"
     assert Path("runs/small/report.html").exists()
     assert Path("runs/small/rounds.parquet").exists()

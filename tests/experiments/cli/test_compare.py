@@ -41,7 +41,11 @@ def test_without_explain_the_same_table_has_no_notes_below_it(driftscale: Drifts
     assert ended.code == 0
     table = explained[explained.index("2 run directories\n") : explained.index("Mean over ")]
     assert ended.out.startswith("Compared up to ")
-    assert ended.out.endswith(table)
+    assert table in ended.out
+    found = explained[
+        explained.rindex("fielding in runs/ten has the highest mean accuracy, 64.0 %, 4.0 pp above ") :
+    ]
+    assert ended.out.endswith(f"{table}{found}")
 
 
 def test_a_folder_is_in_the_order_of_its_keys(driftscale: Driftscale, runs: Path) -> None:
@@ -85,6 +89,9 @@ def test_arms_of_which_no_run_was_begun_are_named_and_left_out(driftscale: Drift
     ended = driftscale("compare", "runs/five", "runs/some")
     assert ended.code == 0
     assert "Warning: no run was begun of static." in ended.out
+    command = {"arguments": ["driftscale", "run", "x", "--arms", "global"], "started": "2026-01-31T12:00:00Z"}
+    directory.manifest_path.write_text(json.dumps({"commands": [command]}))
+    assert "Warning: not asked for: static." in driftscale("compare", "runs/five", "runs/some").out
 
 
 def test_other_traces_and_horizons_that_do_not_overlap_are_refused(

@@ -53,10 +53,12 @@ def test_without_explain_a_folder_prints_one_table_then_what_was_found_and_the_p
     assert headings.split() == ["arm", "alpha", "beta"]
     assert [row.split()[0] for row in rows] == ["oblivious", "oracle"]
     assert rows[0].split()[4:7] == ["(52.00", "±", "1.50,"]
-    counts, best, agreement, path = found.splitlines()
-    assert counts == "2 experiments; runs: 8 finished."
+    best, agreement, most_accurate, what_signs_are, path = found.splitlines()
     assert best.startswith("Highest accuracy omitting drift: alpha ")
     assert agreement.startswith("Within two published standard deviations of it: alpha ")
+    assert most_accurate.startswith("alpha: ")
+    assert " has the highest mean accuracy, " in most_accurate
+    assert what_signs_are == "± is the sample standard deviation over seeds."
     assert path == "table: runs/drifts/table.html"
 
 

@@ -44,8 +44,8 @@ def test_a_sweep_is_run_into_one_table_with_a_run_directory_for_each_cell(
     rows = [(line.split()[0], line[-19:].strip()) for line in table.splitlines()[4:]]
     fired = [("global", "-"), ("fielding", "1/1 (2 % or more)"), ("fielding", "0/1 (up to 98 %)")]
     assert rows == fired * 2
-    counts, largest, smallest, path = found.splitlines()
-    assert counts == "4 experiments; runs: 8 finished."
+    best, largest, smallest, path = found.splitlines()
+    assert best.endswith("the best other arm (best of 4 and of 2 cells, chosen on these seeds).")
     assert (largest.split(":")[0], smallest.split(":")[0]) == (
         "Largest gain over global",
         "Smallest gain over global",

@@ -67,9 +67,32 @@ def shown(figure):
     return [trace for trace in figure.data if trace.visible is not False]
 
 
-def test_a_sweep_is_drawn_as_gains_with_their_intervals_in_a_panel_for_each_combination():
+def test_a_sweep_is_drawn_as_the_accuracy_of_all_arms_first():
+    """Global has 50, 60 and 70 % in its seeds: 4.302653 * 10 / sqrt(3) = 24.84."""
     (section,) = sections(a_sweep())
+    plot, _ = section_plots(section, "s").plots
+    assert (plot.id, plot.title) == ("s-accuracy", "Mean accuracy against participants")
+    drawn = plot.figure.validated()
+    lines = {(line.name, line.xaxis): line for line in drawn.data}
+    assert list(lines) == [("global", "x"), ("global", "x2"), ("fielding", "x"), ("fielding", "x2")]
+    assert list(lines["global", "x2"].y) == pytest.approx([60, 60])
+    assert list(lines["fielding", "x"].y) == pytest.approx([64, 64])
+    assert lines["global", "x"].error_y.array.tolist() == pytest.approx([24.84, 24.84], abs=0.01)
+    assert [line.showlegend for line in drawn.data] == [True, False, True, False]
+    assert (drawn.layout.yaxis.title.text, drawn.layout.yaxis.rangemode) == ("mean accuracy (%)", "normal")
+    assert "bars 95 % intervals" in plot.caption
+
+
+def test_a_sweep_of_one_arm_has_no_gain():
+    (section,) = sections(a_sweep(("global",)))
     (plot,) = section_plots(section, "s").plots
+    assert plot.id == "s-accuracy"
+    assert {line.name for line in plot.figure.validated().data} == {"global"}
+
+
+def test_gains_follow_with_their_intervals_in_a_panel_for_each_combination():
+    (section,) = sections(a_sweep())
+    _, plot = section_plots(section, "s").plots
     assert (plot.id, plot.title) == ("s-gain", "Gain against participants")
     first, second = shown(plot.figure.validated())
     assert (first.xaxis, first.yaxis, second.xaxis, second.yaxis) == ("x", "y", "x2", "y2")
@@ -95,7 +118,7 @@ def test_an_arm_without_the_key_is_drawn_at_every_value():
 
     (section,) = sections([cell(0.5), cell(0.1)])
     assert [row.arm for row in section.rows].count("static") == 1  # one row, of runs that both cells share
-    (plot,) = section_plots(section, "s").plots
+    _, plot = section_plots(section, "s").plots
     static, fielding = shown(plot.figure.validated())
     assert (static.name, list(static.y)) == ("static", pytest.approx([10, 10]))
     assert (fielding.name, list(fielding.customdata)) == ("fielding", ["0.1", "0.5"])
@@ -103,7 +126,7 @@ def test_an_arm_without_the_key_is_drawn_at_every_value():
 
 def test_the_list_of_bases_has_each_arm_and_a_gain_is_paired_by_seed():
     (section,) = sections(a_sweep(("global", "static", "fielding"), hears=("online",)))
-    (plot,) = section_plots(section, "s").plots
+    _, plot = section_plots(section, "s").plots
     (menu,) = plot.figure.validated().layout.updatemenus
     assert [button.label for button in menu.buttons] == ["base: global", "base: static", "base: fielding"]
     visible = menu.buttons[2].args[0]["visible"]
@@ -127,11 +150,12 @@ def test_two_seeds_have_points_and_no_bars():
         )
         for value in (5, 10)
     ]
-    (plot,) = section_plots(sections(cells)[0], "s").plots
+    accuracy, plot = section_plots(sections(cells)[0], "s").plots
     (line,) = plot.figure.validated().data
     assert list(line.y) == pytest.approx([15, 15])
-    assert line.error_y.array is None
+    assert all(drawn.error_y.array is None for drawn in (line, *accuracy.figure.validated().data))
     assert "under 3 seeds there are no bars" in plot.caption
+    assert "under 3 seeds there are no bars" in accuracy.caption
 
 
 def test_the_caption_has_bars_only_if_an_arm_shares_three_seeds_with_the_reference_arm():
@@ -145,8 +169,9 @@ def test_the_caption_has_bars_only_if_an_arm_shares_three_seeds_with_the_referen
         )
         for value in (5, 10)
     ]
-    (plot,) = section_plots(sections(cells)[0], "s").plots
-    assert "under 3 seeds there are no bars" in plot.caption
+    accuracy, gain = section_plots(sections(cells)[0], "s").plots
+    assert "under 3 seeds there are no bars" in gain.caption
+    assert "bars 95 % intervals" in accuracy.caption
 
 
 def test_more_panels_than_fit_are_a_sentence():
@@ -198,7 +223,14 @@ def page():
     """Two renderings of the page of a sweep of 24 cells."""
     cells = a_sweep(shares=range(1, 13))
     none = {figure: {} for figure in (*COMPARED, "models_sent", "relative_models_sent")}
-    experiment = {"steps": None, "scored_steps": None, "marked_seeds": [], "finished": 6, "planned": 6}
+    experiment = {
+        "steps": None,
+        "scored_steps": None,
+        "marked_seeds": [],
+        "finished": 6,
+        "failed": 0,
+        "planned": 6,
+    }
     columns = [{**experiment, "name": cell.name, "report": "x/report.html"} for cell in cells]
     table = {"name": "folder", "experiments": columns, "arms": [], "figures": none, "agreement": none}
     return [render_table(table, sections(cells)) for _ in range(2)]
@@ -210,9 +242,9 @@ def test_the_same_runs_give_the_same_bytes(page):
 
 def test_every_script_of_the_page_carries_its_nonce_and_only_plotly_is_loaded(page):
     [nonce] = re.findall(r"script-src 'nonce-([0-9a-f]{64})';", page[0])
-    assert page[0].count("<script") == page[0].count(f'<script nonce="{nonce}"') == 5
+    assert page[0].count("<script") == page[0].count(f'<script nonce="{nonce}"') == 6
     assert re.findall(r' src="([^"]*)"', page[0]) == ["plotly.min.js"]
-    assert '<body data-plots="1">' in page[0]
+    assert '<body data-plots="2">' in page[0]
 
 
 def test_a_section_names_the_command_once_and_folds_a_long_table_up(page):

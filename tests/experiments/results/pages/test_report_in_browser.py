@@ -280,7 +280,7 @@ def test_the_figures_of_a_folder_are_drawn_without_an_error_and_without_a_host(t
     write_table(folder, run_directories(folder), "folder")
     page, console, requests = opened_with_requests(folder / "table.html", tmp_path / "profile")
     assert (console, requests) == ([], set())
-    assert page.announced == page.plots == page.drawings == 3
+    assert page.announced == page.plots == page.drawings == 4
     assert not page.lacks_plotly
 
 

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 import tomli_w
 
+from driftscale import load
 from emulator.errors import InputError
 from experiments.cli import tables
 from experiments.results.drawing.arms import TIED
 from experiments.results.figures import all_figures
+from experiments.results.many_runs.folder_table import how_many_runs
 from experiments.results.pages import write_report
 from experiments.results.tables.report import Report
 from experiments.results.tables.summary import summarise_directory
@@ -159,6 +161,21 @@ def test_runs_that_do_not_count_are_named_with_their_reason(tmp_path):
     assert "fielding: seed 0 not finished" in page
     assert "fielding: seed 1 finished, but the reference arm did not finish this seed" in page
     assert "static: seeds 0, 1 not finished" in page
+
+
+def test_arms_that_no_command_asked_for_are_named_as_that_and_planned_nowhere(tmp_path):
+    directory = a_directory(tmp_path / "run", ["global", "fielding", "static"], [0, 1])
+    arguments = ["driftscale", "run", "x", "--arms", "global,fielding"]
+    commands = [{"arguments": arguments, "started": "2026-01-31T12:00:00Z"}]
+    directory.manifest_path.write_text(json.dumps({"commands": commands}))
+    for arm, seed in (("global", 0), ("global", 1), ("fielding", 0)):
+        store(directory, a_run(arm, seed, [0.5]))
+    page = body(written(directory))
+    assert "<li>fielding: seed 1 not finished</li>" in page
+    assert "<li>not asked for: static</li>" in page
+    assert "static: seed" not in page
+    assert how_many_runs(directory) == {"finished": 3, "failed": 0, "planned": 4}
+    assert load(directory.path).unfinished == ["fielding, seed 1"]
 
 
 def a_page_of(tmp_path, accuracies, **report):
@@ -399,9 +416,10 @@ def test_a_page_opens_with_three_sentences_and_folds_the_others(tmp_path):
             store(directory, a_run(arm, seed, accuracies))
     page = body(written(directory))
     shown, folded = page[: page.index("<details")], page[page.index("<details") :]
-    assert shown.count(" has a mean accuracy of ") == 3
-    assert folded.count(" has a mean accuracy of ") == 2
-    assert "<summary>2 more sentences, and notes</summary>" in folded
+    assert shown.count(" at the horizon: ") == 1
+    assert shown.count(" has a mean accuracy of ") == 2
+    assert folded.count(" has a mean accuracy of ") == 3
+    assert "<summary>3 more sentences, and notes</summary>" in folded
 
 
 def in_a_line(page):

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from experiments.results.pages import short_table as module
-from experiments.results.pages.folder_findings import folder_findings
-from experiments.results.pages.headline import findings, sentences
+from experiments.results.pages.sentences import of_sections, sentences
 from experiments.results.pages.short_table import short_folder_tables, short_table
 from experiments.results.reading.configured_arms import configured_arms
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.tables.summary import summarise
 from experiments.results.tables.table import NotedTable
 from tests.experiments.results.many_runs.test_sections import ONE, OTHER, WORLD, a_measured
-from tests.experiments.results.pages.test_headline import (
+from tests.experiments.results.pages.test_sentences import (
     BASELINES,
     FIELDING,
     GLOBAL,
@@ -196,11 +195,11 @@ def test_if_clients_use_parameters_of_their_own_all_gains_and_sentences_are_in_w
     }
     summary = summarise(runs, name="x", window=1, reference_arm="global")
     gain = "fielding has a mean personal accuracy of 40.0 %, 2.5 pp [2.5, 2.5] above global"
-    assert sentences(summary) == [f"{gain}."]
-    first, last = findings(summary, {})
+    first, last = sentences(summary, {})
     assert first.startswith(gain)
-    assert (
-        last == "Personal accuracy at the horizon: fielding 40.0 %, global 50.0 %; -10.0 pp [-10.0, -10.0]."
+    assert last == (
+        "Personal accuracy at the horizon: fielding 40.0 %, global 50.0 %; -10.0 pp [-10.0, -10.0] "
+        "over global."
     )
 
 
@@ -229,4 +228,6 @@ def test_a_table_of_many_runs_has_the_personal_accuracy_of_arms_that_have_one(tm
     (short,) = short_folder_tables(table, sections)
     assert short.table.headings[-1] == "personal accuracy"
     assert [cells[-1].figure for _, cells in short.table.rows] == ["n/a", "37.5 %"]
-    assert folder_findings(table, sections)[1].startswith("Gain in served accuracy over global: ")
+    best, gain = of_sections(sections)
+    assert best.startswith("fielding has the highest mean personal accuracy, 37.5 %, 12.5 pp above global, ")
+    assert gain.startswith("Gain in served accuracy over global: ")

@@ -19,6 +19,27 @@ def a_command(arguments: str = '["a"]', **changes: object) -> str:
     return json.dumps({"commands": [command]})
 
 
+@pytest.mark.parametrize(
+    ("arguments", "arms"),
+    [
+        (["driftscale", "run", "x"], None),
+        (["driftscale", "run", "x", "--arms", "global"], ["global"]),
+        (["driftscale", "run", "x", "--arms=global, fielding", "--jobs", "2"], ["global", "fielding"]),
+        (["driftscale", "run", "x", "--arms", "global", "--arms", "fielding"], ["fielding"]),
+        (["driftscale", "run", "x", "… (7 more arguments)"], None),
+        (["driftscale", "run", "x", "--arms"], None),
+        (["driftscale", "run", "arms=x"], None),
+        (["driftscale.run", "arms=x", "seeds=[0]"], None),
+        (["driftscale.run", "x", "arms='global'"], ["global"]),
+        (["driftscale.run", "x", """arms=['global', "it's"]""", "trial=False"], ["global", "it's"]),
+        (["driftscale.run"], None),
+    ],
+)
+def test_a_command_tells_which_arms_it_asked_for(arguments: list[str], arms: list[str] | None) -> None:
+    [command] = Manifest.model_validate_json(a_command(json.dumps(arguments))).commands
+    assert command.arms == arms
+
+
 def test_a_manifest_may_lack_what_was_not_recorded(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(
         '{"versions": {"python": "3.11"}, "sha256": {"0": {"trace": "00"}}}'

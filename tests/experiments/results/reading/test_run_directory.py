@@ -24,6 +24,27 @@ def test_a_stored_run_is_read_back_whole(directory):
     assert read.header == {"arm": "fielding", "seed": 2}
 
 
+@pytest.mark.parametrize(
+    ("asked", "left_out"),
+    [
+        ([], []),
+        (["global"], ["static"]),  # of fielding there is a run, whoever asked for it
+        (["global", "static"], []),
+        (["global", None], []),
+    ],
+)
+def test_arms_are_left_out_that_no_command_asked_for(tmp_path, asked, left_out):
+    directory = a_directory(tmp_path, ["global", "static", "fielding"], [2, 0])
+    options = [[] if arm is None else ["--arms", arm] for arm in asked]
+    started = {"started": "2026-01-31T12:00:00Z"}
+    commands = [{"arguments": ["driftscale", "run", "x", *option], **started} for option in options]
+    directory.manifest_path.write_text(json.dumps({"commands": commands} if commands else {}))
+    directory.start("fielding", 0)
+    assert directory.left_out() == left_out
+    asked_for = [arm for arm in ("global", "static", "fielding") if arm not in left_out]
+    assert directory.asked_pairs() == [(arm, seed) for arm in asked_for for seed in (2, 0)]
+
+
 def test_a_timing_names_its_machine_and_what_is_left_out_is_0(directory):
     directory.start("global", 0)
     directory.mark_done(

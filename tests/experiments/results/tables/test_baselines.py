@@ -232,6 +232,15 @@ def test_the_note_says_by_which_seeds_the_best_is_chosen(tuned, chosen):
     assert note.startswith(f"The best without clusters {chosen} all of them have.")
 
 
+def test_a_baseline_that_was_not_asked_for_is_not_called_unfinished():
+    configured = configured_arms({"arm": [*ALL, an_arm("prior", baseline=True)]})
+    known = {"reference_arm": "global", "configured": configured, "left_out": ["prior", "tuned"]}
+    runs = runs_of(ALL, {"tuned": (None,) * 3})
+    assert TABLE.note(summarise(runs, name="x", window=1, **known)).startswith(
+        "The best without clusters of those finished is global; tuned, prior were not asked for."
+    )
+
+
 def test_a_baseline_without_a_finished_seed_is_named_and_the_best_is_that_of_those_finished():
     of_two = a_summary(*ALL, tuned=(None,) * 3)
     assert of_two.rows[2]["gain_over_best_pp"].over == "global"
