@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from emulator.errors import InputError
-from experiments.results import tables
 from experiments.results.figures import all_figures
+from experiments.results.tables import tables_by_name
 
 if TYPE_CHECKING:
     from experiments.results.figures.figure import Figure
@@ -18,8 +18,7 @@ ACCURACY = "accuracy"
 
 def first_shown(name: str) -> Figure | Table:
     """The figure of that name, or else the table; InputError if a page has none."""
-    by_name = zip(tables.NAMES, tables.all_tables(), strict=True)
-    on_page = {key: table for key, table in by_name if table.place is not None}
+    on_page = {key: table for key, table in tables_by_name().items() if table.place is not None}
     shown: dict[str, Figure | Table] = {**on_page, **all_figures()}
     if name not in shown:
         raise InputError(f"report.first = {name!r}: no figure or table; choices: {', '.join(shown)}")

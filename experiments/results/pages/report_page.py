@@ -25,7 +25,7 @@ from experiments.results.pages.sentences import notation, sentences
 from experiments.results.reading.recorded import MOST_EXPERIMENT_BYTES
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.summary import Summary
-from experiments.results.tables import NAMES, all_tables, notes
+from experiments.results.tables import notes, tables_by_name
 from experiments.results.tables.report import Report
 from experiments.results.tables.round_lengths import OF_STEPS
 from experiments.results.tables.summary import summarise_directory, write_summary
@@ -68,7 +68,7 @@ def page_sections(report: Report, first: str = "") -> dict[tuple[str, bool], dic
     }
     found["for-whom", False][CLIENTS] = []
     found["why", False][ROUNDS] = []
-    for called, table in zip(NAMES, all_tables(), strict=True):
+    for called, table in tables_by_name().items():
         place, shown = table.place, None if called == first else table.shown_on_page(report)
         if place is not None and shown is not None:
             name = GROUPS.get(place.group, (table.title, place.id))

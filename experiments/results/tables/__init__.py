@@ -42,6 +42,11 @@ def all_tables() -> tuple[Table, ...]:
     return tuple(import_module(f"{__name__}.{name}").TABLE for name in NAMES)
 
 
+def tables_by_name() -> dict[str, Table]:
+    """The tables by the names of their modules."""
+    return dict(zip(NAMES, all_tables(), strict=True))
+
+
 @cache
 def all_quantities() -> dict[str, Quantity]:
     """The quantities of all tables by key; AssertionError if two tables measure one of the same key."""
