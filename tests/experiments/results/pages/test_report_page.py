@@ -389,6 +389,14 @@ def test_a_page_opens_with_the_table_that_is_asked_for_before_the_figure_of_accu
     assert page.index(">Costs</h2>") < page.index('id="accuracy"') < page.index("<h2>Arms, up to ")
 
 
+def test_a_section_whose_only_table_opens_the_page_is_not_said_to_be_not_shown(tmp_path):
+    page = a_page_that_opens_with(tmp_path, "round_lengths")
+    assert page.count(">Lengths of rounds</h2>") == 1
+    assert "Rounds, and what they waited for" not in page
+    assert "Not shown: " not in page
+    assert "Rounds, and what they waited for" in a_page_that_opens_with(tmp_path / "costs", "costs")
+
+
 @pytest.mark.parametrize(
     ("first", "why"),
     [
