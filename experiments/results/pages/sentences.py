@@ -402,16 +402,20 @@ def of_sections(sections: Sequence[Section]) -> list[str]:
 def _most_accurate(section: Section, rows: Sequence[Row]) -> str:
     """The arm with the highest mean accuracy, and its gain over the best rival, each in its own best cell.
 
-    `rows` are those of one world. Empty if none has a mean accuracy.
+    `rows` are those of one world. Empty if none has a mean accuracy. An oracle, which knows what no method
+    can, is not ranked unless it is the arm of a headline, as it is no headline by itself.
     """
     of, cells = OF_USED if has_personal(section.rows) else OF_SERVED, dict[str, list[Row]]()
-    means = {row: mean for row in rows if (mean := _used(row)) is not None}
+    known = {row: mean for row in rows if (mean := _used(row)) is not None}
+    oracles = [row.arm for row in known if _is_oracle(row) and row.arm not in section.headlines]
+    means = {row: mean for row, mean in known.items() if row.arm not in oracles}
     for row in sorted(means, key=lambda row: means[row], reverse=True):
         cells.setdefault(row.arm, []).append(row)
     if not cells:
         return ""
     (best, *_), *others = cells.values()
-    has = f"has a {of.name} of" if len(means) == 1 else f"has the highest {of.name},"
+    of_all = f" of all but {', '.join(dict.fromkeys(oracles))}" if oracles else ""
+    has = f"has a {of.name} of" if len(known) == 1 else f"has the highest {of.name}{of_all},"
     stated = f"{_where(section, best)} {has} {percent_scale(0.0)(means[best])}"
     rival, which = _rival(best, [row for row, *_ in others])
     omission = _omission(rows)
@@ -442,6 +446,10 @@ def _rival(best: Row, others: Sequence[Row]) -> tuple[Row | None, str]:
 
 def _is_baseline(row: Row) -> bool:
     return row.comparison.configured is not None and row.comparison.configured.is_baseline
+
+
+def _is_oracle(row: Row) -> bool:
+    return row.comparison.configured is not None and row.comparison.configured.is_oracle
 
 
 def _choice(counts: Sequence[int], rows: Sequence[Row]) -> str:

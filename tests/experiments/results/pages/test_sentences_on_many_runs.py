@@ -111,6 +111,35 @@ def test_without_a_configured_baseline_the_rival_is_the_best_other_arm(tmp_path:
     )
 
 
+@pytest.mark.parametrize("headline", [None, "oracle"])
+def test_an_oracle_is_not_the_most_accurate_arm_unless_a_headline_names_it(
+    tmp_path: Path, headline: str | None
+) -> None:
+    arms = {"global": 0.3, "tuned": 0.5, "fielding": 0.6, "oracle": 0.9}
+    for number in (4, 8):
+        a_measured(
+            tmp_path / f"{number}",
+            {arm: constant(end, end, end) for arm, end in arms.items()},
+            name=f"{number}",
+            round={"participants": number},
+            report={} if headline is None else {"headline": headline},
+            arm=[
+                {"name": "global", "baseline": True},
+                {"name": "tuned", "baseline": True},
+                {"name": "fielding", "clusterer": {"kind": "fielding"}},
+                {"name": "oracle", "clusterer": {"kind": "oracle"}},
+            ],
+        )
+    named, stated = {
+        None: ("fielding in 4", "of all but oracle, 60.0 %, 10.0 pp above tuned"),
+        "oracle": ("oracle in 4", "90.0 %, 40.0 pp above tuned"),
+    }[headline]
+    join = " " if headline is None else ", "
+    assert of_folder(tmp_path)[0] == (
+        f"{named} has the highest mean accuracy{join}{stated} there, the best arm without clusters {CHOSEN}."
+    )
+
+
 def test_an_arm_that_the_sweep_does_not_change_has_one_cell(tmp_path: Path) -> None:
     for threshold, end in ((0.1, 0.6), (0.2, 0.7)):
         own = {"kind": "fielding", "threshold": threshold}
