@@ -1,4 +1,4 @@
-# make demo | test | test-fast | check | check-pythons | docs | docs-test | reference | evidence | audit | bench: each
+# make demo | test | test-fast | check | check-pythons | docs | docs-test | reference | pictures | evidence | audit | bench: each
 # sets up .venv by itself, with pip, from constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
@@ -8,7 +8,7 @@ DOCS_READY := .venv/.docs-ready
 # called `traces` beside a notebook, such as the tutorial's, would stand for our package of that name.
 EDITABLE := --config-settings editable_mode=compat --editable
 
-.PHONY: demo test test-fast check lint check-wheel check-pythons docs docs-test reference evidence audit bench setup setup-docs clean
+.PHONY: demo test test-fast check lint check-wheel check-pythons docs docs-test reference pictures evidence audit bench setup setup-docs clean
 .DELETE_ON_ERROR:
 
 setup: $(READY)
@@ -64,6 +64,9 @@ docs-test: $(READY)
 
 reference: $(READY)
 	$(BIN)/python -m docs.writing
+
+pictures: $(READY)
+	$(BIN)/python -m docs.writing.pictures
 
 evidence: $(READY)
 	$(BIN)/python -m docs.writing.evidence $(PLAYED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from docs.writing.families import FAMILIES, Family
 from docs.writing.markdown import code, heading, page, prose, table
 from experiments.shipped import ShippedConfiguration, shipped_configurations
 
@@ -18,15 +19,6 @@ configs NAME` prints, has its details and where it differs from a paper.
 there is none, the configuration needs nothing. *Runs* are arms x seeds, and cells of its sweep. *Minutes*
 are about the wall time of all runs on two cores, with `--jobs auto`; a dash: they were not measured."""
 
-FOLDERS = {
-    "": "Single experiments",
-    "dao": "Detect-Adapt-Overcome",
-    "feddrift": "FedDrift",
-    "fielding": "Fielding",
-    "personal": "Personalisation",
-}
-"""The heading of each folder of configurations; one that is not here goes by its name."""
-
 
 def gallery_page() -> str:
     """The gallery."""
@@ -37,7 +29,8 @@ def gallery_page() -> str:
 
 
 def _folder(name: str, items: Sequence[ShippedConfiguration]) -> Iterator[str]:
-    yield heading(2, FOLDERS.get(name, name))
+    yield heading(2, FAMILIES[name].heading)
+    yield _picture(FAMILIES[name])
     rows = [
         (
             f"[{code(item.name)}](../experiments/configs/{item.name}.toml)",
@@ -49,3 +42,14 @@ def _folder(name: str, items: Sequence[ShippedConfiguration]) -> Iterator[str]:
         for item in items
     ]
     yield table(("name", "what it shows", "data", "runs", "minutes"), rows)
+
+
+def _picture(family: Family) -> str:
+    """The picture of a family, and how what it shows was played."""
+    played = code(" ".join(["driftscale run", family.configuration, *family.options]))
+    return (
+        "<picture>\n"
+        f'  <source media="(prefers-color-scheme: dark)" srcset="pictures/{family.name}-dark.svg">\n'
+        f'  <img src="pictures/{family.name}-light.svg" alt="{family.alt}">\n</picture>\n\n'
+        f"Accuracy over virtual time, means over seeds if there are several: {played}."
+    )

@@ -116,4 +116,8 @@ def below_each_other(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
         if all(isinstance(dtype, pd.CategoricalDtype) for dtype in dtypes) and len(set(dtypes)) > 1:
             categories = dict.fromkeys(value for dtype in dtypes for value in dtype.categories)
             united[name] = pd.CategoricalDtype(list(categories), ordered=all(kind.ordered for kind in dtypes))
-    return pd.concat([frame.astype(united) for frame in frames], ignore_index=True)
+    alike = [
+        frame.astype({name: kind for name, kind in united.items() if name in frame.columns})
+        for frame in frames
+    ]
+    return pd.concat(alike, ignore_index=True)

@@ -11,6 +11,7 @@ from experiments.results.figures.first import ACCURACY, first_shown
 from experiments.results.many_runs.runs_table import NamedCells, in_columns
 from experiments.results.pages.short_table import NOT_ABOVE_ALL, gain_columns, in_a_line
 from experiments.results.statistics.intervals import amount_estimate
+from experiments.results.statistics.medians import levels_as_text
 from experiments.results.statistics.scales import as_time, bytes_scale, percent_scale
 from experiments.results.statistics.summary import Summary
 from experiments.results.statistics.targets import TargetTable
@@ -25,9 +26,10 @@ from experiments.results.tables.table import NotedTable, OnPage, Table
 from experiments.results.tables.targets import HELD_FROM, target_columns
 
 HOW_TO_READ = (
-    "Brackets have the 95 % interval of a figure or, without one, the range of its seeds. Bytes are all that "
-    "clients sent and received up to the horizon, the mean over seeds"
+    "Brackets have the 95 % interval of a figure or, without one, the range of its seeds{of_medians}. Bytes "
+    "are all that clients sent and received up to the horizon, the mean over seeds"
 )
+OF_MEDIANS = ", and of the time from which a target is held, a median, its interval of order statistics at "
 OF_THE_WORST = "the worst tenth is the mean accuracy of the tenth of clients with the lowest one"
 
 
@@ -66,8 +68,11 @@ def opening(report: Report) -> Opening:
 def arms_table(report: Report) -> NotedTable:
     """The table with a line for each arm that is compared: its accuracy, gain, time to a target and bytes."""
     columns = list(_columns(report))
+    target = _shown_target(report.summary)
+    levels = levels_as_text(row[HELD_FROM.key].level for row in target.rows) if target is not None else ""
+    how = HOW_TO_READ.format(of_medians=f"{OF_MEDIANS}{levels}" if levels else "")
     notes = [
-        f"{HOW_TO_READ}{f'; {OF_THE_WORST}' if are_logged(report.summary) else ''}. The folds below have "
+        f"{how}{f'; {OF_THE_WORST}' if are_logged(report.summary) else ''}. The folds below have "
         "more figures, and how each is measured."
     ]
     if any(cell.note for _, cells in columns for cell in cells):

@@ -61,20 +61,29 @@ def page_sections(report: Report, first: str = "") -> dict[tuple[str, bool], dic
     """By question and by whether they come after its figures, the sections in the order of the page.
 
     A section is what its tables show, by its title and id. Sections of several tables come before those of
-    one. The table `first`, with which the page opens, is in none.
+    one. The table `first`, with which the page opens, is in none; a section that it leaves empty is left out.
     """
     found: dict[tuple[str, bool], dict[tuple[str, str], list[OnPage]]] = {
         (question, after): {} for question in QUESTIONS for after in (False, True)
     }
     found["for-whom", False][CLIENTS] = []
     found["why", False][ROUNDS] = []
+    opened = {
+        GROUPS.get(table.place.group)
+        for called, table in tables_by_name().items()
+        if called == first and table.place is not None
+    }
     for called, table in tables_by_name().items():
         place, shown = table.place, None if called == first else table.shown_on_page(report)
         if place is not None and shown is not None:
             name = GROUPS.get(place.group, (table.title, place.id))
             found[place.question, place.after_figures].setdefault(name, []).append(shown)
     return {
-        where: {name: _joined(parts, ABSENCES.get(name, "")) for name, parts in sections.items()}
+        where: {
+            name: _joined(parts, ABSENCES.get(name, ""))
+            for name, parts in sections.items()
+            if parts or name not in opened
+        }
         for where, sections in found.items()
     }
 

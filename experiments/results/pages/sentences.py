@@ -29,7 +29,7 @@ from experiments.results.statistics.significance import Difference
 from experiments.results.statistics.summary import Summary
 from experiments.results.statistics.targets import TargetTable
 from experiments.results.statistics.whole_runs import Finished
-from experiments.results.tables.accuracy import mean_accuracy
+from experiments.results.tables.accuracy import gain_after_drift_over, mean_accuracy
 from experiments.results.tables.baselines import why_missing
 from experiments.results.tables.cells import gain_in_short, show_difference, show_estimate, with_interval
 from experiments.results.tables.claims import OF_SERVED, OF_USED, claims
@@ -137,7 +137,9 @@ def _on_arms(summary: Summary) -> Iterator[str]:
     named = summary.comparison.find(summary.headline)
     if summary.headline is not None and named is None:
         absent = f"{summary.headline}, the arm of the headline,"
-        yield f"{absent} has finished no seed on which it can be compared."
+        is_left_out = summary.headline in summary.comparison.left_out
+        why = "was not asked for" if is_left_out else "has finished no seed on which it can be compared"
+        yield f"{absent} {why}."
     row = named or ordered[0]
     yield _gain(summary, row, is_chosen=named is None and len(others) > 1)
     yield _beside_best(summary, row)
@@ -154,7 +156,10 @@ def _not_compared(summary: Summary) -> str:
     of, (reference, *others) = claims(summary), summary.rows
     if not others:
         final = _as_percent(reference[of.final])
-        return f"{reference.arm} ends at {final}; no other arm has finished a seed to compare with it."
+        absent = set(summary.comparison.configured) - {reference.arm}
+        is_left_out = absent and absent <= set(summary.comparison.left_out)
+        have = "was asked for" if is_left_out else "has finished a seed to compare with it"
+        return f"{reference.arm} ends at {final}; no other arm {have}."
     if any(row[of.gain] is None or row[of.gain].mean is None for row in others):
         return "The runs have no stretch of virtual time in common: nothing can be compared."
     return ""
@@ -223,7 +228,8 @@ def _by_arm(table: TargetTable, column: Quantity) -> dict[str, str]:
         entry, found[row.arm] = row[column.key], cell.figure
         if isinstance(entry, MedianEstimate) and entry.median.status == "=":
             level = levels_as_text([entry.level])
-            found[row.arm] = with_interval(cell).replace("]", f" at {level}]" if level else "]")
+            of_level = f" at {level}" if level else ""  # within the bracket, of which an open one ends in ")"
+            found[row.arm] = re.sub(r"([\])])$", rf"{of_level}\1", with_interval(cell))
     return found
 
 
@@ -244,11 +250,19 @@ def _ties(summary: Summary) -> str:
 
 
 def _after_event(summary: Summary, row: Comparison) -> str:
-    """The gain of an arm after the mass event; empty if it is not known."""
-    after = claims(summary).after(row)
+    """The gains of an arm after the mass event, over the first and the best arm; empty if not known.
+
+    The best arm without clusters is that of the whole time, so that the two gains over it are of one arm.
+    """
+    of = claims(summary)
+    after, best = of.after(row), of.best_without_clusters(summary).arm
     if after is None:
         return ""
-    return f"After the mass event, {row.arm} is {beside(after)} {summary.reference_arm}."
+    stated = f"After the mass event, {row.arm} is {beside(after)} {summary.reference_arm}"
+    if best is None or best.is_reference or best is row:
+        return f"{stated}."
+    over_best = gain_after_drift_over(row, best, summary.comparison)
+    return f"{stated}." if over_best is None else f"{stated}, and {beside(over_best)} {best.arm}, {BEST}."
 
 
 def _on_another(summary: Summary, row: Comparison) -> str:
@@ -396,16 +410,20 @@ def of_sections(sections: Sequence[Section]) -> list[str]:
 def _most_accurate(section: Section, rows: Sequence[Row]) -> str:
     """The arm with the highest mean accuracy, and its gain over the best rival, each in its own best cell.
 
-    `rows` are those of one world. Empty if none has a mean accuracy.
+    `rows` are those of one world. Empty if none has a mean accuracy. An oracle, which knows what no method
+    can, is not ranked unless it is the arm of a headline, as it is no headline by itself.
     """
     of, cells = OF_USED if has_personal(section.rows) else OF_SERVED, dict[str, list[Row]]()
-    means = {row: mean for row in rows if (mean := _used(row)) is not None}
+    known = {row: mean for row in rows if (mean := _used(row)) is not None}
+    oracles = [row.arm for row in known if _is_oracle(row) and row.arm not in section.headlines]
+    means = {row: mean for row, mean in known.items() if row.arm not in oracles}
     for row in sorted(means, key=lambda row: means[row], reverse=True):
         cells.setdefault(row.arm, []).append(row)
     if not cells:
         return ""
     (best, *_), *others = cells.values()
-    has = f"has a {of.name} of" if len(means) == 1 else f"has the highest {of.name},"
+    of_all = f" of all but {', '.join(dict.fromkeys(oracles))}" if oracles else ""
+    has = f"has a {of.name} of" if len(means) == 1 else f"has the highest {of.name}{of_all},"
     stated = f"{_where(section, best)} {has} {percent_scale(0.0)(means[best])}"
     rival, which = _rival(best, [row for row, *_ in others])
     omission = _omission(rows)
@@ -438,6 +456,10 @@ def _is_baseline(row: Row) -> bool:
     return row.comparison.configured is not None and row.comparison.configured.is_baseline
 
 
+def _is_oracle(row: Row) -> bool:
+    return row.comparison.configured is not None and row.comparison.configured.is_oracle
+
+
 def _choice(counts: Sequence[int], rows: Sequence[Row]) -> str:
     """A clause on of how many cells those of two arms, or of one, were chosen, and on which seeds.
 
@@ -458,7 +480,7 @@ def _omission(rows: Sequence[Row]) -> str:
     for directory in {row.directory.name: row.directory for row in rows}.values():
         left_out = directory.directory.left_out()
         missing |= {
-            name: name in left_out
+            name: name in left_out and missing.get(name, True)
             for name, arm in directory.configured.items()
             if arm.is_baseline and name not in present
         }
@@ -466,15 +488,22 @@ def _omission(rows: Sequence[Row]) -> str:
     return why_missing(unfinished, not_asked)
 
 
-Stated = tuple[float, str, str, bool]
-"""A gain, its text, in which row it is, and whether that is of the arm of a headline."""
+Stated = tuple[float, str, str, str]
+"""A gain, its text, in which row it is, and its arm if that is one of a headline, or else an empty text."""
 
 
 def _extremes(section: Section) -> list[str]:
-    """The largest and the smallest gain over the reference arm, with the accuracies of both arms."""
+    """The largest and the smallest gain over the reference arm, with the accuracies of both arms.
+
+    They are of the arms of the headlines if there are any, which are named beside others, or else of all.
+    """
     is_served = has_personal(section.rows)
-    what = f"gain{' in served accuracy' if is_served else ''} over {' or '.join(section.reference_arms)}"
-    ranked = sorted(_gains(section), key=lambda stated: stated[0])
+    known = _gains(section)
+    found = [one for one in known if one[-1]] or known
+    of_whom = f" of {' or '.join(dict.fromkeys(one[-1] for one in found))}" if len(found) < len(known) else ""
+    over = " or ".join(section.reference_arms)
+    what = f"gain{' in served accuracy' if is_served else ''}{of_whom} over {over}"
+    ranked = sorted(found, key=lambda stated: stated[0])
     ends = [ranked[-1], ranked[0]] if ranked else []
     if ends and ends[0][1] == ends[1][1]:
         _, text, where, _ = ends[0]
@@ -485,13 +514,13 @@ def _extremes(section: Section) -> list[str]:
 
 
 def _gains(section: Section) -> list[Stated]:
-    """The gains that are known: of the arms of the headlines if there are any, else of all arms."""
-    stated = [
-        (gain.mean, _gain_text(gain), _with_accuracies(section, row), row.arm in section.headlines)
+    """The gains that are known."""
+    headlines = section.headlines
+    return [
+        (gain.mean, _gain_text(gain), _with_accuracies(section, row), row.arm if row.arm in headlines else "")
         for row in section.rows
         if (gain := row.gain_pp) is not None and gain.mean is not None
     ]
-    return [one for one in stated if one[-1]] or stated
 
 
 def _gain_text(gain: Difference) -> str:

@@ -255,14 +255,14 @@ class Compared:
 
     @cached_property
     def ties(self) -> list[list[str]]:
-        """Names of two or more arms that tie, in their order; an arm ties with the first of its group.
+        """Names of two or more arms that tie, in their order; an arm ties with all before it in its group.
 
         They do if they were compared on the same seeds, and in each every evaluation up to the horizon is
         within `TIE` of the other's, of which there are as many.
         """
         groups: list[list[Comparison]] = []
         for arm in self.arms:
-            group = next((group for group in groups if _is_tie(group[0], arm)), None)
+            group = next((group for group in groups if all(_is_tie(one, arm) for one in group)), None)
             if group is None:
                 groups.append([arm])
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from experiments.results.statistics.adjusted_rand import agreement_with_concepts
 from experiments.results.statistics.comparisons import Compared, Comparison, Run
-from experiments.results.statistics.intervals import Gain, mean_estimate
+from experiments.results.statistics.intervals import Gain, gain_estimate, mean_estimate
 from experiments.results.statistics.scales import index_scale, points_scale
 from experiments.results.statistics.summary import Summary
 from experiments.results.tables.costs import RECLUSTERED, TRAINED, TRAINED_SAMPLES
@@ -71,6 +71,16 @@ def _gain_after_drift(arm: Comparison, compared: Compared) -> Gain | None:
         return None
     found: Gain | None = gain_over_reference(_mean_accuracy_after_drift, 100.0)(arm, compared)
     return found
+
+
+def gain_after_drift_over(arm: Comparison, other: Comparison, compared: Compared) -> Gain | None:
+    """The gain of an arm after drift over another one, on the seeds that both have; None as above."""
+    theirs = {run.seed: run for run in other.measured}
+    pairs = [(run, theirs[run.seed]) for run in arm.measured if run.seed in theirs]
+    if not pairs or not compared.has_event or compared.horizon.start_s >= compared.horizon.horizon_s:
+        return None
+    values = ([_mean_accuracy_after_drift(run) for run in runs] for runs in zip(*pairs, strict=True))
+    return arm.stated(gain_estimate(*values, scale=100.0, comparisons=compared.num_gains))
 
 
 @quantity(SHARE, "final accuracy", missing=UNEVALUATED)

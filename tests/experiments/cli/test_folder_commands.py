@@ -57,7 +57,7 @@ def test_without_explain_a_folder_prints_one_table_then_what_was_found_and_the_p
     assert best.startswith("Highest accuracy omitting drift: alpha ")
     assert agreement.startswith("Within two published standard deviations of it: alpha ")
     assert most_accurate.startswith("alpha: ")
-    assert " has the highest mean accuracy, " in most_accurate
+    assert " has a mean accuracy of " in most_accurate
     assert what_signs_are == "± is the sample standard deviation over seeds."
     assert path == "table: runs/drifts/table.html"
 

@@ -389,6 +389,14 @@ def test_a_page_opens_with_the_table_that_is_asked_for_before_the_figure_of_accu
     assert page.index(">Costs</h2>") < page.index('id="accuracy"') < page.index("<h2>Arms, up to ")
 
 
+def test_a_section_whose_only_table_opens_the_page_is_not_said_to_be_not_shown(tmp_path):
+    page = a_page_that_opens_with(tmp_path, "round_lengths")
+    assert page.count(">Lengths of rounds</h2>") == 1
+    assert "Rounds, and what they waited for" not in page
+    assert "Not shown: " not in page
+    assert "Rounds, and what they waited for" in a_page_that_opens_with(tmp_path / "costs", "costs")
+
+
 @pytest.mark.parametrize(
     ("first", "why"),
     [
@@ -443,7 +451,10 @@ def test_the_table_has_a_line_for_each_arm_with_what_a_reader_asks_first(tmp_pat
     for arm in directory.arms():
         for seed in directory.seeds():
             store(directory, a_run(arm, seed, accuracy[arm], client_accuracy=np.array(scores)))
-    headings, rows = in_a_line(body(written(directory)))
+    page = body(written(directory))
+    headings, rows = in_a_line(page)
+    of_medians = "a median, its interval of order statistics at 75.0 %. Bytes are "  # of three seeds
+    assert of_medians in page
     # 0.9 is held by none. Of three rounds, (400 + 300 + 16) bytes each; the worst of four clients has 0.
     assert headings == ["arm", "mean accuracy", "gain", "50.0 % held from", "bytes", "worst tenth"]
     assert rows == [
@@ -475,7 +486,9 @@ def test_the_gain_in_a_line_is_over_the_best_without_clusters_where_arms_are_bas
     for arm, values in (("global", [0.25, 0.25]), ("other", [0.5, 0.5]), ("fielding", [0.75, 0.75])):
         for seed in directory.seeds():
             store(directory, a_run(arm, seed, values))
-    headings, rows = in_a_line(body(written(directory)))
+    page = body(written(directory))
+    headings, rows = in_a_line(page)
+    assert "the range of its seeds. Bytes are " in page
     column = headings.index("over the best without clusters")
     assert [row[column] for row in rows] == [
         "-25.0 pp [-25.0, -25.0]",

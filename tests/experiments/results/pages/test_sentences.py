@@ -231,7 +231,7 @@ def test_the_arm_of_the_headline_is_compared_with_the_reference_then_with_the_be
         # Over prior 7, 5, 3 pp: 4.303 * 2 / sqrt(3) = 5.0.
         "fielding is 5.0 pp [0.0, 10.0] above prior, the best arm without clusters.",
         "Time to hold 60.0 %: fielding 20.0 s [20.0, 20.0 at 75.0 %] (3/3 seeds), prior 20.0 s "
-        "[20.0, inf) (2/3 seeds), global >= 30.0 s (0/3 seeds); speed-up >= 1.50x over global.",
+        "[20.0, inf at 75.0 %) (2/3 seeds), global >= 30.0 s (0/3 seeds); speed-up >= 1.50x over global.",
         "prior has a mean accuracy of 42.5 %, 5.0 pp [0.0, 10.0] above global.",
     ]
 
@@ -333,6 +333,33 @@ def test_the_finding_on_a_reference_arm_alone_is_that_it_is_compared_with_nothin
     assert found(GLOBAL, targets=[0.4])[1:] == [
         "Time to hold 40.0 %: global 20.0 s [20.0, 20.0 at 75.0 %] (3/3 seeds)."
     ]
+
+
+def test_arms_that_no_command_asked_for_are_not_said_to_be_unfinished() -> None:
+    arms = [{"name": name, "baseline": False} for name in ("global", "fielding", "static")]
+    asked: dict[str, Any] = {"configured": configured_arms({"arm": arms}), "left_out": ["fielding", "static"]}
+    assert found(GLOBAL, **asked) == ["global ends at 50.0 %; no other arm was asked for."]
+    some = {**asked, "left_out": ["static"]}
+    assert found(GLOBAL, **some) == [
+        "global ends at 50.0 %; no other arm has finished a seed to compare with it."
+    ]
+    beside = found(GLOBAL + an_arm("static", 0.6, 0.6, 0.6), headline="fielding", **asked)
+    assert beside[0] == "fielding, the arm of the headline, was not asked for."
+
+
+def test_an_interval_of_a_median_without_an_upper_bound_has_its_level_too() -> None:
+    """Of three seeds, the third never holds 60 %."""
+    lines = found(GLOBAL + an_arm("fielding", 0.7, 0.7, 0.5), targets=[0.6])
+    assert lines[-1].startswith("Time to hold 60.0 %: fielding 20.0 s [20.0, inf at 75.0 %) (2/3 seeds), ")
+    assert notation(lines[-1:]) == "[low, high at its level] is an interval of the median."
+
+
+def test_arms_tie_with_every_arm_of_their_group() -> None:
+    """Either of two is within 0.2 points of global; they are 0.3 points from each other."""
+    runs = [a_run(arm, 0, [end] * 3) for arm, end in (("global", 0.5), ("above", 0.5015), ("below", 0.4985))]
+    assert "global = above: every evaluation up to the horizon within 0.2 points in every seed." in found(
+        runs
+    )
 
 
 def test_a_headline_on_the_reference_arm_or_on_one_that_has_not_run_says_so() -> None:

@@ -60,12 +60,28 @@ def test_a_sweep_says_which_cell_and_arm_is_most_accurate_then_where_the_gain_is
         "fielding in s,participants=8 has the highest mean accuracy, 68.0 %, 3.0 pp above global "
         "there, the best "
         f"arm without clusters {CHOSEN}.",
-        "Largest gain over global: +32.0 pp [+32.0, +32.0], p < 0.001, fielding in s,participants=4 (62.0 %, "
-        "global 30.0 %).",
-        "Smallest gain over global: +3.0 pp [+3.0, +3.0], p < 0.001, fielding in s,participants=8 (68.0 %, "
-        "global 65.0 %).",
+        "Largest gain of fielding over global: +32.0 pp [+32.0, +32.0], p < 0.001, fielding in "
+        "s,participants=4 (62.0 %, global 30.0 %).",
+        "Smallest gain of fielding over global: +3.0 pp [+3.0, +3.0], p < 0.001, fielding in "
+        "s,participants=8 (68.0 %, global 65.0 %).",
         "2 experiments; runs: 18 finished.",
     ]
+
+
+def test_gains_of_the_arm_of_a_headline_are_not_called_the_largest_of_all(tmp_path: Path) -> None:
+    """That of static is larger in both cells, and is in the table."""
+    for number in (4, 8):
+        arms = {"global": 0.4, "static": 0.7, "fielding": 0.5 + number / 100}
+        a_measured(
+            tmp_path / f"{number}",
+            {arm: constant(end, end, end) for arm, end in arms.items()},
+            name=f"{number}",
+            round={"participants": number},
+            report={"headline": "fielding"},
+        )
+    _, largest, smallest, _ = of_folder(tmp_path)
+    assert largest.startswith("Largest gain of fielding over global: +18.0 pp [+18.0, +18.0], ")
+    assert smallest.startswith("Smallest gain of fielding over global: +14.0 pp [+14.0, +14.0], ")
 
 
 def test_each_arm_is_taken_at_its_own_best_cell(tmp_path: Path) -> None:
@@ -92,6 +108,35 @@ def test_without_a_configured_baseline_the_rival_is_the_best_other_arm(tmp_path:
     assert of_folder(tmp_path)[0] == (
         "fielding in s,participants=4 has the highest mean accuracy, 60.0 %, 10.0 pp above static there, the "
         f"best other arm {CHOSEN}."
+    )
+
+
+@pytest.mark.parametrize("headline", [None, "oracle"])
+def test_an_oracle_is_not_the_most_accurate_arm_unless_a_headline_names_it(
+    tmp_path: Path, headline: str | None
+) -> None:
+    arms = {"global": 0.3, "tuned": 0.5, "fielding": 0.6, "oracle": 0.9}
+    for number in (4, 8):
+        a_measured(
+            tmp_path / f"{number}",
+            {arm: constant(end, end, end) for arm, end in arms.items()},
+            name=f"{number}",
+            round={"participants": number},
+            report={} if headline is None else {"headline": headline},
+            arm=[
+                {"name": "global", "baseline": True},
+                {"name": "tuned", "baseline": True},
+                {"name": "fielding", "clusterer": {"kind": "fielding"}},
+                {"name": "oracle", "clusterer": {"kind": "oracle"}},
+            ],
+        )
+    named, stated = {
+        None: ("fielding in 4", "of all but oracle, 60.0 %, 10.0 pp above tuned"),
+        "oracle": ("oracle in 4", "90.0 %, 40.0 pp above tuned"),
+    }[headline]
+    join = " " if headline is None else ", "
+    assert of_folder(tmp_path)[0] == (
+        f"{named} has the highest mean accuracy{join}{stated} there, the best arm without clusters {CHOSEN}."
     )
 
 
@@ -203,6 +248,22 @@ def test_a_rival_that_was_not_asked_for_is_named_as_such(tmp_path: Path, asked: 
     assert ("Not finished" in text_of(tmp_path / "table.html")) == ("tuned" in asked)
 
 
+def test_a_rival_that_one_of_two_cells_asked_for_is_unfinished(tmp_path: Path) -> None:
+    """The second cell, which did not ask for it, does not make it one that nobody asked for."""
+    for number, asked in ((4, []), (8, ["--arms", "global,fielding"])):
+        cell = a_cell(
+            tmp_path, number, ("global", "tuned"), **{"global": 0.3, "tuned": 0.6, "fielding": 0.62}
+        )
+        for seed in (0, 1, 2):
+            cell.directory.delete_run("tuned", seed)
+        (cell.directory.path / "tuned").rmdir()
+        manifest = json.loads(cell.directory.manifest_path.read_text())
+        command = {"arguments": ["driftscale", "run", "x", *asked], "started": "2026-01-31T12:00:00Z"}
+        cell.directory.manifest_path.write_text(json.dumps({**manifest, "commands": [command]}))
+    first, *_ = of_folder(tmp_path)
+    assert first.endswith("; tuned has finished no seed in common with the first arm.")
+
+
 def test_a_comparison_concludes_as_a_folder_does(tmp_path: Path) -> None:
     cells = [
         a_cell(tmp_path, 4, **{"global": 0.3, "fielding": 0.62}),
@@ -258,7 +319,7 @@ def test_of_a_folder_with_a_headline_only_the_gains_of_its_arm_are_shown(tmp_pat
         report = {"headline": "fielding"}
         a_measured(tmp_path / f"cell-{number}", arms, round={"participants": number}, report=report)
     assert of_folder(tmp_path)[1:] == [
-        "Gain over global: identical, in all 2 rows.",
+        "Gain of fielding over global: identical, in all 2 rows.",
         "2 experiments; runs: 18 finished.",
     ]
 

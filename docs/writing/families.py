@@ -1,0 +1,96 @@
+"""The families of shipped configurations: their headings in the gallery, and the picture of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Family:
+    """A folder of shipped configurations by its heading, and the accuracies that its picture shows.
+
+    Attributes:
+        heading: Its heading in the gallery.
+        configuration: The one whose accuracies are drawn.
+        arms: Those that are drawn, at most six, with the strongest rival among them.
+        alt: The picture in words.
+        options: How it was played, besides its own settings.
+        is_personal: Whether accuracies are of what clients use, be it personal or served.
+    """
+
+    heading: str
+    configuration: str
+    arms: Sequence[str]
+    alt: str
+    options: Sequence[str] = ()
+    is_personal: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of its picture."""
+        return self.configuration.replace("/", "-")
+
+
+FAMILIES: Mapping[str, Family] = {
+    "": Family(
+        "Single experiments",
+        "swap",
+        ("global", "tuned-100", "relabelled", "fielding", "fielding-relabelled", "oracle"),
+        "Labels change their meaning for half of the clients at a time, twice. The oracle, told whose, "
+        "stays at 94 percent; one model falls from 94 to 45, one that clients tune to 74. One model whose "
+        "predictions clients relabel falls to 76, Fielding to 78, and both together to 85.",
+    ),
+    "dao": Family(
+        "Detect-Adapt-Overcome",
+        "dao/sudden",
+        ("fedavg", "dao", "relabelled"),
+        "After ten minutes two pairs of labels swap at a sixth of the clients. One model falls from 97 to 91 "
+        "percent; Detect-Adapt-Overcome falls to 95 and is level from minute 17 with one model whose outputs "
+        "clients relabel, which rises throughout, to 98.",
+        ("--seeds", "42", "--arms", "fedavg,dao,relabelled", "--until", "25"),
+    ),
+    "drift": Family(
+        "Kinds of drift",
+        "drift/groups",
+        ("global", "wide-tuned", "relabelled", "ifca", "fielding", "oracle"),
+        "Images turn by group. The oracle stays above 90 percent, IFCA, which is told the number of models, "
+        "falls to 85; a wider model that each client tunes is above Fielding, and both are above one model.",
+    ),
+    "feddrift": Family(
+        "FedDrift",
+        "feddrift/sine-2",
+        ("oblivious", "window", "ifca-t", "feddrift-eager", "feddrift", "oracle"),
+        "Clients change to reversed labels one by one, and back. FedDrift, FedDrift-Eager and IFCA "
+        "are level with the oracle throughout, between 69 and 99 percent. One model on a window of data "
+        "falls to 43 and recovers later; one model on all data falls to 2.",
+        ("--seeds", "0..2", "--arms", "oblivious,window,ifca-t,feddrift-eager,feddrift,oracle"),
+    ),
+    "fielding": Family(
+        "Fielding",
+        "fielding/figure-04-rivals-digits",
+        ("global", "prior", "alone", "fielding", "auxo", "flexcfl"),
+        "Half-way nine clients in ten move to other label mixes. Fielding and one model whose clients use "
+        "their own label counts fall from 74 to 67 and 70 percent and recover; the latter ends higher. Auxo "
+        "and FlexCFL fall to the level of one model and stay there.",
+    ),
+    "flash": Family(
+        "FLASH",
+        "flash/fashion-sudden",
+        ("fedavg", "fedavg-all", "fedyogi", "flash"),
+        "Half-way all clients swap labels. Four ways of averaging one model fall from 80 percent to between "
+        "66 and 73, FLASH the least, and are level again ten hours later.",
+        ("--seeds", "0"),
+    ),
+    "personal": Family(
+        "Personalisation",
+        "personal/digits",
+        ("fedavg", "tuned", "alone", "prior", "ditto", "fielding"),
+        "Half-way nine phones in ten move to other label mixes. Fielding, and one model that clients tune or "
+        "correct by their own label counts, fall from 74 to between 64 and 68 percent and recover to 70. "
+        "Clients alone fall from 70 to 53 and recover too; personal models of Ditto fall from 65 to 39 and "
+        "rise to 54, above one model.",
+        is_personal=True,
+    ),
+}
+"""By folder of `experiments/configs/`."""
