@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from docs.writing.markdown import heading, page, sentence, table
 from docs.writing.parts import DEFAULTS, HEADINGS, settings_rows
 from experiments.config import Experiment, PartsRow
+from experiments.results.figures import all_figures
+from experiments.results.figures.first import tables_on_page
 from experiments.setting_facts import SettingFacts, setting_facts
 
 PARTS = "parts/"
@@ -87,6 +89,14 @@ def _table(key: str, tables: Mapping[str, SettingFacts]) -> Iterator[str]:
     yield _keys(keys)
     if key == "devices":
         yield PROFILES
+    if key == "report":
+        figures = all_figures()
+        tables_alone = [name for name in tables_on_page() if name not in figures]
+        yield f"`first` names a figure, {_names(figures)}, or a table, {_names(tables_alone)}."
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _keys(settings: Mapping[str, SettingFacts]) -> str:

@@ -85,7 +85,7 @@ def play_one(command: RunCommand, experiment: Experiment, job: Job | None, show:
             show.progress(plan.runs(), _earlier_s([plan]), at_once) as progress,
             nullcontext() if job is None else joined(job, stop) as ranks,
         ):
-            _say_unseen([plan], progress)
+            _say_first([plan], progress)
             if pool is None:
                 run_plan(plan, progress, stop, ranks)
             else:
@@ -127,7 +127,7 @@ def play_several(command: RunCommand, several: Several, show: Show) -> Path:
             show.progress(runs, _earlier_s(plans), at_once) as progress,
             sharing(plans, finish, progress.note) as ended,
         ):
-            _say_unseen(plans, progress)
+            _say_first(plans, progress)
             if pool is None:
                 run_folder(plans, progress, ended, stop)
             else:
@@ -146,11 +146,18 @@ def _of_command(plans: Sequence[Plan], command: RunCommand) -> Sequence[Plan]:
     return [replace(plan, command=facts, track=command.track) for plan in plans]
 
 
-def _say_unseen(plans: Sequence[Plan], progress: Progress) -> None:
-    """Note, once for all plans, what the own parts of their arms read of which changes are not seen."""
+def _say_first(plans: Sequence[Plan], progress: Progress) -> None:
+    """Note, once for all plans, changes that are not seen, and reference arms that are missing for a report.
+
+    Not seen are changes of what the own parts of their arms read.
+    """
     parts = [part for plan in plans for part in own_parts(plan.experiment, plan.arms)]
     for line in unseen_by(parts):
         progress.note(line)
+    for reference in dict.fromkeys(filter(None, (plan.unmade_reference() for plan in plans))):
+        progress.note(
+            f"no report before {reference!r}, the reference arm, has a finished run: add it to --arms"
+        )
 
 
 def _earlier_s(plans: Sequence[Plan]) -> dict[PlannedRun, float]:

@@ -106,6 +106,14 @@ class Plan:
         arms = tried_arms(self.experiment, self.arms) if self.trial else []
         return [arm for arm in arms if arm not in self.directory.begun_arms()]
 
+    def unmade_reference(self) -> str:
+        """The reference arm, if neither this command nor an earlier one runs it; else empty."""
+        reference = self.experiment.arm[0].name
+        is_made = reference in self.arms or any(
+            arm == reference for arm, _ in self.directory.reported_pairs()
+        )
+        return "" if is_made else reference
+
     def pairs(self) -> list[tuple[str, int]]:
         """(arm, seed) of all runs, seed by seed, since all arms of a seed share its world."""
         return [(arm, seed) for seed in self.experiment.seeds for arm in self.arms]

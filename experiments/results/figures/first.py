@@ -16,10 +16,14 @@ ACCURACY = "accuracy"
 """The figure with which a page opens unless it is told otherwise."""
 
 
+def tables_on_page() -> dict[str, Table]:
+    """The tables of a page by name."""
+    return {name: table for name, table in tables_by_name().items() if table.place is not None}
+
+
 def first_shown(name: str) -> Figure | Table:
     """The figure of that name, or else the table; InputError if a page has none."""
-    on_page = {key: table for key, table in tables_by_name().items() if table.place is not None}
-    shown: dict[str, Figure | Table] = {**on_page, **all_figures()}
+    shown: dict[str, Figure | Table] = {**tables_on_page(), **all_figures()}
     if name not in shown:
         raise InputError(f"report.first = {name!r}: no figure or table; choices: {', '.join(shown)}")
     return shown[name]

@@ -216,7 +216,8 @@ def _held(summary: Summary, arms: Sequence[str]) -> str:
     held_from, held, speedups = (_by_arm(table, column) for column in (HELD_FROM, HELD, SPEEDUP))
     times = ", ".join(f"{arm} {held_from[arm]} ({held[arm]} seeds)" for arm in arms)
     reference = summary.reference_arm
-    sooner = f"; speed-up {speedups[arms[0]]} over {reference}" if arms[0] != reference else ""
+    speedup = speedups[arms[0]]
+    sooner = f"; speed-up of {arms[0]} over {reference} {speedup}" if arms[0] != reference else ""
     after = " after the mass event" if table.counts_from_event else ""
     return f"Time to hold {target_name(table, reference)}{after}: {times}{sooner}."
 

@@ -527,8 +527,11 @@ def test_without_its_reference_arm_a_run_succeeds_and_states_why_there_is_no_rep
     assert ended.err.splitlines()[-1] == (
         "no report: runs/small has no finished run of the reference arm 'global'"
     )
-    assert driftscale("run", config).code == 0
+    warning = "no report before 'global', the reference arm, has a finished run: add it to --arms"
+    assert ended.err.splitlines()[0] == warning  # before anything is trained
+    assert warning not in driftscale("run", config).err
     assert (tmp_path / "runs/small/summary.json").exists()
+    assert warning not in driftscale("run", config, "--arms", "fielding").err
     bad = {"name": "bad", "solver": [{"kind": "sgd", "weight_decay": 1e38}]}
     ended = driftscale("run", write_small(tmp_path, name="other", arm=[bad, {"name": "good"}]))
     assert ended.code == 3

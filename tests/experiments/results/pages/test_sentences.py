@@ -231,7 +231,8 @@ def test_the_arm_of_the_headline_is_compared_with_the_reference_then_with_the_be
         # Over prior 7, 5, 3 pp: 4.303 * 2 / sqrt(3) = 5.0.
         "fielding is 5.0 pp [0.0, 10.0] above prior, the best arm without clusters.",
         "Time to hold 60.0 %: fielding 20.0 s [20.0, 20.0 at 75.0 %] (3/3 seeds), prior 20.0 s "
-        "[20.0, inf at 75.0 %) (2/3 seeds), global >= 30.0 s (0/3 seeds); speed-up >= 1.50x over global.",
+        "[20.0, inf at 75.0 %) (2/3 seeds), global >= 30.0 s (0/3 seeds); "
+        "speed-up of fielding over global >= 1.50x.",
         "prior has a mean accuracy of 42.5 %, 5.0 pp [0.0, 10.0] above global.",
     ]
 
@@ -243,12 +244,11 @@ def test_the_time_of_a_rival_that_is_the_reference_or_is_sooner_is_stated_once()
     assert found(GLOBAL + FIELDING + sooner, headline="fielding", **settings)[2] == (
         "Time to hold 60.0 %: fielding 20.0 s [20.0, 20.0 at 75.0 %] (3/3 seeds), prior <= 10.0 s "
         "(3/3 seeds), "
-        "global >= 30.0 s (0/3 seeds); speed-up >= 1.50x over global."
+        "global >= 30.0 s (0/3 seeds); speed-up of fielding over global >= 1.50x."
     )
     assert found(GLOBAL + FIELDING + sooner, headline="prior", **settings)[2] == (
-        "Time to hold 60.0 %: prior <= 10.0 s (3/3 seeds), global >= 30.0 s (0/3 seeds); speed-up >= "
-        "3.00x over "
-        "global."
+        "Time to hold 60.0 %: prior <= 10.0 s (3/3 seeds), global >= 30.0 s (0/3 seeds); "
+        "speed-up of prior over global >= 3.00x."
     )
     of_global = found(GLOBAL + FIELDING + an_arm("prior", 0.4, 0.4, 0.4), headline="fielding", **settings)
     assert " (3/3 seeds), global >= 30.0 s " in of_global[1]
@@ -301,14 +301,24 @@ def test_after_a_mass_event_the_gain_is_stated_where_there_is_no_other_baseline(
     )
 
 
+def test_after_a_mass_event_the_gain_is_stated_over_the_best_arm_without_clusters_too() -> None:
+    curves = {"global": [0.5, 0.5, 0.25, 0.25, 0.25], "prior": [0.5, 0.5, 0.25, 0.5, 0.5]}
+    curves["fielding"] = [0.5, 0.5, 0.25, 0.75, 0.75]
+    runs = [a_run(arm, seed, curve) for arm, curve in curves.items() for seed in range(3)]
+    # Means from the event on: fielding (0.25 + 0.25 + 0.75) / 3, prior (0.25 + 0.25 + 0.5) / 3, global 0.25.
+    assert found(runs, event_rounds=[2], configured=BASELINES, headline="fielding")[-2] == (
+        "After the mass event, fielding is 16.7 pp [16.7, 16.7] above global, and 8.3 pp [8.3, 8.3] above "
+        "prior, the best arm without clusters."
+    )
+
+
 def test_a_single_seed_has_no_interval_and_no_values_of_single_seeds() -> None:
     lines = found(GLOBAL[:1] + FIELDING[:1], targets=[0.6])
     assert lines == [
         "fielding has a mean accuracy of 47.5 %, 10.0 pp (no interval: under three seeds) above global (1 "
         "seed, up to 30.0 s of virtual time).",
-        "Time to hold 60.0 %: fielding 20.0 s (1/1 seeds), global >= 30.0 s (0/1 seeds); speed-up >= "
-        "1.50x over "
-        "global.",
+        "Time to hold 60.0 %: fielding 20.0 s (1/1 seeds), global >= 30.0 s (0/1 seeds); "
+        "speed-up of fielding over global >= 1.50x.",
     ]
     two = found(GLOBAL[:2] + FIELDING[:2])
     assert two[1] == "Accuracy at the horizon: fielding 70.0 %, global 50.0 %; +20.0 pp over global."
@@ -318,9 +328,8 @@ def test_the_highest_target_that_an_arm_holds_is_shown_with_the_direction_of_its
     """One that nobody holds says less than the final accuracy."""
     early = [a_run("early", seed, [0.7, 0.7, 0.7]) for seed in range(3)]
     assert found(GLOBAL + early, targets=[0.3, 0.6, 0.9])[-1] == (
-        "Time to hold 60.0 %: early <= 10.0 s (3/3 seeds), global >= 30.0 s (0/3 seeds); speed-up >= "
-        "3.00x over "
-        "global."
+        "Time to hold 60.0 %: early <= 10.0 s (3/3 seeds), global >= 30.0 s (0/3 seeds); "
+        "speed-up of early over global >= 3.00x."
     )
     assert found(GLOBAL + early, targets=[0.9])[-1].startswith("Accuracy at the horizon: early 70.0 %, ")
     assert found(GLOBAL + early, targets=["reference"])[-1].startswith(
