@@ -144,7 +144,7 @@ def _plots(report: Report) -> Iterator[Plot]:
         "Accuracy against virtual time",
         "Accuracy of each client on its own held-out data, averaged over "
         f"{_scored_clients(report)}{come_and_go} and over the last {summary.window} evaluations. "
-        f"{_lines(report.most_seeds)} Arms are compared from the first dotted line to the second, the "
+        f"{_lines(report)} Arms are compared from the first dotted line to the second, the "
         "horizon. Orange bands are the times of mass events in the runs, "
         "dashed lines are targets.",
         accuracy_figure(
@@ -155,7 +155,7 @@ def _plots(report: Report) -> Iterator[Plot]:
 
 def _personal_plots(report: Report) -> Iterator[Plot]:
     arms = personal_arms(report)
-    seeds = f"means over {report.most_seeds} seeds" if report.most_seeds > 1 else "of a single seed"
+    seeds = f"means over {report.seeds}" if report.most_seeds > 1 else "of a single seed"
     if any(personal is not None for personal, _ in arms):
         yield Plot(
             "personal",
@@ -168,11 +168,11 @@ def _personal_plots(report: Report) -> Iterator[Plot]:
         )
 
 
-def _lines(seeds: int) -> str:
+def _lines(report: Report) -> str:
     """A sentence on the lines."""
-    if seeds == 1:
+    if report.most_seeds == 1:
         return "Lines are of a single seed."
-    return f"Thick lines are means over {seeds} seeds, as far as all of them go; thin lines are single seeds."
+    return f"Thick lines are means over {report.seeds}, as far as all of them go; thin lines are single seeds."
 
 
 def _scored_clients(report: Report) -> str:

@@ -74,11 +74,11 @@ def client_distance_figure(arms: Sequence[Arm]) -> PlainFigure:
 
 
 def _plots(report: Report) -> Iterator[Plot]:
-    arms, seeds = report.arms, report.most_seeds
+    arms = report.arms
     sampled = ", within that sample of clients" if report.scores_a_sample else ""
     band = (
-        f"Lines are means over {seeds} seeds, as far as all of them go; bands are the range of the seeds. "
-        if seeds > 1
+        f"Lines are means over {report.seeds}, as far as all of them go; bands are the range of the seeds. "
+        if report.most_seeds > 1
         else "With one seed there is no band. "
     )
     yield Plot(

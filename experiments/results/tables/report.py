@@ -56,6 +56,12 @@ class Report:
         return max(len(arm.runs) for arm in self.arms)
 
     @property
+    def seeds(self) -> str:
+        """The numbers of seeds of the arms, as "3 seeds", or as "1 to 3 seeds" if they differ."""
+        fewest = min(len(arm.runs) for arm in self.arms)
+        return f"{'' if fewest == self.most_seeds else f'{fewest} to '}{self.most_seeds} seeds"
+
+    @property
     def num_clients(self) -> int:
         """The number of clients, by the log of the first run; 0 if it does not have them."""
         return num_clients(self.arms[0].runs[0])

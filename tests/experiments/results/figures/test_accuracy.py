@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from experiments.results.drawing.style import MOST_EVENTS
-from experiments.results.figures.accuracy import PERSONAL, accuracy_figure
+from experiments.results.figures.accuracy import FIGURE, PERSONAL, accuracy_figure
 from experiments.results.tables.report import Report
 from experiments.results.tables.summary import summarise_directory
 from tests.experiments.results.drawn import a_summary, drawn_arms, traces
@@ -94,6 +94,14 @@ def test_the_personal_accuracy_of_an_arm_is_a_line_beside_the_dotted_one_of_its_
     assert (personal.line.dash, served.line.dash) == ("solid", "dot")
     assert "means over 2 seeds" in plot.caption
     assert "what each scored client would use itself" in plot.caption
+
+
+def test_of_arms_with_unequal_numbers_of_seeds_the_caption_has_the_fewest_and_the_most(tmp_path):
+    runs = [a_run("global", seed, [0.25, 0.5]) for seed in range(3)] + [a_run("fielding", 0, [0.25, 0.5])]
+    [plot] = FIGURE.plots(a_report(tmp_path / "unequal", runs))
+    assert "Thick lines are means over 1 to 3 seeds, " in plot.caption
+    [plot] = FIGURE.plots(a_report(tmp_path / "equal", runs[:3]))
+    assert "Thick lines are means over 3 seeds, " in plot.caption
 
 
 def test_personal_accuracy_is_smoothed_as_the_report_smooths_accuracy(tmp_path):
