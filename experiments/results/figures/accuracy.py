@@ -172,7 +172,8 @@ def _lines(report: Report) -> str:
     """A sentence on the lines."""
     if report.most_seeds == 1:
         return "Lines are of a single seed."
-    return f"Thick lines are means over {report.seeds}, as far as all of them go; thin lines are single seeds."
+    means = f"Thick lines are means over {report.seeds}"
+    return f"{means}, as far as all of them go; thin lines are single seeds."
 
 
 def _scored_clients(report: Report) -> str:
