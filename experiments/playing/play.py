@@ -156,7 +156,7 @@ def _say_first(plans: Sequence[Plan], progress: Progress) -> None:
         progress.note(line)
     for reference in dict.fromkeys(filter(None, (plan.unmade_reference() for plan in plans))):
         progress.note(
-            f"no report before {reference!r}, the reference arm, has a finished run: add it to --arms"
+            f"no report before the reference arm {reference!r} has a finished run: add it to the arms"
         )
 
 

@@ -199,8 +199,10 @@ def test_without_progress_there_is_no_output_but_for_notes(kernel: list[dict[str
     driftscale.run(SMALL, {"round.rounds": 2}, arms="global", progress=False)
     assert kernel == []
     driftscale.run(SMALL, {"round.rounds": 2}, out="other", arms="fielding", progress=False)
-    [call] = kernel
-    assert call["data"]["text/plain"] == "no report: other has no finished run of the reference arm 'global'"
+    assert last(kernel).splitlines() == [
+        "no report before the reference arm 'global' has a finished run: add it to the arms",
+        "no report: other has no finished run of the reference arm 'global'",
+    ]
 
 
 def test_a_terminal_of_ipython_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -527,7 +527,7 @@ def test_without_its_reference_arm_a_run_succeeds_and_states_why_there_is_no_rep
     assert ended.err.splitlines()[-1] == (
         "no report: runs/small has no finished run of the reference arm 'global'"
     )
-    warning = "no report before 'global', the reference arm, has a finished run: add it to --arms"
+    warning = "no report before the reference arm 'global' has a finished run: add it to the arms"
     assert ended.err.splitlines()[0] == warning  # before anything is trained
     assert warning not in driftscale("run", config).err
     assert (tmp_path / "runs/small/summary.json").exists()
