@@ -50,7 +50,7 @@ SECONDS = {f"virtual time ({unit})": seconds for seconds, unit in TIME_UNITS}
 """Seconds in the unit of an axis, by its title."""
 
 REPORT = "report"
-WINDOW = 1280, 900
+WINDOW = 1280, 1440
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 SCHEMES = {"dark": 0, "light": 1}
 """Chromium's numbers of what a reader prefers."""
