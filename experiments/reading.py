@@ -15,6 +15,7 @@ from emulator.errors import ConfigurationError, DataFileError, naming
 from emulator.plugins import FIRST_LOOK
 from emulator.storage.bounded import is_file, read_toml, toml_document
 from experiments.config import Experiment, parse_experiment
+from experiments.extending import extended
 from experiments.locating import DataFolders, Locate, OutsideError, locator
 from experiments.shipped import absent, named
 from traces.sources import SOURCES
@@ -71,32 +72,45 @@ def _read_single(
 
     Raises ConfigurationError if it has a sweep.
     """
-    table = read_table(path, overrides, seeds)
+    locate = locator(data, path)
+    table = read_table(path, overrides, seeds, locate)
     if SWEEP in table:
         raise ConfigurationError(
             f"{named(path)}: has a [{SWEEP}], so it describes several experiments; take one without, or "
             f"--set '{SWEEP}={{}}'"
         )
-    return table, locator(data, path)
+    return table, locate
 
 
-def read_table(path: Path, overrides: Overrides = (), seeds: Sequence[int] | None = None) -> dict[str, Any]:
+def read_table(
+    path: Path,
+    overrides: Overrides = (),
+    seeds: Sequence[int] | None = None,
+    locate: Locate | None = None,
+) -> dict[str, Any]:
     """The content of a configuration with `overrides` and `seeds` applied, otherwise unchecked.
 
-    For the arguments see `load_experiment`. Unless it is empty, a `[sweep]` is left in the table.
+    For the arguments see `load_experiment`; `locate` says what may be extended, by default without --data.
+    Unless it is empty, a `[sweep]` is left in the table.
 
     Raises:
-        ConfigurationError: The file is not TOML, or an override does not fit it.
+        ConfigurationError: A file is not TOML, or an override does not fit it.
         DataFileError: There is no such file.
+        InputError: For what it extends see `extended`.
     """
+    table = extended(read_file(path), path, locate or locator(None, path), read_file)
+    override_table(table, overrides, seeds)
+    return table
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The content of the file of a configuration alone; for the errors see `read_table`."""
     if not is_file(path):
         raise DataFileError(path, "is a folder, not a configuration" if path.is_dir() else absent(path))
     try:
-        table = read_toml(path)
+        return read_toml(path)
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{named(path)}: cannot be read as TOML ({error})") from error
-    override_table(table, overrides, seeds)
-    return table
 
 
 def override_table(table: dict[str, Any], overrides: Overrides, seeds: Sequence[int] | None) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from docs.writing.families import FAMILIES
 from docs.writing.pages import DOCS
-from experiments.shipped import shipped_configurations, shipped_files
+from experiments.shipped import shipped_files
+from experiments.shipped_facts import shipped_configurations
 
 
 def test_families_are_the_folders_of_shipped_configurations() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import shipped
+from experiments import shipped_facts
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.shipping import ABOUT, ship
 
@@ -14,7 +14,7 @@ from tests.experiments.shipping import ABOUT, ship
 def configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Ships small, few/alpha and few/beta; the minutes of one are known."""
     (tmp_path / "minutes.toml").write_text('"few/beta" = 2.5\n')
-    monkeypatch.setattr(shipped, "MINUTES", tmp_path / "minutes.toml")
+    monkeypatch.setattr(shipped_facts, "MINUTES", tmp_path / "minutes.toml")
     return ship(tmp_path / "package", monkeypatch)
 
 
