@@ -8,6 +8,7 @@ them, and reads no file itself; what the tables mean is `config.py`'s.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,7 +90,8 @@ def extended(table: Table, path: Path, locate: Callable[[str], Path], read: Call
     if EXTENDS not in table and ARMS not in table:
         return table
     reading = _Reading(locate, read)
-    return Inheriting(reading.whole(table, path, ()), reading.files)
+    whole = reading.whole(table, path, ())
+    return Inheriting(copy.deepcopy(whole), reading.files)  # the files stay as they are where keys are set
 
 
 @dataclass(frozen=True)
@@ -100,9 +102,9 @@ class _Reading:
     read: Callable[[Path], Table]
     files: list[tuple[str, Table]] = field(default_factory=list)
 
-    def whole(self, own: Table, path: Path, heirs: tuple[Path, ...]) -> Table:
-        """The content of the file `path` with all that it extends; `heirs` are those that extend it."""
-        where, chain = named(path), (*heirs, path)
+    def whole(self, own: Table, path: Path, above: tuple[Path, ...]) -> Table:
+        """The content of the file `path` with all that it extends; `above` are those that extend it."""
+        where, chain = named(path), (*above, path)
         said = {key: value for key, value in own.items() if key not in (EXTENDS, ARMS)}
         table: Table = {}
         for text in _texts(

@@ -164,7 +164,7 @@ def test_nothing_that_was_read_is_changed() -> None:
     for name in tables:
         Path(name).touch()
     found = extended(tables["mine.toml"], Path("mine.toml"), Path, lambda path: tables[path.name])
-    found["round"]["participants"] = 1
+    found["round"]["participants"] = found["training"]["batch_size"] = 1
     assert tables == before
 
 
@@ -333,11 +333,11 @@ def test_an_error_names_the_file_that_a_value_is_inherited_from() -> None:
         load_experiment(mine)
     with pytest.raises(InputError, match=r"arm.global.memory = 'x' \(inherited from base.toml\): unknown"):
         load_experiment(mine, ["round.participants=2"])
+    with pytest.raises(InputError, match=r"^mine.toml: training.batch_size = -2: "):
+        load_experiment(mine, ["round.participants=2", "training.batch_size=-2"])
     own = write("mine.toml", extends="base.toml", round={"participants": -1})
     with pytest.raises(InputError, match=r"^mine.toml: round.participants = -1: "):
         load_experiment(own)
-    with pytest.raises(InputError, match=r"^mine.toml: round.participants = -2: "):
-        load_experiment(own, ["round.participants=-2"])
 
 
 def test_options_cannot_extend() -> None:
