@@ -15,7 +15,8 @@ from emulator.errors import EmulatorError
 from emulator.own_parts import is_own
 from emulator.plugins import FIRST_LOOK
 from experiments.config import Experiment, first_problem
-from experiments.reading import SWEEP, set_key, take_first_look
+from experiments.extending import ARMS, EXTENDS
+from experiments.reading import SWEEP, read_table, set_key, take_first_look
 from experiments.running.sweep import merged_axes, table_axes
 from tests.docs.page_state import PageState
 from tests.docs.product import all_registries, shipped_files, shipped_names
@@ -44,9 +45,19 @@ def problem_of_file(name: str, state: PageState) -> str:
         return problem_of_package(table, state)
     if "class" in table:
         return _problem_of_profile(path)
+    if EXTENDS in table or ARMS in table:
+        return problem_of_extending(path, state)
     if all(key in table for key in REQUIRED):
         return problem_of_whole(table, state)
     return problem_of_fragment(table, state)
+
+
+def problem_of_extending(path: Path, state: PageState) -> str:
+    """What is wrong with a configuration that extends shipped ones, or those that the page has saved."""
+    try:
+        return problem_of_whole(read_table(path, locate=Path), state)
+    except EmulatorError as error:
+        return str(error)
 
 
 def problem_of_text(text: str, state: PageState) -> str:
@@ -132,7 +143,7 @@ def arm_like(name: str) -> Mapping[str, Any] | None:
 
 
 def _shipped_table(name: str) -> dict[str, Any]:
-    return tomllib.loads(shipped_files(name)[0].read_text(encoding="utf-8"))
+    return read_table(shipped_files(name)[0], locate=Path)
 
 
 def _parsed(text: str) -> tuple[dict[str, Any], str]:
