@@ -206,7 +206,10 @@ def test_options_override_what_is_inherited_and_sweeps_give_it_values() -> None:
     write_small(Path())
     mine = write("mine.toml", extends="small.toml", name="mine")
     overrides = ["arm.fielding.clusterer.max_clusters=2"]
-    assert load_experiment(mine, overrides).find_arm("fielding").clusterer.settings.max_clusters == 2
+    assert (
+        load_experiment(mine, overrides).find_arm("fielding").clusterer.settings.model_dump()["max_clusters"]
+        == 2
+    )
     assert read_configuration(mine, sweep=["round.participants=2,3"]).axes[0].values == (2, 3)
 
 

@@ -28,6 +28,15 @@ def test_each_is_listed_with_its_needs_runs_and_minutes(driftscale: Driftscale, 
     ]
 
 
+def test_one_that_extends_another_is_listed_as_what_it_amounts_to(
+    driftscale: Driftscale, configs: Path
+) -> None:
+    text = '# Less.\nextends = "small"\nname = "gamma"\nseeds = [0, 1, 2]\narms = "global"\n'
+    (configs / "few" / "gamma.toml").write_text(text)
+    facts = json.loads(driftscale("configs", "few/gamma", "--format", "json").out)
+    assert (facts["arms"], facts["seeds"], facts["runs"], facts["text"]) == (1, 3, 3, text)
+
+
 def test_the_files_that_are_needed_are_listed_by_their_folders(driftscale: Driftscale) -> None:
     assert "│ devices/, label_traces/, mnist/ │" in driftscale("configs").out
 
