@@ -62,9 +62,19 @@ def inherited_from(table: Mapping[str, Any], path: Sequence[str]) -> str:
     """
     if not isinstance(table, Inheriting) or not path:
         return ""
-    value, (*others, (_, own)) = _value(table, path), table.files
-    has_it = (where for where, said in reversed(others) if _value(said, path) == value)
-    return "" if _value(own, path) == value else next(has_it, "")
+    value, (*others, (_, own)) = value_at(table, path), table.files
+    has_it = (where for where, said in reversed(others) if value_at(said, path) == value)
+    return "" if value_at(own, path) == value else next(has_it, "")
+
+
+def value_at(table: Any, path: Sequence[str]) -> Any:
+    """The value under `path`, in which an arm goes by its name, and an entry by its number; None without."""
+    for step in path:
+        if isinstance(table, list | tuple):
+            by_number = {str(number): entry for number, entry in enumerate(table)}
+            table = by_number | {_name(entry): entry for entry in table}
+        table = table.get(step) if isinstance(table, Mapping) else None
+    return table
 
 
 def beside(key: str, inherited: Mapping[str, Any], own: Mapping[str, Any]) -> Any:
@@ -107,17 +117,13 @@ class _Reading:
         where, chain = named(path), (*above, path)
         said = {key: value for key, value in own.items() if key not in (EXTENDS, ARMS)}
         table: Table = {}
-        for text in _texts(
-            own, EXTENDS, where, "the path of a file, the name of a shipped one, or a list of both"
-        ):
+        for text in _texts(own, EXTENDS, where, "a path, the name of a shipped one, or a list of both"):
             parent = self._find(text, path, where)
             self._refuse_endless(parent, chain, f"{where}: {EXTENDS} = {text!r}")
             table = _over(table, self.whole(self.read(parent), parent, chain))
         table = _over(table, said)
         self.files.append((where, said))
-        picked = _texts(
-            own, ARMS, where, 'names, as in ["global", "fielding"]; an arm itself is a table [[arm]]'
-        )
+        picked = _texts(own, ARMS, where, "names of arms; an arm itself is a table [[arm]]")
         return _pick(table, picked, f"{where}: {ARMS}") if picked else table
 
     def _find(self, text: str, path: Path, where: str) -> Path:
@@ -130,9 +136,8 @@ class _Reading:
         if (shipped := shipped_file(text)) is not None:
             return shipped
         files = [file.name for file in path.parent.glob(f"*{SUFFIX}") if file.name != path.name]
-        meant = did_you_mean(f"{text.removesuffix(SUFFIX)}{SUFFIX}", files).removeprefix("; ") or nearest(
-            Path(text)
-        )
+        hint = did_you_mean(f"{text.removesuffix(SUFFIX)}{SUFFIX}", files).removeprefix("; ")
+        meant = hint or nearest(Path(text))
         raise ConfigurationError(
             f"{where}: {EXTENDS} = {shorten(repr(text), MOST_SHOWN)}: no such file beside {where}, and no "
             f"shipped configuration; {meant or 'driftscale configs lists the shipped ones'}"
@@ -230,13 +235,3 @@ def _name(arm: Any) -> str:
     """The name of an arm; empty if it has none."""
     name = arm.get("name") if isinstance(arm, Mapping) else None
     return name if isinstance(name, str) else ""
-
-
-def _value(table: Any, path: Sequence[str]) -> Any:
-    """The value under `path`, in which an arm goes by its name, and an entry by its number; else None."""
-    for step in path:
-        if isinstance(table, list | tuple):
-            numbered = {str(number): entry for number, entry in enumerate(table)}
-            table = {**numbered, **{_name(entry): entry for entry in table}}
-        table = table.get(step) if isinstance(table, Mapping) else None
-    return table

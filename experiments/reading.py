@@ -15,7 +15,7 @@ from emulator.errors import ConfigurationError, DataFileError, naming
 from emulator.plugins import FIRST_LOOK
 from emulator.storage.bounded import is_file, read_toml, toml_document
 from experiments.config import Experiment, parse_experiment
-from experiments.extending import extended
+from experiments.extending import ALONE, extended
 from experiments.locating import DataFolders, Locate, OutsideError, locator
 from experiments.shipped import absent, named
 from traces.sources import SOURCES
@@ -204,22 +204,6 @@ def set_key(table: dict[str, Any], key: str, value: Any, where: str) -> None:
     target[last] = value
 
 
-def key_value(table: Mapping[str, Any], key: str) -> Any:
-    """The value that `set_key` has set under `key`; None if it is there no more."""
-    value: Any = table
-    path = key.split(".")
-    for depth, name in enumerate(path):
-        if isinstance(value, list) and path[:depth] == ["arm"]:
-            value = next((item for item in value if item.get("name") == name), None)
-        elif isinstance(value, list):
-            value = value[int(name)] if ENTRY.fullmatch(name) and int(name) < len(value) else None
-        elif isinstance(value, Mapping):
-            value = value.get(name)
-        else:
-            return None
-    return value
-
-
 def _apply_override(table: dict[str, Any], override: str) -> None:
     """Apply an override `key.key=value` to `table`; for the key see `set_key`."""
     key, equals, text = override.partition("=")
@@ -248,7 +232,7 @@ def _step_into(container: Any, name: str, path: Sequence[str], where: str) -> An
     else:
         raise ConfigurationError(f"{where}: {name!r} is a key of a value that is not a table")
     if isinstance(container[place], str):  # a part that is given by its name only
-        container[place] = {"source" if name == "trace" else "kind": container[place]}
+        container[place] = {ALONE.get(name, "kind"): container[place]}
     return container[place]
 
 

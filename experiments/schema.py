@@ -7,6 +7,7 @@ sees one file, and not what that extends: so no key is required, and a table of 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from types import NoneType
 from typing import Any
 
@@ -17,10 +18,8 @@ from pydantic_core import core_schema
 from emulator.own_parts import is_ours
 from emulator.plugins import PART
 from experiments.config import Experiment
-from experiments.extending import EXTENDS
 from experiments.part_kinds import PartKind, part_kinds
 from experiments.reading import SWEEP
-from experiments.shipped import shipped_files
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -62,6 +61,13 @@ class _AsRead(GenerateJsonSchema):
             made["anyOf"][0]["additionalProperties"] = made.pop("additionalProperties")
         return made
 
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        """The schema with a default that is neither a table nor nothing."""
+        made = super().default_schema(schema)
+        if isinstance(made.get("default"), dict | NoneType):
+            made.pop("default", None)
+        return made
+
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
         """The schema without null."""
         return self.generate_inner(schema["schema"])
@@ -78,24 +84,18 @@ class _AsRead(GenerateJsonSchema):
 def configuration_schema() -> Json:
     """The JSON schema of a configuration."""
     settings = {name: _settings(kind) for name, kind in part_kinds().items()}
-    models: set[type[BaseModel]] = {Experiment}.union(*(of_kind.values() for of_kind in settings.values()))
-    by_name = sorted(models, key=lambda model: (model.__name__, model.__module__))
-    made, schema = models_json_schema([(model, "validation") for model in by_name], schema_generator=_AsRead)
+    models: list[type[BaseModel]] = [Experiment]
+    models += dict.fromkeys(chain.from_iterable(of_kind.values() for of_kind in settings.values()))
+    made, schema = models_json_schema([(model, "validation") for model in models], schema_generator=_AsRead)
     definitions = schema["$defs"]
-    tables: dict[type[BaseModel], Json] = {
-        model: {"properties": {}, **definitions.pop(made[model, "validation"]["$ref"].rpartition("/")[2])}
-        for model in by_name
-    }
+    tables: dict[type[BaseModel], Json] = {}
+    for model in models:
+        name = made[model, "validation"]["$ref"].rpartition("/")[2]
+        tables[model] = {"properties": {}, **definitions.pop(name)}
     for name, kind in part_kinds().items():
         definitions[name] = _part(kind, {part: tables[model] for part, model in settings[name].items()})
-    whole = tables[Experiment]
-    names = {"anyOf": [{"enum": list(shipped_files())}, TEXT]}
-    about = whole["properties"][EXTENDS]["description"]
-    whole["properties"] |= {
-        EXTENDS: {"description": about, "anyOf": [*names["anyOf"], {"type": "array", "items": names}]},
-        SWEEP: {**TABLE, "description": "lists of values by dotted key; every combination is an experiment"},
-    }
-    whole = {**whole, "description": "A configuration of driftscale.", "$defs": definitions}
+    whole = {**tables[Experiment], "description": "A configuration of driftscale.", "$defs": definitions}
+    whole["properties"][SWEEP] = {**TABLE, "description": "lists of values by dotted key"}
     return {"$schema": DIALECT, **_referring(whole)}
 
 
@@ -123,15 +123,11 @@ def _part(kind: PartKind, tables: Mapping[str, Json]) -> Json:
 
 
 def _referring(node: Any) -> Any:
-    """A schema in which what takes a part refers to its kind, and no default is a table, or nothing."""
+    """A schema in which what takes a part refers to its kind."""
     if isinstance(node, list):
         return [_referring(item) for item in node]
     if not isinstance(node, dict):
         return node
     kinds = {kind.registry.kind: name for name, kind in part_kinds().items()}
-    node = {
-        key: _referring(item)
-        for key, item in node.items()
-        if key != "default" or not isinstance(item, dict | NoneType)
-    }
+    node = {key: _referring(item) for key, item in node.items()}
     return {**node, "$ref": f"#/$defs/{kinds[node.pop(PART)]}"} if PART in node else node

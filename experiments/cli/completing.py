@@ -195,10 +195,10 @@ def dotted_keys(table: Mapping[str, Any]) -> list[str]:
     """
     from emulator.plugins import FIRST_LOOK
     from experiments.config import parse_experiment
-    from experiments.reading import key_value
+    from experiments.extending import value_at
 
     experiment = parse_experiment({**ANY, **table}, "", FIRST_LOOK)
-    keys = _dotted(experiment, "", lambda key: key_value(table, key) is not None)
+    keys = _dotted(experiment, "", lambda key: value_at(table, key.split(".")) is not None)
     return [key for key in keys if "arm" in table or not key.startswith("arm.")]
 
 

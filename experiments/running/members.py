@@ -20,12 +20,11 @@ from emulator.errors import (
     shorten,
 )
 from experiments.config import Experiment, parse_experiment
-from experiments.extending import extended
+from experiments.extending import extended, value_at
 from experiments.locating import DataFolders, Locate, locator
 from experiments.reading import (
     SWEEP,
     Overrides,
-    key_value,
     override_table,
     read_file,
     read_table,
@@ -297,7 +296,7 @@ def _cell_table(configuration: Configuration, values: Table) -> tuple[Table, str
     for axis in in_order:
         set_key(table, axis.key, copy.deepcopy(values[axis.key]), axis.where)
     for axis in in_order:
-        if key_value(table, axis.key) != values[axis.key]:
+        if value_at(table, axis.key.split(".")) != values[axis.key]:
             raise ConfigurationError(
                 f"{axis.where}: {axis.key} and another swept key set the same values; sweep one of them, "
                 f"with whole tables as values"

@@ -11,7 +11,8 @@ import pytest
 
 from experiments.cli.completing import dotted_keys
 from experiments.config import parse_experiment
-from experiments.reading import key_value, read_table, set_key
+from experiments.extending import value_at
+from experiments.reading import read_table, set_key
 from experiments.shipped import shipped_files
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_small
@@ -88,10 +89,10 @@ def test_every_key_that_is_offered_can_be_set(name: str) -> None:
     table = read_table(shipped_files()[name])
     resolved = parse_experiment(table, name).resolved()
     changed = copy.deepcopy(table)
-    keys = [key for key in dotted_keys(table) if key_value(resolved, key) is not None]
+    keys = [key for key in dotted_keys(table) if value_at(resolved, key.split(".")) is not None]
     assert len(keys) > 300
     for key in keys:
-        set_key(changed, key, key_value(resolved, key), key)
+        set_key(changed, key, value_at(resolved, key.split(".")), key)
     assert parse_experiment(changed, name).resolved() == resolved
 
 
