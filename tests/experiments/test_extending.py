@@ -299,6 +299,20 @@ def test_a_file_outside_the_folders_that_may_be_read_is_refused_with_the_option_
     assert read_table(Path("mine.toml"), locate=locator(here, Path("mine.toml"))) == {"name": "base"}
 
 
+@pytest.mark.usefixtures("own_modules")
+def test_a_module_beside_a_file_that_is_extended_is_not_imported(here: Path) -> None:
+    write_small(Path())
+    write("sub/base.toml", extends="../small.toml", parts={"selector": "own_beside:Mine"})
+    Path("sub/own_beside.py").write_text("raise SystemExit('imported')\n")
+    with pytest.raises(InputError) as refused:
+        read_configuration(write("mine.toml", extends="sub/base.toml"))
+    assert str(refused.value) == (
+        "mine.toml: parts.selector = 'own_beside:Mine' (inherited from sub/base.toml): selector "
+        f"'own_beside:Mine': no module 'own_beside' in {here}: a part of one's own is in a file own_beside.py "
+        "beside the configuration or in the present folder"
+    )
+
+
 def test_a_file_that_is_no_toml_is_named() -> None:
     Path("base.toml").write_text("name =")
     assert refusal(extends="base.toml").startswith("base.toml: cannot be read as TOML (")
