@@ -308,8 +308,8 @@ def test_a_module_beside_a_file_that_is_extended_is_not_imported(here: Path) -> 
         read_configuration(write("mine.toml", extends="sub/base.toml"))
     assert str(refused.value) == (
         "mine.toml: parts.selector = 'own_beside:Mine' (inherited from sub/base.toml): selector "
-        f"'own_beside:Mine': no module 'own_beside' in {here}: a part of one's own is in a file own_beside.py "
-        "beside the configuration or in the present folder"
+        f"'own_beside:Mine': no module 'own_beside' in {here}: a part of one's own is in a file "
+        "own_beside.py beside the configuration or in the present folder"
     )
 
 
