@@ -13,7 +13,7 @@ from emulator.storage.bounded import read_toml
 from experiments.extending import MOST_DEEP, MOST_EXTENDED, extended
 from experiments.locating import locator
 from experiments.reading import load_experiment, read_table
-from experiments.running.members import read_configuration
+from experiments.running.members import load_folder, read_configuration
 from tests.experiments.shipping import ship
 from tests.experiments.small import SMALL, small_table, write_small
 
@@ -211,6 +211,14 @@ def test_options_override_what_is_inherited_and_sweeps_give_it_values() -> None:
         == 2
     )
     assert read_configuration(mine, sweep=["round.participants=2,3"]).axes[0].values == (2, 3)
+
+
+def test_the_configurations_of_a_folder_may_extend_one_below_it() -> None:
+    write("both/below/base.toml", **small_table())
+    for name in ("one", "two"):
+        write(f"both/{name}.toml", extends="below/base.toml", name=name, arms=["global"])
+    members = load_folder(Path("both"))
+    assert [(one.experiment.name, len(one.experiment.arm)) for one in members] == [("one", 1), ("two", 1)]
 
 
 def test_a_mapping_extends_files_of_the_present_folder() -> None:

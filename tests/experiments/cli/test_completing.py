@@ -64,6 +64,8 @@ def test_arms_are_those_of_the_configuration_one_after_another(offered: Offered)
     assert offered("driftscale run small.toml --arms global,") == ["global,fielding"]
     assert offered("driftscale run digits --seeds 0 --arms fi") == ["fielding", "fielding-last-global"]
     assert offered("driftscale run absent.toml --arms ") == []
+    Path("mine.toml").write_text('extends = "small.toml"\n[[arm]]\nname = "mine"\n')
+    assert offered("driftscale run mine.toml --arms ") == ["global", "fielding", "mine"]
 
 
 def test_keys_are_those_of_the_configuration_its_arms_and_their_parts(offered: Offered) -> None:
@@ -74,6 +76,7 @@ def test_keys_are_those_of_the_configuration_its_arms_and_their_parts(offered: O
     assert offered("driftscale run small.toml --sweep devices.p") == ["devices.profile"]
     assert offered("driftscale run small.toml --sweep nam") == []
     assert "arm.global.name" not in offered("driftscale run small.toml --sweep arm.global.")
+    assert offered("driftscale run small.toml --set ext") == []  # only a file may have it
 
 
 def test_without_a_valid_configuration_keys_are_those_of_every_one(offered: Offered) -> None:
