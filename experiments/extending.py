@@ -9,6 +9,7 @@ them, and reads no file itself; what the tables mean is `config.py`'s.
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -163,9 +164,9 @@ def _texts(table: Table, key: str, where: str, what: str) -> Sequence[str]:
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list | tuple) or not texts or not all(isinstance(text, str) for text in texts):
         raise ConfigurationError(f"{where}: {key} = {shorten(repr(given), MOST_SHOWN)}: must be {what}")
-    for text in texts:
-        if texts.count(text) > 1:
-            raise ConfigurationError(f"{where}: {key}: {text!r} is given twice; name it once")
+    repeated = next((text for text, times in Counter(texts).items() if times > 1), None)
+    if repeated is not None:
+        raise ConfigurationError(f"{where}: {key}: {repeated!r} is given twice; name it once")
     return texts
 
 
@@ -193,14 +194,15 @@ def _merged(inherited: Any, own: Any, key: str) -> Any:
     return {**kept, **{key: _merged(kept.get(key), value, key) for key, value in own.items()}}
 
 
-def _merged_arms(inherited: Iterable[Any], own: Iterable[Any]) -> list[Any]:
-    """The inherited arms, each with what the own arm of its name says; then the other own ones."""
-    arms, waiting = [], [*own]
+def _merged_arms(inherited: Iterable[Any], own: Sequence[Any]) -> list[Any]:
+    """The inherited arms, each with what the first own arm of its name says; then the other own ones."""
+    places = {_name(arm): place for place, arm in reversed([*enumerate(own)]) if _name(arm)}
+    arms, taken = [], set()
     for arm in inherited:
-        over = next((other for other in waiting if _name(arm) and _name(other) == _name(arm)), None)
-        waiting = [other for other in waiting if other is not over]
-        arms.append(arm if over is None else _merged(arm, over, "arm"))
-    return [*arms, *waiting]
+        place = places.pop(_name(arm), None)
+        taken.add(place)
+        arms.append(arm if place is None else _merged(arm, own[place], "arm"))
+    return [*arms, *(arm for place, arm in enumerate(own) if place not in taken)]
 
 
 def _pick(table: Table, names: Sequence[str], where: str) -> Table:
@@ -210,16 +212,17 @@ def _pick(table: Table, names: Sequence[str], where: str) -> Table:
     """
     arms = table.get("arm")
     arms = arms if isinstance(arms, list | tuple) else ()
-    known = {_name(arm) for arm in arms} - {""}
+    known: dict[str, list[Any]] = {}
+    for arm in filter(_name, arms):
+        known.setdefault(_name(arm), []).append(arm)
     for name in names:
         if name not in known:
             raise UnknownNameError("arm", name, known, where)
-    picked = {**table, "arm": [arm for name in names for arm in arms if _name(arm) == name]}
+    picked = {**table, "arm": [arm for name in names for arm in known[name]]}
     report = table.get("report")
     if isinstance(report, Mapping) and isinstance(report.get("published"), Mapping):
-        published = {
-            figure: _without(values, known - {*names}) for figure, values in report["published"].items()
-        }
+        others, published = known.keys() - {*names}, report["published"]
+        published = {figure: _without(values, others) for figure, values in published.items()}
         picked["report"] = {**report, "published": published}
     return picked
 
