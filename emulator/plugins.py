@@ -49,6 +49,9 @@ GROUPS = b"[driftscale."
 FIRST_LOOK = "first look"
 """Validation context of the first pass, which imports no part that loads late."""
 
+PART = "x-part"
+"""The key of a JSON schema that says which kind of part a value is."""
+
 
 @cache
 def installed_entry_points() -> Mapping[str, Sequence[EntryPoint]]:
@@ -201,8 +204,8 @@ class ChoiceOf:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Pydantic's hook: any value, since each part's `Settings` describes the keys beside the name."""
-        return {}
+        """Pydantic's hook: any value of that kind, since each part's `Settings` describes its keys."""
+        return {PART: self.registry.kind}
 
     def parse(self, value: Any, info: ValidationInfo) -> Chosen[Any]:
         """The part chosen by a name, or by a table with a name and settings.

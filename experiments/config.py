@@ -56,6 +56,7 @@ from emulator.plugins import ChoiceOf, Chosen, Settings, alone_is_a_list
 from executor.models import MODELS
 from executor.rules import RULES
 from executor.settings import Batches, BatchNorm, ExecutorSettings
+from experiments.extending import beside, inherited_from
 from experiments.results.reading.not_recorded import DETECTION
 from experiments.results.reading.recorded import (
     MOST_EXPERIMENT_BYTES,
@@ -684,6 +685,20 @@ class Experiment(Settings):
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._+=,-]*$",
         description="name of the experiment",
     )
+    extends: str | tuple[str, ...] = Field(
+        (),
+        exclude=True,
+        description="what it builds on: a configuration or several, each the path of a file, from this one "
+        "on, or the name of a shipped one. Tables are merged key by key and arms by name; other values, and "
+        "parts of another kind, are replaced; later ones win",
+        examples=["digits"],
+    )
+    arms: str | tuple[str, ...] = Field(
+        (),
+        exclude=True,
+        description="names of the arms to keep, inherited or own, in this order; if omitted, all",
+        examples=[["global", "fielding"]],
+    )
     seeds: tuple[Seed, ...] = Field(
         (0, 1, 2, 3, 4), min_length=1, description="every arm is run once with each of these seeds"
     )
@@ -716,6 +731,13 @@ class Experiment(Settings):
         if not isinstance(parts, Mapping) or not set(parts) <= set(PartsRow.model_fields):
             parts = {}  # the validation of `parts` reports what is wrong
         return {**values, "arm": [_complete_arm(arm, parts, training) for arm in values["arm"]]}
+
+    @field_validator("extends", "arms")
+    @classmethod
+    def _is_of_a_file(cls, value: Any) -> Any:
+        raise ValueError(
+            "is read with its file, before options are applied: write it there (--arms plays some arms)"
+        )
 
     @field_validator("seeds")
     @classmethod
@@ -850,15 +872,8 @@ def _complete_arm(arm: Any, parts: Mapping[str, Any], training: Any) -> Any:
         return arm
     completed = arm.get("training", {})
     if isinstance(training, Mapping) and isinstance(completed, Mapping):
-        completed = {**_beside(training, completed), **completed}
+        completed = {**beside("training", training, completed), **completed}
     return {**parts, **arm, "training": completed}
-
-
-def _beside(shared: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The `shared` training settings that hold beside an arm's `own`: steps and epochs exclude each other."""
-    instead = {"local_steps": ("local_epochs", "last"), "local_epochs": ("local_steps",)}
-    without = {key for name in own for key in instead.get(name, ())}
-    return {key: value for key, value in shared.items() if key not in without}
 
 
 def first_problem(error: ValidationError, table: Mapping[str, Any]) -> str:
@@ -882,7 +897,8 @@ def first_problem(error: ValidationError, table: Mapping[str, Any]) -> str:
     if isinstance(bound, float):  # pydantic would write all 39 digits of 1e38
         message = f"{message.rpartition(' ')[0]} {bound:g}"
     shown = f" = {value!r}" if isinstance(value, str | int | float) else ""
-    prefix = f"{'.'.join(path)}{shown}: " if path else ""
+    source = inherited_from(table, path)
+    prefix = f"{'.'.join(path)}{shown}{f' (inherited from {source})' if source else ''}: " if path else ""
     return f"{prefix}{message[0].lower()}{message[1:]}" if message else prefix
 
 

@@ -15,6 +15,7 @@ from emulator.errors import ConfigurationError, DataFileError, naming
 from emulator.plugins import FIRST_LOOK
 from emulator.storage.bounded import is_file, read_toml, toml_document
 from experiments.config import Experiment, parse_experiment
+from experiments.extending import ALONE, extended
 from experiments.locating import DataFolders, Locate, OutsideError, locator
 from experiments.shipped import absent, named
 from traces.sources import SOURCES
@@ -71,32 +72,45 @@ def _read_single(
 
     Raises ConfigurationError if it has a sweep.
     """
-    table = read_table(path, overrides, seeds)
+    locate = locator(data, path)
+    table = read_table(path, overrides, seeds, locate)
     if SWEEP in table:
         raise ConfigurationError(
             f"{named(path)}: has a [{SWEEP}], so it describes several experiments; take one without, or "
             f"--set '{SWEEP}={{}}'"
         )
-    return table, locator(data, path)
+    return table, locate
 
 
-def read_table(path: Path, overrides: Overrides = (), seeds: Sequence[int] | None = None) -> dict[str, Any]:
+def read_table(
+    path: Path,
+    overrides: Overrides = (),
+    seeds: Sequence[int] | None = None,
+    locate: Locate | None = None,
+) -> dict[str, Any]:
     """The content of a configuration with `overrides` and `seeds` applied, otherwise unchecked.
 
-    For the arguments see `load_experiment`. Unless it is empty, a `[sweep]` is left in the table.
+    For the arguments see `load_experiment`; `locate` says what may be extended, by default without --data.
+    Unless it is empty, a `[sweep]` is left in the table.
 
     Raises:
-        ConfigurationError: The file is not TOML, or an override does not fit it.
+        ConfigurationError: A file is not TOML, or an override does not fit it.
         DataFileError: There is no such file.
+        InputError: For what it extends see `extended`.
     """
+    table = extended(read_file(path), path, locate or locator(None, path), read_file)
+    override_table(table, overrides, seeds)
+    return table
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The content of the file of a configuration alone; for the errors see `read_table`."""
     if not is_file(path):
         raise DataFileError(path, "is a folder, not a configuration" if path.is_dir() else absent(path))
     try:
-        table = read_toml(path)
+        return read_toml(path)
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{named(path)}: cannot be read as TOML ({error})") from error
-    override_table(table, overrides, seeds)
-    return table
 
 
 def override_table(table: dict[str, Any], overrides: Overrides, seeds: Sequence[int] | None) -> None:
@@ -190,22 +204,6 @@ def set_key(table: dict[str, Any], key: str, value: Any, where: str) -> None:
     target[last] = value
 
 
-def key_value(table: Mapping[str, Any], key: str) -> Any:
-    """The value that `set_key` has set under `key`; None if it is there no more."""
-    value: Any = table
-    path = key.split(".")
-    for depth, name in enumerate(path):
-        if isinstance(value, list) and path[:depth] == ["arm"]:
-            value = next((item for item in value if item.get("name") == name), None)
-        elif isinstance(value, list):
-            value = value[int(name)] if ENTRY.fullmatch(name) and int(name) < len(value) else None
-        elif isinstance(value, Mapping):
-            value = value.get(name)
-        else:
-            return None
-    return value
-
-
 def _apply_override(table: dict[str, Any], override: str) -> None:
     """Apply an override `key.key=value` to `table`; for the key see `set_key`."""
     key, equals, text = override.partition("=")
@@ -234,7 +232,7 @@ def _step_into(container: Any, name: str, path: Sequence[str], where: str) -> An
     else:
         raise ConfigurationError(f"{where}: {name!r} is a key of a value that is not a table")
     if isinstance(container[place], str):  # a part that is given by its name only
-        container[place] = {"source" if name == "trace" else "kind": container[place]}
+        container[place] = {ALONE.get(name, "kind"): container[place]}
     return container[place]
 
 

@@ -1,33 +1,24 @@
-"""The configurations that driftscale ships: their names, and what each shows, needs and takes.
+"""The configurations that driftscale ships: their names and files.
 
 A name is the path of a file in `experiments/configs` without its suffix, such as "digits" or
 "fielding/figure-02"; the name of a folder in it, such as "fielding", stands for all configurations in it.
-A name may be given wherever a path may; what exists at the path wins. Reads tables as TOML has them, and
-imports nothing heavy.
+A name may be given wherever a path may; what exists at the path wins. No file is read, and nothing heavy is
+imported; `shipped_facts.py` says what each of them shows, needs and takes.
 """
 
 from __future__ import annotations
 
 import difflib
-import math
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from emulator.errors import InputError
-from emulator.storage.bounded import is_file, read_toml
+from emulator.storage.bounded import is_file
 
 CONFIGS = Path(__file__).resolve().parent / "configs"
 """The folder of the shipped configurations."""
-
-MINUTES = Path(__file__).resolve().parent / "minutes.toml"
-"""The file of the measured minutes, by name."""
-
-DATA_KEYS = ("devices", "folder", "images", "table", "windows")
-"""Keys of [trace] and [devices], and of the parts in them, that name files and folders."""
 
 SUFFIX = ".toml"
 
@@ -40,50 +31,10 @@ NEARNESS = 0.7
 FEWEST_LETTERS = 3
 """A given text with this many letters is also near to the names that begin with it."""
 
-SENTENCE = re.compile(r".*?[.?!](?=\s|$)", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class ShippedConfiguration:
-    """What is known about a shipped configuration without running it.
-
-    Attributes:
-        name: Its name, such as "fielding/figure-02".
-        path: Its file.
-        about: The whole comment at its head, on one line: what it shows.
-        summary: The first sentence of `about`.
-        data: The files and folders that it needs under the present folder or --data; none if it brings its
-            own data. They are sorted.
-        arms: The number of its arms.
-        seeds: The number of its seeds.
-        cells: The number of cells of its sweep; 1 without one.
-        minutes: Wall minutes that all runs take on two cores, as measured; None if that was not measured.
-    """
-
-    name: str
-    path: Path
-    about: str
-    summary: str
-    data: tuple[str, ...]
-    arms: int
-    seeds: int
-    cells: int
-    minutes: float | None
-
-    @property
-    def runs(self) -> int:
-        """The number of runs: arms x seeds x cells."""
-        return self.arms * self.seeds * self.cells
-
-
-def shipped_configurations() -> tuple[ShippedConfiguration, ...]:
-    """All shipped configurations: first those outside of folders, then folder by folder, each by name."""
-    return _described(shipped_files())
-
 
 @cache
 def shipped_files() -> Mapping[str, Path]:
-    """The file of each shipped configuration by its name, in the order of `shipped_configurations`."""
+    """The file of each shipped configuration by its name, first those outside of folders."""
     paths = sorted(CONFIGS.rglob("*.toml"), key=lambda path: (path.parent, path.stem))
     return {path.relative_to(CONFIGS).with_suffix("").as_posix(): path for path in paths}
 
@@ -161,8 +112,8 @@ def nearest(given: Path) -> str:
     return f"the nearest shipped ones: {', '.join(near)} (driftscale configs)" if near else ""
 
 
-def find_shipped(name: str) -> tuple[ShippedConfiguration, ...]:
-    """The shipped configuration of that name, or all in the folder of that name.
+def find_names(name: str) -> tuple[str, ...]:
+    """That name, if it is one of a shipped configuration, or the names of all in the folder of that name.
 
     Raises:
         InputError: No shipped configuration and no folder of them has that name; the nearest are named.
@@ -171,7 +122,12 @@ def find_shipped(name: str) -> tuple[ShippedConfiguration, ...]:
     if path is None:
         remedy = nearest(Path(name)) or "driftscale configs lists them"
         raise InputError(f"{name}: no shipped configuration has that name; {remedy}")
-    return _described(name for name, file in shipped_files().items() if path in (file, file.parent))
+    return tuple(name for name, file in shipped_files().items() if path in (file, file.parent))
+
+
+def shipped_file(name: str) -> Path | None:
+    """The file of the shipped configuration of that name, with or without its suffix; None without one."""
+    return shipped_files().get(name.removesuffix(SUFFIX))
 
 
 def is_shipped(path: Path) -> bool:
@@ -224,48 +180,3 @@ def _name_at_end(path: Path) -> str:
     """What follows the last `configs` in a path, as a name; empty if there is none."""
     _, is_there, name = f"/{_name(path)}".rpartition("/configs/")
     return name if is_there else ""
-
-
-def _described(names: Iterable[str]) -> tuple[ShippedConfiguration, ...]:
-    minutes = read_toml(MINUTES)
-    return tuple(_describe(name, shipped_files()[name], minutes.get(name)) for name in names)
-
-
-def _describe(name: str, path: Path, minutes: float | None) -> ShippedConfiguration:
-    about = head_comment(path.read_text(encoding="utf-8"))
-    table = read_toml(path)
-    first = SENTENCE.match(about)
-    return ShippedConfiguration(
-        name=name,
-        path=path,
-        about=about,
-        summary=first.group() if first else about,
-        data=tuple(sorted({*_named(table.get("trace")), *_named(table.get("devices"))})),
-        arms=len(table["arm"]),
-        seeds=len(table["seeds"]),
-        cells=math.prod(len(values) for values in table.get("sweep", {}).values()),
-        minutes=minutes,
-    )
-
-
-def head_comment(text: str) -> str:
-    """The comment that a configuration begins with, on one line.
-
-    >>> head_comment("# A fleet\\n# of phones.\\nname = 'fleet'  # short")
-    'A fleet of phones.'
-    """
-    lines: list[str] = []
-    for line in text.splitlines():
-        if not line.startswith("#"):
-            break
-        lines.append(line.lstrip("#").strip())
-    return " ".join(lines)
-
-
-def _named(value: Any) -> Iterator[str]:
-    """The files and folders that a table, or one in it, names."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if key in DATA_KEYS and isinstance(item, str):
-                yield item
-            yield from _named(item)

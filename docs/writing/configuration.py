@@ -24,7 +24,8 @@ in one line that names the file, the key and the rule, before anything is run.
 text or a truth value. A *part of kind selector* is the name of a part of that kind, or a table with the name
 under `kind` and settings beside it. A dotted key, as in `driftscale run --set round.rounds=100`, names a key
 of a table; a number in it is an entry of a list, from 0 on, and an arm goes by its name:
-`arm.fielding.clusterer.max_clusters`."""
+`arm.fielding.clusterer.max_clusters`. [Build on another configuration](../howto/extends.md) has the rules of
+`extends`, and the schema for editors."""
 
 TRACE = """\
 `source` names the [source](parts/source.md), which says what reaches which client, and when; all other keys

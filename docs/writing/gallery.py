@@ -7,7 +7,7 @@ from itertools import groupby
 
 from docs.writing.families import FAMILIES, Family
 from docs.writing.markdown import code, heading, page, prose, table
-from experiments.shipped import ShippedConfiguration, shipped_configurations
+from experiments.shipped_facts import ShippedConfiguration, shipped_configurations
 
 INTRODUCTION = """\
 driftscale ships these configurations. `driftscale run NAME` plays one, `driftscale check NAME` builds what

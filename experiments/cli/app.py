@@ -369,6 +369,19 @@ def configs(
 
 
 @app.command()
+def schema() -> None:
+    """Print the JSON schema of a configuration, for an editor.
+
+    Written to a file that the first line of a configuration names (#:schema driftscale.json), it lets editors
+    that know JSON schemas of TOML complete keys and parts, show what they mean, and mark mistakes.
+    """
+    from experiments.cli.output import print_json
+    from experiments.schema import configuration_schema
+
+    print_json(configuration_schema())
+
+
+@app.command()
 def new(
     file: Annotated[
         Path,

@@ -159,11 +159,15 @@ def _entries(incomplete: str, is_wanted: Callable[[Path], bool]) -> list[str]:
 def _table(ctx: typer.Context) -> dict[str, Any]:
     """The content of the configuration that was given before, as far as it can be read."""
     from emulator.storage.bounded import read_toml
+    from experiments.extending import extended
+    from experiments.locating import locator
 
     given = ctx.params.get("config") or ctx.params.get("path")
     if given is None and ctx.args:  # where the option that is completed has no value yet
         given = Path(ctx.args[0])
-    return read_toml(take(given).path) if given is not None and take(given).path.is_file() else {}
+    if given is None or not (path := take(given).path).is_file():
+        return {}
+    return extended(read_toml(path), path, locator(None, path), read_toml)
 
 
 def _keys_of(ctx: typer.Context) -> list[str]:
@@ -191,10 +195,10 @@ def dotted_keys(table: Mapping[str, Any]) -> list[str]:
     """
     from emulator.plugins import FIRST_LOOK
     from experiments.config import parse_experiment
-    from experiments.reading import key_value
+    from experiments.extending import value_at
 
     experiment = parse_experiment({**ANY, **table}, "", FIRST_LOOK)
-    keys = _dotted(experiment, "", lambda key: key_value(table, key) is not None)
+    keys = _dotted(experiment, "", lambda key: value_at(table, key.split(".")) is not None)
     return [key for key in keys if "arm" in table or not key.startswith("arm.")]
 
 
@@ -215,8 +219,11 @@ def _without_own_parts(value: Any) -> Any:
 
 def _dotted(settings: BaseModel, path: str, is_given: Callable[[str], bool]) -> Iterator[str]:
     from experiments.config import Arm
+    from experiments.extending import ARMS, EXTENDS
 
     for name, field in type(settings).model_fields.items():
+        if name in (EXTENDS, ARMS):  # which files alone can have
+            continue
         key, value = f"{path}{field.alias or name}", getattr(settings, name)
         if isinstance(value, Sequence) and value and all(isinstance(item, Arm) for item in value):
             for arm in value:

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator.errors import ConfigurationError
-from experiments.jobs.admission import jobs_at_once
 from experiments.locating import DataFolders
-from experiments.running.machine import available_bytes, cores
 
 if TYPE_CHECKING:
     from experiments.jobs.pool import WorkerPool
@@ -111,6 +109,9 @@ def _number(scale: Scale, plans: Sequence[Plan], unfinished: int) -> int:
     """Number of local workers; 1 if none is to be started, as this process or a cluster plays the runs."""
     if scale.jobs == 1:
         return 1
+    from experiments.jobs.admission import jobs_at_once
+    from experiments.running.machine import available_bytes, cores
+
     peaks = [
         timing.peak_memory_bytes
         for plan in plans

@@ -20,12 +20,13 @@ from emulator.errors import (
     shorten,
 )
 from experiments.config import Experiment, parse_experiment
+from experiments.extending import extended, value_at
 from experiments.locating import DataFolders, Locate, locator
 from experiments.reading import (
     SWEEP,
     Overrides,
-    key_value,
     override_table,
+    read_file,
     read_table,
     set_key,
     take_first_look,
@@ -134,12 +135,13 @@ def read_configuration(
         DataFileError: There is no such file, or no such folder of `data`.
         InputError: The catalogue has no device profile of that name.
     """
+    locate = locator(data, path)
     if table is None:
-        table = read_table(path, overrides, seeds)
+        table = read_table(path, overrides, seeds, locate)
     else:
+        table = extended(table, path, locate, read_file)
         override_table(table, overrides, seeds)
     axes = merged_axes(table_axes(table.pop(SWEEP, {}), named(path)), sweep)
-    locate = locator(data, path)
     looked_at = None if axes else take_first_look(table, named(path), locate)
     return Configuration(path, table, axes, locate, looked_at)
 
@@ -294,7 +296,7 @@ def _cell_table(configuration: Configuration, values: Table) -> tuple[Table, str
     for axis in in_order:
         set_key(table, axis.key, copy.deepcopy(values[axis.key]), axis.where)
     for axis in in_order:
-        if key_value(table, axis.key) != values[axis.key]:
+        if value_at(table, axis.key.split(".")) != values[axis.key]:
             raise ConfigurationError(
                 f"{axis.where}: {axis.key} and another swept key set the same values; sweep one of them, "
                 f"with whole tables as values"

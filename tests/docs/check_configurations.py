@@ -15,7 +15,8 @@ from emulator.errors import EmulatorError
 from emulator.own_parts import is_own
 from emulator.plugins import FIRST_LOOK
 from experiments.config import Experiment, first_problem
-from experiments.reading import SWEEP, set_key, take_first_look
+from experiments.extending import ARMS, EXTENDS, extended
+from experiments.reading import SWEEP, read_file, read_table, set_key, take_first_look
 from experiments.running.sweep import merged_axes, table_axes
 from tests.docs.page_state import PageState
 from tests.docs.product import all_registries, shipped_files, shipped_names
@@ -44,7 +45,7 @@ def problem_of_file(name: str, state: PageState) -> str:
         return problem_of_package(table, state)
     if "class" in table:
         return _problem_of_profile(path)
-    if all(key in table for key in REQUIRED):
+    if EXTENDS in table or all(key in table for key in REQUIRED):
         return problem_of_whole(table, state)
     return problem_of_fragment(table, state)
 
@@ -84,7 +85,7 @@ def problem_of_whole(
     if problem := problem_of_parts(table, state):
         return problem
     try:
-        base = copy.deepcopy(dict(table))
+        base = copy.deepcopy(dict(extended(dict(table), state.folder / "page.toml", Path, read_file)))
         swept = merged_axes(table_axes(base.pop(SWEEP, {}), where), axes)
         for key, value in [("", None), *((axis.key, value) for axis in swept for value in axis.values)]:
             cell = copy.deepcopy(base)
@@ -103,6 +104,8 @@ def problem_of_fragment(table: Mapping[str, Any], state: PageState) -> str:
         return f"unknown key {unknown[0]!r}; tables and keys at the top: {', '.join(TOP)}"
     if problem := problem_of_parts(table, state):
         return problem
+    if EXTENDS in table or ARMS in table:
+        return problem_of_whole(table, state)
     first = ""
     for base in _bases(table, state):
         problem = _problem_of_completed(base, table, state)
@@ -132,7 +135,7 @@ def arm_like(name: str) -> Mapping[str, Any] | None:
 
 
 def _shipped_table(name: str) -> dict[str, Any]:
-    return tomllib.loads(shipped_files(name)[0].read_text(encoding="utf-8"))
+    return read_table(shipped_files(name)[0], locate=Path)
 
 
 def _parsed(text: str) -> tuple[dict[str, Any], str]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import copy
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from emulator.errors import UnknownNameError
-from experiments.reading import SWEEP, override_table
+from experiments.reading import SWEEP, override_table, read_table
 from experiments.running.sweep import merged_axes, table_axes
 from experiments.shipped import nearest
 from tests.docs.check_configurations import SMALL, arm_like, problem_of_whole
@@ -87,22 +86,19 @@ def _tables(name: str, state: PageState, *, is_run: bool) -> Iterator[tuple[str,
     """The configurations of that name, each with what errors call it, and whether it is shipped."""
     file = state.folder / name
     if file.is_file():
-        yield name, _read(file.read_text(encoding="utf-8")), False
+        yield name, _read(file), False
     elif file.is_dir() and name not in ("", "."):
         for path in sorted(file.glob("*.toml")):
-            yield f"{name}/{path.name}", _read(path.read_text(encoding="utf-8")), False
+            yield f"{name}/{path.name}", _read(path), False
     elif shipped := shipped_files(name):
         for path in shipped:
-            yield path.name, _read(path.read_text(encoding="utf-8")), True
+            yield path.name, _read(path), True
     elif not is_run and PLACEHOLDER.fullmatch(name):
         yield name, copy.deepcopy(dict(SMALL)), False
 
 
-def _read(text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise WrongError(f"no TOML: {error}") from error
+def _read(path: Path) -> dict[str, Any]:
+    return read_table(path, locate=Path)
 
 
 def _arms_in(settings: Iterable[str]) -> list[str]:

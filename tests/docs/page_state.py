@@ -13,8 +13,9 @@ from typing import Any
 from unittest.mock import patch
 
 from emulator import own_parts, plugins
-from emulator.errors import MissingFileError
+from emulator.errors import EmulatorError, MissingFileError
 from experiments.locating import Locate
+from experiments.reading import read_table
 from tests.docs.blocks import Block
 from tests.docs.check_python import Namespace
 from tests.docs.our_names import Names, names_of
@@ -77,8 +78,8 @@ class PageState:
         """The tables of the page's configurations, the newest first."""
         for path in sorted(self.folder.rglob("*.toml"), key=lambda path: -path.stat().st_mtime_ns):
             try:
-                table = tomllib.loads(path.read_text(encoding="utf-8"))
-            except tomllib.TOMLDecodeError:
+                table = read_table(path, locate=Path)
+            except EmulatorError:
                 continue  # is noted where it is saved
             if "arm" in table and "trace" in table:
                 yield table

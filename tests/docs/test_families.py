@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
-
 import pytest
 
 from docs.writing.families import FAMILIES
 from docs.writing.pages import DOCS
-from experiments.shipped import shipped_configurations, shipped_files
+from experiments.reading import read_table
+from experiments.shipped import shipped_files
+from experiments.shipped_facts import shipped_configurations
 
 
 def test_families_are_the_folders_of_shipped_configurations() -> None:
@@ -19,7 +19,7 @@ def test_families_are_the_folders_of_shipped_configurations() -> None:
 def test_a_picture_shows_arms_of_a_configuration_of_its_family(folder: str) -> None:
     family = FAMILIES[folder]
     assert family.configuration.rpartition("/")[0] == folder
-    configuration = tomllib.loads(shipped_files()[family.configuration].read_text(encoding="utf-8"))
+    configuration = read_table(shipped_files()[family.configuration])
     names = [arm["name"] for arm in configuration["arm"]]
     assert [arm for arm in names if arm in family.arms] == list(family.arms)
     assert 2 <= len(family.arms) <= 6

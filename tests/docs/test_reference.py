@@ -22,7 +22,7 @@ from experiments.results.statistics.time_to_accuracy import ACCURACIES
 from experiments.results.tables.concept_drift import OF_WHOLE_RUNS
 from experiments.results.tables.drift import drift_quantities
 from experiments.results.tables.targets import OF_TARGETS
-from experiments.shipped import shipped_configurations
+from experiments.shipped_facts import shipped_configurations
 from tests.ratchets.pinned import pinned
 
 REFERENCE = DOCS / "reference"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from typer.testing import CliRunner
 
 from emulator.seeding import RandomStreams
 from experiments.cli.app import app
+from experiments.reading import read_table
 from tests.docs.blocks import ROOT
 from tests.docs.verdicts import VERDICTS, Figure, Row, rows
 
@@ -46,7 +46,7 @@ def _problems_of(row: Row) -> Iterator[str]:
     if not row.is_played:
         return
     file = ROOT / "experiments" / "configs" / f"{row.configuration}.toml"
-    shipped = re.findall(r'^name = "(.+?)"', file.read_text(encoding="utf-8"), re.MULTILINE)[1:]
+    shipped = [arm["name"] for arm in read_table(file)["arm"]]
     chosen = row.words[row.words.index("--arms") + 1].split(",") if "--arms" in row.words else shipped
     named = {name for figure in row.figures for name in (figure.arm, figure.base or shipped[0])}
     if not named <= set(chosen) <= set(shipped):

@@ -7,7 +7,7 @@ import pytest
 import tomli_w
 
 from emulator.errors import ConfigurationError, InputError
-from experiments.reading import load_experiment
+from experiments.reading import load_experiment, override_table
 from tests.experiments.small import MINIMAL, small_table, write_idx_folder, write_small
 
 pytestmark = pytest.mark.usefixtures("beside_the_files")
@@ -71,6 +71,18 @@ def test_a_setting_reaches_its_key_and_is_read_as_toml(
         resolved = resolved[key]
     assert resolved == value
     assert type(resolved) is type(value)
+
+
+def test_a_setting_of_what_is_given_by_a_text_alone_keeps_that_text() -> None:
+    table: dict[str, Any] = {"training": {"model": "mlp", "start": "m.safetensors"}, "trace": "digits"}
+    override_table(table, ["training.model.hidden=[3]", "training.start.head=new", "trace.clients=3"], None)
+    assert table == {
+        "training": {
+            "model": {"kind": "mlp", "hidden": [3]},
+            "start": {"file": "m.safetensors", "head": "new"},
+        },
+        "trace": {"source": "digits", "clients": 3},
+    }
 
 
 def test_a_setting_reaches_an_arm_by_its_name(config: Path) -> None:

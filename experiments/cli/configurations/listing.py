@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from experiments.cli.output import OutputFormat, print_json, print_table, say
-from experiments.shipped import ShippedConfiguration, find_shipped, shipped_configurations
+from experiments.shipped_facts import ShippedConfiguration, find_shipped, shipped_configurations
 
 
 def print_configurations(name: str | None, output: OutputFormat) -> None:

@@ -12,8 +12,11 @@ from emulator.storage.bounded import toml_document
 from experiments.cli.configurations.listing import text_of
 from experiments.cli.output import say
 from experiments.config import parse_experiment
-from experiments.reading import SWEEP
-from experiments.shipped import SUFFIX, find_shipped
+from experiments.extending import extended
+from experiments.locating import locator
+from experiments.reading import SWEEP, read_file
+from experiments.shipped import SUFFIX
+from experiments.shipped_facts import find_shipped
 
 NAME = re.compile(r'^name = "[^"\n]*"', re.MULTILINE)
 
@@ -51,6 +54,7 @@ def _refuse_name(file: Path, text: str) -> None:
         table = toml_document(text)
     except ValueError as error:  # a quotation mark, or a backslash
         raise InputError(f"FILE {file}: {file.stem!r} cannot be the name of an experiment") from error
+    table = extended(table, file, locator(None, file), read_file)
     table.pop(SWEEP, None)
     parse_experiment(table, f"FILE {file}: gives the experiment its name", FIRST_LOOK)
 

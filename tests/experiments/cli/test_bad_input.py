@@ -37,7 +37,10 @@ def assert_names(message: str, *parts: str) -> None:
     ("setting", "parts"),
     [
         ("round.roundz=4", ("small.toml", "round", "'roundz'", "choices: ", "did you mean 'rounds'?")),
-        ("rouns.rounds=4", ("small.toml", "'rouns'", "choices: arm, checkpoint", "did you mean 'round'?")),
+        (
+            "rouns.rounds=4",
+            ("small.toml", "'rouns'", "choices: arm, arms, checkpoint", "did you mean 'round'?"),
+        ),
         (
             "arm.global.clusterer=ifca2",
             ("small.toml", "arm.global.clusterer = 'ifca2'", "fielding, flexcfl, hypcluster, ifca"),

@@ -11,7 +11,8 @@ import pytest
 
 from experiments.cli.completing import dotted_keys
 from experiments.config import parse_experiment
-from experiments.reading import key_value, read_table, set_key
+from experiments.extending import value_at
+from experiments.reading import read_table, set_key
 from experiments.shipped import shipped_files
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.small import write_small
@@ -63,6 +64,8 @@ def test_arms_are_those_of_the_configuration_one_after_another(offered: Offered)
     assert offered("driftscale run small.toml --arms global,") == ["global,fielding"]
     assert offered("driftscale run digits --seeds 0 --arms fi") == ["fielding", "fielding-last-global"]
     assert offered("driftscale run absent.toml --arms ") == []
+    Path("mine.toml").write_text('extends = "small.toml"\n[[arm]]\nname = "mine"\n')
+    assert offered("driftscale run mine.toml --arms ") == ["global", "fielding", "mine"]
 
 
 def test_keys_are_those_of_the_configuration_its_arms_and_their_parts(offered: Offered) -> None:
@@ -73,6 +76,7 @@ def test_keys_are_those_of_the_configuration_its_arms_and_their_parts(offered: O
     assert offered("driftscale run small.toml --sweep devices.p") == ["devices.profile"]
     assert offered("driftscale run small.toml --sweep nam") == []
     assert "arm.global.name" not in offered("driftscale run small.toml --sweep arm.global.")
+    assert offered("driftscale run small.toml --set ext") == []  # only a file may have it
 
 
 def test_without_a_valid_configuration_keys_are_those_of_every_one(offered: Offered) -> None:
@@ -88,10 +92,10 @@ def test_every_key_that_is_offered_can_be_set(name: str) -> None:
     table = read_table(shipped_files()[name])
     resolved = parse_experiment(table, name).resolved()
     changed = copy.deepcopy(table)
-    keys = [key for key in dotted_keys(table) if key_value(resolved, key) is not None]
+    keys = [key for key in dotted_keys(table) if value_at(resolved, key.split(".")) is not None]
     assert len(keys) > 300
     for key in keys:
-        set_key(changed, key, key_value(resolved, key), key)
+        set_key(changed, key, value_at(resolved, key.split(".")), key)
     assert parse_experiment(changed, name).resolved() == resolved
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from emulator.errors import ConfigurationError
-from experiments.playing import scale
 from experiments.playing.scale import MOST_JOBS, Scale, parse_scale, scaled_out
+from experiments.running import machine
 from experiments.running.plan import Plan
 from tests.experiments.jobs.fakes import FakePool, a_plan
 
@@ -86,8 +86,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(connection, "local_cluster", local_cluster)
     monkeypatch.setattr(connection, "joined_cluster", joined_cluster)
     monkeypatch.setattr(pool, "DaskPool", Connected)
-    monkeypatch.setattr(scale, "cores", lambda: 8)
-    monkeypatch.setattr(scale, "available_bytes", lambda: 1000)
+    monkeypatch.setattr(machine, "cores", lambda: 8)
+    monkeypatch.setattr(machine, "available_bytes", lambda: 1000)
     return numbers
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import shipped
+from experiments import shipped_facts
 from tests.experiments.cli.conftest import Driftscale
 from tests.experiments.shipping import ABOUT, ship
 
@@ -14,7 +14,7 @@ from tests.experiments.shipping import ABOUT, ship
 def configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Ships small, few/alpha and few/beta; the minutes of one are known."""
     (tmp_path / "minutes.toml").write_text('"few/beta" = 2.5\n')
-    monkeypatch.setattr(shipped, "MINUTES", tmp_path / "minutes.toml")
+    monkeypatch.setattr(shipped_facts, "MINUTES", tmp_path / "minutes.toml")
     return ship(tmp_path / "package", monkeypatch)
 
 
@@ -26,6 +26,15 @@ def test_each_is_listed_with_its_needs_runs_and_minutes(driftscale: Driftscale, 
         ["few/alpha", "A small one.", "nothing", "2", "-"],
         ["few/beta", "A small one.", "nothing", "2", "2.5"],
     ]
+
+
+def test_one_that_extends_another_is_listed_as_what_it_amounts_to(
+    driftscale: Driftscale, configs: Path
+) -> None:
+    text = '# Less.\nextends = "small"\nname = "gamma"\nseeds = [0, 1, 2]\narms = "global"\n'
+    (configs / "few" / "gamma.toml").write_text(text)
+    facts = json.loads(driftscale("configs", "few/gamma", "--format", "json").out)
+    assert (facts["arms"], facts["seeds"], facts["runs"], facts["text"]) == (1, 3, 3, text)
 
 
 def test_the_files_that_are_needed_are_listed_by_their_folders(driftscale: Driftscale) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.reading import read_table
 from experiments.shipped import shipped_files
 from tests.experiments.cli.conftest import Driftscale
 
@@ -39,6 +40,12 @@ def test_one_that_needs_data_says_which(driftscale: Driftscale) -> None:
 def test_one_with_a_sweep_keeps_it(driftscale: Driftscale) -> None:
     assert driftscale("new", "swept.toml", "--like", "swap-samples").code == 0
     assert tomllib.loads(Path("swept.toml").read_text())["sweep"]
+
+
+def test_one_that_extends_another_extends_it_from_anywhere(driftscale: Driftscale) -> None:
+    assert driftscale("new", "mine.toml", "--like", "fielding/figure-01-few").code == 0
+    whole = read_table(shipped_files()["fielding/figure-01-few"])
+    assert read_table(Path("mine.toml")) == {**whole, "name": "mine"}
 
 
 @pytest.mark.parametrize(

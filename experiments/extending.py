@@ -1,0 +1,240 @@
+"""`extends`: a configuration that builds on others, as the one table that it amounts to.
+
+Those that are extended come first, in their order, then the configuration itself, and the later value wins:
+tables are merged key by key, arms by their names, and everything else is replaced. A part of another kind
+replaces the whole part, as for --set: the settings were those of the other one. Works on tables as TOML has
+them, and reads no file itself; what the tables mean is `config.py`'s.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from emulator.errors import ConfigurationError, UnknownNameError, did_you_mean, naming, shorten
+from emulator.storage.bounded import is_file
+from experiments.shipped import SUFFIX, is_shipped, named, nearest, shipped_file
+
+EXTENDS, ARMS = "extends", "arms"
+"""The keys that are resolved here: what is extended, and which arms are picked."""
+
+MOST_DEEP = 4
+"""Most configurations that extend one another, above the one that is played."""
+
+MOST_EXTENDED = 16
+"""Most configurations that one may extend in all, those that they extend among them."""
+
+MOST_SHOWN = 80
+"""Most letters of an invalid value in an error."""
+
+ALONE = {"trace": "source", "start": "file", "profile": "path", "windows": "path", "devices": "path"}
+"""What a text in place of a table is in that table, by the key that has it; of all other keys, the `kind`."""
+
+INSTEAD: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "training": {"local_steps": ("local_epochs", "last"), "local_epochs": ("local_steps",)},
+    "round": {"evaluate_every": ("evaluate_every_s",), "evaluate_every_s": ("evaluate_every",)},
+    "report": {"target": ("targets",), "targets": ("target",)},
+}
+"""By table and key, the inherited keys in whose place it is, since a table may not have both."""
+
+Table = dict[str, Any]
+
+
+class Inheriting(Table):
+    """The content of a configuration that extends others, which knows the file that each value is from.
+
+    Attributes:
+        files: How errors name each file, with what it says itself; in the order in which they were merged.
+    """
+
+    def __init__(self, table: Mapping[str, Any], files: Sequence[tuple[str, Table]]) -> None:
+        super().__init__(table)
+        self.files = files
+
+
+def inherited_from(table: Mapping[str, Any], path: Sequence[str]) -> str:
+    """The file that the value under `path` is inherited from; empty if the configuration itself has it.
+
+    Also empty for a table that was merged of several files, and for a value that an option has overridden.
+    """
+    if not isinstance(table, Inheriting) or not path:
+        return ""
+    value, (*others, (_, own)) = value_at(table, path), table.files
+    has_it = (where for where, said in reversed(others) if value_at(said, path) == value)
+    return "" if value_at(own, path) == value else next(has_it, "")
+
+
+def value_at(table: Any, path: Sequence[str]) -> Any:
+    """The value under `path`, in which an arm goes by its name, and an entry by its number; None without."""
+    for step in path:
+        if isinstance(table, list | tuple):
+            by_number = {str(number): entry for number, entry in enumerate(table)}
+            table = by_number | {_name(entry): entry for entry in table}
+        table = table.get(step) if isinstance(table, Mapping) else None
+    return table
+
+
+def beside(key: str, inherited: Mapping[str, Any], own: Mapping[str, Any]) -> Any:
+    """The keys of the `inherited` table `key` that hold beside its `own`: some exclude each other."""
+    instead = INSTEAD.get(key, {})
+    return _without(inherited, {other for name in own for other in instead.get(name, ())})
+
+
+def extended(table: Table, path: Path, locate: Callable[[str], Path], read: Callable[[Path], Table]) -> Table:
+    """The content of a configuration with all that it extends, and with the arms that it picks.
+
+    Args:
+        table: Its content. Without `extends` and `arms` it is returned as it is.
+        path: Its file; what it extends is looked for beside it, then among the shipped configurations.
+        locate: Maps an absolute path to an existing file that a configuration may read.
+        read: The content of another file.
+
+    Raises:
+        ConfigurationError: What is extended is not there, extends the configuration itself, or is too deep.
+        UnknownNameError: No arm has a name that is picked.
+        InputError: What `locate` and `read` raise.
+    """
+    if EXTENDS not in table and ARMS not in table:
+        return table
+    reading = _Reading(locate, read)
+    whole = reading.whole(table, path, ())
+    return Inheriting(copy.deepcopy(whole), reading.files)  # the files stay as they are where keys are set
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Reads configurations that extend one another; `files` are those read until now."""
+
+    locate: Callable[[str], Path]
+    read: Callable[[Path], Table]
+    files: list[tuple[str, Table]] = field(default_factory=list)
+
+    def whole(self, own: Table, path: Path, above: tuple[Path, ...]) -> Table:
+        """The content of the file `path` with all that it extends; `above` are those that extend it."""
+        where, chain = named(path), (*above, path)
+        said = {key: value for key, value in own.items() if key not in (EXTENDS, ARMS)}
+        table: Table = {}
+        for text in _texts(own, EXTENDS, where, "a path, the name of a shipped one, or a list of both"):
+            parent = self._find(text, path, where)
+            self._refuse_endless(parent, chain, f"{where}: {EXTENDS} = {text!r}")
+            table = _over(table, self.whole(self.read(parent), parent, chain))
+        table = _over(table, said)
+        self.files.append((where, said))
+        picked = _texts(own, ARMS, where, "names of arms; an arm itself is a table [[arm]]")
+        return _pick(table, picked, f"{where}: {ARMS}") if picked else table
+
+    def _find(self, text: str, path: Path, where: str) -> Path:
+        """The file that `text` stands for in the configuration `path`."""
+        there = path.parent / text
+        if not is_shipped(path) and is_file(there):
+            with naming(f"{where}: {EXTENDS}"):
+                self.locate(str(there.absolute()))
+            return there
+        if (shipped := shipped_file(text)) is not None:
+            return shipped
+        files = [file.name for file in path.parent.glob(f"*{SUFFIX}") if file.name != path.name]
+        hint = did_you_mean(f"{text.removesuffix(SUFFIX)}{SUFFIX}", files).removeprefix("; ")
+        meant = hint or nearest(Path(text))
+        raise ConfigurationError(
+            f"{where}: {EXTENDS} = {shorten(repr(text), MOST_SHOWN)}: no such file beside {where}, and no "
+            f"shipped configuration; {meant or 'driftscale configs lists the shipped ones'}"
+        )
+
+    def _refuse_endless(self, parent: Path, chain: Sequence[Path], where: str) -> None:
+        shown = " -> ".join(map(named, (*chain, parent)))
+        if parent.resolve() in [path.resolve() for path in chain]:
+            raise ConfigurationError(f"{where}: goes in a circle ({shown}); one must not extend the next")
+        if len(chain) > MOST_DEEP:
+            raise ConfigurationError(
+                f"{where}: is more than {MOST_DEEP} deep ({shown}); extend one that is nearer to the first"
+            )
+        if len(self.files) + len(chain) > MOST_EXTENDED:
+            raise ConfigurationError(f"{where}: is one of more than {MOST_EXTENDED} that are extended in all")
+
+
+def _texts(table: Table, key: str, where: str, what: str) -> Sequence[str]:
+    """The texts that a key has, one alone or a list of different ones; none if the key is not there."""
+    if key not in table:
+        return ()
+    given = table[key]
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list | tuple) or not texts or not all(isinstance(text, str) for text in texts):
+        raise ConfigurationError(f"{where}: {key} = {shorten(repr(given), MOST_SHOWN)}: must be {what}")
+    repeated = next((text for text, times in Counter(texts).items() if times > 1), None)
+    if repeated is not None:
+        raise ConfigurationError(f"{where}: {key}: {repeated!r} is given twice; name it once")
+    return texts
+
+
+def _over(inherited: Table, own: Table) -> Table:
+    """The content of a configuration over what it inherits."""
+    if own.get("sweep") == {}:  # as everywhere, no sweep
+        inherited = _without(inherited, {"sweep"})
+    table: Table = _merged(inherited, own, "")
+    before, arms = inherited.get("arm"), own.get("arm")
+    if isinstance(before, list | tuple) and isinstance(arms, list | tuple):
+        table["arm"] = _merged_arms(before, arms)
+    return table
+
+
+def _merged(inherited: Any, own: Any, key: str) -> Any:
+    """The value of a `key` over the one that it inherits."""
+    name = ALONE.get(key, "kind")
+    if isinstance(inherited, str) and isinstance(own, Mapping):
+        inherited = {name: inherited}
+    if not (isinstance(inherited, Mapping) and isinstance(own, Mapping)):
+        return own
+    if name in own and own[name] != inherited.get(name):  # the settings were those of another part
+        return own
+    kept = beside(key, inherited, own)
+    return {**kept, **{key: _merged(kept.get(key), value, key) for key, value in own.items()}}
+
+
+def _merged_arms(inherited: Iterable[Any], own: Sequence[Any]) -> list[Any]:
+    """The inherited arms, each with what the first own arm of its name says; then the other own ones."""
+    places = {_name(arm): place for place, arm in reversed([*enumerate(own)]) if _name(arm)}
+    arms, taken = [], set()
+    for arm in inherited:
+        place = places.pop(_name(arm), None)
+        taken.add(place)
+        arms.append(arm if place is None else _merged(arm, own[place], "arm"))
+    return [*arms, *(arm for place, arm in enumerate(own) if place not in taken)]
+
+
+def _pick(table: Table, names: Sequence[str], where: str) -> Table:
+    """The content of a configuration with the arms of these names alone, in this order.
+
+    The published values of the other arms go with them.
+    """
+    arms = table.get("arm")
+    arms = arms if isinstance(arms, list | tuple) else ()
+    known: dict[str, list[Any]] = {}
+    for arm in filter(_name, arms):
+        known.setdefault(_name(arm), []).append(arm)
+    for name in names:
+        if name not in known:
+            raise UnknownNameError("arm", name, known, where)
+    picked = {**table, "arm": [arm for name in names for arm in known[name]]}
+    report = table.get("report")
+    if isinstance(report, Mapping) and isinstance(report.get("published"), Mapping):
+        others, published = known.keys() - {*names}, report["published"]
+        published = {figure: _without(values, others) for figure, values in published.items()}
+        picked["report"] = {**report, "published": published}
+    return picked
+
+
+def _without(values: Any, names: Collection[str]) -> Any:
+    """A table without these keys; any other value as it is."""
+    if not isinstance(values, Mapping):
+        return values
+    return {name: value for name, value in values.items() if name not in names}
+
+
+def _name(arm: Any) -> str:
+    """The name of an arm; empty if it has none."""
+    name = arm.get("name") if isinstance(arm, Mapping) else None
+    return name if isinstance(name, str) else ""
