@@ -27,11 +27,21 @@ augmentation_factor)."""
 
 @dataclass(frozen=True)
 class Alias:
-    """A name under which a user may give the columns `gives`, as their values divided by `factor`."""
+    """A name under which a user may give the columns `gives`: they are the values x factor / divisor.
+
+    A unit that is a whole part of the column's is a `divisor`, since 9 / 1000 is 0.009 and 9 x 0.001 is not.
+    """
 
     gives: tuple[str, ...]
-    factor: float
+    factor: float = 1.0
+    divisor: float = 1.0
 
+    def convert(self, values: Floats) -> Floats:
+        """Convert values of this name into those of its columns, of the same shape."""
+        return values * self.factor / self.divisor
+
+
+_BOTH_WAYS = ("download_bytes_per_s", "upload_bytes_per_s")
 
 ALIASES: Mapping[str, Alias] = {
     # inference time, as phone benchmarks publish it
@@ -42,10 +52,22 @@ ALIASES: Mapping[str, Alias] = {
     # 1024 bits, FedScale's unit; it calls it kbps and uses one bandwidth both ways
     "download_kibit_per_s": Alias(("download_bytes_per_s",), 1024 / 8),
     "upload_kibit_per_s": Alias(("upload_bytes_per_s",), 1024 / 8),
-    "bandwidth_kibit_per_s": Alias(("download_bytes_per_s", "upload_bytes_per_s"), 1024 / 8),
+    "bandwidth_kibit_per_s": Alias(_BOTH_WAYS, 1024 / 8),
+    "ms_per_sample": Alias(("seconds_per_sample",), divisor=1000),
+    "latency_ms": Alias(("latency_s",), divisor=1000),
+    **{
+        f"{way}_{unit}": Alias(gives, factor)
+        for unit, factor in {"mbps": 1e6 / 8, "KiB_per_s": 1024, "MB_per_s": 1e6}.items()
+        for way, gives in (
+            ("download", _BOTH_WAYS[:1]),
+            ("upload", _BOTH_WAYS[1:]),
+            ("bandwidth", _BOTH_WAYS),
+        )
+    },
 }
-SOURCES: Mapping[str, Alias] = {**{name: Alias((name,), 1.0) for name in COLUMNS}, **ALIASES}
-"""Every name a fleet column can be given by: its own, or an alias."""
+SOURCES: Mapping[str, Alias] = {**{name: Alias((name,)) for name in COLUMNS}, **ALIASES}
+"""Every name a fleet column can be given by: its own, or an alias. A mixture draws in this order, so new ones
+are last."""
 
 
 def match_columns(names: Iterable[str]) -> dict[str, str]:
