@@ -41,7 +41,10 @@ class Alias:
         return values * self.factor / self.divisor
 
 
-_BOTH_WAYS = ("download_bytes_per_s", "upload_bytes_per_s")
+_LINKS = ("download_bytes_per_s", "upload_bytes_per_s")
+_WAYS = {"download": _LINKS[:1], "upload": _LINKS[1:], "bandwidth": _LINKS}
+# 1024 bits is FedScale's unit; it calls it kbps and uses one bandwidth both ways.
+_UNITS = {"kibit_per_s": 1024 / 8, "mbps": 1e6 / 8, "KiB_per_s": 1024.0, "MB_per_s": 1e6}
 
 ALIASES: Mapping[str, Alias] = {
     # inference time, as phone benchmarks publish it
@@ -49,21 +52,9 @@ ALIASES: Mapping[str, Alias] = {
     # 1000 bits
     "download_kbps": Alias(("download_bytes_per_s",), 1000 / 8),
     "upload_kbps": Alias(("upload_bytes_per_s",), 1000 / 8),
-    # 1024 bits, FedScale's unit; it calls it kbps and uses one bandwidth both ways
-    "download_kibit_per_s": Alias(("download_bytes_per_s",), 1024 / 8),
-    "upload_kibit_per_s": Alias(("upload_bytes_per_s",), 1024 / 8),
-    "bandwidth_kibit_per_s": Alias(_BOTH_WAYS, 1024 / 8),
+    **{f"{way}_{unit}": Alias(gives, _UNITS[unit]) for unit in _UNITS for way, gives in _WAYS.items()},
     "ms_per_sample": Alias(("seconds_per_sample",), divisor=1000),
     "latency_ms": Alias(("latency_s",), divisor=1000),
-    **{
-        f"{way}_{unit}": Alias(gives, factor)
-        for unit, factor in {"mbps": 1e6 / 8, "KiB_per_s": 1024, "MB_per_s": 1e6}.items()
-        for way, gives in (
-            ("download", _BOTH_WAYS[:1]),
-            ("upload", _BOTH_WAYS[1:]),
-            ("bandwidth", _BOTH_WAYS),
-        )
-    },
 }
 SOURCES: Mapping[str, Alias] = {**{name: Alias((name,)) for name in COLUMNS}, **ALIASES}
 """Every name a fleet column can be given by: its own, or an alias. A mixture draws in this order, so new ones
