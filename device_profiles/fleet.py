@@ -27,11 +27,24 @@ augmentation_factor)."""
 
 @dataclass(frozen=True)
 class Alias:
-    """A name under which a user may give the columns `gives`, as their values divided by `factor`."""
+    """A name under which a user may give the columns `gives`: they are the values x factor / divisor.
+
+    A unit that is a whole part of the column's is a `divisor`, since 9 / 1000 is 0.009 and 9 x 0.001 is not.
+    """
 
     gives: tuple[str, ...]
-    factor: float
+    factor: float = 1.0
+    divisor: float = 1.0
 
+    def convert(self, values: Floats) -> Floats:
+        """Convert values of this name into those of its columns, of the same shape."""
+        return values * self.factor / self.divisor
+
+
+_LINKS = ("download_bytes_per_s", "upload_bytes_per_s")
+_WAYS = {"download": _LINKS[:1], "upload": _LINKS[1:], "bandwidth": _LINKS}
+# 1024 bits is FedScale's unit; it calls it kbps and uses one bandwidth both ways.
+_UNITS = {"kibit_per_s": 1024 / 8, "mbps": 1e6 / 8, "KiB_per_s": 1024.0, "MB_per_s": 1e6}
 
 ALIASES: Mapping[str, Alias] = {
     # inference time, as phone benchmarks publish it
@@ -39,13 +52,13 @@ ALIASES: Mapping[str, Alias] = {
     # 1000 bits
     "download_kbps": Alias(("download_bytes_per_s",), 1000 / 8),
     "upload_kbps": Alias(("upload_bytes_per_s",), 1000 / 8),
-    # 1024 bits, FedScale's unit; it calls it kbps and uses one bandwidth both ways
-    "download_kibit_per_s": Alias(("download_bytes_per_s",), 1024 / 8),
-    "upload_kibit_per_s": Alias(("upload_bytes_per_s",), 1024 / 8),
-    "bandwidth_kibit_per_s": Alias(("download_bytes_per_s", "upload_bytes_per_s"), 1024 / 8),
+    **{f"{way}_{unit}": Alias(gives, _UNITS[unit]) for unit in _UNITS for way, gives in _WAYS.items()},
+    "ms_per_sample": Alias(("seconds_per_sample",), divisor=1000),
+    "latency_ms": Alias(("latency_s",), divisor=1000),
 }
-SOURCES: Mapping[str, Alias] = {**{name: Alias((name,), 1.0) for name in COLUMNS}, **ALIASES}
-"""Every name a fleet column can be given by: its own, or an alias."""
+SOURCES: Mapping[str, Alias] = {**{name: Alias((name,)) for name in COLUMNS}, **ALIASES}
+"""Every name a fleet column can be given by: its own, or an alias. A mixture draws in this order, so new ones
+are last."""
 
 
 def match_columns(names: Iterable[str]) -> dict[str, str]:

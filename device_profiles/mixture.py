@@ -48,7 +48,7 @@ from pydantic import (
 
 from device_profiles.fleet import COLUMNS, MAY_BE_ZERO, SOURCES, Fleet, match_columns
 from emulator.arrays import Floats
-from emulator.errors import DataFileError
+from emulator.errors import DataFileError, did_you_mean
 from emulator.numbers import Number, PositiveShare
 from emulator.plugins import Settings
 from emulator.storage.bounded import has_controls, is_file, read_toml
@@ -224,7 +224,8 @@ class DeviceClass(BaseModel):
         known = {"name", "share", *SOURCES}
         for key in keys if isinstance(keys, Mapping) else ():
             if key not in known:
-                raise ValueError(f"unknown key {key!r}; known are {', '.join(sorted(known))}")
+                choices, hint = ", ".join(sorted(known)), did_you_mean(str(key), known)
+                raise ValueError(f"unknown key {key!r}; known are {choices}{hint}")
         return keys
 
     @model_validator(mode="after")
@@ -239,7 +240,7 @@ class DeviceClass(BaseModel):
         """Draw `num` values of each column given; a bandwidth for both directions is drawn once."""
         # In the order of SOURCES, so that the order of the keys in the file changes no draw.
         drawn = {
-            name: self.distributions[name].draw(num, generator) * SOURCES[name].factor
+            name: SOURCES[name].convert(self.distributions[name].draw(num, generator))
             for name in SOURCES
             if name in self.distributions
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -56,18 +56,18 @@ class TableProfile:
 def read_device_table(path: Path) -> TableProfile:
     """Read the profile in a table with columns `device_id` and those of `Fleet`, or their aliases.
 
-    DataFileError names the file and, where they are known, row and column: a column that is missing, unknown
-    or given twice, a value that is missing, NaN or out of `DEVICE_BOUNDS`, an id in two rows, an empty file,
-    unusable metadata.
+    Further columns are not read; the remarks of its ids name them. DataFileError names the file and, where
+    they are known, row and column: a column that is missing, misspelt or given twice, a value that is
+    missing, NaN or out of `DEVICE_BOUNDS`, an id in two rows, an empty file, unusable metadata.
     """
     table = read_table(path)
-    table.refuse_others({ID, *SOURCES})
+    remarks = table.unread({ID, *SOURCES})
     try:
-        given = match_columns(name for name in table.columns if name != ID)
+        given = match_columns(name for name in table.columns if name in SOURCES)
     except ValueError as error:
         raise DataFileError(path, f"{error}; it has {', '.join(table.columns)}") from error
     by_id = np.argsort(table.unique_ids(ID))
-    ids = table.devices(ID)
+    ids = replace(table.devices(ID), remarks=remarks)
     columns = {column: _read(table, column, given.get(column))[by_id] for column in COLUMNS}
     model, flops, source = _about(table)
     by_row = [ids.ids[rank] for rank in np.argsort(by_id).tolist()]
@@ -79,17 +79,18 @@ def _read(table: TableFile, column: str, name: str | None) -> Floats:
     if name is None:
         return np.zeros(len(table))
     rule = {"at_least": 0.0} if column in MAY_BE_ZERO else {"above": 0.0}
-    factor = SOURCES[name].factor
-    values = table.numbers(name, **rule)
+    source, values = SOURCES[name], table.numbers(name, **rule)
+    converted = source.convert(values)
     least, most = DEVICE_BOUNDS[column]
-    bad = np.flatnonzero((values * factor < least) | (values * factor > most))
+    bad = np.flatnonzero((converted < least) | (converted > most))
     if len(bad):
+        factor = source.factor / source.divisor
         raise DataFileError(
             table.path,
             f"{name} = {values[bad[0]]:g} must lie between {least / factor:g} and {most / factor:g}",
             row=int(bad[0]) + 1,
         )
-    return values * factor
+    return converted
 
 
 def _about(table: TableFile) -> tuple[str | None, float | None, str | None]:

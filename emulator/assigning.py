@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -51,12 +51,14 @@ class DeviceIds:
         column: Its column of ids.
         ids: (D,) the ids as they are written.
         first_row: (D,) the row, counted from 0, in which each occurs first.
+        remarks: What the user is told about how the table was read.
     """
 
     path: Path
     column: str
     ids: Sequence[str]
     first_row: Ints
+    remarks: Sequence[str] = ()
 
     def __len__(self) -> int:
         """The number of devices."""
@@ -88,7 +90,7 @@ class DeviceIds:
     def take(self, devices: Ints) -> DeviceIds:
         """Those of some devices, in this order."""
         ids = [self.ids[device] for device in devices.tolist()]
-        return DeviceIds(self.path, self.column, ids, self.first_row[devices])
+        return replace(self, ids=ids, first_row=self.first_row[devices])
 
 
 def compared(name: str) -> str:

@@ -132,8 +132,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("stacke", ["stacked", "loop"])
     "; did you mean 'stacked'?"
     """
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    near = nearest(name, known)
+    return f"; did you mean {near!r}?" if near is not None else ""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The most similar of the `known` names, but for capitals and blanks around; None if no one is similar.
+
+    >>> nearest("latncy_s", ["device_id", "latency_s"]), nearest(" Device_ID", ["device_id", "latency_s"])
+    ('latency_s', 'device_id')
+    """
+    by_letters = {one.casefold(): one for one in known}
+    close = difflib.get_close_matches(name.strip().casefold(), list(by_letters), n=1)
+    return by_letters[close[0]] if close else None
 
 
 def abbreviated(items: Sequence[str], separator: str = "; ") -> str:

@@ -79,6 +79,7 @@ PLAIN_RULES = {
     "dict_type": "must be a table",
     "model_type": "must be a table",
     "too_short": "must not be empty",
+    "timezone_aware": "must have a time zone, as 2026-01-31T12:00:00Z",
 }
 """Our wording of rules that pydantic states in terms of Python, by pydantic's name of the rule."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator
+from pydantic import AwareDatetime, BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from emulator.numbers import Number
@@ -63,6 +63,7 @@ NUMBER, SHARE, WHOLE = ("number", "numbers"), ("share", "shares"), ("whole numbe
 PLAIN: Mapping[Any, _Kind] = {
     bool: _Kind("true or false", "true or false"),
     str: _Kind("text", "texts"),
+    AwareDatetime: _Kind("timestamp with a zone", "timestamps with a zone"),
     Path: _Kind("path", "paths"),
     date: _Kind("date", "dates"),
     int: _Kind(*WHOLE),

@@ -24,7 +24,8 @@ are of; `devices.model_factor` turns them into those of the model that is traine
 COLUMNS = """\
 A table has a row for each device, with a column `device_id` and these; a mixture has a distribution for
 each, in each class. A column goes by its name or by an alias, whose values are converted. Only `latency_s`
-may be left out: it is 0 then."""
+may be left out: it is 0 then. Further columns of a table are not read, and `driftscale profiles check` names
+them; one that is nearly a known name is refused."""
 
 MIXTURE = """\
 A mixture has `reference_model`, `reference_flops`, `source` and a list `[[class]]`. A class has a `name`, a
@@ -82,4 +83,4 @@ def _columns() -> Iterator[tuple[str, str, str]]:
 
 def _conversion(name: str) -> str:
     alias = ALIASES[name]
-    return f"{' and '.join(map(code, alias.gives))} = {alias.factor:g} x the value"
+    return f"{' and '.join(map(code, alias.gives))} = {alias.factor / alias.divisor:g} x the value"

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from emulator.arrays import Bools, Floats, Ints
 from emulator.assigning import DeviceIds
-from emulator.errors import DataFileError
+from emulator.errors import DataFileError, nearest, shorten
 from emulator.storage.bounded import is_file
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
@@ -81,6 +81,21 @@ class TableFile:
                 raise DataFileError(
                     self.path, f"unknown column {name!r}; known are {', '.join(sorted(known))}"
                 )
+
+    def unread(self, known: Collection[str]) -> tuple[str, ...]:
+        """A remark that names the columns not in `known`, which nothing reads; none without such columns.
+
+        DataFileError for a column that is near a known name which the table lacks: it may be that, misspelt.
+        """
+        lacking = sorted({*known} - {*self.columns})
+        others = [name for name in self.columns if name not in known]
+        for name in others:
+            near = nearest(name, lacking)
+            if near is not None:
+                hint = f"did you mean {near!r}? If not, give it a name less like that"
+                choices = ", ".join(sorted(known))
+                raise DataFileError(self.path, f"unknown column {name!r}; {hint}; known are {choices}")
+        return (f"not read: {shorten(', '.join(others), MOST_REASON)}",) if others else ()
 
     def numbers(
         self, name: str, *, at_least: float | None = None, above: float | None = None, most: float = np.inf
@@ -155,8 +170,13 @@ class TableFile:
         if not may_be_empty:
             self._refuse_missing(name)
             return [str(value) for value in self._python(name)]
-        missing = self._missing(name).tolist()
+        missing = self.missing(name).tolist()
         return ["" if none else str(value) for none, value in zip(missing, self._python(name), strict=True)]
+
+    def plain(self, name: str) -> pa.ChunkedArray[Any]:
+        """The column, decoded if it is stored as a dictionary."""
+        column = self.table.column(name)
+        return pc.cast(column, column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
     def _python(self, name: str, first: int = 0, rows: int | None = None) -> list[Any]:
         """`rows` values of the column from row `first`, as Python values; all by default.
@@ -174,19 +194,19 @@ class TableFile:
 
     def _refuse_missing(self, name: str) -> None:
         """Raise DataFileError for null, NaN and blank text."""
-        missing = self._missing(name)
+        missing = self.missing(name)
         if missing.any():
             raise DataFileError(self.path, f"{name} is missing", row=int(np.flatnonzero(missing)[0]) + 1)
 
-    def _missing(self, name: str) -> Bools:
+    def missing(self, name: str) -> Bools:
         """(rows,) whether the value is null, NaN or blank text: an empty cell of a CSV may be read as any.
 
         Texts have several types in a Parquet file, as their writer chose.
         """
         column = self.table.column(name)
         missing: Bools = np.asarray(column.is_null(nan_is_null=True))
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        plain: Any = pc.cast(column, kind)
+        plain: Any = self.plain(name)
+        kind = plain.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             blank = pc.equal(pc.utf8_trim_whitespace(plain), cast(Any, pa.scalar("", kind)))
             missing = missing | np.asarray(blank.fill_null(False))

@@ -27,10 +27,10 @@ FEWEST = 0.1
 """Share of clients that are to finish a visit, and to be online, by when it matters."""
 
 UNITS = (
-    ("seconds_per_sample", 10.0, math.inf, "milliseconds? Divide it by 1,000"),
-    ("download_bytes_per_s", 0.0, 1000.0, "kilobits or megabits? Name it download_kbps, of 1,000 bits"),
-    ("upload_bytes_per_s", 0.0, 1000.0, "kilobits or megabits? Name it upload_kbps, of 1,000 bits"),
-    ("latency_s", 10.0, math.inf, "milliseconds? Divide it by 1,000"),
+    ("seconds_per_sample", 10.0, math.inf, "milliseconds? Name it ms_per_sample"),
+    ("download_bytes_per_s", 0.0, 1000.0, "kilobits or megabits? Name it download_kbps or download_mbps"),
+    ("upload_bytes_per_s", 0.0, 1000.0, "kilobits or megabits? Name it upload_kbps or upload_mbps"),
+    ("latency_s", 10.0, math.inf, "milliseconds? Name it latency_ms"),
 )
 """For each column of a fleet between which bounds its median suggests another unit, and what to do."""
 
@@ -200,7 +200,7 @@ def online_warnings(experiment: Experiment, from_s: Floats, length_s: float) -> 
     end, horizon_s = f"the end of a run at about {last_s:,.6g} s", experiment.report.horizon_s
     if horizon_s is not None and horizon_s < last_s:
         last_s, end = horizon_s, f"report.horizon_s = {horizon_s:,.6g}"
-    unit = "Unix seconds? Subtract the first instant" if first_s >= UNIX_S else "begin the hours earlier"
+    unit = "Unix seconds? Name the columns start and end" if first_s >= UNIX_S else "begin the hours earlier"
     if days * DAY_S < first_s < math.inf:
         yield (
             f"devices.availability: nobody is online before {first_s:,.6g} s, and a run waits "

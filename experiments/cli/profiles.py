@@ -96,14 +96,17 @@ def check_profile(
 ) -> None:
     """Check that a file is a valid profile, or show why not."""
     from device_profiles import read_profile
+    from device_profiles.table import TableProfile
 
     profile = read_profile(path)
     _drawn(profile)
+    remarks = list(profile.ids.remarks) if isinstance(profile, TableProfile) else []
     if output is OutputFormat.JSON:
-        print_json({"ok": True, "path": str(path), "name": profile.name, **profile.counts})
+        told = {"remarks": remarks} if remarks else {}
+        print_json({"ok": True, "path": str(path), "name": profile.name, **profile.counts, **told})
     else:
         counts = ", ".join(f"{number:,} {what}" for what, number in profile.counts.items())
-        say(f"ok: {path}: {counts}")
+        say("; ".join([f"ok: {path}: {counts}", *remarks]))
 
 
 @app.command("template")

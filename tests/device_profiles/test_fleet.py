@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from device_profiles import Fleet
-from device_profiles.fleet import match_columns
+from device_profiles.fleet import SOURCES, match_columns
 from emulator.errors import InputError
 
 
@@ -53,6 +53,21 @@ def test_one_bandwidth_gives_both_directions_and_latency_may_be_left_out() -> No
         "download_bytes_per_s": "bandwidth_kibit_per_s",
         "upload_bytes_per_s": "bandwidth_kibit_per_s",
     }
+
+
+def test_a_mixture_draws_what_it_has_always_given_in_the_order_that_it_always_had() -> None:
+    assert list(SOURCES)[:10] == [
+        "seconds_per_sample",
+        "download_bytes_per_s",
+        "upload_bytes_per_s",
+        "latency_s",
+        "compute_ms_per_sample",
+        "download_kbps",
+        "upload_kbps",
+        "download_kibit_per_s",
+        "upload_kibit_per_s",
+        "bandwidth_kibit_per_s",
+    ]
 
 
 @pytest.mark.parametrize("device", [[0, 2], [-1, 0], [0]])

@@ -79,6 +79,14 @@ TWO = (
 )
 
 
+def test_a_column_may_be_given_in_milliseconds_and_megabits(tmp_path: Path, generator: Generators) -> None:
+    text = "ms_per_sample = { discrete = [[9, 1], [41, 1]] }\nbandwidth_mbps = 8\nlatency_ms = 30\n"
+    fleet = read_mixture(write(tmp_path, ABOUT + ONE + text)).draw(100, generator())
+    assert set(fleet.seconds_per_sample) == {0.009, 0.041}
+    assert set(fleet.download_bytes_per_s) == set(fleet.upload_bytes_per_s) == {1e6}
+    assert set(fleet.latency_s) == {0.03}
+
+
 def test_classes_have_their_shares(tmp_path: Path, generator: Generators) -> None:
     fleet = read_mixture(write(tmp_path, ABOUT + "".join(TWO))).draw(40_000, generator())
     assert (fleet.seconds_per_sample == 1).mean() == pytest.approx(0.9, abs=0.01)
@@ -172,8 +180,9 @@ FULL = ONE + LINKS + "seconds_per_sample = 1\n"
         (ABOUT + 'sauce = "x"\n' + FULL, "unknown key 'sauce'"),
         (
             ABOUT + FULL + "latncy_s = 1\n",
-            "class[0]: unknown key 'latncy_s'; known are bandwidth_kibit_per_s",
+            "class[0]: unknown key 'latncy_s'; known are bandwidth_KiB_per_s",
         ),
+        (ABOUT + FULL + "latncy_s = 1\n", "did you mean 'latency_s'?"),
         (ABOUT + FULL + "latency_s = -1\n", "class[0].latency_s: Input should be greater than or equal to 0"),
         (ABOUT + FULL + "upload_kbps = 1\n", "'upload_bytes_per_s' and 'upload_kbps' both give"),
         (

@@ -83,6 +83,12 @@ def test_another_seed_is_another_fleet(tmp_path: Path) -> None:
         ("compute_ms_per_sample,download_kibit_per_s,upload_kibit_per_s", "100,1000,2", 0.3, 128_000, 256),
         ("seconds_per_sample,bandwidth_kibit_per_s", "1,1000", 1, 128_000, 128_000),
         ("seconds_per_sample,upload_kbps,download_bytes_per_s", "1,8,3", 1, 3, 1000),
+        ("ms_per_sample,download_mbps,upload_mbps", "9,8,0.5", 0.009, 1_000_000, 62_500),
+        ("ms_per_sample,bandwidth_mbps", "41,80", 0.041, 10_000_000, 10_000_000),
+        ("seconds_per_sample,download_KiB_per_s,upload_KiB_per_s", "1,1000,3", 1, 1_024_000, 3072),
+        ("seconds_per_sample,bandwidth_KiB_per_s", "1,0.5", 1, 512, 512),
+        ("seconds_per_sample,download_MB_per_s,upload_MB_per_s", "1,2,0.25", 1, 2_000_000, 250_000),
+        ("seconds_per_sample,bandwidth_MB_per_s", "1,3", 1, 3_000_000, 3_000_000),
     ],
 )
 def test_an_alias_is_converted_to_its_column(
@@ -102,6 +108,19 @@ def test_an_alias_is_converted_to_its_column(
     assert fleet.latency_s[0] == 0
 
 
+def test_whole_milliseconds_are_to_the_bit_the_seconds_that_one_would_write(
+    tmp_path: Path, generator: Generators
+) -> None:
+    speeds, rows = "download_bytes_per_s,upload_bytes_per_s", range(1, 2000)
+    in_ms = "".join(f"{number},{number},1,1,{number}\n" for number in rows)
+    in_s = "".join(f"{number},{number / 1000},1,1,{number / 1000}\n" for number in rows)
+    milliseconds = write(tmp_path, f"device_id,ms_per_sample,{speeds},latency_ms\n{in_ms}")
+    seconds = write(tmp_path, f"device_id,seconds_per_sample,{speeds},latency_s\n{in_s}", "seconds.csv")
+    fleet, plain = (read_device_table(path).draw(3000, generator()) for path in (milliseconds, seconds))
+    assert fleet.seconds_per_sample.tobytes() == plain.seconds_per_sample.tobytes()
+    assert fleet.latency_s.tobytes() == plain.latency_s.tobytes()
+
+
 HEADER = "device_id,seconds_per_sample,download_bytes_per_s,upload_bytes_per_s"
 
 
@@ -111,8 +130,31 @@ HEADER = "device_id,seconds_per_sample,download_bytes_per_s,upload_bytes_per_s"
         ("", "phones.csv: is empty"),
         (HEADER + "\n", "phones.csv: has no rows"),
         ("device_id,seconds_per_sample\n1,2\n", "column 'download_bytes_per_s' is missing"),
-        (HEADER.replace("device_id", "id") + "\n1,2,3,4\n", "unknown column 'id'; known are bandwidth_kibit"),
+        (
+            HEADER.replace("device_id", "id") + "\n1,2,3,4\n",
+            "column 'device_id' is missing; it has id, seconds_",
+        ),
         (HEADER.replace("device_id,", "") + "\n2,3,4\n", "column 'device_id' is missing"),
+        (HEADER + ",latncy_s\n1,2,3,4,5\n", "unknown column 'latncy_s'; did you mean 'latency_s'?"),
+        (HEADER + ",latency\n1,2,3,4,5\n", "unknown column 'latency'; did you mean 'latency_s'?"),
+        (HEADER.upper() + "\n1,2,3,4\n", "unknown column 'DEVICE_ID'; did you mean 'device_id'?"),
+        (
+            HEADER.replace(",", ", ") + "\n1,2,3,4\n",
+            "unknown column ' seconds_per_sample'; did you mean 'seconds_per_sample'?",
+        ),
+        (
+            HEADER.replace("seconds_per_sample", "compute_ms") + "\n1,2,3,4\n",
+            "unknown column 'compute_ms'; did you mean 'compute_ms_per_sample'?",
+        ),
+        (
+            HEADER + ",ms_per_sample\n1,2,3,4,5\n",
+            "'seconds_per_sample' and 'ms_per_sample' both give seconds_per_sample; keep one",
+        ),
+        (HEADER + ",latency_ms\n1,2,3,4,-1\n", "row 1: latency_ms = -1 must be at least 0"),
+        (
+            HEADER.replace("seconds", "ms") + "\n1,1e13,3,4\n",
+            "row 1: ms_per_sample = 1e+13 must lie between 1e-12 and 1e+12",
+        ),
         (HEADER + ",bandwidth_kbps\n1,2,3,4,5\n", "unknown column 'bandwidth_kbps'"),
         (
             HEADER + ",download_kbps\n1,2,3,4,5\n",
@@ -140,6 +182,14 @@ def test_a_table_that_breaks_a_rule_is_refused_by_file_row_and_rule(
     assert str(error.value).startswith(str(path))
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_further_columns_are_kept_and_named(tmp_path: Path) -> None:
+    further = "device_name,device_model,os,brand,ram_gb,cores,soc,country,price_usd,network,battery,notes"
+    row = ",".join("x" for _ in further.split(","))
+    profile = read_device_table(write(tmp_path, f"{HEADER},{further}\n1,2,3,4,{row}\n"))
+    assert profile.ids.remarks == (f"not read: {further.replace(',', ', ')}",)
+    assert profile.devices.latency_s.tolist() == [0]
 
 
 def parquet(path: Path, about: dict[str, str]) -> Path:

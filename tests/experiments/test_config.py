@@ -598,8 +598,17 @@ def test_a_table_as_availability_means_its_intervals(name: str) -> None:
         "kind": "intervals",
         "windows": name,
         "align": "origin",
+        "overlapping": "refuse",
         "drop_never_online": False,
     }
+
+
+def test_an_origin_of_hours_needs_a_time_zone() -> None:
+    hours = {"kind": "intervals", "windows": "log.csv", "origin": "2026-01-31T12:00:00"}
+    assert refusal(small_table(devices={"availability": hours})) == (
+        "x.toml: devices.availability.origin = '2026-01-31T12:00:00': must have a time zone, as "
+        "2026-01-31T12:00:00Z"
+    )
 
 
 # -- the resolved configuration -----------------------------------------------------------------------------

@@ -237,3 +237,26 @@ def test_a_draw_over_rows_that_clients_are_named_after_is_noted() -> None:
 def test_unmatched_is_read_by_name_alone() -> None:
     with pytest.raises(ValueError, match="unmatched = 'draw': is of assign = 'by_name', not of 'draw'"):
         Devices.model_validate({"unmatched": "draw"})
+
+
+def test_what_was_made_of_the_tables_is_said_beside_where_they_come_from() -> None:
+    for path, further in (("speeds.csv", "os"), ("hours.csv", "wifi")):
+        head, *rows = Path(path).read_text().splitlines()
+        Path(path).write_text("\n".join([f"{head},{further}", *(f"{row},x" for row in rows)]))
+    devices, _, _ = assigned(assign="by_name")
+    assert devices.assigned == {
+        "speeds": "speeds.csv, 40 devices, by name; not read: os",
+        "hours": "hours.csv, 40 devices, by name; not read: wifi",
+    }
+
+
+def test_hours_in_dates_are_said_with_the_instant_at_which_virtual_time_begins() -> None:
+    rows = [f"wearer-{number},2026-01-01T{number % 24:02d}:00:00Z,\n" for number in range(NUM)]
+    Path("log.csv").write_text("client,start,end\n" + "".join(rows))
+    devices, _, _ = assigned(hours="log.csv", assign="by_name")
+    assert devices.assigned["hours"] == (
+        "log.csv, 40 devices, by name; virtual time 0 is 2026-01-01T00:00:00Z; dates until "
+        "2026-01-01T23:00:00Z, the end of 40 without one"
+    )
+    online = [int(devices.availability.online(np.arange(NUM), hour * 3600.0).sum()) for hour in (0, 22.5, 23)]
+    assert online == [2, 39, 0]  # wearers 0 and 24 begin at midnight; wearer 23 at the last instant

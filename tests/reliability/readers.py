@@ -17,6 +17,7 @@ import struct
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -297,6 +298,7 @@ def _odd_column(rows: int, draw: random.Random) -> pa.Array[Any]:
         ([{"x": 1} for _ in steady], pa.struct({"x": pa.int64()})),
         ([draw.choice((0, 10**6, -(10**9))) for _ in steady], pa.date32()),
         ([draw.choice(ints) for _ in steady], pa.timestamp(draw.choice(("us", "ns", "ms")))),
+        ([draw.choice(ints) for _ in steady], pa.timestamp(draw.choice(("us", "ns", "ms")), "UTC")),
         ([draw.choice((0, 2**64 - 1)) for _ in steady], pa.uint64()),
         ([draw.choice((0, 1, None)) for _ in steady], pa.decimal128(38, 10)),
         ([draw.choice(("a", "b")) for _ in steady], pa.dictionary(pa.int32(), pa.string())),
@@ -327,6 +329,18 @@ def read_availability(folder: Path, file: Path, number: int) -> None:
         for time_s in (0.0, 17.5, 1e6):
             for query in (online.online, online.next_online_s, online.next_offline_s):
                 query(ids, time_s)
+
+
+def read_hours(folder: Path, file: Path, number: int) -> None:
+    from traces.availability.intervals import read_intervals
+
+    origin = datetime(1970, 1, 1, tzinfo=UTC) if number % 2 else None
+    hours = read_intervals(file, origin=origin, overlapping="merge" if number % 3 else "refuse")
+    assert (hours.start_s >= 0).all()
+    assert (hours.end_s > hours.start_s).all()
+
+
+HOURS = "device_id,start,end\na,2026-01-01T00:00:00Z,\nb,2026-01-01 00:00:00+01:00,2026-01-02T00:00:00Z\n"
 
 
 def beside_the_devices(folder: Path) -> None:
@@ -773,6 +787,7 @@ WINDOW_TABLES = _tables(
     ("device_id", "start_s", "end_s", "period_s"),
     surround=beside_the_devices,
 )
+HOUR_TABLES = _tables(read_hours, (HOURS,), ("device_id", "start", "end", "os"))
 CONCEPT_TABLES = _tables(
     read_concept_table, (CONCEPT_ROWS,), ("x1", "x2", "x3", "label"), surround=beside_the_concepts
 )
@@ -798,6 +813,8 @@ READERS: dict[str, Reader] = {
     "profile-parquet": PROFILE_TABLES["parquet"],
     "availability-csv": WINDOW_TABLES["csv"],
     "availability-csv.gz": WINDOW_TABLES["csv.gz"],
+    "hours-csv": HOUR_TABLES["csv"],
+    "hours-parquet": HOUR_TABLES["parquet"],
     "availability-parquet": WINDOW_TABLES["parquet"],
     "concepts-csv": CONCEPT_TABLES["csv"],
     "concepts-csv.gz": CONCEPT_TABLES["csv.gz"],

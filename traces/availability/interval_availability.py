@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from emulator.assigning import DeviceIds
 from emulator.errors import DataFileError
 
 Result = TypeVar("Result", Bools, Floats)
+Shown = Callable[[float], str]
+Overlapping = Literal["refuse", "merge"]
+"""What becomes of intervals of one device that overlap."""
 
 
 @dataclass(frozen=True)
@@ -111,15 +114,19 @@ def from_intervals(
     phase_s: Floats | None = None,
     *,
     path: Path | str = "intervals",
+    overlapping: Overlapping = "refuse",
+    shown: Shown = "{:.15g}".format,
 ) -> DeviceIntervals:
     """Lay out the rows of a table, in any order, as columns; empty intervals are dropped and counted.
 
     `device` (I,) is the device's number in [0, D). `period_s` (D,) is above 0, and inf if nothing repeats.
     Virtual time 0 is the device's origin (D,; default 0), or `phase_s` (D,; default 0) seconds before it:
-    intervals that then fall beyond the end of the period wrap around to its beginning.
+    intervals that then fall beyond the end of the period wrap around to its beginning. With
+    `overlapping = "merge"` a device is online where any of its intervals is. `shown` writes instants.
 
     Raises DataFileError, naming `path` and the row (from 1, in the given order), for a value that is not
-    finite, an end before its start, an interval outside the period that begins at the origin, and an overlap.
+    finite, an end before its start, an interval outside the period that begins at the origin, and an overlap
+    that is refused.
     """
     origin_s = np.zeros(len(period_s)) if origin_s is None else origin_s
     period, origin = period_s[device], origin_s[device]
@@ -146,25 +153,45 @@ def from_intervals(
     rows = np.flatnonzero(end > start)
     rows = rows[np.lexsort((end[rows], start[rows], device[rows]))]
     num_dropped_empty = len(device) - len(rows)
-    _refuse_overlaps(device, start_s, end_s, rows, path)
+    if overlapping == "refuse":
+        _refuse_overlaps(device, start_s, end_s, rows, path, shown)
     device, start, end = device[rows], start[rows], end[rows]
+    if overlapping == "merge":
+        device, start, end = _unions(device, start, end)
     if phase_s is not None:
         turned = np.fmod(start + phase_s[device], period_s[device])
         start, end = turned, turned + (end - start)
     return lay_out(device, start, end, period_s, num_dropped_empty)
 
 
-def _refuse_overlaps(device: Ints, start_s: Floats, end_s: Floats, rows: Ints, path: Path | str) -> None:
+def _unions(device: Ints, start: Floats, end: Floats) -> tuple[Ints, Floats, Floats]:
+    """The unions of intervals that overlap or touch, device by device.
+
+    >>> unions = _unions(np.zeros(3, int), np.array([0.0, 2.0, 5.0]), np.array([4.0, 3.0, 6.0]))
+    >>> [column.tolist() for column in unions]
+    [[0, 0], [0.0, 5.0], [4.0, 6.0]]
+    """
+    who, at = np.append(device, device), np.append(start, end)
+    turn = np.repeat([1, -1], len(device))
+    order = np.lexsort((-turn, at, who))  # one that starts where another ends comes before that end
+    ongoing = np.cumsum(turn[order])
+    opens, closes = order[ongoing == turn[order]], order[ongoing == 0]
+    return who[opens], at[opens], at[closes]
+
+
+def _refuse_overlaps(
+    device: Ints, start_s: Floats, end_s: Floats, rows: Ints, path: Path | str, shown: Shown
+) -> None:
     """DataFileError if two of `rows`, sorted by device and start, overlap; touching is no overlap."""
     earlier, later = rows[:-1], rows[1:]
     overlaps = (device[later] == device[earlier]) & (start_s[later] < end_s[earlier])
     if overlaps.any():
         i = int(np.flatnonzero(overlaps)[0])
         first, second = sorted((int(earlier[i]), int(later[i])))
-        interval, before = (f"[{start_s[row]:.15g}, {end_s[row]:.15g})" for row in (second, first))
-        raise DataFileError(
-            path, f"{interval} overlaps {before} of the same device in row {first + 1}", row=second + 1
-        )
+        interval, before = (f"[{shown(start_s[row])}, {shown(end_s[row])})" for row in (second, first))
+        problem = f"{interval} overlaps {before} of the same device in row {first + 1}"
+        remedy = 'devices.availability.overlapping = "merge" takes both together'
+        raise DataFileError(path, f"{problem}; {remedy}", row=second + 1)
 
 
 @dataclass(frozen=True)

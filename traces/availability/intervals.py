@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from emulator import plugins
 from emulator.arrays import Bools, Floats, Ints
@@ -17,35 +18,45 @@ from emulator.assigning import deal
 from emulator.errors import DataFileError
 from emulator.storage.tables import TableFile, read_table
 from traces.availability.base import AvailabilitySource, Locate
-from traces.availability.interval_availability import DeviceIntervals, IntervalAvailability, from_intervals
+from traces.availability.instants import DAY_US, instant_columns, read_instants
+from traces.availability.interval_availability import (
+    DeviceIntervals,
+    IntervalAvailability,
+    Overlapping,
+    from_intervals,
+)
 
 DAY_S = 86_400.0
-ID_NAMES = ("device_id", "device")
+ID_NAMES = ("device_id", "device", "client")
 ORIGIN_NAMES = ("origin_s", "trace_start_s")
 PERIOD_NAMES = ("period_s", "trace_end_s")
-# The published tables have these columns too; they contain nothing that the intervals do not.
-UNREAD_IN_WINDOWS = ("interval",)
-UNREAD_IN_DEVICES = ("phone_model", "available_s", "n_intervals", "n_windows", "ok")
 
 
 class IntervalsSettings(plugins.Settings):
     """Settings of the source `intervals`."""
 
     windows: str = Field(
-        description="path of a table with the columns `device_id` (or `device`), `start_s`, `end_s` and, if "
-        "they repeat, `period_s`, the same in all rows of a device",
+        description="path of a table with the columns `device_id` (or `device`, `client`), `start_s`, "
+        "`end_s` and, if they repeat, `period_s`, the same in all rows of a device; or `start`, `end`: "
+        "timestamps with a zone, or Unix times; without an `end` until the last instant of the table",
         examples=["phones.csv"],
     )
     devices: str | None = Field(
         None,
-        description="path of a table with a row per device: `device_id` (or `device`), `origin_s` (or "
-        "`trace_start_s`; 0 without either), and `period_s` or the instant `trace_end_s` at which the period "
-        "ends",
+        description="path of a table with a row per device: `device_id` (or `device`, `client`), `origin_s` "
+        "(or `trace_start_s`; 0 without either), and `period_s` or the instant `trace_end_s` at which the "
+        "period ends",
+    )
+    origin: AwareDatetime | None = Field(
+        None, description="the instant 0 of `start` and `end`; by default the earliest of them"
     )
     align: Literal["origin", "time_of_day"] = Field(
         "origin",
         description="the instant at virtual time 0: each device's origin, or the midnight before it on the "
-        "tables' clock, so that devices keep a common daily rhythm",
+        "tables' clock (of `start` and `end`: in UTC), so that devices keep a common daily rhythm",
+    )
+    overlapping: Overlapping = Field(
+        "refuse", description="intervals of a device that overlap: refuse them, or merge them into one"
     )
     drop_never_online: bool = Field(False, description="leave out devices without any interval longer than 0")
 
@@ -82,7 +93,13 @@ class Intervals(AvailabilitySource):
         """The hours of all devices of the tables, with their ids; DataFileError if a table breaks a rule."""
         settings = self.settings
         devices = None if settings.devices is None else locate(settings.devices)
-        return read_intervals(locate(settings.windows), devices, settings.align)
+        return read_intervals(
+            locate(settings.windows),
+            devices,
+            settings.align,
+            origin=settings.origin,
+            overlapping=settings.overlapping,
+        )
 
     def is_dealt(self, hours: DeviceIntervals) -> Bools:
         """(D,) whether each device is dealt to clients; DataFileError if none is left."""
@@ -96,7 +113,12 @@ class Intervals(AvailabilitySource):
 
 
 def read_intervals(
-    windows: Path, devices: Path | None = None, align: Literal["origin", "time_of_day"] = "origin"
+    windows: Path,
+    devices: Path | None = None,
+    align: Literal["origin", "time_of_day"] = "origin",
+    *,
+    origin: datetime | None = None,
+    overlapping: Overlapping = "refuse",
 ) -> DeviceIntervals:
     """Read the intervals of the tables, device by device in the order of their ids; see IntervalsSettings.
 
@@ -105,8 +127,8 @@ def read_intervals(
     """
     table = read_table(windows)
     id_name = _one_of(table, ID_NAMES)
-    table.refuse_others({id_name, "start_s", "end_s", "period_s", *UNREAD_IN_WINDOWS})
-    start_s, end_s = table.numbers("start_s"), table.numbers("end_s")
+    remarks = table.unread({id_name, "period_s", *instant_columns(table)})
+    instants = read_instants(table, origin, align)
     if devices is None:
         device, ids = table.ids(id_name), table.devices(id_name)
         period_s = _own_periods(table, device)
@@ -117,9 +139,21 @@ def read_intervals(
         described = read_table(devices)
         device = _match_devices(table, described)
         ids = described.devices(_one_of(described, ID_NAMES))
-        origin_s, period_s = _origins_and_periods(described, traced=device)
-    phase_s = np.fmod(origin_s, DAY_S) if align == "time_of_day" else None
-    return replace(from_intervals(device, start_s, end_s, period_s, origin_s, phase_s, path=windows), ids=ids)
+        origin_s, period_s, others = _origins_and_periods(described, device, instants.zero_us is not None)
+        remarks += others
+    zero_s = origin_s + (instants.zero_us or 0) % DAY_US / 1e6
+    hours = from_intervals(
+        device,
+        instants.start_s,
+        instants.end_s,
+        period_s,
+        origin_s,
+        np.fmod(zero_s, DAY_S) if align == "time_of_day" else None,
+        path=windows,
+        overlapping=overlapping,
+        shown=instants.shown,
+    )
+    return replace(hours, ids=replace(ids, remarks=(*instants.remarks, *remarks)))
 
 
 def _own_periods(windows: TableFile, device: Ints) -> Floats:
@@ -150,7 +184,7 @@ def _match_devices(windows: TableFile, devices: TableFile) -> Ints:
     window_name, known_name = _one_of(windows, ID_NAMES), _one_of(devices, ID_NAMES)
     known = devices.unique_ids(known_name)
     windows.ids(window_name)  # a missing id is refused here, with its row
-    ids = [_plain(devices, known_name), _plain(windows, window_name)]
+    ids = [devices.plain(known_name), windows.plain(window_name)]
     try:
         joined = pa.concat_tables([pa.table({"id": column}) for column in ids], promote_options="permissive")
     except pa.ArrowException as error:
@@ -167,15 +201,18 @@ def _match_devices(windows: TableFile, devices: TableFile) -> Ints:
     return device
 
 
-def _origins_and_periods(devices: TableFile, traced: Ints) -> tuple[Floats, Floats]:
-    """(D,) the origin and (D,) the period of each device, by ascending id.
+def _origins_and_periods(
+    devices: TableFile, traced: Ints, is_real: bool
+) -> tuple[Floats, Floats, tuple[str, ...]]:
+    """(D,) the origin and (D,) the period of each device, by ascending id, and remarks for the user.
 
-    A value that is missing is NaN if the device is not in `traced`, and otherwise a DataFileError, as is a
-    period that is not above 0.
+    The origin of dates (`is_real`) is a setting, and no column. A value that is missing is NaN if the device
+    is not in `traced`, and otherwise a DataFileError, as is a period that is not above 0.
     """
-    id_name, period_name = _one_of(devices, ID_NAMES), _one_of(devices, PERIOD_NAMES)
-    origin_name = _one_of(devices, ORIGIN_NAMES, needed=False)
-    devices.refuse_others({id_name, period_name, origin_name, *UNREAD_IN_DEVICES})
+    periods, origins = (PERIOD_NAMES[:1], ()) if is_real else (PERIOD_NAMES, ORIGIN_NAMES)
+    id_name, period_name = _one_of(devices, ID_NAMES), _one_of(devices, periods)
+    origin_name = _one_of(devices, origins, needed=False)
+    remarks = devices.unread({id_name, *periods, *origins})
     rank = devices.unique_ids(id_name)
     needed = np.isin(rank, traced)
     origin_s = _numbers_where(needed, devices, origin_name) if origin_name else np.zeros(len(rank))
@@ -187,7 +224,7 @@ def _origins_and_periods(devices: TableFile, traced: Ints) -> tuple[Floats, Floa
         problem = f"the period must be longer than 0 s, and is {period_s[bad[0]]:.15g} s"
         raise DataFileError(devices.path, problem, row=int(bad[0]) + 1)
     row = np.argsort(rank)
-    return origin_s[row], period_s[row]
+    return origin_s[row], period_s[row], remarks
 
 
 def _numbers_where(needed: Bools, table: TableFile, name: str) -> Floats:
@@ -213,9 +250,3 @@ def _one_of(table: TableFile, names: tuple[str, ...], needed: bool = True) -> st
         choices = " or ".join(map(repr, names))
         raise DataFileError(table.path, f"column {choices} is missing; it has {', '.join(table.columns)}")
     return present[0] if present else ""
-
-
-def _plain(table: TableFile, name: str) -> pa.ChunkedArray[Any]:
-    """The column, decoded if it is stored as a dictionary."""
-    column = table.table.column(name)
-    return pc.cast(column, column.type.value_type) if pa.types.is_dictionary(column.type) else column

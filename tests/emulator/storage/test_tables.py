@@ -67,6 +67,26 @@ def test_an_unknown_column_lists_the_known_ones(read: Write) -> None:
     assert "unknown column 'sped'; known are device, speed" in message
 
 
+def test_columns_that_nothing_reads_are_named(read: Write) -> None:
+    table = read(device=[1], speed=[2.0], brand=["x"], ram=[8])
+    assert table.unread({"device", "speed", "latency"}) == ("not read: brand, ram",)
+    assert table.unread({"device", "speed", "brand", "ram"}) == ()
+
+
+@pytest.mark.parametrize("name", ["latncy", "Latency", " latency", "LATENCY ", "latency_"])
+def test_a_column_near_a_known_one_that_is_lacking_is_refused(read: Write, name: str) -> None:
+    message = refusal(lambda: read(**{"device": [1], name: [2.0]}).unread({"device", "latency"}))
+    assert (
+        f"unknown column {name!r}; did you mean 'latency'? If not, give it a name less like that" in message
+    )
+    assert message.endswith("known are device, latency")
+
+
+def test_a_column_near_a_known_one_that_is_there_may_be_another(read: Write) -> None:
+    table = read(device_id=[1], device_name=["x"], latency=[2.0])
+    assert table.unread({"device_id", "latency"}) == ("not read: device_name",)
+
+
 @pytest.mark.parametrize("value", [float("nan"), None, float("inf")])
 def test_a_number_must_be_there_and_finite(read: Write, value: float | None) -> None:
     message = refusal(lambda: read(device=[1, 2, 3], speed=[1.0, 2.0, value]).numbers("speed"))

@@ -86,6 +86,13 @@ def test_check_prints_ok_and_the_counts(phones: Path) -> None:
     }
 
 
+def test_check_names_the_columns_that_nothing_reads(phones: Path) -> None:
+    lines = phones.read_text().splitlines()
+    phones.write_text("\n".join([f"{lines[0]},os,ram_gb", *(f"{line},x,8" for line in lines[1:])]))
+    assert out("check", phones) == f"ok: {phones}: 3 devices; not read: os, ram_gb\n"
+    assert json.loads(out("check", phones, "--format", "json"))["remarks"] == ["not read: os, ram_gb"]
+
+
 def test_check_of_a_bad_file_raises_its_error(phones: Path) -> None:
     phones.write_text(PHONES.replace("0.2", "-0.2"))
     with pytest.raises(DataFileError, match="row 2: seconds_per_sample"):

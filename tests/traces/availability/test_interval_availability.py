@@ -18,6 +18,7 @@ NEVER = float("inf")
 TICK_S = 0.25
 LONGEST = 24  # ticks
 HORIZON = 3 * (LONGEST + 5)
+MERGE = '; devices.availability.overlapping = "merge" takes both together'
 
 
 @dataclass
@@ -204,9 +205,9 @@ def test_results_follow_the_given_ids():
         ([(0, 1, np.inf)], "t.csv, row 1: end_s = inf must be a finite number"),
         (
             [(0, 50, 60), (1, 0, 100), (0, 10, 51)],
-            "t.csv, row 3: [10, 51) overlaps [50, 60) of the same device in row 1",
+            f"t.csv, row 3: [10, 51) overlaps [50, 60) of the same device in row 1{MERGE}",
         ),
-        ([(0, 5, 6), (0, 5, 6)], "t.csv, row 2: [5, 6) overlaps [5, 6) of the same device in row 1"),
+        ([(0, 5, 6), (0, 5, 6)], f"t.csv, row 2: [5, 6) overlaps [5, 6) of the same device in row 1{MERGE}"),
     ],
 )
 def test_a_row_that_breaks_a_rule_is_named(rows, message):
@@ -221,3 +222,33 @@ def test_no_device_serves_twice_before_each_has_served_once(num_clients, num_dev
     for lap in range(0, num_clients, num_devices):
         served = devices[lap : lap + num_devices]
         assert len(set(served.tolist())) == len(served)
+
+
+@st.composite
+def overlapping_tables(draw):
+    """Devices as (intervals, period) in ticks: any intervals, some of which overlap, touch or are empty."""
+    ends = st.tuples(st.integers(0, LONGEST), st.integers(0, LONGEST)).map(sorted).map(tuple)
+
+    def device():
+        intervals = draw(st.lists(ends, max_size=6))
+        end = max([1, *(end for _, end in intervals)])
+        return intervals, draw(st.none() | st.integers(end, end + 5))
+
+    return [device() for _ in range(draw(st.integers(1, 4)))]
+
+
+@given(overlapping_tables())
+def test_merged_intervals_are_online_where_any_of_them_is(table):
+    rows = [(d, a * TICK_S, b * TICK_S) for d, (intervals, _) in enumerate(table) for a, b in intervals]
+    periods_s = [NEVER if period is None else period * TICK_S for _, period in table]
+    availability = built(rows, periods_s, overlapping="merge")
+    scans = [Scan(intervals, period, laps=HORIZON // (period or 1) + 3) for intervals, period in table]
+    for tick in range(LONGEST + 6):
+        assert queried(availability, tick * TICK_S) == scanned(scans, tick * TICK_S)
+
+
+def test_a_merged_interval_ends_with_the_latest_of_them_even_if_that_began_first():
+    availability = built(
+        [(0, 0, 50), (0, 10, 20), (1, 5, 30), (0, 60, 70)], [NEVER, NEVER], overlapping="merge"
+    )
+    assert queried(availability, 15) == [[True, True], [50, 30], [60, NEVER]]

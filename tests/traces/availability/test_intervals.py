@@ -115,8 +115,8 @@ def test_devices_never_online_are_left_out_on_request(tmp_path):
     [
         ("device start_s\n a 1", "w.csv: column 'end_s' is missing; it has device, start_s"),
         (
-            "client start_s end_s\n a 1 2",
-            "w.csv: column 'device_id' or 'device' is missing; it has client, start_s, end_s",
+            "phone start_s end_s\n a 1 2",
+            "w.csv: column 'device_id' or 'device' or 'client' is missing; it has phone, start_s, end_s",
         ),
         (
             "device device_id start_s end_s\n a a 1 2",

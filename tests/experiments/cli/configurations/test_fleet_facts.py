@@ -213,13 +213,13 @@ def test_a_fleet_in_order_warns_of_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "warning"),
     [
-        ("450,1e6,1e6,0", "seconds_per_sample = 450 in the median: milliseconds? Divide it by 1,000"),
+        ("450,1e6,1e6,0", "seconds_per_sample = 450 in the median: milliseconds? Name it ms_per_sample"),
         (
             "0.1,4,1e6,0",
             "download_bytes_per_s = 4 in the median: kilobits or megabits? Name it",
         ),
         ("0.1,1e6,4,0", "upload_bytes_per_s = 4 in the median: kilobits or megabits? Name it"),
-        ("0.1,1e6,1e6,50", "latency_s = 50 in the median: milliseconds? Divide it by 1,000"),
+        ("0.1,1e6,1e6,50", "latency_s = 50 in the median: milliseconds? Name it latency_ms"),
     ],
 )
 def test_a_column_in_another_unit_is_named_with_its_remedy(tmp_path: Path, row: str, warning: str) -> None:
@@ -254,7 +254,7 @@ def hours(folder: Path, start_s: float) -> str:
             1.7e9,
             [
                 "nobody is online before 1.7e+09 s, and a run waits round.max_wait_days = 30; Unix seconds? "
-                "Subtract the first instant"
+                "Name the columns start and end"
             ],
         ),
     ],
