@@ -94,7 +94,10 @@ def read_table(path: Path, overrides: Overrides = (), seeds: Sequence[int] | Non
     try:
         table = read_toml(path)
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{named(path)}: cannot be read as TOML ({error})") from error
+        from experiments.misreadings import remedy
+
+        problem = remedy("file", path.suffix, path) or f"cannot be read as TOML ({error})"
+        raise ConfigurationError(f"{named(path)}: {problem}") from error
     override_table(table, overrides, seeds)
     return table
 
