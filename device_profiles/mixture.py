@@ -342,7 +342,7 @@ def _one_line(error: ValidationError) -> str:
             key += f".{part}" if key else part
     value = first["input"]
     shown = f" (it is {value!r})" if isinstance(value, (str, int, float)) and len(repr(value)) < 60 else ""
-    return f"{key}: {first['msg'].removeprefix('Value error, ')}{shown}"
+    return f"{key}{': ' if key else ''}{first['msg'].removeprefix('Value error, ')}{shown}"
 
 
 def _choose(weights: Floats, num: int, generator: np.random.Generator) -> np.ndarray[Any, Any]:

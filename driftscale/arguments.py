@@ -101,13 +101,13 @@ def settings_of(declared: type[S], given: Mapping[str, Any], call: str) -> S:
     """
     from pydantic import ValidationError
 
-    from experiments.config import first_problem
+    from experiments.mistakes import mistakes
 
     table = {key: plain(value, key) for key, value in given.items() if value is not None}
     try:
         return declared.model_validate(table)
     except ValidationError as error:
-        raise ConfigurationError(f"{call}: {first_problem(error, table)}") from error
+        raise ConfigurationError(f"{call}: {mistakes(error, table)[0]}") from error
 
 
 def plain(value: Any, where: str) -> Any:

@@ -8,7 +8,7 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import ParamSpec, TypeVar
 
-from emulator.errors import EmulatorError, InterruptionError
+from emulator.errors import EmulatorError, InterruptionError, UnknownNameError
 from emulator.own.code import before_any_run
 
 P = ParamSpec("P")
@@ -41,10 +41,13 @@ def one_line(function: Callable[P, T]) -> Callable[P, T]:
     (`EmulatorError._render_traceback_`).
     """
     parameters = signature(function).parameters
+    takes_no_others = all(one.kind is not Parameter.VAR_KEYWORD for one in parameters.values())
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
+            if takes_no_others:
+                _refuse_unknown(function.__name__, parameters, kwargs)
             with before_any_run():
                 return function(*args, **kwargs)
         except InterruptionError as error:
@@ -54,6 +57,20 @@ def one_line(function: Callable[P, T]) -> Callable[P, T]:
             raise error.with_traceback(None) from None
 
     return call
+
+
+def _refuse_unknown(call: str, parameters: Mapping[str, Parameter], given: Mapping[str, object]) -> None:
+    """UnknownNameError, with what was meant, for an argument that the call does not have."""
+    for name in given:
+        if name not in parameters:
+            from experiments.misreadings import remedy
+
+            known = remedy("key", name) if "set" in parameters else ""
+            if known in parameters:
+                known = f"did you mean {known}={given[name]!r}?"
+            elif known and " " not in known:
+                known = f"did you mean set={{{known!r}: {given[name]!r}}}?"
+            raise UnknownNameError("argument", name, parameters, f"driftscale.{call}", known)
 
 
 def in_python(message: str, parameters: Mapping[str, Parameter]) -> str:

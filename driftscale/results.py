@@ -254,9 +254,11 @@ class Results:
         for item in self._frames.experiments:
             if item.name == experiment:
                 return load(item.directory.path)
+        arms = {arm["name"] for item in self._frames.experiments for arm in item.config["arm"]}
+        hint = f"; it is an arm: results.rounds[results.rounds.arm == {experiment!r}] has its rows"
         raise InputError(
             f"{self.path}: no experiment {experiment!r} with finished runs; choices: "
-            f"{', '.join(self.experiments)}"
+            f"{', '.join(self.experiments)}{hint if experiment in arms else ''}"
         )
 
     # -- figures of the report ---------------------------------------------------------------------------

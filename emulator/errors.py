@@ -14,8 +14,9 @@
     └── LostOutputError     141   standard output was closed too early; 3 if it cannot be written to
 
 Subclasses in other packages have the exit code of their kind. A message is one line: the value, the rule, the
-choices, and where the value came from. `naming` puts a place before it, `abbreviated` and
-`shorten` shorten its parts, `did_you_mean` ends it with a suggestion.
+choices, and where the value came from; `more` has a line for each further mistake that was found with it.
+`naming` puts a place before it, `abbreviated` and `shorten` shorten its parts, `unknown` words all that is
+about a name, and `did_you_mean` ends it with a suggestion.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ class EmulatorError(Exception):
 
     exit_code = 1
 
+    more: Sequence[str] = ()
+    """Further mistakes of the same pass, a line each, which the command prints under the message."""
+
     def _render_traceback_(self) -> list[str]:
         """The lines that IPython, so a notebook, shows instead of a traceback."""
         return [f"{type(self).__name__}: {self}"]
@@ -54,18 +58,20 @@ class ConfigurationError(InputError):
 class UnknownNameError(InputError):
     """A name under which nothing is registered; the message lists the choices."""
 
-    def __init__(self, what: str, name: str, choices: Iterable[str], where: str = "") -> None:
-        """Compose the message, with the most similar choice as a suggestion.
+    def __init__(
+        self, what: str, name: str, choices: Iterable[str], where: str = "", remedy: str = ""
+    ) -> None:
+        """Compose the message, with the most similar choice as a suggestion, unless there is a remedy.
 
         Args:
             what: the kind of thing that was named, such as "clusterer".
             name: the unknown name.
             choices: the registered names.
             where: the key that holds the name, if known.
+            remedy: what was meant, if the name is a known misreading.
         """
-        known = sorted(choices)
-        prefix, hint = f"{where}: " if where else "", did_you_mean(name, known)
-        super().__init__(f"{prefix}unknown {what} {name!r}; choices: {', '.join(known) or 'none'}{hint}")
+        self.what, self.name = what, name
+        super().__init__(f"{where}{': ' if where else ''}{unknown(what, name, choices, remedy)}")
 
 
 class DataFileError(InputError):
@@ -126,11 +132,24 @@ class LostOutputError(EmulatorError):
         super().__init__(f"standard output {why}: not all of the output was printed; files are not affected")
 
 
+def unknown(what: str, name: str, choices: Iterable[str], remedy: str = "") -> str:
+    """The message about an unknown name: the choices, then the `remedy`, or else the most similar choice.
+
+    >>> unknown("key", "lr", ["learning_rate"], "did you mean learning_rate?")
+    "unknown key 'lr'; choices: learning_rate; did you mean learning_rate?"
+    """
+    known = sorted(choices)
+    hint = f"; {remedy}" if remedy else did_you_mean(name, known)
+    return f"unknown {what} {name!r}; choices: {', '.join(known) or 'none'}{hint}"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of an error about an unknown name: the most similar of the `known` ones; empty if none is.
 
-    >>> did_you_mean("stacke", ["stacked", "loop"])
-    "; did you mean 'stacked'?"
+    Capitals and blanks around do not count.
+
+    >>> did_you_mean("stacke", ["stacked", "loop"]), did_you_mean("MLP", ["mlp"])
+    ("; did you mean 'stacked'?", "; did you mean 'mlp'?")
     """
     near = nearest(name, known)
     return f"; did you mean {near!r}?" if near is not None else ""
@@ -195,4 +214,6 @@ def naming(where: str) -> Iterator[None]:
         if not where or str(error).startswith(f"{where}: "):
             raise
         kind = ConfigurationError if isinstance(error, ConfigurationError) else InputError
-        raise kind(f"{where}: {error}") from error
+        named = kind(f"{where}: {error}")
+        named.more = error.more
+        raise named from error

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -28,13 +28,14 @@ from pydantic import (
     ConfigDict,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    ValidationError,
     ValidationInfo,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
-from emulator.errors import ConfigurationError, UnknownNameError, did_you_mean
+from emulator.errors import ConfigurationError, UnknownNameError, unknown
 from emulator.own_parts import OwnPartError, is_ours, is_own, load, refuse_missing
 
 if TYPE_CHECKING:
@@ -70,6 +71,10 @@ def installed_entry_points() -> Mapping[str, Sequence[EntryPoint]]:
     return {group: tuple(everything.select(group=group)) for group in everything.groups}
 
 
+MOST_UNKNOWN = 10
+"""Most unknown keys of a table that are named."""
+
+
 class Settings(BaseModel):
     """Base of every part's settings and every table of a configuration: frozen, typed, no unknown keys."""
 
@@ -77,14 +82,26 @@ class Settings(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_unknown_keys(cls, values: Any) -> Any:
-        if isinstance(values, Mapping):
-            known = {field.alias or name for name, field in cls.model_fields.items()}
-            for key in values:
-                if key not in known:
-                    choices, hint = ", ".join(sorted(known)) or "none", did_you_mean(str(key), known)
-                    raise ValueError(f"unknown key {key!r}; choices: {choices}{hint}")
-        return values
+    def _refuse_unknown_keys(cls, values: Any, info: ValidationInfo) -> Any:
+        """Refuse unknown keys first, then what else is wrong: an absent key may be one that is misspelt."""
+        if not isinstance(values, Mapping):
+            return values
+        known = {field.alias or name for name, field in cls.model_fields.items()}
+        others = [str(key) for key in values if key not in known]
+        if not others:
+            return values
+        mistakes: list[tuple[PydanticCustomError, tuple[int | str, ...]]] = [
+            (_unknown("key", key, known, is_first=key == others[0]), ()) for key in others[:MOST_UNKNOWN]
+        ]
+        try:
+            cls.model_validate({key: values[key] for key in values if key in known}, context=info.context)
+        except ValidationError as error:
+            for found in error.errors(include_url=False):
+                context = {**found.get("ctx", {}), "rule": found["msg"]}
+                if found["type"] != "missing" or len(found["loc"]) > 1:
+                    mistakes.append((PydanticCustomError(found["type"], "{rule}", context), found["loc"]))
+        details = [InitErrorDetails(type=kind, loc=place, input=values) for kind, place in mistakes]
+        raise ValidationError.from_exception_data(cls.__name__, details)
 
     def find_files(self, locate: Callable[[str], Path]) -> None:
         """Find the files and folders that these settings name, so that an absent one is reported early.
@@ -237,7 +254,9 @@ class ChoiceOf:
             else:
                 part = self.registry.find(name)
                 declared = getattr(part, "Settings", None)
-        except (UnknownNameError, OwnPartError) as error:
+        except UnknownNameError as error:
+            raise _unknown(self.registry.kind, name, self.registry.names()) from error
+        except OwnPartError as error:
             raise ValueError(str(error)) from error
         if not (isinstance(declared, type) and issubclass(declared, BaseModel)):
             raise ValueError(f"the {self.registry.kind} {name!r} is {part!r}, which has no class Settings")
@@ -248,6 +267,16 @@ class ChoiceOf:
     def _describe(self, chosen: Chosen[Any]) -> dict[str, Any]:
         """The table from which `parse` makes this choice, with all defaults written out."""
         return {self.key: chosen.kind, **chosen.settings.model_dump(mode="json", by_alias=True)}
+
+
+def _unknown(what: str, name: str, choices: Collection[str], *, is_first: bool = True) -> PydanticCustomError:
+    """The error of a name that is not among the `choices`; it has all three, for who words it anew.
+
+    Only the first of an object has the whole message: suggestions take time, and there may be many.
+    """
+    rule = unknown(what, name, choices) if is_first else f"unknown {what} {name!r}"
+    context = {"what": what, "name": name, "choices": choices, "rule": rule}
+    return PydanticCustomError("unknown", "{rule}", context)
 
 
 def _finds_distributions(finder: Any) -> bool:

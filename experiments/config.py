@@ -1,7 +1,7 @@
 """The configuration of an experiment: its tables, with their defaults and rules.
 
 An unknown key or part, or a value that breaks a rule, raises a ConfigurationError of one line, which names
-the file and the key.
+the file and the key; `mistakes.py` words it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import tomli_w
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -56,7 +55,7 @@ from emulator.plugins import ChoiceOf, Chosen, Settings, alone_is_a_list
 from executor.models import MODELS
 from executor.rules import RULES
 from executor.settings import Batches, BatchNorm, ExecutorSettings
-from experiments.extending import beside, inherited_from
+from experiments.extending import beside
 from experiments.results.reading.not_recorded import DETECTION
 from experiments.results.reading.recorded import (
     MOST_EXPERIMENT_BYTES,
@@ -74,14 +73,6 @@ from traces.sources import SOURCES, TraceSource
 TABLE_SUFFIXES = (".csv", ".parquet")
 MOST_BATCH = 10**5
 MOST_KEPT_BYTES = 64 * 10**6
-PLAIN_RULES = {
-    "tuple_type": "must be a list",
-    "dict_type": "must be a table",
-    "model_type": "must be a table",
-    "too_short": "must not be empty",
-    "timezone_aware": "must have a time zone, as 2026-01-31T12:00:00Z",
-}
-"""Our wording of rules that pydantic states in terms of Python, by pydantic's name of the rule."""
 
 
 def _availability_by_path(value: Any) -> Any:
@@ -255,7 +246,9 @@ def _with_valid_model(chosen: Chosen[Representation], info: ValidationInfo) -> C
         try:
             ReferenceModel.model_validate({"model": model}, context=info.context)
         except ValidationError as error:
-            raise ValueError(first_problem(error, {"model": model})) from error
+            from experiments.mistakes import mistakes
+
+            raise ValueError(mistakes(error, {"model": model})[0]) from error
     return chosen
 
 
@@ -837,6 +830,8 @@ class Experiment(Settings):
             refuse_too_many_runs(len(self.arm), len(self.seeds), len(self.report.targets))
         except ValueError as error:
             raise ConfigurationError(f"together with the runs that exist already, {error}") from error
+        import tomli_w  # which a mistake does not need
+
         text = tomli_w.dumps(self.resolved())
         if len(text.encode()) > MOST_EXPERIMENT_BYTES:
             raise ConfigurationError(
@@ -856,12 +851,18 @@ def parse_experiment(table: Mapping[str, Any], where: str, context: str | None =
         context: FIRST_LOOK leaves out the settings of rules and models, which need torch.
 
     Raises:
-        ConfigurationError: One line with `where`, the key, the value and the rule that is broken.
+        ConfigurationError: One line with `where`, the key, the value and the rule that is broken; its `more`
+            has the other mistakes.
     """
     try:
         return Experiment.model_validate(table, context=context)
     except ValidationError as error:
-        raise ConfigurationError(f"{where}: {first_problem(error, table)}") from error
+        from experiments.mistakes import mistakes  # which nothing else needs
+
+        first, *more = mistakes(error, table, Experiment)
+        refusal = ConfigurationError(f"{where}: {first}")
+        refusal.more = more
+        raise refusal from error
 
 
 def _complete_arm(arm: Any, parts: Mapping[str, Any], training: Any) -> Any:
@@ -875,42 +876,6 @@ def _complete_arm(arm: Any, parts: Mapping[str, Any], training: Any) -> Any:
     if isinstance(training, Mapping) and isinstance(completed, Mapping):
         completed = {**beside("training", training, completed), **completed}
     return {**parts, **arm, "training": completed}
-
-
-def first_problem(error: ValidationError, table: Mapping[str, Any]) -> str:
-    """The first problem, as `key.path = value: rule`."""
-    problem = error.errors(include_url=False)[0]
-    path: list[str] = []
-    value: Any = table
-    for step in _as_written(problem["loc"], table):
-        if isinstance(value, list | tuple) and isinstance(step, int) and step < len(value):
-            value = value[step]
-            path.append(str(value["name"]) if isinstance(value, dict) and "name" in value else str(step))
-        elif isinstance(value, Mapping) and step in value:
-            value = value[step]
-            path.append(str(step))
-        elif problem["type"] == "missing":
-            path.append(str(step))
-            value = None
-        # Any other step names a branch of a union, not a key.
-    message = PLAIN_RULES.get(problem["type"], problem["msg"].removeprefix("Value error, "))
-    bound = next(iter(problem.get("ctx", {}).values()), None)
-    if isinstance(bound, float):  # pydantic would write all 39 digits of 1e38
-        message = f"{message.rpartition(' ')[0]} {bound:g}"
-    shown = f" = {value!r}" if isinstance(value, str | int | float) else ""
-    source = inherited_from(table, path)
-    prefix = f"{'.'.join(path)}{shown}{f' (inherited from {source})' if source else ''}: " if path else ""
-    return f"{prefix}{message[0].lower()}{message[1:]}" if message else prefix
-
-
-def _as_written(location: tuple[str | int, ...], table: Mapping[str, Any]) -> tuple[str | int, ...]:
-    """The `location` of a problem as the file has it: under `parts`, if an arm takes the part from there."""
-    if len(location) < 3 or location[0] != "arm":
-        return location
-    _, arm, key, *_ = location
-    assert isinstance(arm, int)
-    shared = key in table.get("parts", {}) and key not in table["arm"][arm]
-    return ("parts", *location[2:]) if shared else location
 
 
 def _without_nulls(value: Any) -> Any:

@@ -110,7 +110,10 @@ def read_file(path: Path) -> dict[str, Any]:
     try:
         return read_toml(path)
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{named(path)}: cannot be read as TOML ({error})") from error
+        from experiments.misreadings import remedy
+
+        problem = remedy("file", path.suffix, path) or f"cannot be read as TOML ({error})"
+        raise ConfigurationError(f"{named(path)}: {problem}") from error
 
 
 def override_table(table: dict[str, Any], overrides: Overrides, seeds: Sequence[int] | None) -> None:

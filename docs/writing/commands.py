@@ -20,7 +20,7 @@ from traces.building import BUILDERS
 
 INTRODUCTION = """\
 Every command prints a table, or JSON with `--format json`, and `--help` prints what this page says.
-`driftscale` alone lists the commands. A command that fails says why in one line on standard error."""
+`driftscale` alone lists the commands. A command that fails says why on standard error, one line a mistake."""
 
 EXIT_CODES: Mapping[int, str] = {
     0: "done",

@@ -17,8 +17,8 @@ PARTS = "parts/"
 
 INTRODUCTION = f"""\
 A configuration is a TOML file. This page has every key of every table, with its type, its bounds and its
-default; [parts](parts/index.md) have pages of their own. An unknown key or a value out of bounds is refused
-in one line that names the file, the key and the rule, before anything is run.
+default; [parts](parts/index.md) have pages of their own. Unknown keys and values out of bounds are refused
+before anything is run, one line a mistake: the file, the key, the rule and, where it is known, the remedy.
 
 {DEFAULTS} A number is never a
 text or a truth value. A *part of kind selector* is the name of a part of that kind, or a table with the name

@@ -68,8 +68,14 @@ def read_text(path: Path, most_bytes: int) -> str:
 
 
 def read_toml(path: Path, most_bytes: int = MOST_TOML_BYTES) -> dict[str, Any]:
-    """The document in a TOML file of at most `most_bytes`."""
-    return toml_document(toml_text(path, most_bytes))
+    """The document in a TOML file of at most `most_bytes`; an error shows the line, and its remedy."""
+    text = toml_text(path, most_bytes)
+    try:
+        return toml_document(text)
+    except tomllib.TOMLDecodeError as error:
+        from emulator.storage.slips import explained  # which nothing else needs
+
+        raise ValueError(explained(error, text)) from error
 
 
 def toml_text(path: Path, most_bytes: int) -> str:

@@ -174,7 +174,8 @@ def evaluation_warnings(
         earliest_s = rounds.evaluate_every * shortest_s
         is_last = rounds.evaluate_every > (rounds.closed or run_s(experiment, pacing, least_s) / shortest_s)
     if is_last:
-        yield f"arm {arm!r}: {key}: only the end of a run is evaluated; lower it"
+        length = f" of {rounds.closed} rounds" if rounds.closed else ""
+        yield f"arm {arm!r}: {key}: only the end of a run{length} is evaluated; lower it"
     elif asked_s is not None and earliest_s > asked_s:
         yield (
             f"arm {arm!r}: report.horizon_s = {asked_s:g}: no evaluation is due before {earliest_s:,.4g} s, "

@@ -21,10 +21,23 @@ RUN_FAILED = 3
 
 
 def _app() -> None:
-    """Parse `sys.argv` and run its command; ends with SystemExit, as typer does."""
-    from experiments.cli.app import command
+    """Parse `sys.argv` and run its command; ends with SystemExit, as typer does.
 
-    command()(prog_name="driftscale")
+    Raises InputError for a command line that typer refuses.
+    """
+    from experiments.cli.app import UsageError, command
+
+    try:
+        sys.exit(command()(prog_name="driftscale", standalone_mode=False))
+    except UsageError as error:
+        message = error.format_message()
+        if "\n" in message:  # the help, where no command was given
+            error.show()
+            sys.exit(error.exit_code)
+        from experiments.cli.usage import refusal
+
+        command_path = error.ctx.command_path if error.ctx is not None else "driftscale"
+        raise refusal(message, command_path, sys.argv[1:]) from error
 
 
 def main(program: Callable[[], None] = _app) -> NoReturn:
@@ -43,8 +56,8 @@ def main(program: Callable[[], None] = _app) -> NoReturn:
 def _run(program: Callable[[], None]) -> int:
     """Run `program`; returns its exit code.
 
-    Expected errors (EmulatorError, OSError, MemoryError) print one line, and so does an error of the user's
-    own code. Any other error is a mistake in ours, and prints its traceback before that line.
+    Expected errors (EmulatorError, OSError, MemoryError) print one line a mistake, and so does an error of
+    the user's own code. Any other error is a mistake in ours, and prints its traceback before that line.
     """
     foreign = foreign_package()
     if foreign is not None:  # before anything is imported from it
@@ -54,7 +67,7 @@ def _run(program: Callable[[], None]) -> int:
     try:
         return _exit_code_of(program)
     except EmulatorError as error:
-        return _end(str(error), error.exit_code)
+        return _end("\n  ".join((str(error), *error.more)), error.exit_code)
     except OSError as error:  # such as a full disk, or a folder that is not writable
         if error.filename is None and "--install-completion" in sys.argv:  # of typer
             error.filename = "~"

@@ -16,8 +16,12 @@ from experiments.cli.paths import Data, path_for
 from experiments.cli.traces import commands as trace_commands
 from experiments.shipped import take
 
+UsageError: Any = typer.BadParameter.__base__
+"""What typer raises for a command line that it refuses; it gives no public name to it."""
+
 app = typer.Typer(
     name="driftscale",
+    context_settings={"help_option_names": ["--help", "-h"]},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -47,7 +51,8 @@ def _print_version(is_given: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option("--version", "-V", callback=_print_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
     pass
@@ -457,6 +462,13 @@ def parts(
     print_parts(kind, name, output)
 
 
+@app.command("version", hidden=True)
+def _version() -> None:
+    """Print the version, as --version does."""
+    say("version: taken for --version", aside=True)
+    _print_version(True)
+
+
 def _parse_seeds(text: str | None) -> list[int] | None:
     """The seeds given as `0..9` (both ends included), `0,3,7`, or a mixture such as `0..2,5`.
 
@@ -481,4 +493,6 @@ def _parse_seeds(text: str | None) -> list[int] | None:
             seeds += span
     except ValueError as error:
         raise ConfigurationError(f"--seeds {text}: must be ranges such as 0..9, or a list 0,3,7") from error
+    if len(seeds) == 1 and seeds[0] > 1:
+        say(f"--seeds {text}: seed {text} alone; 0..{seeds[0] - 1} are {text} seeds", aside=True)
     return seeds

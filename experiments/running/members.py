@@ -172,6 +172,11 @@ def load_folder(
         InputError: The folder has no configuration.
     """
     paths = sorted(folder.glob("*.toml"))
+    if {"experiment.toml", "manifest.json"} <= {path.name for path in folder.iterdir()}:
+        raise InputError(
+            f"{folder}: is a run directory; driftscale report {folder} shows its results, and "
+            f"{folder / 'experiment.toml'} is its configuration"
+        )
     if not paths:
         raise InputError(f"{folder}: a folder without a configuration (*.toml)")
     configurations = [read_configuration(path, overrides, seeds, data, sweep) for path in paths]

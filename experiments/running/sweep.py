@@ -201,6 +201,11 @@ def _parse_values(text: str, where: str) -> list[Any]:
     if document.keys() == {"values"}:
         values: list[Any] = document["values"]
         return values
+    if re.fullmatch(r"\d+\.\.\d+", text.strip()):
+        from emulator.storage.slips import meant
+
+        written = (meant(text.strip()) or "[1, 2, ...]")[1:-1].replace(" ", "")
+        raise ConfigurationError(f"{where}: values are written out, as in {written}")
     return [parse_value(piece) for piece in pieces]
 
 

@@ -14,8 +14,9 @@ from pydantic import ValidationError
 from emulator.errors import EmulatorError
 from emulator.own_parts import is_own
 from emulator.plugins import FIRST_LOOK
-from experiments.config import Experiment, first_problem
+from experiments.config import Experiment
 from experiments.extending import ARMS, EXTENDS, extended
+from experiments.mistakes import mistakes
 from experiments.reading import SWEEP, read_file, read_table, set_key, take_first_look
 from experiments.running.sweep import merged_axes, table_axes
 from tests.docs.page_state import PageState
@@ -200,7 +201,7 @@ def _invalid(table: dict[str, Any], state: PageState) -> str:
     except ValidationError as error:
         if all(problem["type"] == "missing" for problem in error.errors(include_url=False)):
             return ""
-        return first_problem(error, table)
+        return mistakes(error, table)[0]
     except EmulatorError as error:
         return str(error)
     return ""

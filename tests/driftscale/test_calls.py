@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -212,6 +213,26 @@ def test_bad_input_is_one_line_without_a_cause(options: dict[str, object], probl
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
     assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "instead"),
+    [
+        ({"sets": {"round.rounds": 3}}, "did you mean 'set'?"),
+        ({"rounds": 3}, "did you mean set={'round.rounds': 3}?"),
+        ({"seed": 3}, "did you mean seeds=3?"),
+        ({"optimizer": "adam"}, "an optimiser is a part"),
+    ],
+)
+def test_an_argument_that_a_call_does_not_have_is_answered_with_what_was_meant(
+    options: dict[str, Any], instead: str
+) -> None:
+    with pytest.raises(InputError) as refused:
+        driftscale.run("mine.toml", **options)
+    assert str(refused.value).startswith(
+        f"driftscale.run: unknown argument {next(iter(options))!r}; choices: arms, "
+    )
+    assert instead in str(refused.value)
 
 
 def test_a_traceback_ends_at_the_call() -> None:

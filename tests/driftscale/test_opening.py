@@ -136,7 +136,7 @@ def test_a_folder_shows_who_and_what_and_when_and_the_remarks_of_its_build() -> 
         ({"split": "tests"}, "split = 'tests': must be train or test"),
         ({"client": "zoe"}, "client = 'zoe': no such client; the trace has 'ann', 'bob', 'cleo'"),
         ({"step_wdth": 7}, "held: unknown key 'step_wdth'; choices: "),
-        ({"step_width": "week"}, "held: step_width = 'week': input should be"),
+        ({"step_width": "week"}, "held: step_width = 'week': must be a number, or input should be"),
         ({"since": 3}, "trace.since = 3: the trace has a column time, so it must be a date"),
         ({"folder": "other"}, "folder = 'other': this is the folder own"),
         ({"step_width": 40, "retain_rounds": 50}, "own/arrivals.parquet: has 2 windows, but clients start"),

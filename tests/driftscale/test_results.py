@@ -173,6 +173,10 @@ def test_a_folder_says_how_to_choose_an_experiment_for_a_figure(tmp_path):
     assert "<table>" in results._repr_html_()
     with pytest.raises(InputError, match="no experiment 'three' with finished runs; choices: one, two"):
         results["three"]
+    with pytest.raises(
+        InputError, match=r"'global' .*; it is an arm: results\.rounds\[results\.rounds\.arm == "
+    ):
+        results["global"]
 
 
 @pytest.mark.parametrize("several", [False, True], ids=["a run directory", "a folder"])

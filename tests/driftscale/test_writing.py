@@ -42,7 +42,7 @@ def test_columns_by_name_make_a_frame_and_numbers_of_numpy_are_numbers(tmp_path:
             "write_trace: needs either client, a column, or partition, for data without clients",
         ),
         ({"test_share": 2}, "write_trace: test_share = 2: input should be less than or equal to 1"),
-        ({"label": 3}, "write_trace: label = 3: input should be a valid string"),
+        ({"label": 3}, "write_trace: label = 3: must be a text"),
         ({"client": None, "partition": "idd"}, "write_trace: partition = 'idd': unknown partition 'idd'"),
         (
             {"time": "at"},

@@ -17,6 +17,7 @@ from emulator.errors import (
     LostOutputError,
     RunError,
     UnknownNameError,
+    naming,
 )
 
 
@@ -93,3 +94,16 @@ def test_output_that_is_lost_ends_with_141_where_nobody_reads_it_and_with_3_wher
     error = LostOutputError(OSError(number, os.strerror(number)))
     assert error.exit_code == code
     assert str(error).startswith(why)
+
+
+def test_a_remedy_takes_the_place_of_the_nearest_name() -> None:
+    error = UnknownNameError("key", "rounds", ["round"], remedy="did you mean round.rounds?")
+    assert str(error) == "unknown key 'rounds'; choices: round; did you mean round.rounds?"
+
+
+def test_a_place_is_named_before_the_first_mistake_and_the_others_stay() -> None:
+    error = ConfigurationError("seeds = 3: must be a list")
+    error.more = ["round: field required"]
+    with pytest.raises(ConfigurationError, match=r"^x\.toml: seeds = 3: ") as refused, naming("x.toml"):
+        raise error
+    assert refused.value.more == ["round: field required"]

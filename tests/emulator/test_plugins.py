@@ -225,6 +225,15 @@ def test_a_first_look_knows_a_part_that_loads_late_by_its_name_alone() -> None:
     assert "plugin_late" in sys.modules
 
 
+def test_a_pass_finds_every_unknown_key_and_every_wrong_value_but_no_key_that_may_be_misspelt() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Van.model_validate({"tol": "plane", "wieght": 1, "weight": "heavy"}, context=FIRST_LOOK)
+    first, second, third = caught.value.errors(include_url=False)  # tool is absent, and not named
+    assert first["msg"] == "unknown key 'tol'; choices: tool, weight; did you mean 'tool'?"
+    assert (second["type"], second["ctx"]["name"], second["loc"]) == ("unknown", "wieght", ())
+    assert (third["type"], third["loc"]) == ("float_parsing", ("weight",))
+
+
 @pytest.mark.usefixtures("late")
 @pytest.mark.parametrize(
     ("van", "problem"),

@@ -85,7 +85,7 @@ def test_faults_survive_being_written_out_and_have_defaults() -> None:
             {"byzantine": {"kind": "label_flip", "share": 0.1, "scale": 3}},
             "x.toml: faults.byzantine: label_flip has no scale; only sign_flip and noise have",
         ),
-        ({"byzantine": 3}, "x.toml: faults.byzantine = 3: must be a list"),
+        ({"byzantine": 3}, "x.toml: faults.byzantine = 3: must be a list, as in [3]"),
     ],
 )
 def test_an_invalid_fault_is_refused_in_one_line_with_its_key(faults: dict[str, Any], message: str) -> None:

@@ -160,7 +160,7 @@ def test_settings_are_applied_in_order_and_seeds_win(config: Path) -> None:
             "trace.drift: must be a name, or a table with 'kind'; choices: buckets, label_mix, none",
         ),
         ("round.roundz=3", "round: unknown key 'roundz'; choices: "),
-        ("round.rounds=many", "round.rounds = 'many': input should be a valid integer"),
+        ("round.rounds=many", "round.rounds = 'many': must be a whole number"),
     ],
 )
 def test_a_bad_setting_is_one_line(config: Path, setting: str, rule: str) -> None:

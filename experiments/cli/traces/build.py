@@ -79,6 +79,7 @@ def build(
         return
     if kind.startswith("-"):
         raise InputError(f"{kind}: KIND comes first; it is one of {', '.join(BUILDERS.names())}")
+    _refuse_unknown(kind)
     builder = BUILDERS.find(kind)(parse_options(kind, BUILDERS.find(kind), context.args))
     for name, value in (("--root", root), ("--out", out)):
         if value is None:
@@ -92,6 +93,24 @@ def build(
     with BuildProgress() as watch:
         built = builder.build(Request(root, out, workers or cores(), fresh, watch.watch()))
     _print_built(built, out, time.perf_counter() - start, output)
+
+
+def _refuse_unknown(kind: str) -> None:
+    """Refuse, with what was meant, a path and an unknown name in the place of KIND."""
+    from emulator.errors import InputError, UnknownNameError
+    from emulator.own_parts import is_own
+    from traces.building import BUILDERS
+
+    if kind in BUILDERS.names() or is_own(kind):
+        return
+    if Path(kind).exists() or Path(kind).suffix:
+        named = "folder" if Path(kind).is_dir() else "table"
+        raise InputError(
+            f"{kind}: KIND comes first; as in driftscale traces build {named} --root {kind} --out FOLDER"
+        )
+    from experiments.misreadings import remedy
+
+    raise UnknownNameError(BUILDERS.kind, kind, BUILDERS.names(), remedy=remedy(BUILDERS.kind, kind))
 
 
 def parse_options(kind: str, builder: type[Builder], arguments: Sequence[str]) -> Settings:

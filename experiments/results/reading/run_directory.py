@@ -213,9 +213,13 @@ class RunDirectory:
     def shared_experiment(self) -> dict[str, Any]:
         """As `experiment`, and not to be changed: it is shared by all who read the same text."""
         if not self.path.is_dir():
-            raise InputError(f"{self.path}: no such run directory")
+            is_file = f"; it is a file, and driftscale run {self.path} plays a configuration"
+            raise InputError(f"{self.path}: no such run directory{is_file if self.path.is_file() else ''}")
         if not self.experiment_path.is_file():
-            raise InputError(f"{self.path}: not a run directory, it has no {self.experiment_path.name}")
+            name = self.experiment_path.name
+            around = [folder for folder in self.path.parents[:2] if (folder / name).is_file()]
+            hint = f"; did you mean {around[0]}, which it is in?" if around else ""
+            raise InputError(f"{self.path}: not a run directory, it has no {name}{hint}")
         try:
             text = toml_text(self.experiment_path, MOST_EXPERIMENT_BYTES)
         except (OSError, ValueError) as error:

@@ -22,11 +22,11 @@ class Ended:
 
     @property
     def error(self) -> str:
-        """The one line of an error of ours, without its `error: `."""
-        lines = self.err.splitlines()
-        assert len(lines) == 1, self.err
-        assert lines[0].startswith("error: "), self.err
-        return lines[0].removeprefix("error: ")
+        """The line of an error of ours, without its `error: `; lines of further mistakes are indented."""
+        first, *more = self.err.splitlines()
+        assert first.startswith("error: "), self.err
+        assert all(line.startswith("  ") for line in more), self.err
+        return first.removeprefix("error: ")
 
 
 Driftscale = Callable[..., Ended]

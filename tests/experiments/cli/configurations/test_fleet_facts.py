@@ -285,11 +285,13 @@ def test_a_limit_that_hardly_a_client_keeps_is_told_with_the_key(tmp_path: Path)
     [
         (
             {"round": {"evaluate_every": 500}},
-            "arm 'global': round.evaluate_every = 500: only the end of a run is evaluated; lower it",
+            "arm 'global': round.evaluate_every = 500: only the end of a run of 4 rounds is evaluated; lower "
+            "it",
         ),
         (
             {"round": {"evaluate_every_s": 500}},
-            "arm 'global': round.evaluate_every_s = 500: only the end of a run is evaluated; lower it",
+            "arm 'global': round.evaluate_every_s = 500: only the end of a run of 4 rounds is evaluated; "
+            "lower it",
         ),
         (
             {"round": {"evaluate_every": 2}, "report": {"horizon_s": 5}},
