@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from emulator.errors import ConfigurationError, UnknownNameError, did_you_mean, naming, shorten
+from emulator.errors import ConfigurationError, UnknownNameError, naming, shorten
+from emulator.errors import nearest as nearest_name
 from emulator.storage.bounded import is_file
 from experiments.shipped import SUFFIX, is_shipped, named, nearest, shipped_file
 
@@ -136,9 +137,9 @@ class _Reading:
             return there
         if (shipped := shipped_file(text)) is not None:
             return shipped
-        files = [file.name for file in path.parent.glob(f"*{SUFFIX}") if file.name != path.name]
-        hint = did_you_mean(f"{text.removesuffix(SUFFIX)}{SUFFIX}", files).removeprefix("; ")
-        meant = hint or nearest(Path(text))
+        beside_it = [file.stem for file in path.parent.glob(f"*{SUFFIX}") if file.name != path.name]
+        near = nearest_name(text.removesuffix(SUFFIX), beside_it)
+        meant = f"did you mean {f'{near}{SUFFIX}'!r}?" if near is not None else nearest(Path(text))
         raise ConfigurationError(
             f"{where}: {EXTENDS} = {shorten(repr(text), MOST_SHOWN)}: no such file beside {where}, and no "
             f"shipped configuration; {meant or 'driftscale configs lists the shipped ones'}"
