@@ -24,23 +24,12 @@ from emulator.arrays import Bools, Floats, Ints
 from emulator.assigning import DeviceIds
 from emulator.errors import DataFileError
 from emulator.storage.bounded import is_file
+from emulator.storage.reading.bounds import MOST_BYTES, MOST_CELLS, MOST_COLUMNS, MOST_REASON
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
-MOST_BYTES = 2**31
-"""Largest table: its file, its text when decompressed, and its columns in memory, each."""
-
-MOST_CELLS = 2**28
-"""Most rows x columns: two gibibytes of numbers in double precision."""
-
-MOST_COLUMNS = 2**14
-"""Most columns: twenty times as many as MNIST as a table."""
-
 MOST_FIXED_BYTES = 16
 """Longest value of fixed length that is not a native number: decimals and UUIDs."""
-
-MOST_REASON = 500
-"""Most characters quoted from a library's error message, which may contain a whole line of the file."""
 
 BLANK = r"^\s*$"
 """Pattern of a text of nothing but white space."""

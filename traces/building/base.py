@@ -12,7 +12,7 @@ from pydantic import Field
 
 from emulator.numbers import Number, Seed
 from emulator.plugins import Configured, Settings
-from emulator.storage.tables import MOST_CELLS
+from emulator.storage.reading.bounds import MOST_CELLS
 from traces.files.arrivals import When
 
 KEEPS_ALL: Mapping[str, object] = {"retain_rounds": "all"}

@@ -17,6 +17,7 @@ import pyarrow as pa
 from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
 from emulator.storage.checkpoints import delete_folder
+from emulator.storage.reading.shards import Shards
 from traces.building.base import KEEPS_ALL, Builder, Built, Request, Watch
 from traces.building.names import refuse_names
 from traces.building.remarks import on_clients, same_but_for_spaces, taken_features
@@ -29,7 +30,6 @@ from traces.building.table.encoders.images import Images
 from traces.building.table.encoders.statistics import OfImages, OfNumbers, fill_missing
 from traces.building.table.file_clients import shards_of
 from traces.building.table.keys import Keys, read_keys, refuse_types
-from traces.building.table.reading.shards import Shards
 from traces.building.table.rows import TEST, TRAIN, UsedRows, columns_of, refuse_test_only, use_rows
 from traces.building.table.settings import TableSettings
 from traces.building.table.writing import FeatureWriter

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from emulator.errors import DataFileError
 from emulator.storage.bounded import is_file
+from emulator.storage.reading.shards import Shards, find_shards
 from traces.building.path_patterns import match_files
-from traces.building.table.reading.shards import Shards, find_shards
 from traces.building.table.settings import TableSettings
 
 

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import MOST_TEXTS
+from emulator.storage.reading.columns import is_text
+from emulator.storage.reading.shards import TEXT, Shards
 from traces.arrivals import SPLITS
 from traces.building.table.bad_rows import BadRows
 from traces.building.table.expiry import Expiry, PresentRows, refuse_never_held
 from traces.building.table.key_columns import Column, FileClients, Names, Numbers, Times, Values, Whole
 from traces.building.table.labels import REGRESSION, Labels
-from traces.building.table.reading.columns import is_text
-from traces.building.table.reading.shards import TEXT, Shards
 from traces.building.table.settings import TableSettings
 from traces.building.table.times.instants import read_as
 from traces.files.arrivals import BOUNDS

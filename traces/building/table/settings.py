@@ -10,9 +10,9 @@ from pydantic import Field, field_validator, model_validator
 
 from emulator.numbers import MOST, Count, Number, Share
 from emulator.plugins import ChoiceOf, Chosen
+from emulator.storage.reading.dialects import Given
 from traces.building.base import BuilderSettings
 from traces.building.path_patterns import PatternText
-from traces.building.table.reading.dialects import Given
 from traces.building.table.times.instants import TimeOptions
 from traces.building.table.times.time_texts import has_offset, refuse_format
 from traces.building.table.times.time_zones import zone_named

@@ -12,8 +12,8 @@ import pytest
 from pydantic import ValidationError
 
 from emulator.errors import InputError
+from emulator.storage.reading import tally
 from tests.traces.building.table.tables import TINY, build, refused, write, write_parquet
-from traces.building import tally
 from traces.building.table.settings import TableSettings
 
 HEAD = "who,kind,t,a\n"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from emulator.errors import DataFileError, abbreviated
-from emulator.storage.tables import MOST_REASON
+from emulator.storage.reading.bounds import MOST_REASON
 
 SEPARATORS = (",", ";", "\t", "|")
 

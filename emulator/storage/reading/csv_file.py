@@ -16,11 +16,11 @@ import pyarrow.csv
 
 from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import damage_in_one_line
-from emulator.storage.tables import MOST_REASON
-from traces.building.table.reading.columns import refuse_columns
-from traces.building.table.reading.dialects import MOST_ROWS, Dialect, Sample
-from traces.building.table.reading.zip_file import opened_member, unpacked
-from traces.building.tally import Tally
+from emulator.storage.reading.bounds import MOST_REASON
+from emulator.storage.reading.columns import refuse_columns
+from emulator.storage.reading.dialects import MOST_ROWS, Dialect, Sample
+from emulator.storage.reading.tally import Tally
+from emulator.storage.reading.zip_file import opened_member, unpacked
 
 MOST_HEADER_BYTES = 2**20
 """Most bytes of the first line of a CSV."""

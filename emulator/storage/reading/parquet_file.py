@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import damage_in_one_line
-from traces.building.table.reading.columns import TEXT, as_text, refuse_columns, text_bytes
-from traces.building.tally import Tally
+from emulator.storage.reading.columns import TEXT, as_text, refuse_columns, text_bytes
+from emulator.storage.reading.tally import Tally
 
 MOST_HELD = 2**26
 """Bytes of images or lists after which a batch of them ends."""

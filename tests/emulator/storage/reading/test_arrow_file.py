@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.feather
 import pytest
 
+from emulator.storage.reading import arrow_file
+from emulator.storage.reading.shards import find_shards
 from tests.traces.building.table.tables import a_large_table, build, built, refused, write_parquet
-from traces.building.table.reading import arrow_file
-from traces.building.table.reading.shards import find_shards
 
 
 def write_arrow(

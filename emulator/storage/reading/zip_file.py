@@ -15,7 +15,7 @@ from typing import IO, cast
 import pyarrow as pa
 
 from emulator.errors import DataFileError, ResumableError, abbreviated
-from traces.building import tally
+from emulator.storage.reading import tally
 
 MOST_READ = 2**22
 """Bytes of a zip that are read at once: so many has its table of contents, at most."""

@@ -9,8 +9,8 @@ from typing import Literal
 
 from emulator.errors import DataFileError, abbreviated
 from emulator.storage.bounded import is_file
+from emulator.storage.reading.folders import files_below
 from emulator.storage.tables import SUFFIXES
-from traces.building.folders import files_below
 
 MOST_SHARDS = 100_000
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from emulator.storage.reading import tally
+from emulator.storage.reading.dialects import Dialect, Given, Sample, find_dialect
 from tests.traces.building.table.tables import as_csv, build, built, refused, rows, write, write_parquet
-from traces.building import tally
-from traces.building.table.reading.dialects import Dialect, Given, Sample, find_dialect
 from traces.files import open_folder
 
 SAID = "read with {} between cells and '{}' as decimal point: --separator and --decimal override"
@@ -239,7 +239,7 @@ def test_a_zip_is_unpacked_as_far_as_the_bound_of_texts_and_its_contents_are_bou
     assert refused(root).startswith("t.csv.zip: has more than 50,000 bytes of text")
     monkeypatch.setattr(tally, "MOST_TEXT", 70_000)
     assert build(root, tmp_path / "out").train > 0
-    monkeypatch.setattr("traces.building.table.reading.zip_file.MOST_READ", 60)
+    monkeypatch.setattr("emulator.storage.reading.zip_file.MOST_READ", 60)
     assert "its table of contents has more than 60 bytes" in refused(root)
 
 

@@ -17,14 +17,14 @@ import pyarrow as pa
 
 from emulator.errors import DataFileError, UnknownNameError
 from emulator.storage.parquet_columns import MOST_ROWS
-from emulator.storage.tables import MOST_CELLS
-from traces.building.table.reading.arrow_file import arrow_batches, arrow_schema
-from traces.building.table.reading.columns import TEXT, kinds_of, missing, without
-from traces.building.table.reading.csv_file import CsvFile, Malformed, count_text, sample_of
-from traces.building.table.reading.dialects import Dialect, Given, find_dialect
-from traces.building.table.reading.files import Files, Format, find_files, unread
-from traces.building.table.reading.parquet_file import parquet_batches, parquet_schema
-from traces.building.tally import Tally
+from emulator.storage.reading.arrow_file import arrow_batches, arrow_schema
+from emulator.storage.reading.bounds import MOST_CELLS
+from emulator.storage.reading.columns import TEXT, kinds_of, missing, without
+from emulator.storage.reading.csv_file import CsvFile, Malformed, count_text, sample_of
+from emulator.storage.reading.dialects import Dialect, Given, find_dialect
+from emulator.storage.reading.files import Files, Format, find_files, unread
+from emulator.storage.reading.parquet_file import parquet_batches, parquet_schema
+from emulator.storage.reading.tally import Tally
 
 __all__ = ["TEXT", "Batch", "Shards", "find_shards", "missing"]
 

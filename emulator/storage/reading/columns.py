@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from emulator.errors import DataFileError
-from emulator.storage.tables import MOST_COLUMNS
+from emulator.storage.reading.bounds import MOST_COLUMNS
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 """How columns of texts are read: each text once in a batch."""
