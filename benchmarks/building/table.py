@@ -24,7 +24,8 @@ from benchmarks.measure import Measured, Say, interleaved, timed
 from benchmarks.memory import BYTES_PER_MB, MOST_REPEATS, in_a_process
 from emulator.seeding import RandomStreams
 from emulator.storage.reading.csv_file import sample_of
-from emulator.storage.reading.dialects import Dialect, Given, find_dialect
+from emulator.storage.reading.dialects import Dialect, find_dialect
+from emulator.storage.table_paths import Given
 from traces.building import Request
 from traces.building.table.build import Table
 from traces.building.table.settings import TableSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -145,21 +145,20 @@ def _own_periods(windows: TableFile, device: Ints) -> Floats:
 def _match_devices(windows: TableFile, devices: TableFile) -> Ints:
     """(rows of `windows`,) the rank of each window's device among the ids of `devices`.
 
-    Raises DataFileError if a device is not in `devices`, or the ids of the two tables differ in type.
+    A device is the one whose id is written so, or else has that value, as 7 for 7.0. Raises DataFileError if
+    a device is not in `devices`.
     """
     window_name, known_name = _one_of(windows, ID_NAMES), _one_of(devices, ID_NAMES)
-    known = devices.unique_ids(known_name)
-    windows.ids(window_name)  # a missing id is refused here, with its row
-    ids = [_plain(devices, known_name), _plain(windows, window_name)]
-    try:
-        joined = pa.concat_tables([pa.table({"id": column}) for column in ids], promote_options="permissive")
-    except pa.ArrowException as error:
-        problem = f"{window_name} is of type {ids[1].type}, but of {ids[0].type} in {devices.path}"
-        raise DataFileError(windows.path, problem) from error
-    ranks = TableFile(windows.path, joined).ids("id")
-    known_ranks, wanted = np.sort(ranks[: len(known)]), ranks[len(known) :]
-    device = np.minimum(np.searchsorted(known_ranks, wanted), len(known_ranks) - 1)
-    unknown = np.flatnonzero(known_ranks[device] != wanted)
+    devices.unique_ids(known_name)
+    known, wanted = devices.distinct(known_name), windows.distinct(window_name)
+    by_text = {text: rank for rank, text in enumerate(known.texts)}
+    by_value = {value: rank for rank, value in enumerate(devices.values_of(known_name, known))}
+    found = [
+        by_text.get(text, by_value.get(value, -1))
+        for text, value in zip(wanted.texts, windows.values_of(window_name, wanted), strict=True)
+    ]
+    device: Ints = np.array(found, np.int64)[wanted.ranks]
+    unknown = np.flatnonzero(device < 0)
     if len(unknown):
         row = int(unknown[0])
         problem = f"{window_name} {windows.values(window_name)[row]!r} is not in {devices.path}"
@@ -213,9 +212,3 @@ def _one_of(table: TableFile, names: tuple[str, ...], needed: bool = True) -> st
         choices = " or ".join(map(repr, names))
         raise DataFileError(table.path, f"column {choices} is missing; it has {', '.join(table.columns)}")
     return present[0] if present else ""
-
-
-def _plain(table: TableFile, name: str) -> pa.ChunkedArray[Any]:
-    """The column, decoded if it is stored as a dictionary."""
-    column = table.table.column(name)
-    return pc.cast(column, column.type.value_type) if pa.types.is_dictionary(column.type) else column

@@ -148,7 +148,7 @@ def test_a_bad_table_of_windows_is_refused_in_one_line(tmp_path, windows, messag
     ("devices", "message"),
     [
         ("device period_s\n a 200\n b 200", "w.csv, row 4: device 'c' is not in {folder}/d.csv"),
-        ("device period_s\n 1 200", "w.csv: device is of type string, but of int64 in {folder}/d.csv"),
+        ("device period_s\n 1 200", "w.csv, row 1: device 'b' is not in {folder}/d.csv"),
         (
             "device origin_s\n a 0\n b 0\n c 0",
             "d.csv: column 'period_s' or 'trace_end_s' is missing; it has device, origin_s",

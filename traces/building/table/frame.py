@@ -18,7 +18,7 @@ from emulator.errors import DataFileError, InputError, UnknownNameError
 from emulator.storage.checkpoints import delete_folder
 from emulator.storage.parquet_columns import MOST_ROWS
 from emulator.storage.reading.bounds import MOST_REASON
-from emulator.storage.reading.columns import as_text, refuse_columns, text_bytes
+from emulator.storage.reading.columns import as_text, refuse_columns, refuse_twice, text_bytes, twice_in
 from emulator.storage.reading.csv_file import Malformed
 from emulator.storage.reading.dialects import Dialect
 from emulator.storage.reading.shards import Batch, Shards
@@ -103,6 +103,7 @@ def frame_columns(
     """
     names = tuple(map(str, frame.columns))
     refuse_columns(PATH, names)
+    refuse_twice(PATH, names, twice_in(names))
     if len(frame) > MOST_ROWS:
         raise DataFileError(PATH, f"has more than {MOST_ROWS} rows")
     columns: dict[str, pa.Array[Any]] = {}

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from emulator.numbers import MOST, Count, Number, Share
 from emulator.plugins import ChoiceOf, Chosen
-from emulator.storage.reading.dialects import Given
+from emulator.storage.table_paths import Written
 from traces.building.base import BuilderSettings
 from traces.building.path_patterns import PatternText
 from traces.building.table.times.instants import TimeOptions
@@ -32,7 +32,7 @@ Bound = date | Annotated[int, Number(ge=-MOST, le=MOST)]
 Size = Annotated[int, Number(ge=1, le=4096)]
 
 
-class TableSettings(BuilderSettings):
+class TableSettings(Written, BuilderSettings):
     """Which columns of the table are what, which rows are used, and what is done about missing values."""
 
     label: str = Field(description="column of the class: texts or whole numbers")
@@ -95,12 +95,6 @@ class TableSettings(BuilderSettings):
     upright: bool = Field(False, description="turn images as EXIF says; without it, pixels stay as stored")
     skip_bad: Annotated[int, Number(ge=0, le=MOST_SKIPPED)] = Field(
         0, description="how many bad rows may be left out; the first one more ends the build"
-    )
-    separator: Literal[",", ";", "|", "tab"] | None = Field(
-        None, description="what is between the cells of a CSV; without it, found from the first 1000 rows"
-    )
-    decimal: Literal[".", ","] | None = Field(
-        None, description="the decimal point of a CSV; without it, found from the first 1000 rows"
     )
     na: tuple[str, ...] = Field(
         (), description="texts that stand for a missing feature, besides an empty cell, NA, NaN and the like"
@@ -166,10 +160,6 @@ class TableSettings(BuilderSettings):
         if self.time is not None:
             return "time"
         return "order" if self.order is not None or self.in_file_order else "step"
-
-    def dialect(self) -> Given:
-        """What is given of the dialect of a CSV."""
-        return Given("\t" if self.separator == "tab" else self.separator, self.decimal)
 
     @property
     def time_options(self) -> TimeOptions:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from emulator.storage.reading import tally
-from emulator.storage.reading.dialects import Dialect, Given, Sample, find_dialect
+from emulator.storage.reading.dialects import Dialect, Sample, find_dialect
+from emulator.storage.table_paths import Given
 from tests.traces.building.table.tables import as_csv, build, built, refused, rows, write, write_parquet
 from traces.files import open_folder
 
@@ -98,7 +99,7 @@ LONG = f"{'x' * 500};0;2\n"
             "who;kind;a\nx;0;1\n",
             {"separator": "|"},
             "t.csv: --separator '|': its header 'who;kind;a' has one cell with '|' between cells; give "
-            "another --separator, or none, to have it found",
+            "another one, or none, to have it found",
         ),
         ("who;kind;a\nx;0;1,5\nx;1;2.5\n", {}, "t.csv: features of text: a ('1,5' in row 1); name the"),
         (

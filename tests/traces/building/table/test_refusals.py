@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from emulator.errors import InputError
 from emulator.storage.reading import tally
+from emulator.storage.table_paths import TABLE_SUFFIXES
 from tests.traces.building.table.tables import TINY, build, refused, write, write_parquet
 from traces.building.table.settings import TableSettings
 
@@ -220,9 +221,11 @@ def test_shards_have_the_same_columns_of_the_same_types(tmp_path: Path) -> None:
 
 def test_a_folder_without_tables_and_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
-    kinds = ".csv, .csv.gz, .csv.zip, .tsv, .tsv.gz, .parquet, .arrow, .feather"
+    kinds = ", ".join(TABLE_SUFFIXES)
     assert refused(tmp_path / "t") == f"t: has no table, no file that ends with {kinds}"
-    assert refused(write(tmp_path, TINY, "a.txt")) == f"a.txt: a table is one of {kinds}, or a folder of them"
+    assert (
+        refused(write(tmp_path, TINY, "a.text")) == f"a.text: a table is one of {kinds}, or a folder of them"
+    )
     assert refused(tmp_path / "none.csv") == "none.csv: no such file"
 
 
