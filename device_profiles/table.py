@@ -1,4 +1,4 @@
-"""A device profile from a table with one device per row: `.csv` or `.parquet`."""
+"""A device profile from a table with one device per row."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from emulator.assigning import DeviceIds, deal
 from emulator.errors import DataFileError
 from emulator.numbers import DEVICE_BOUNDS
 from emulator.storage.bounded import has_controls
+from emulator.storage.table_paths import Given
 from emulator.storage.tables import TableFile, read_table
 
 ID = "device_id"
@@ -53,14 +54,14 @@ class TableProfile:
         return {"devices": len(self.devices)}
 
 
-def read_device_table(path: Path) -> TableProfile:
+def read_device_table(path: Path, given: Given = Given()) -> TableProfile:  # noqa: B008  (it is frozen)
     """Read the profile in a table with columns `device_id` and those of `Fleet`, or their aliases.
 
     DataFileError names the file and, where they are known, row and column: a column that is missing, unknown
     or given twice, a value that is missing, NaN or out of `DEVICE_BOUNDS`, an id in two rows, an empty file,
     unusable metadata.
     """
-    table = read_table(path)
+    table = read_table(path, given)
     table.refuse_others({ID, *SOURCES})
     try:
         given = match_columns(name for name in table.columns if name != ID)

@@ -51,12 +51,14 @@ class DeviceIds:
         column: Its column of ids.
         ids: (D,) the ids as they are written.
         first_row: (D,) the row, counted from 0, in which each occurs first.
+        notes: What is to be told about how the table was read.
     """
 
     path: Path
     column: str
     ids: Sequence[str]
     first_row: Ints
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """The number of devices."""
@@ -88,7 +90,7 @@ class DeviceIds:
     def take(self, devices: Ints) -> DeviceIds:
         """Those of some devices, in this order."""
         ids = [self.ids[device] for device in devices.tolist()]
-        return DeviceIds(self.path, self.column, ids, self.first_row[devices])
+        return DeviceIds(self.path, self.column, ids, self.first_row[devices], self.notes)
 
 
 def compared(name: str) -> str:

@@ -38,6 +38,7 @@ from emulator.own.guards import inspecting, without_chance
 from emulator.ports import Availability, Executor
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import DRIFT_COLUMNS
+from emulator.storage.table_paths import TablePath
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
 from executor.malloc import give_back_freed_memory
@@ -594,7 +595,7 @@ def find_profile(name_or_path: str, locate: Locate) -> DeviceProfile:
     """The device profile with that name in the catalogue, or in the file that `locate` finds.
 
     Args:
-        name_or_path: A name, or a path that ends with .csv, .parquet or .toml.
+        name_or_path: A name, or the path of a table or a .toml.
         locate: Finds the file.
 
     Raises:
@@ -602,7 +603,7 @@ def find_profile(name_or_path: str, locate: Locate) -> DeviceProfile:
         DataFileError: The file is missing, or is not a valid profile.
     """
     if name_or_path.endswith(PROFILE_SUFFIXES):
-        return read_profile(locate(name_or_path))
+        return read_profile(locate(name_or_path), TablePath.parse(name_or_path).given)
     return load_profile(name_or_path, where="devices.profile")
 
 

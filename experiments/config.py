@@ -53,6 +53,7 @@ from emulator.numbers import (
     Seed,
 )
 from emulator.plugins import ChoiceOf, Chosen, Settings, alone_is_a_list
+from emulator.storage.table_paths import TABLE_SUFFIXES, TablePath
 from executor.models import MODELS
 from executor.rules import RULES
 from executor.settings import Batches, BatchNorm, ExecutorSettings
@@ -70,7 +71,6 @@ from experiments.results.reading.recorded import (
 from traces.availability import AVAILABILITIES, AvailabilitySource
 from traces.sources import SOURCES, TraceSource
 
-TABLE_SUFFIXES = (".csv", ".parquet")
 MOST_BATCH = 10**5
 MOST_KEPT_BYTES = 64 * 10**6
 PLAIN_RULES = {
@@ -103,7 +103,9 @@ def _number_alone(value: Any) -> Any:
 class Devices(Settings):
     """The devices of the clients: how fast they are, and when they are online."""
 
-    profile: str = Field("smartphones", description="a catalogue name, or a .csv, .parquet or .toml")
+    profile: TablePath = Field(
+        TablePath("smartphones"), description="a catalogue name, or the path of a table or a .toml"
+    )
     availability: Annotated[
         Chosen[AvailabilitySource],
         ChoiceOf(AVAILABILITIES),
@@ -111,7 +113,7 @@ class Devices(Settings):
     ] = Field(
         "always",
         validate_default=True,
-        description="when clients are online: a source, or the path of a .csv or .parquet table of intervals",
+        description="when clients are online: a source, or the path of a table of intervals",
     )
     assign: Assign = Field(
         "draw",
@@ -138,6 +140,12 @@ class Devices(Settings):
         description="how many times slower than the profile's reference model a sample is trained; "
         '"flops": the FLOPs of the one over those of the other',
     )
+
+    @model_validator(mode="after")
+    def _only_a_file_is_written_somehow(self) -> Devices:
+        if self.profile.settings is not None and not self.profile.endswith(PROFILE_SUFFIXES):
+            raise ValueError(f"profile = {self.profile!r}: is no path of a table; give the name alone")
+        return self
 
     @model_validator(mode="after")
     def _draws_the_unmatched_by_name(self) -> Devices:

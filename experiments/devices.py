@@ -155,7 +155,8 @@ class _Assignment:
             if not len(dealt):
                 raise DataFileError(ids.path, "none of its devices is ever online, and so nobody has one")
             found[rest] = dealt[deal(len(rest), len(dealt), self.streams.generator(purpose))]
-        return found, f"{ids.path.name}, {devices:,} devices, {how}{_shared(found, devices)}"
+        text = f"{ids.path.name}, {devices:,} devices, {how}{_shared(found, devices)}"
+        return found, "; ".join([text, *ids.notes])
 
 
 def _shared(found: Ints, devices: int) -> str:

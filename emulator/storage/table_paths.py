@@ -240,7 +240,7 @@ def format_of(path: Path, or_else: str = "") -> Format:
     )
 
 
-def refuse_given(path: Path, form: Format, given: Given) -> None:
+def refuse_given(path: Path, form: str, given: Given) -> None:
     """Raise DataFileError if something of a CSV is given of a table of another format."""
     for key in given.options():
         raise DataFileError(path, f"{given.option(path, key)}: only of a CSV; it is {form}, which has none")

@@ -7,7 +7,7 @@ where a text stored once may be used a million times.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -29,7 +29,7 @@ from emulator.storage.reading.csv_file import UNNAMED, CsvFile, csv_of, sample_o
 from emulator.storage.reading.dialects import SEPARATORS, Sample, doubt_of, find_dialect
 from emulator.storage.reading.tally import Tally
 from emulator.storage.reading.text import form_of, opened, pieces_of, refuse_encoding
-from emulator.storage.table_paths import Given, format_of, refuse_given
+from emulator.storage.table_paths import Given, TablePath, format_of, refuse_given
 
 MOST_FIXED_BYTES = 16
 """Longest value of fixed length that is not a native number: decimals and UUIDs."""
@@ -161,7 +161,7 @@ class TableFile:
     def devices(self, name: str) -> DeviceIds:
         """The devices whose ids the column has, by rank as in `ids`, each with its first row."""
         ids = self.distinct(name)
-        return DeviceIds(self.path, name, ids.texts, ids.first)
+        return DeviceIds(self.path, name, ids.texts, ids.first, self.notes)
 
     def distinct(self, name: str) -> Ids:
         """The ids in a column, each once; DataFileError if one is missing or nested."""
@@ -269,6 +269,11 @@ class TableFile:
             raise DataFileError(self.path, f"{name} = {values[row]:g} {rule}", row=row + 1)
 
 
+def find_table(where: str, locate: Callable[[str], Path]) -> TableFile:
+    """Read the table that a configuration names, a `TablePath` or a text; see `read_table`."""
+    return read_table(locate(where), TablePath.parse(where).given)
+
+
 def read_table(path: Path, given: Given = Given()) -> TableFile:  # noqa: B008  (it is frozen)
     """Read the table in `path`, in any of `TABLE_SUFFIXES`.
 
@@ -313,7 +318,7 @@ def _read_csv(path: Path, given: Given) -> TableFile:
         table = table.select(first)
     unnamed = None if names[0].strip() else UNNAMED
     doubt = doubt_of(sample, names)
-    notes = tuple(note for note in (dialect.sentence(), unnamed, doubt) if note is not None)
+    notes = tuple(note for note in (dialect.sentence(given), unnamed, doubt) if note is not None)
     return TableFile(path, table, csv, twice, notes, doubt)
 
 

@@ -65,9 +65,7 @@ def list_profiles(output: Format = OutputFormat.TABLE) -> None:
 
 @app.command("show")
 def show_profile(
-    profile: Annotated[
-        str, typer.Argument(help="A built-in name, or the path of a .csv, .parquet or .toml.")
-    ],
+    profile: Annotated[str, typer.Argument(help="A built-in name, or the path of a table or a .toml.")],
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Show the quantiles of each column of a profile."""
@@ -90,20 +88,38 @@ def show_profile(
 @app.command("check")
 def check_profile(
     path: Annotated[
-        Path, typer.Argument(help="A .csv, .parquet or .toml.", metavar="PATH", parser=path_for("PATH"))
+        Path, typer.Argument(help="A table or a .toml.", metavar="PATH", parser=path_for("PATH"))
     ],
+    separator: Annotated[
+        str | None, typer.Option(help="Between the cells of a CSV: one of , ; | tab space.")
+    ] = None,
+    decimal: Annotated[str | None, typer.Option(help="The decimal point of a CSV: . or a comma.")] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="Encoding of a CSV, such as latin-1 or windows-1252.")
+    ] = None,
+    skip_lines: Annotated[int, typer.Option(help="Lines of a CSV to leave out at its beginning.")] = 0,
+    columns: Annotated[
+        str | None, typer.Option(help="Names of the columns of a CSV without a header: a,b,c.")
+    ] = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Check that a file is a valid profile, or show why not."""
     from device_profiles import read_profile
+    from device_profiles.table import TableProfile
+    from emulator.storage.table_paths import Written
+    from experiments.cli.options import parse_settings
 
-    profile = read_profile(path)
+    names = None if columns is None else [name.strip() for name in columns.split(",")]
+    given = {"separator": separator, "decimal": decimal, "encoding": encoding, "columns": names}
+    written = parse_settings(Written, {**given, "skip_lines": skip_lines}, "profiles check")
+    profile = read_profile(path, written.given())
     _drawn(profile)
+    notes = list(profile.ids.notes) if isinstance(profile, TableProfile) else []
     if output is OutputFormat.JSON:
-        print_json({"ok": True, "path": str(path), "name": profile.name, **profile.counts})
-    else:
-        counts = ", ".join(f"{number:,} {what}" for what, number in profile.counts.items())
-        say(f"ok: {path}: {counts}")
+        print_json({"ok": True, "path": str(path), "name": profile.name, **profile.counts, "notes": notes})
+        return
+    counts = ", ".join(f"{number:,} {what}" for what, number in profile.counts.items())
+    say("\n".join([f"ok: {path}: {counts}", *notes]))
 
 
 @app.command("template")

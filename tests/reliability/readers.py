@@ -313,14 +313,15 @@ def _odd_column(rows: int, draw: random.Random) -> pa.Array[Any]:
 
 
 def read_availability(folder: Path, file: Path, number: int) -> None:
+    from emulator.storage.tables import read_table
     from traces.availability import IntervalAvailability
     from traces.availability.intervals import read_intervals
 
     ids = np.arange(6)
     align = "time_of_day" if number % 2 else "origin"
     # Every third input is the table of devices, beside a valid table of windows.
-    devices = file if number % 3 == 0 else None
-    windows = folder / "windows.csv" if number % 3 == 0 else file
+    devices = read_table(file) if number % 3 == 0 else None
+    windows = read_table(folder / "windows.csv" if number % 3 == 0 else file)
     intervals = read_intervals(windows, devices, align)  # type: ignore[arg-type]
     if intervals.num_devices:
         online = IntervalAvailability(intervals, ids % intervals.num_devices)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -15,7 +14,8 @@ from emulator import plugins
 from emulator.arrays import Bools, Floats, Ints
 from emulator.assigning import deal
 from emulator.errors import DataFileError
-from emulator.storage.tables import TableFile, read_table
+from emulator.storage.table_paths import TablePath
+from emulator.storage.tables import TableFile, find_table
 from traces.availability.base import AvailabilitySource, Locate
 from traces.availability.interval_availability import DeviceIntervals, IntervalAvailability, from_intervals
 
@@ -31,12 +31,12 @@ UNREAD_IN_DEVICES = ("phone_model", "available_s", "n_intervals", "n_windows", "
 class IntervalsSettings(plugins.Settings):
     """Settings of the source `intervals`."""
 
-    windows: str = Field(
+    windows: TablePath = Field(
         description="path of a table with the columns `device_id` (or `device`), `start_s`, `end_s` and, if "
         "they repeat, `period_s`, the same in all rows of a device",
         examples=["phones.csv"],
     )
-    devices: str | None = Field(
+    devices: TablePath | None = Field(
         None,
         description="path of a table with a row per device: `device_id` (or `device`), `origin_s` (or "
         "`trace_start_s`; 0 without either), and `period_s` or the instant `trace_end_s` at which the period "
@@ -81,8 +81,8 @@ class Intervals(AvailabilitySource):
     def read(self, locate: Locate) -> DeviceIntervals:
         """The hours of all devices of the tables, with their ids; DataFileError if a table breaks a rule."""
         settings = self.settings
-        devices = None if settings.devices is None else locate(settings.devices)
-        return read_intervals(locate(settings.windows), devices, settings.align)
+        devices = None if settings.devices is None else find_table(settings.devices, locate)
+        return read_intervals(find_table(settings.windows, locate), devices, settings.align)
 
     def is_dealt(self, hours: DeviceIntervals) -> Bools:
         """(D,) whether each device is dealt to clients; DataFileError if none is left."""
@@ -96,30 +96,32 @@ class Intervals(AvailabilitySource):
 
 
 def read_intervals(
-    windows: Path, devices: Path | None = None, align: Literal["origin", "time_of_day"] = "origin"
+    windows: TableFile, devices: TableFile | None = None, align: Literal["origin", "time_of_day"] = "origin"
 ) -> DeviceIntervals:
-    """Read the intervals of the tables, device by device in the order of their ids; see IntervalsSettings.
+    """The intervals of the tables, device by device in the order of their ids; see IntervalsSettings.
 
     A device may lack its origin and period only if it has no row in `windows`: it was not traced, and is
     never online. Raises DataFileError, naming file and row, for every broken rule.
     """
-    table = read_table(windows)
-    id_name = _one_of(table, ID_NAMES)
-    table.refuse_others({id_name, "start_s", "end_s", "period_s", *UNREAD_IN_WINDOWS})
-    start_s, end_s = table.numbers("start_s"), table.numbers("end_s")
+    id_name = _one_of(windows, ID_NAMES)
+    windows.refuse_others({id_name, "start_s", "end_s", "period_s", *UNREAD_IN_WINDOWS})
+    start_s, end_s = windows.numbers("start_s"), windows.numbers("end_s")
     if devices is None:
-        device, ids = table.ids(id_name), table.devices(id_name)
-        period_s = _own_periods(table, device)
+        device, ids = windows.ids(id_name), windows.devices(id_name)
+        period_s = _own_periods(windows, device)
         origin_s = np.zeros(len(period_s))
     else:
-        if "period_s" in table.columns:
-            raise DataFileError(windows, f"period_s belongs in {devices}, which describes the devices")
-        described = read_table(devices)
-        device = _match_devices(table, described)
-        ids = described.devices(_one_of(described, ID_NAMES))
-        origin_s, period_s = _origins_and_periods(described, traced=device)
+        if "period_s" in windows.columns:
+            raise DataFileError(
+                windows.path, f"period_s belongs in {devices.path}, which describes the devices"
+            )
+        device = _match_devices(windows, devices)
+        ids = devices.devices(_one_of(devices, ID_NAMES))
+        ids = replace(ids, notes=(*ids.notes, *windows.notes))
+        origin_s, period_s = _origins_and_periods(devices, traced=device)
     phase_s = np.fmod(origin_s, DAY_S) if align == "time_of_day" else None
-    return replace(from_intervals(device, start_s, end_s, period_s, origin_s, phase_s, path=windows), ids=ids)
+    hours = from_intervals(device, start_s, end_s, period_s, origin_s, phase_s, path=windows.path)
+    return replace(hours, ids=ids)
 
 
 def _own_periods(windows: TableFile, device: Ints) -> Floats:

@@ -41,7 +41,7 @@ _WITH_COMMA = re.compile(
 class Dialect:
     """How the cells of a CSV are separated, and its decimal point; `said` if that was found, and is unusual.
 
-    >>> Dialect(";", ",", said=True).sentence()
+    >>> Dialect(";", ",", said=True).sentence(Given())
     "read with ';' between cells and ',' as decimal point: --separator and --decimal override"
     """
 
@@ -54,13 +54,14 @@ class Dialect:
         """What a cell of a number must be."""
         return "a number" if self.decimal == "." else f"a number, with {self.decimal!r} as decimal point"
 
-    def sentence(self) -> str | None:
+    def sentence(self, given: Given) -> str | None:
         """What is to be told about it; None if there is nothing to tell."""
         if not self.said:
             return None
+        keys = "separator and decimal" if given.in_configuration else "--separator and --decimal"
         return (
-            f"read with {_NAMES[self.separator]} between cells and {self.decimal!r} as decimal point: "
-            f"--separator and --decimal override"
+            f"read with {_NAMES[self.separator]} between cells and {self.decimal!r} as decimal point: {keys} "
+            f"override"
         )
 
 

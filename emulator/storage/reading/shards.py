@@ -221,7 +221,9 @@ def find_shards(
         else:
             _refuse_other_columns(path, own, files, kinds)
     doubt = None if first is None else doubt_of(first, [*kinds])
-    notes = tuple(note for note in (dialect.sentence(), unread(files), unnamed, doubt) if note is not None)
+    notes = tuple(
+        note for note in (dialect.sentence(given), unread(files), unnamed, doubt) if note is not None
+    )
     return Shards(
         files.paths, kinds, files.format, most_cells, dialect, na, metadata, notes, doubt, given, twice
     )

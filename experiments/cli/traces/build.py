@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import typer
-from pydantic import ValidationError
 
+from experiments.cli.options import option_of, parse_settings
 from experiments.cli.output import OutputFormat, print_json, print_table, say
 from experiments.cli.paths import path_for
 
@@ -109,7 +109,7 @@ def parse_options(kind: str, builder: type[Builder], arguments: Sequence[str]) -
         key = option.removeprefix("--").replace("-", "_")
         field = declared.model_fields.get(key)
         if not option.startswith("--") or field is None:
-            choices = ", ".join(_option(name) for name in declared.model_fields)
+            choices = ", ".join(option_of(name) for name in declared.model_fields)
             raise InputError(f"{option}: is no option of {kind}; it has {', '.join(OWN[:4])}, {choices}")
         if key in values:
             raise InputError(f"{option}: is given twice")
@@ -121,18 +121,7 @@ def parse_options(kind: str, builder: type[Builder], arguments: Sequence[str]) -
                 raise InputError(f"{option}: needs a value")
             text = left.pop(0)
         values[key] = _value(field, text)
-    try:
-        return declared.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = _option(str(first["loc"][0])) if first["loc"] else kind
-        given = values.get(str(first["loc"][0])) if first["loc"] else None
-        shown = f"{name}: {given}" if given is not None else name
-        raise InputError(f"{shown}: {first['msg'].removeprefix('Value error, ')}") from error
-
-
-def _option(key: str) -> str:
-    return f"--{key.replace('_', '-')}"
+    return parse_settings(declared, values, kind)
 
 
 def _value(field: FieldInfo, text: str) -> Any:
@@ -167,9 +156,9 @@ def _print_help(context: typer.Context, kind: str | None) -> None:
         say(f"  needs {builder.needs}")
         options = setting_facts(builder.Settings)
         if kind is not None:
-            print_table(setting_rows({_option(key): facts for key, facts in options.items()}, "option"))
+            print_table(setting_rows({option_of(key): facts for key, facts in options.items()}, "option"))
         else:
-            say(f"  options: {', '.join(_option(key) for key in options)}")
+            say(f"  options: {', '.join(option_of(key) for key in options)}")
 
 
 def _print_built(built: Built, out: Path, seconds: float, output: OutputFormat) -> None:

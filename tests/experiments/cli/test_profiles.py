@@ -83,14 +83,28 @@ def test_check_prints_ok_and_the_counts(phones: Path) -> None:
         "path": str(phones),
         "name": "phones",
         "devices": 3,
+        "notes": [],
     }
+
+
+def test_check_reads_a_table_as_it_says_and_tells_what_was_left_out(phones: Path) -> None:
+    rows = [f"{row};{line}" for row, line in enumerate(PHONES.replace(",", ";").splitlines())]
+    phones.write_bytes("\n".join(["# Ger\u00e4te", rows[0][1:], *rows[1:]]).encode("latin-1"))
+    assert out("check", phones, "--encoding", "latin-1", "--skip-lines", "1").splitlines()[1:] == [
+        "read with ';' between cells and '.' as decimal point: --separator and --decimal override",
+        "column 1 has no name, and is left out: pandas' index or R's row names, perhaps",
+    ]
+    with pytest.raises(InputError, match="--encoding: klingon: Input should be 'utf-8', 'utf-16'"):
+        out("check", phones, "--encoding", "klingon")
 
 
 def test_check_of_a_bad_file_raises_its_error(phones: Path) -> None:
     phones.write_text(PHONES.replace("0.2", "-0.2"))
     with pytest.raises(DataFileError, match="row 2: seconds_per_sample"):
         out("check", phones)
-    with pytest.raises(DataFileError, match=r"a device profile is one of \.csv, \.parquet, \.toml"):
+    with pytest.raises(
+        DataFileError, match=r"a table is one of \.csv, .*, \.feather, or a mixture, a \.toml"
+    ):
         out("check", "smartphones")
 
 
