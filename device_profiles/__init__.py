@@ -88,9 +88,7 @@ def refuse_unknown_profile(name_or_path: str, where: str = "") -> None:
     if is_own(name_or_path):
         PROFILES.refuse_unknown(name_or_path, where)
     if name_or_path not in PROFILES:
-        what = (
-            "device profile (neither a name nor a path ending in .csv, .parquet, .toml or as another table)"
-        )
+        what = "device profile (neither a name nor a path ending in .csv, .parquet, .toml or so)"
         raise UnknownNameError(what, name_or_path, PROFILES.names(), where)
 
 

@@ -89,6 +89,14 @@ class Builder(Configured, ABC):
 
     Settings: ClassVar[type[Settings]] = BuilderSettings
 
+    @classmethod
+    def refuse_root(cls, root: Path) -> None:
+        """Raise DataFileError if the name alone says that the kind cannot read it, before settings are read.
+
+        Args:
+            root: the data set.
+        """
+
     @abstractmethod
     def build(self, request: Request) -> Built:
         """Build the trace folder `request.out`; a build that was interrupted is resumed.

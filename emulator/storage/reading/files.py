@@ -13,6 +13,8 @@ from emulator.storage.table_paths import TABLE_SUFFIXES, Format, format_of
 
 MOST_SHARDS = 100_000
 
+OR_A_FOLDER = ", or a folder of them"
+
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 """Files of a folder of which no others are read beside them: those may be what they were made of."""
 
@@ -40,7 +42,7 @@ def find_files(root: Path, chosen: Callable[[Sequence[Path]], Sequence[Path]] | 
     if not root.is_dir():
         if not is_file(root):
             raise DataFileError(root, "no such file")
-        return Files((root,), format_of(root, ", or a folder of them"))
+        return Files((root,), format_of(root, OR_A_FOLDER))
     tables = [
         path
         for path in files_below(root)

@@ -67,8 +67,9 @@ class Form:
 def form_of(head: bytes, given: Given) -> Form:
     """The form of a text that begins with `head`.
 
-    >>> form_of("sep=;\\na;b\\n".encode("utf-16"), Given())
-    Form(given=Given(), encoding='utf-16', skip_lines=1, separator=';', ends=False)
+    >>> form = form_of("sep=;\\na;b\\n".encode("utf-16"), Given())
+    >>> form.encoding, form.skip_lines, form.separator
+    ('utf-16', 1, ';')
     """
     is_marked = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     encoding = given.encoding or ("utf-16" if is_marked else "utf-8")

@@ -79,6 +79,8 @@ def build(
         return
     if kind.startswith("-"):
         raise InputError(f"{kind}: KIND comes first; it is one of {', '.join(BUILDERS.names())}")
+    if root is not None:
+        BUILDERS.find(kind).refuse_root(root)
     builder = BUILDERS.find(kind)(parse_options(kind, BUILDERS.find(kind), context.args))
     for name, value in (("--root", root), ("--out", out)):
         if value is None:

@@ -17,7 +17,9 @@ import pyarrow as pa
 from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
 from emulator.storage.checkpoints import delete_folder
+from emulator.storage.reading.files import OR_A_FOLDER
 from emulator.storage.reading.shards import Shards
+from emulator.storage.table_paths import format_of
 from traces.building.base import KEEPS_ALL, Builder, Built, Request, Watch
 from traces.building.names import refuse_names
 from traces.building.remarks import on_clients, same_but_for_spaces, taken_features
@@ -53,12 +55,17 @@ class Table(Builder):
     """
 
     needs = (
-        "a .csv, .tsv (also .csv.gz, .csv.zip, .tsv.gz), .parquet, .arrow or .feather, or a folder of such "
-        "files with the same columns"
+        "a .csv, .tsv, .txt (also .csv.gz, .csv.zip, .tsv.gz), .parquet, .arrow or .feather, or a folder of "
+        "such files with the same columns"
     )
 
     Settings = TableSettings
     settings: TableSettings
+
+    @classmethod
+    def refuse_root(cls, root: Path) -> None:
+        if not root.is_dir():
+            format_of(root, OR_A_FOLDER)
 
     def build(self, request: Request) -> Built:
         settings = self.settings

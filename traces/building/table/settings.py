@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from emulator.numbers import MOST, Count, Number, Share
 from emulator.plugins import ChoiceOf, Chosen
 from emulator.storage.table_paths import Written
+from traces.arrivals import SPLITS
 from traces.building.base import BuilderSettings
 from traces.building.path_patterns import PatternText
 from traces.building.table.times.instants import TimeOptions
@@ -74,6 +75,9 @@ class TableSettings(Written, BuilderSettings):
         "zero; a one_hot feature then has zero in all its columns",
     )
     split: str | None = Field(None, description="column with train or test; without it, tests are held out")
+    splits: tuple[str, ...] = Field(
+        (), description="what other texts of the column split are, as val=test,dev=train"
+    )
     count: str | None = Field(None, description="column with how often a row arrives")
     concept: str | None = Field(None, description="column of true concepts, whole numbers >= 0")
     classes: Count | None = Field(None, description="only rows of that many classes, the commonest ones")
@@ -153,6 +157,23 @@ class TableSettings(Written, BuilderSettings):
         if problem is not None:
             raise ValueError(problem)
         return shape
+
+    @model_validator(mode="after")
+    def _splits_are_said(self) -> TableSettings:
+        if self.splits and self.split is None:
+            raise ValueError("splits: only with split, the column with train or test")
+        for each in self.splits:
+            text, _, split = each.partition("=")
+            if not text.strip() or split.strip() not in SPLITS:
+                raise ValueError(f"splits: {each!r} must be a text and train or test, as val=test")
+        return self
+
+    @property
+    def splits_of(self) -> dict[str, int]:
+        """The number of the split that each text of the column means."""
+        others = (each.partition("=") for each in self.splits)
+        named = {text.strip(): SPLITS.index(split.strip()) for text, _, split in others}
+        return {split: number for number, split in enumerate(SPLITS)} | named
 
     @property
     def when(self) -> When:
