@@ -18,7 +18,7 @@ from device_profiles.fleet import DeviceProfile, Fleet
 from emulator.errors import ConfigurationError, InputError, UnknownNameError
 from emulator.own_parts import is_ours, is_own, refuse_not_defined
 from emulator.plugins import Registry
-from emulator.storage.table_paths import TABLE_SUFFIXES, Given, format_of, refuse_given
+from emulator.storage.table_paths import TABLE_SUFFIXES, Given, format_of
 
 if TYPE_CHECKING:
     from device_profiles.mixture import MixtureProfile
@@ -110,7 +110,7 @@ def read_profile(path: Path, given: Given = Given()) -> TableProfile | MixturePr
     if path.suffix == ".toml":
         from device_profiles.mixture import read_mixture
 
-        refuse_given(path, "a mixture", given)
+        given.refuse_of(path, "a mixture")
         return read_mixture(path)
     from device_profiles.table import read_device_table
 

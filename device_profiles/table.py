@@ -64,12 +64,12 @@ def read_device_table(path: Path, given: Given = Given()) -> TableProfile:  # no
     table = read_table(path, given)
     table.refuse_others({ID, *SOURCES})
     try:
-        given = match_columns(name for name in table.columns if name != ID)
+        sources = match_columns(name for name in table.columns if name != ID)
     except ValueError as error:
         raise DataFileError(path, f"{error}; it has {', '.join(table.columns)}") from error
     by_id = np.argsort(table.unique_ids(ID))
     ids = table.devices(ID)
-    columns = {column: _read(table, column, given.get(column))[by_id] for column in COLUMNS}
+    columns = {column: _read(table, column, sources.get(column))[by_id] for column in COLUMNS}
     model, flops, source = _about(table)
     by_row = [ids.ids[rank] for rank in np.argsort(by_id).tolist()]
     devices = Fleet(device=by_id, ids=by_row, **columns)

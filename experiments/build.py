@@ -591,20 +591,21 @@ def refuse_published_without_concepts(experiment: Experiment, trace: Holders) ->
         )
 
 
-def find_profile(name_or_path: str, locate: Locate) -> DeviceProfile:
+def find_profile(profile: TablePath, locate: Locate) -> DeviceProfile:
     """The device profile with that name in the catalogue, or in the file that `locate` finds.
 
     Args:
-        name_or_path: A name, or the path of a table or a .toml.
+        profile: A name, or the path of a table or a .toml.
         locate: Finds the file.
 
     Raises:
         UnknownNameError: The catalogue has no such name.
-        DataFileError: The file is missing, or is not a valid profile.
+        DataFileError: The file is missing, or is not a valid profile; or a name is given as a table.
     """
-    if name_or_path.endswith(PROFILE_SUFFIXES):
-        return read_profile(locate(name_or_path), TablePath.parse(name_or_path).given)
-    return load_profile(name_or_path, where="devices.profile")
+    if profile.path.endswith(PROFILE_SUFFIXES):
+        return read_profile(locate(profile.path), profile)
+    profile.refuse_of(Path(profile.path), "a name")
+    return load_profile(profile.path, where="devices.profile")
 
 
 def model_factors(experiment: Experiment, arms: Sequence[str], world: World) -> dict[str, float]:
@@ -643,7 +644,7 @@ def resolve_model_factor(experiment: Experiment, arm: Arm, world: World) -> floa
         return factor
     if world.profile.reference_flops is None:
         raise ConfigurationError(
-            f'devices.model_factor = "flops": the profile {experiment.devices.profile!r} does not '
+            f'devices.model_factor = "flops": the profile {experiment.devices.profile.path!r} does not '
             f"state the FLOPs of its reference model; give a number, such as 1"
         )
     spec, trace = arm.training.model.build(), world.trace

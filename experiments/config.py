@@ -104,7 +104,9 @@ class Devices(Settings):
     """The devices of the clients: how fast they are, and when they are online."""
 
     profile: TablePath = Field(
-        TablePath("smartphones"), description="a catalogue name, or the path of a table or a .toml"
+        "smartphones",
+        validate_default=True,
+        description="a catalogue name, or the path of a table or a .toml",
     )
     availability: Annotated[
         Chosen[AvailabilitySource],
@@ -142,12 +144,6 @@ class Devices(Settings):
     )
 
     @model_validator(mode="after")
-    def _only_a_file_is_written_somehow(self) -> Devices:
-        if self.profile.settings is not None and not self.profile.endswith(PROFILE_SUFFIXES):
-            raise ValueError(f"profile = {self.profile!r}: is no path of a table; give the name alone")
-        return self
-
-    @model_validator(mode="after")
     def _draws_the_unmatched_by_name(self) -> Devices:
         if self.unmatched == "draw" and self.assign != "by_name":
             raise ValueError(
@@ -157,8 +153,8 @@ class Devices(Settings):
 
     def find_files(self, locate: Callable[[str], Path]) -> None:
         """Find the table of the profile, and those of the availability; see `Settings.find_files`."""
-        if self.profile.endswith(PROFILE_SUFFIXES):
-            locate(self.profile)
+        if self.profile.path.endswith(PROFILE_SUFFIXES):
+            locate(self.profile.path)
         super().find_files(locate)
 
 

@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 
 from emulator.numbers import Number
 from emulator.plugins import ChoiceOf, alone_is_a_list
-from emulator.storage.table_paths import TableKeys, TablePath
+from emulator.storage.table_paths import TablePath
 from experiments.part_kinds import part_kinds
 from experiments.setting_descriptions import descriptions
 
@@ -64,7 +64,6 @@ NUMBER, SHARE, WHOLE = ("number", "numbers"), ("share", "shares"), ("whole numbe
 PLAIN: Mapping[Any, _Kind] = {
     bool: _Kind("true or false", "true or false"),
     str: _Kind("text", "texts"),
-    TablePath: _Kind("text or table", "texts or tables"),
     Path: _Kind("path", "paths"),
     date: _Kind("date", "dates"),
     int: _Kind(*WHOLE),
@@ -138,6 +137,8 @@ def _kind(annotation: Any, metadata: Sequence[Any]) -> _Kind:
         return _Kind(f"part of kind {kind}", f"parts of kind {kind}")
     if get_args(annotation):
         return _generic(get_origin(annotation), get_args(annotation), metadata)
+    if annotation is TablePath:
+        return _Kind("text or table", "texts or tables")
     if isclass(annotation) and issubclass(annotation, BaseModel):
         return _Kind("table", "tables")
     name = getattr(annotation, "__name__", str(annotation))  # of a third party's own type
@@ -252,8 +253,6 @@ def _tables(annotation: Any) -> Iterator[type[BaseModel]]:
     """The tables in an annotation, at any depth; not the settings of a part, which its kind has."""
     if isclass(annotation) and get_origin(annotation) is None and issubclass(annotation, BaseModel):
         yield annotation
-    if annotation is TablePath:
-        yield TableKeys
     for item in get_args(annotation):
         yield from _tables(item)
 

@@ -7,8 +7,8 @@ where a text stored once may be used a million times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -22,14 +22,14 @@ from emulator.assigning import DeviceIds
 from emulator.errors import DataFileError
 from emulator.storage.bounded import is_file
 from emulator.storage.parquet_columns import damage_in_one_line
-from emulator.storage.reading.arrow_file import arrow_batches, arrow_schema
 from emulator.storage.reading.bounds import MOST_BYTES, MOST_CELLS, MOST_COLUMNS, MOST_REASON
-from emulator.storage.reading.columns import kinds_of, refuse_twice, twice_in
-from emulator.storage.reading.csv_file import UNNAMED, CsvFile, csv_of, sample_of
-from emulator.storage.reading.dialects import SEPARATORS, Sample, doubt_of, find_dialect
+from emulator.storage.reading.columns import TEXT, is_text, refuse_twice
+from emulator.storage.reading.csv_file import CsvFile
+from emulator.storage.reading.dialects import SEPARATORS
+from emulator.storage.reading.shards import Shards, find_shards
 from emulator.storage.reading.tally import Tally
 from emulator.storage.reading.text import form_of, opened, pieces_of, refuse_encoding
-from emulator.storage.table_paths import Given, TablePath, format_of, refuse_given
+from emulator.storage.table_paths import Given, TablePath, format_of
 
 MOST_FIXED_BYTES = 16
 """Longest value of fixed length that is not a native number: decimals and UUIDs."""
@@ -172,20 +172,19 @@ class TableFile:
     def _distinct(self, name: str) -> Ids:
         column = self._id_column(name)
         is_written = self.csv is None or pa.types.is_string(column.type)
-        written: Any = column if is_written else self.csv.texts(name)
-        trimmed: Any = column if is_written else pc.utf8_trim_whitespace(written)
-        encoded: Any = pc.dictionary_encode(trimmed.combine_chunks())
+        written: Any = column if is_written else cast(CsvFile, self.csv).texts(name)
+        encoded: Any = (column if is_written else pc.utf8_trim_whitespace(written)).combine_chunks()
+        encoded = encoded.dictionary_encode()
         codes = np.from_dlpack(encoded.indices)
         first = np.full(len(encoded.dictionary), len(self))
-        np.minimum.at(first, codes, np.arange(len(self)))
-        values, texts = (each.take(pa.array(first)) for each in (column, written))
-        keys: Any = pc.cast(values, pa.float32()) if pa.types.is_float16(values.type) else values
+        np.minimum.at(first, cast(Any, codes), np.arange(len(self)))
+        values: Any = column.take(first)
+        texts: Any = written.take(first)
+        if pa.types.is_float16(values.type):  # which Arrow does not sort
+            values = texts = values.cast(pa.float32())
         try:
-            order = np.asarray(
-                pc.sort_indices(
-                    pa.table({"value": keys, "text": keys if is_written else texts}), sort_keys=_BY_VALUE
-                )
-            )
+            rows = pa.table({"value": values, "text": values if is_written else texts})
+            order: Any = np.asarray(pc.sort_indices(rows, sort_keys=_BY_VALUE))
         except pa.ArrowException as error:
             raise DataFileError(
                 self.path, f"column {name!r} is {column.type}; an id is a text or a number"
@@ -193,8 +192,7 @@ class TableFile:
         rank = np.empty(len(first), np.int64)
         rank[order] = np.arange(len(first))
         first = first[order]
-        texts = [str(text) for text in self._python_of(name, texts.take(pa.array(order)))]
-        return Ids(rank[codes], texts, first)
+        return Ids(rank[codes], [str(text) for text in self._python_of(name, texts.take(order))], first)
 
     def _id_column(self, name: str) -> pa.ChunkedArray[Any]:
         """The column, decoded; DataFileError if a value is missing, or it is nested."""
@@ -223,7 +221,7 @@ class TableFile:
 
     def values_of(self, name: str, ids: Ids) -> list[Any]:
         """(D,) the value of each of the `ids` of a column."""
-        return self._python_of(name, self._id_column(name).take(pa.array(ids.first)))
+        return self._python_of(name, self._id_column(name).take(cast(Any, ids.first)))
 
     def _python(self, name: str, first: int = 0, rows: int | None = None) -> list[Any]:
         """`rows` values of the column from row `first`, as Python values; all by default.
@@ -269,9 +267,9 @@ class TableFile:
             raise DataFileError(self.path, f"{name} = {values[row]:g} {rule}", row=row + 1)
 
 
-def find_table(where: str, locate: Callable[[str], Path]) -> TableFile:
-    """Read the table that a configuration names, a `TablePath` or a text; see `read_table`."""
-    return read_table(locate(where), TablePath.parse(where).given)
+def find_table(where: TablePath, locate: Callable[[str], Path]) -> TableFile:
+    """Read the table that a configuration names; see `read_table`."""
+    return read_table(locate(where.path), where)
 
 
 def read_table(path: Path, given: Given = Given()) -> TableFile:  # noqa: B008  (it is frozen)
@@ -290,42 +288,23 @@ def read_table(path: Path, given: Given = Given()) -> TableFile:  # noqa: B008  
         raise DataFileError(path, "no such file")
     with damage_in_one_line(path):
         size = path.stat().st_size
-        if size == 0:
-            raise DataFileError(path, "is empty")
         if size > MOST_BYTES:
             raise DataFileError(path, f"has {size:,} bytes; a table has at most {MOST_BYTES:,}")
         if form == "CSV":
-            table = _read_csv(path, given)
-        else:
-            refuse_given(path, form, given)
-            table = TableFile(path, _read_parquet(path) if form == "Parquet" else _read_arrow(path))
+            _refuse_too_much_text(path, given)
+        shards = find_shards(path, given=given)
+        csv = shards.csv(path) if shards.is_csv else None
+        table = _read_batches(path, shards) if csv is None else csv.table()
     if len(table) == 0:
         raise DataFileError(path, "has no rows")
-    return table
+    if csv is not None and len(shards.kinds) < len(csv.names):
+        table = table.select([csv.names.index(name) for name in shards.kinds])
+    return TableFile(path, table, csv, shards.twice, shards.notes, shards.doubt)
 
 
-def _read_csv(path: Path, given: Given) -> TableFile:
-    """Read a CSV; DataFileError, before parsing, if it is too large."""
-    sample = _refuse_too_much_text(path, given)
-    if not sample.header and not given.columns:
-        raise DataFileError(path, "cannot be read as CSV (it has nothing but line ends)")
-    usual = "\t" if ".tsv" in path.suffixes else ","
-    dialect = find_dialect(lambda: [sample], replace(given, separator=sample.form.mark), usual=usual)
-    csv = csv_of(sample, dialect)
-    names, table, twice = csv.names, csv.table(), twice_in(csv.names)
-    if twice or not names[0].strip():
-        first = [number for number, name in enumerate(names) if name.strip() and names.index(name) == number]
-        table = table.select(first)
-    unnamed = None if names[0].strip() else UNNAMED
-    doubt = doubt_of(sample, names)
-    notes = tuple(note for note in (dialect.sentence(given), unnamed, doubt) if note is not None)
-    return TableFile(path, table, csv, twice, notes, doubt)
-
-
-def _refuse_too_much_text(path: Path, given: Given) -> Sample:
-    """The first lines of a CSV; DataFileError if it has more text, or more cells, than a table has."""
-    num_bytes = lines = 0
-    columns = 0
+def _refuse_too_much_text(path: Path, given: Given) -> None:
+    """Raise DataFileError for a CSV with more text, or more cells, than a table has."""
+    num_bytes = lines = columns = 0
     with opened(path) as file:
         form = form_of(file.read(_PIECE), given)
     for piece in pieces_of(path, form):
@@ -337,98 +316,43 @@ def _refuse_too_much_text(path: Path, given: Given) -> Sample:
         if num_bytes > MOST_BYTES:
             raise DataFileError(path, f"has more than {MOST_BYTES:,} bytes of text; a table has fewer")
         _refuse_too_large(path, lines, columns)
-    return sample_of(path, given)
 
 
 def _first_line(piece: bytes) -> bytes:
     return piece.replace(b"\r", b"\n").partition(b"\n")[0]
 
 
-def _read_arrow(path: Path) -> pa.Table:
-    """Read an Arrow file; DataFileError if it is too large, damaged, or has nested columns."""
-    schema = arrow_schema(path)
-    kinds = kinds_of(schema)
-    nested = next((name for name, kind in kinds.items() if pa.types.is_nested(kind)), None)
-    if nested is not None:
-        raise DataFileError(path, f"column {nested!r} is nested; a table has one value in each cell")
-    _refuse_twice(path, schema.names)
-    pieces: list[pa.RecordBatch] = []
+def _read_batches(path: Path, shards: Shards) -> pa.Table:
+    """All columns of a Parquet or an Arrow file; DataFileError if it is too large, damaged or nested.
+
+    Texts stay dictionaries until their size without dictionaries is known.
+    """
+    kinds, pieces = shards.kinds, list[pa.RecordBatch]()
+    refuse_twice(path, kinds, shards.twice)
     rows = num_bytes = 0
-    for _, columns in arrow_batches(path, kinds, _ROWS, Tally(MOST_CELLS)):
-        pieces.append(pa.RecordBatch.from_pydict(dict(columns)))
-        rows, num_bytes = rows + len(pieces[-1]), num_bytes + pieces[-1].nbytes
+    if shards.format == "Parquet":
+        # NOTE: the metadata of a column in a row group is not read: if it is damaged, Arrow ends the process.
+        _refuse_too_large(path, pq.ParquetFile(path).metadata.num_rows, len(kinds))
+    types = {name: _packed(path, name, kind) for name, kind in kinds.items()}
+    for batch in shards.batches(types, _ROWS, tally=Tally(2 * MOST_CELLS, least=1)):
+        rows, num_bytes = rows + batch.num_rows, num_bytes + sum(map(_plain_bytes, batch.columns.values()))
         _refuse_too_large(path, rows, len(kinds))
         if num_bytes > MOST_BYTES:
             raise DataFileError(path, f"its columns come to more than {MOST_BYTES:,} bytes")
-    return pa.Table.from_batches(pieces, pa.schema(kinds, cast(Any, schema.metadata)))
+        plain = {name: column.cast(kinds[name]) for name, column in batch.columns.items()}
+        pieces.append(pa.RecordBatch.from_pydict(plain))
+    return pa.Table.from_batches(pieces, pa.schema(kinds, cast(Any, shards.metadata)))
 
 
-def _read_parquet(path: Path) -> pa.Table:
-    """Read a Parquet file; DataFileError if it is too large, damaged, or has nested columns.
-
-    Only this file is read: no dataset discovery, no columns from the names of folders. It is read column by
-    column and piece by piece, since its pages may hold more rows than its metadata states.
-    """
-    # NOTE: the metadata of a column in a row group is not read: if it is damaged, Arrow ends the process.
-    file = pq.ParquetFile(path)
-    metadata, schema = file.metadata, file.schema_arrow
-    rows, names = metadata.num_rows, schema.names
-    _refuse_too_large(path, rows, metadata.num_columns)
-    texts = _text_columns(path, metadata)
-    _refuse_twice(path, names)
-    columns: dict[str, pa.ChunkedArray[Any]] = {}
-    num_bytes = 0
-    # Texts stay dictionaries until their size without dictionaries is known.
-    reader = pq.ParquetFile(path, metadata=metadata, read_dictionary=texts)
-    for each in schema:
-        columns[each.name], num_bytes = _read_column(path, reader, each, rows, num_bytes)
-    table = pa.Table.from_arrays(list(columns.values()), names=list(columns))
-    return table.replace_schema_metadata(cast(Any, schema.metadata))
-
-
-def _refuse_twice(path: Path, names: Sequence[str]) -> None:
-    refuse_twice(path, names, twice_in(names))
-
-
-def _text_columns(path: Path, metadata: pq.FileMetaData) -> list[str]:
-    """The columns that hold texts; DataFileError if a column is nested or its values are too long."""
-    texts = []
-    for index in range(metadata.num_columns):
-        column = metadata.schema.column(index)
-        if column.max_repetition_level > 0 or column.path != column.name:
-            raise DataFileError(path, f"column {column.path!r} is nested; a table has one value in each cell")
-        if column.physical_type == "FIXED_LEN_BYTE_ARRAY" and (column.length or 0) > MOST_FIXED_BYTES:
-            raise DataFileError(path, f"column {column.path!r} has {column.length} bytes in each cell")
-        if column.physical_type == "BYTE_ARRAY":
-            texts.append(column.path)
-    return texts
-
-
-def _read_column(
-    path: Path, reader: pq.ParquetFile, field: pa.Field[Any], rows: int, num_bytes: int
-) -> tuple[pa.ChunkedArray[Any], int]:
-    """Read the column `field`; returns it, and the bytes of all columns read so far.
-
-    `num_bytes` are those of the columns before it. DataFileError if the sum is more than `MOST_BYTES`, or if
-    the column does not have `rows` rows.
-    """
-    kind = field.type.value_type if isinstance(field.type, pa.DictionaryType) else field.type
-    pieces = []
-    for batch in reader.iter_batches(batch_size=_ROWS, columns=[field.name], use_threads=False):
-        [piece] = batch.columns
-        piece.validate(full=True)  # finds, for example, texts that are not UTF-8 before they are used
-        num_bytes += _plain_bytes(piece)
-        if num_bytes > MOST_BYTES:
-            raise DataFileError(path, f"its columns come to more than {MOST_BYTES:,} bytes")
-        pieces.append(piece.cast(kind))
-        if sum(map(len, pieces)) > rows:
-            break
-    column = pa.chunked_array(pieces, kind)
-    if len(column) != rows:
-        raise DataFileError(
-            path, f"damaged: it has {rows} rows, and column {field.name!r} a different number"
-        )
-    return column, num_bytes
+def _packed(path: Path, name: str, kind: pa.DataType) -> pa.DataType:
+    """The type as which a column is read, of texts that of a dictionary; DataFileError for long values."""
+    if pa.types.is_nested(kind):
+        raise DataFileError(path, f"column {name!r} is nested; a table has one value in each cell")
+    is_fixed = pa.types.is_fixed_size_binary(kind) or pa.types.is_decimal(kind)
+    if is_fixed and cast(Any, kind).byte_width > MOST_FIXED_BYTES:
+        raise DataFileError(path, f"column {name!r} has {cast(Any, kind).byte_width} bytes in each cell")
+    is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return TEXT if is_text(kind) else pa.dictionary(pa.int32(), pa.binary()) if is_bytes else kind
 
 
 def _plain_bytes(piece: pa.Array[Any]) -> int:

@@ -106,13 +106,13 @@ def check_profile(
     """Check that a file is a valid profile, or show why not."""
     from device_profiles import read_profile
     from device_profiles.table import TableProfile
-    from emulator.storage.table_paths import Written
+    from emulator.storage.table_paths import Given
     from experiments.cli.options import parse_settings
 
-    names = None if columns is None else [name.strip() for name in columns.split(",")]
+    names = [] if columns is None else [name.strip() for name in columns.split(",")]
     given = {"separator": separator, "decimal": decimal, "encoding": encoding, "columns": names}
-    written = parse_settings(Written, {**given, "skip_lines": skip_lines}, "profiles check")
-    profile = read_profile(path, written.given())
+    written = parse_settings(Given, {**given, "skip_lines": skip_lines}, "profiles check")
+    profile = read_profile(path, written)
     _drawn(profile)
     notes = list(profile.ids.notes) if isinstance(profile, TableProfile) else []
     if output is OutputFormat.JSON:

@@ -50,9 +50,9 @@ class IntervalsSettings(plugins.Settings):
     drop_never_online: bool = Field(False, description="leave out devices without any interval longer than 0")
 
     def find_files(self, locate: Locate) -> None:
-        for path in (self.devices, self.windows):
-            if path is not None:
-                locate(path)
+        for table in (self.devices, self.windows):
+            if table is not None:
+                locate(table.path)
 
 
 class Intervals(AvailabilitySource):

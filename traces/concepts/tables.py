@@ -52,7 +52,7 @@ class TablesSettings(Settings):
 
     def find_files(self, locate: Locate) -> None:
         for file in self.files:
-            locate(file)
+            locate(file.path)
 
     @field_validator("features")
     @classmethod

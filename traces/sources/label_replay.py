@@ -103,7 +103,7 @@ class LabelReplaySettings(StreamSettings):
     )
 
     def find_files(self, locate: Callable[[str], Path]) -> None:
-        for path in (self.table, self.images):
+        for path in (self.table.path, self.images):
             locate(path)
 
     @model_serializer(mode="wrap")

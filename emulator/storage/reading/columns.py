@@ -63,8 +63,8 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def as_text(column: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
-    """A column, as a dictionary without other texts than its own if `kind` is `TEXT`, else without one."""
-    if kind != TEXT:
+    """A column, as a dictionary without other texts than its own if `kind` is one, else without one."""
+    if not pa.types.is_dictionary(kind):
         return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
     if not isinstance(column, pa.DictionaryArray):
         return column.dictionary_encode()

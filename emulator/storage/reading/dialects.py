@@ -126,13 +126,19 @@ class Numbers:
 
 
 def find_dialect(
-    samples: Callable[[], Iterable[Sample]], given: Given, *, usual: str = ",", skips_bad: bool = False
+    samples: Callable[[], Iterable[Sample]],
+    given: Given,
+    *,
+    mark: str | None = None,
+    usual: str = ",",
+    skips_bad: bool = False,
 ) -> Dialect:
     """The one dialect of the files of a table.
 
     Args:
         samples: the first lines of each file; called once for each pass over them.
         given: what need not be found.
+        mark: the separator, if the first file names it.
         usual: the separator that is taken if it fits.
         skips_bad: rows with too few or too many cells may be left out: `usual` fits if it fits one row.
 
@@ -140,7 +146,7 @@ def find_dialect(
         DataFileError: two separators fit, or two readings of commas in numbers do; no one separator fits all
             files; or the columns that are given are not as many as those of a file.
     """
-    separator = given.separator
+    separator = mark or given.mark
     if given.columns:
         _refuse_other_count(samples(), SEPARATORS if separator is None else (separator,))
     if separator is None:
@@ -148,10 +154,10 @@ def find_dialect(
         separator = usual if fits_all else _other_separator(samples(), usual)
     else:
         _refuse_one_cell(samples(), separator)
-    decimal = given.decimal or "."
+    decimal: str = given.decimal or "."
     if given.decimal is None and separator != ",":
         decimal = _decimal_of([_numbers(sample, separator) for sample in samples()])
-    is_found = (given.separator is None and separator != ",") or (given.decimal is None and decimal != ".")
+    is_found = (not (mark or given.mark) and separator != ",") or (given.decimal is None and decimal != ".")
     return Dialect(separator, decimal, said=is_found)
 
 

@@ -27,12 +27,12 @@ from emulator.storage.reading.columns import (
     twice_in,
     without,
 )
-from emulator.storage.reading.csv_file import UNNAMED, Malformed, count_text, csv_of, sample_of
+from emulator.storage.reading.csv_file import UNNAMED, CsvFile, Malformed, count_text, csv_of, sample_of
 from emulator.storage.reading.dialects import Dialect, Sample, doubt_of, find_dialect
 from emulator.storage.reading.files import Files, find_files, unread
 from emulator.storage.reading.parquet_file import parquet_batches, parquet_schema
 from emulator.storage.reading.tally import Tally
-from emulator.storage.table_paths import Format, Given, refuse_given
+from emulator.storage.table_paths import Format, Given
 
 __all__ = ["TEXT", "Batch", "Shards", "find_shards", "missing"]
 
@@ -169,7 +169,11 @@ class Shards:
         if self.format == "Arrow":
             return arrow_batches(path, types, most_rows, tally)
         na = self.na if any(name in na_in for name, kind in types.items() if kind != TEXT) else ()
-        return csv_of(sample_of(path, self.given, 0), self.dialect, na).batches(types, malformed)
+        return replace(self.csv(path), na=na).batches(types, malformed)
+
+    def csv(self, path: Path) -> CsvFile:
+        """One of the files, which are CSVs."""
+        return csv_of(sample_of(path, self.given, 0), self.dialect)
 
 
 def find_shards(
@@ -209,7 +213,7 @@ def find_shards(
     for path in files.paths:
         if files.format == "CSV":
             count_text(path, tally)
-            csv = csv_of(sample_of(path, given, 0), dialect, na)
+            csv = csv_of(first if first and path == root else sample_of(path, given, 0), dialect, na)
             own, names = csv.kinds(skips_bad=skips_bad), csv.names
         else:
             schema = _schema(path, files.format)
@@ -240,11 +244,12 @@ def _dialect(root: Path, files: Files, given: Given, first: Sample | None, *, sk
         others = files.paths[1:]  # of many files, not all in memory
         return find_dialect(
             lambda: chain([first], (sample_of(path, given) for path in others)),
-            replace(given, separator=first.form.mark),
+            given,
+            mark=first.form.mark,
             usual=usual,
             skips_bad=skips_bad,
         )
-    refuse_given(root, files.format, given)
+    given.refuse_of(root, files.format)
     return Dialect()
 
 

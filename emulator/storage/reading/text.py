@@ -56,12 +56,12 @@ class Form:
 
     @property
     def is_changed_by_line(self) -> bool:
-        return self.ends or self.given.separator == " "
+        return self.ends or self.given.mark == " "
 
     @property
     def mark(self) -> str | None:
         """What separates cells of the rewritten text, as far as that is given."""
-        return "\t" if self.given.separator == " " else self.separator
+        return "\t" if self.given.mark == " " else self.separator
 
 
 def form_of(head: bytes, given: Given) -> Form:
@@ -78,7 +78,7 @@ def form_of(head: bytes, given: Given) -> Form:
     text = head.decode(encoding, "replace").removeprefix("\ufeff")
     first = next(iter(text.split("\n", skipped + 1)[skipped:]), "").strip()
     named = _SEPARATOR_LINE.fullmatch(first)
-    separator = given.separator or (named[1] if named else None)
+    separator = given.mark or (named[1] if named else None)
     ends = bool(given.columns) and separator != ";" and first.find(";") == len(first) - 1 > 0
     return Form(given, encoding, skipped + bool(named), separator, ends)
 
@@ -185,7 +185,7 @@ def _rewritten(path: Path, file: IO[bytes], form: Form) -> Iterator[bytes]:
 def _row(line: str, form: Form) -> str:
     """A line with a tab for each run of blanks, and without what only ends it."""
     line = line.rstrip().removesuffix(";") if form.ends else line
-    if form.given.separator != " ":
+    if form.given.mark != " ":
         return line
     return "\t".join(_CELL.findall(line) if '"' in line else line.split())
 

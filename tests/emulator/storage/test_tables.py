@@ -130,13 +130,11 @@ def test_a_blank_text_is_missing_whatever_type_its_writer_chose(
         assert table.texts("device", may_be_empty=True)[1] == ""
 
 
-@pytest.mark.parametrize(
-    ("cells", "name"), [([[1], [1, 2]], "device.list.element"), ([{"id": 1}], "device.id")]
-)
-def test_a_nested_column_is_refused_before_it_is_read(tmp_path: Path, cells: list[object], name: str) -> None:
+@pytest.mark.parametrize("cells", [[[1], [1, 2]], [{"id": 1}]])
+def test_a_nested_column_is_refused_before_it_is_read(tmp_path: Path, cells: list[object]) -> None:
     pq.write_table(pa.table({"device": cells}), tmp_path / "table.parquet")
     assert refusal(lambda: read_table(tmp_path / "table.parquet")) == (
-        f"table.parquet: column {name!r} is nested; a table has one value in each cell"
+        "table.parquet: column 'device' is nested; a table has one value in each cell"
     )
 
 

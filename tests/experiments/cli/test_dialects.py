@@ -13,7 +13,7 @@ import pytest
 
 from device_profiles import read_profile
 from device_profiles.table import TableProfile
-from emulator.storage.table_paths import Written
+from emulator.storage.table_paths import Given
 from tests.emulator.storage.dialects.writing import FORMS, plain
 from tests.experiments.cli.conftest import Driftscale
 from traces.availability.intervals import Intervals, IntervalsSettings
@@ -73,7 +73,7 @@ def test_a_profile_is_that_of_a_plain_csv(
     path = form.written(frame, tmp_path)
     shown = driftscale("profiles", "check", path, *form.options(frame), "--format", "json")
     assert json.loads(shown.out)["devices"] == len(form.back(frame, path)) == 5
-    read = read_profile(path, Written.model_validate(form.given(frame)).given())
+    read = read_profile(path, Given.model_validate(form.given(frame)))
     plainly = read_profile(plain(frame, tmp_path))
     assert isinstance(read, TableProfile)
     assert isinstance(plainly, TableProfile)

@@ -52,7 +52,7 @@ def shards_of(root: Path, settings: TableSettings) -> tuple[Shards, FileClients 
         root,
         most_cells=settings.most_cells,
         skips_bad=settings.skip_bad > 0,
-        given=settings.given(),
+        given=settings,
         na=settings.na,
         chosen=None if pattern is None else matching,
     )

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from emulator.numbers import MOST, Count, Number, Share
 from emulator.plugins import ChoiceOf, Chosen
-from emulator.storage.table_paths import Written
+from emulator.storage.table_paths import Given
 from traces.arrivals import SPLITS
 from traces.building.base import BuilderSettings
 from traces.building.path_patterns import PatternText
@@ -33,7 +33,7 @@ Bound = date | Annotated[int, Number(ge=-MOST, le=MOST)]
 Size = Annotated[int, Number(ge=1, le=4096)]
 
 
-class TableSettings(Written, BuilderSettings):
+class TableSettings(Given, BuilderSettings):
     """Which columns of the table are what, which rows are used, and what is done about missing values."""
 
     label: str = Field(description="column of the class: texts or whole numbers")

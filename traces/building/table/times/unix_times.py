@@ -214,7 +214,7 @@ def other_readings(number: int, column: str) -> list[str]:
         for name, time in ticks.items()
         if EARLIEST_US <= time < LATEST_US
     ]
-    for unit, per_s in (("ms", 10**3), ("us", 10**6), ("ns", 10**9)):
+    for unit, per_s in zip(UNITS, (1, 10**3, 10**6, 10**9), strict=True):
         if SHORTEST_S <= number / per_s <= LONGEST_S:
             hours = f"{number / per_s / 3600:.3g} hours"
             found.append(f"{hours} in {NAMES[unit]} since the start of a device")
