@@ -292,7 +292,7 @@ def read_table(path: Path, given: Given = Given()) -> TableFile:  # noqa: B008  
             raise DataFileError(path, f"has {size:,} bytes; a table has at most {MOST_BYTES:,}")
         if form == "CSV":
             _refuse_too_much_text(path, given)
-        shards = find_shards(path, given=given)
+        shards = find_shards(path, given=given, finds_types=False)
         csv = shards.csv(path) if shards.is_csv else None
         table = _read_batches(path, shards) if csv is None else csv.table()
     if len(table) == 0:

@@ -209,10 +209,11 @@ def _fits(sample: Sample, separator: str, *, any_row: bool = False) -> list[str]
     names = sample.names(separator)
     if len(names) < 2:
         return []
-    if any(b'"' in line for line in sample.lines):
+    if b'"' in b"".join(sample.lines):
         widths = {row.width for row in rows_of(sample, separator)}
     else:
-        widths = {line.count(separator.encode()) + 1 for line in sample.lines}
+        between = separator.encode()
+        widths = {line.count(between) + 1 for line in sample.lines}
     is_fit = len(names) in widths or not sample.lines if any_row else widths <= {len(names)}
     return names if is_fit else []
 

@@ -184,6 +184,7 @@ def find_shards(
     given: Given = Given(),  # noqa: B008  (it is frozen)
     na: tuple[str, ...] = (),
     chosen: Callable[[Sequence[Path]], Sequence[Path]] | None = None,
+    finds_types: bool = True,
 ) -> Shards:
     """The files of the table at `root`: a file, or all tables in a folder.
 
@@ -194,6 +195,7 @@ def find_shards(
         given: what is given of the dialect of a CSV.
         na: texts that stand for a missing number, besides the usual ones.
         chosen: chooses some of the tables in a folder; None: see `find_files`.
+        finds_types: False: all columns of a CSV have the type null, for a caller that needs none.
 
     Raises:
         DataFileError: there are no files, they are of several formats, their columns differ, or their dialect
@@ -214,7 +216,8 @@ def find_shards(
         if files.format == "CSV":
             count_text(path, tally)
             csv = csv_of(first if first and path == root else sample_of(path, given, 0), dialect, na)
-            own, names = csv.kinds(skips_bad=skips_bad), csv.names
+            names = csv.names
+            own = csv.kinds(skips_bad=skips_bad) if finds_types else _of_no_type(names)
         else:
             schema = _schema(path, files.format)
             own, names = kinds_of(schema), schema.names
@@ -231,6 +234,10 @@ def find_shards(
     return Shards(
         files.paths, kinds, files.format, most_cells, dialect, na, metadata, notes, doubt, given, twice
     )
+
+
+def _of_no_type(names: Sequence[str]) -> dict[str, pa.DataType]:
+    return {name: pa.null() for name in names if name.strip()}
 
 
 def _schema(path: Path, kind: Format) -> pa.Schema:
