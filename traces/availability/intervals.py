@@ -60,6 +60,7 @@ class Intervals(AvailabilitySource):
 
     Source: ours; FedScale's trace is read in this form too.
 
+    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     table = Path(folder, "windows.csv")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import typer
 
-from experiments.cli.options import option_of, parse_settings
 from experiments.cli.output import OutputFormat, print_json, print_table, say
 from experiments.cli.paths import path_for
 
@@ -102,6 +101,7 @@ def parse_options(kind: str, builder: type[Builder], arguments: Sequence[str]) -
     Raises InputError for an option that the kind does not have, and for an invalid value.
     """
     from emulator.errors import InputError
+    from experiments.cli.options import option_of, parse_settings
 
     declared: type[Settings] = builder.Settings
     values: dict[str, Any] = {}
@@ -147,6 +147,7 @@ def _kinds(annotation: Any) -> set[Any]:
 
 
 def _print_help(context: typer.Context, kind: str | None) -> None:
+    from experiments.cli.options import option_of
     from experiments.cli.parts_table import setting_rows
     from experiments.part_facts import summary_line
     from experiments.setting_facts import setting_facts
