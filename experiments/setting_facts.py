@@ -138,7 +138,7 @@ def _kind(annotation: Any, metadata: Sequence[Any]) -> _Kind:
     if get_args(annotation):
         return _generic(get_origin(annotation), get_args(annotation), metadata)
     if annotation is TablePath:
-        return _Kind("text or table", "texts or tables")
+        return _Kind("path, or { path, separator, ... }", "paths, or { path, separator, ... }")
     if isclass(annotation) and issubclass(annotation, BaseModel):
         return _Kind("table", "tables")
     name = getattr(annotation, "__name__", str(annotation))  # of a third party's own type
@@ -250,8 +250,12 @@ def _choices(annotation: Any, metadata: Sequence[Any]) -> Iterator[ChoiceOf]:
 
 
 def _tables(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The tables in an annotation, at any depth; not the settings of a part, which its kind has."""
-    if isclass(annotation) and get_origin(annotation) is None and issubclass(annotation, BaseModel):
+    """The tables in an annotation, at any depth; not the settings of a part, which its kind has.
+
+    Nor the keys of a path of a table, which are those of every one.
+    """
+    is_class = isclass(annotation) and get_origin(annotation) is None
+    if is_class and issubclass(annotation, BaseModel) and annotation is not TablePath:
         yield annotation
     for item in get_args(annotation):
         yield from _tables(item)

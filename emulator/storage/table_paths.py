@@ -162,5 +162,5 @@ def format_of(path: Path, or_else: str = "") -> Format:
     raise DataFileError(
         path,
         f"{known}; read it in Python ({reader}), and save it with to_parquet or to_csv, or hand its samples "
-        f"and rows to driftscale.write_trace (docs/howto/trace-folder.md)",
+        f"and rows to driftscale.write_trace (docs/howto/from-python.md)",
     )

@@ -421,7 +421,7 @@ def test_a_file_of_another_kind_names_what_reads_it_and_write_trace(tmp_path: Pa
     message = refused(write(tmp_path, "?", name))
     assert message.startswith(f"{name}: a table is one of .csv, ")
     assert "read it in Python (" in message
-    assert message.endswith("driftscale.write_trace (docs/howto/trace-folder.md)")
+    assert message.endswith("driftscale.write_trace (docs/howto/from-python.md)")
 
 
 def test_other_texts_of_splits_are_what_is_said(tmp_path: Path) -> None:
