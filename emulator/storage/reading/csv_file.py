@@ -16,7 +16,7 @@ from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import damage_in_one_line
 from emulator.storage.reading.bounds import MOST_REASON
 from emulator.storage.reading.columns import refuse_columns
-from emulator.storage.reading.dialects import MOST_ROWS, Dialect, Sample, names_of
+from emulator.storage.reading.dialects import MOST_ROWS, Dialect, Sample, doubt_of, names_of
 from emulator.storage.reading.tally import Tally
 from emulator.storage.reading.text import Form, form_of, opened, pieces_of, refuse_encoding, source_of
 from emulator.storage.table_paths import Given
@@ -194,7 +194,9 @@ class CsvFile:
             name = self.names[int(column[1])]
             what = "a whole number" if pa.types.is_integer(types[name]) else self.dialect.number
             return DataFileError(self.path, f"{name} = {value[1][:MOST_REASON]!r}: must be {what}", number)
-        return DataFileError(self.path, f"cannot be read as CSV ({text[:MOST_REASON]})", number)
+        doubt = doubt_of(sample_of(self.path, self.form.given), self.names)
+        hint = "" if doubt is None else f": {doubt}"
+        return DataFileError(self.path, f"cannot be read as CSV ({text[:MOST_REASON]}){hint}", number)
 
 
 def csv_of(sample: Sample, dialect: Dialect, na: tuple[str, ...] = ()) -> CsvFile:

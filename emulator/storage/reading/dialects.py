@@ -11,7 +11,7 @@ import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +29,8 @@ MOST_SHOWN = 40
 """Most letters of a name of a column that is shown."""
 
 _NAMES = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'"}
+
+_COMMENTS = ("#", "%", "//")
 
 _WITH_POINT = re.compile(rb" *[+-]?(?:[0-9]+[.][0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)? *")
 _WITH_THOUSANDS = re.compile(rb" *[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+ *")
@@ -276,16 +278,15 @@ def _refuse_misfit(sample: Sample, usual: str) -> None:
 
 
 def _refuse_other_count(samples: Iterable[Sample], marks: Sequence[str]) -> None:
-    """Raise DataFileError for a file of which no row has as many cells as there are names of columns."""
+    """Raise DataFileError for a file whose first row has not as many cells as there are names of columns."""
     for sample in samples:
-        widths = [row.width for mark in marks for row in rows_of(sample, mark)]
         number = len(sample.names(marks[0]))
+        widths = [row.width for mark in marks for row in islice(rows_of(sample, mark), 1)]
         if widths and number not in widths:
-            most = max(next(rows_of(sample, mark)).width for mark in marks)
             raise DataFileError(
                 sample.path,
                 f"{sample.option('columns')}: has {number} name{'s' * (number > 1)}, but its first row has "
-                f"{most} cells; name each of them",
+                f"{max(widths)} cells; name each of them",
                 1,
             )
 
@@ -380,8 +381,9 @@ def doubt_of(sample: Sample, names: Sequence[str]) -> str | None:
     if sample.form.given.columns or not names:
         return None
     shown = abbreviated([repr(name[:MOST_SHOWN]) for name in names], ", ")
-    if names[0].lstrip().startswith(("#", "%", "//")):
-        remedy = sample.option("skip_lines", 1)
+    if names[0].lstrip().startswith(_COMMENTS):
+        lines = takewhile(lambda line: line.decode("utf-8", "replace").startswith(_COMMENTS), sample.lines)
+        remedy = sample.option("skip_lines", 1 + sum(1 for _ in lines))
         return f"its first line, {shown}, looks like a comment: leave it out with {remedy}"
     if len(names) == 1 and len(names[0].split()) > 1:
         return (

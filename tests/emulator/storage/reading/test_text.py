@@ -113,7 +113,7 @@ def test_columns_are_as_many_as_a_row_has(tmp_path: Path) -> None:
             "7,0.5,x\n8,0.25,y\n",
             "if it has no header, name its 3 columns, as --columns a,b,c does",
         ),
-        ("# made by hand\n1\n", "looks like a comment: leave it out with --skip-lines 1"),
+        ("# made by hand\n# in May\n1\n", "looks like a comment: leave it out with --skip-lines 2"),
         ("who   b\n1     2\n", "is one cell: give --separator space if blanks separate"),
     ],
 )
@@ -123,6 +123,15 @@ def test_a_first_line_that_is_hardly_a_header_is_told_where_a_column_is_missing(
     (tmp_path / "t.csv").write_text(content)
     assert refusal(tmp_path / "t.csv").endswith(doubt)
     assert read_table(tmp_path / "t.csv").notes[-1].endswith(doubt)
+
+
+def test_a_comment_that_is_no_row_of_the_table_is_told_too(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("# made by hand\na,b\n1,2\n")
+    message = refusal(tmp_path / "t.csv")
+    assert message.startswith("t.csv, row 1: cannot be read as CSV (")
+    assert message.endswith(
+        "its first line, '# made by hand', looks like a comment: leave it out with --skip-lines 1"
+    )
 
 
 def test_numbers_that_count_up_are_names_as_pandas_gives_them(tmp_path: Path) -> None:
