@@ -54,7 +54,7 @@ class Ids(NamedTuple):
     """
 
     ranks: Ints
-    texts: list[str]
+    texts: pa.ChunkedArray[Any]
     first: Ints
 
 
@@ -161,22 +161,25 @@ class TableFile:
     def devices(self, name: str) -> DeviceIds:
         """The devices whose ids the column has, by rank as in `ids`, each with its first row."""
         ids = self.distinct(name)
-        return DeviceIds(self.path, name, ids.texts, ids.first, self.notes)
+        return DeviceIds(self.path, name, self.texts_of(name, ids), ids.first, self.notes)
 
     def distinct(self, name: str) -> Ids:
         """The ids in a column, each once; DataFileError if one is missing or nested."""
         if name not in self._ids:
             self._ids[name] = self._distinct(name)
+            # NOTE: else Arrow keeps some sixty megabytes of what it has freed, of a million ids.
+            pa.default_memory_pool().release_unused()
         return self._ids[name]
 
     def _distinct(self, name: str) -> Ids:
         column = self._id_column(name)
         is_written = self.csv is None or pa.types.is_string(column.type)
         written: Any = column if is_written else cast(CsvFile, self.csv).texts(name)
-        encoded: Any = (column if is_written else pc.utf8_trim_whitespace(written)).combine_chunks()
-        encoded = encoded.dictionary_encode()
-        codes = np.from_dlpack(encoded.indices)
-        first = np.full(len(encoded.dictionary), len(self))
+        keys: Any = column if is_written else pc.utf8_trim_whitespace(written)
+        if pa.types.is_integer(column.type) and keys.equals(column.cast(pa.string())):
+            keys = column  # the same ids, of which numbers take less memory
+        codes, num = _codes_of(keys)
+        first = np.full(num, len(self))
         np.minimum.at(first, cast(Any, codes), np.arange(len(self)))
         values: Any = column.take(first)
         texts: Any = written.take(first)
@@ -192,7 +195,7 @@ class TableFile:
         rank = np.empty(len(first), np.int64)
         rank[order] = np.arange(len(first))
         first = first[order]
-        return Ids(rank[codes], [str(text) for text in self._python_of(name, texts.take(order))], first)
+        return Ids(rank[codes], texts.take(order), first)
 
     def _id_column(self, name: str) -> pa.ChunkedArray[Any]:
         """The column, decoded; DataFileError if a value is missing, or it is nested."""
@@ -218,6 +221,10 @@ class TableFile:
             return [str(value) for value in self._python(name)]
         missing = self._missing(name).tolist()
         return ["" if none else str(value) for none, value in zip(missing, self._python(name), strict=True)]
+
+    def texts_of(self, name: str, ids: Ids) -> list[str]:
+        """(D,) the text of each of the `ids` of a column, as it is written."""
+        return [str(text) for text in self._python_of(name, ids.texts)]
 
     def values_of(self, name: str, ids: Ids) -> list[Any]:
         """(D,) the value of each of the `ids` of a column."""
@@ -265,6 +272,12 @@ class TableFile:
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             raise DataFileError(self.path, f"{name} = {values[row]:g} {rule}", row=row + 1)
+
+
+def _codes_of(keys: pa.ChunkedArray[Any]) -> tuple[Ints, int]:
+    """(rows,) the number of the key of each row, and how many keys there are."""
+    encoded: Any = keys.combine_chunks().dictionary_encode()
+    return np.from_dlpack(encoded.indices), len(encoded.dictionary)
 
 
 def find_table(where: TablePath, locate: Callable[[str], Path]) -> TableFile:

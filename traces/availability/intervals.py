@@ -154,12 +154,10 @@ def _match_devices(windows: TableFile, devices: TableFile) -> Ints:
     window_name, known_name = _one_of(windows, ID_NAMES), _one_of(devices, ID_NAMES)
     devices.unique_ids(known_name)
     known, wanted = devices.distinct(known_name), windows.distinct(window_name)
-    by_text = {text: rank for rank, text in enumerate(known.texts)}
+    by_text = {text: rank for rank, text in enumerate(devices.texts_of(known_name, known))}
     by_value = {value: rank for rank, value in enumerate(devices.values_of(known_name, known))}
-    found = [
-        by_text.get(text, by_value.get(value, -1))
-        for text, value in zip(wanted.texts, windows.values_of(window_name, wanted), strict=True)
-    ]
+    texts, values = (of(window_name, wanted) for of in (windows.texts_of, windows.values_of))
+    found = [by_text.get(text, by_value.get(value, -1)) for text, value in zip(texts, values, strict=True)]
     device: Ints = np.array(found, np.int64)[wanted.ranks]
     unknown = np.flatnonzero(device < 0)
     if len(unknown):
