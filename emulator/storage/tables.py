@@ -178,9 +178,10 @@ class TableFile:
         keys: Any = column if is_written else pc.utf8_trim_whitespace(written)
         if pa.types.is_integer(column.type) and keys.equals(column.cast(pa.string())):
             keys = column  # the same ids, of which numbers take less memory
-        codes, num = _codes_of(keys)
-        first = np.full(num, len(self))
-        np.minimum.at(first, cast(Any, codes), np.arange(len(self)))
+        encoded: Any = keys.combine_chunks().dictionary_encode()
+        codes: Any = np.from_dlpack(encoded.indices)
+        first = np.full(len(encoded.dictionary), len(self))
+        np.minimum.at(first, codes, np.arange(len(self)))
         values: Any = column.take(first)
         texts: Any = written.take(first)
         if pa.types.is_float16(values.type):  # which Arrow does not sort
@@ -272,12 +273,6 @@ class TableFile:
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             raise DataFileError(self.path, f"{name} = {values[row]:g} {rule}", row=row + 1)
-
-
-def _codes_of(keys: pa.ChunkedArray[Any]) -> tuple[Ints, int]:
-    """(rows,) the number of the key of each row, and how many keys there are."""
-    encoded: Any = keys.combine_chunks().dictionary_encode()
-    return np.from_dlpack(encoded.indices), len(encoded.dictionary)
 
 
 def find_table(where: TablePath, locate: Callable[[str], Path]) -> TableFile:

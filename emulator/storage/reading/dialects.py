@@ -392,7 +392,7 @@ def doubt_of(sample: Sample, names: Sequence[str]) -> str | None:
     numbers = [float(name) for name in names if _WITH_POINT.fullmatch(name.encode()) or _is_whole(name)]
     if len(numbers) < 2 or all(after - before == 1 for before, after in pairwise(numbers)):
         return None
-    columns = tuple("abcdefgh"[: len(names)])
+    columns = (*"abcdefgh"[: len(names)], *["..."][: len(names) > 8])
     return (
         f"its first line, {shown}, looks like data: if it has no header, name its {len(names)} columns, as "
         f"{sample.option('columns', columns)} does"
