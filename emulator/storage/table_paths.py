@@ -6,6 +6,7 @@ For settings, which are validated before anything is read: it knows no reader, a
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -76,11 +77,11 @@ class Given(Settings):
 
     @model_validator(mode="after")
     def _columns_are_names(self) -> Given:
-        wrong = [name for name in self.columns if not name.strip() or self.columns.count(name) > 1]
-        if wrong:
-            raise ValueError(
-                f"columns: {wrong[0]!r} is blank or there twice; each column has a name of its own"
-            )
+        wrong = next(
+            (name for name, times in Counter(self.columns).items() if times > 1 or not name.strip()), None
+        )
+        if wrong is not None:
+            raise ValueError(f"columns: {wrong!r} is blank or there twice; each column has a name of its own")
         return self
 
     @property

@@ -306,7 +306,8 @@ def read_table(path: Path, given: Given = Given()) -> TableFile:  # noqa: B008  
     if len(table) == 0:
         raise DataFileError(path, "has no rows")
     if csv is not None and len(shards.kinds) < len(csv.names):
-        table = table.select([csv.names.index(name) for name in shards.kinds])
+        places = {name: number for number, name in reversed([*enumerate(csv.names)])}
+        table = table.select([places[name] for name in shards.kinds])
     return TableFile(path, table, csv, shards.twice, shards.notes, shards.doubt)
 
 

@@ -15,7 +15,7 @@ import pyarrow.csv
 from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import damage_in_one_line
 from emulator.storage.reading.bounds import MOST_REASON
-from emulator.storage.reading.columns import refuse_columns
+from emulator.storage.reading.columns import refuse_columns, twice_in
 from emulator.storage.reading.dialects import MOST_ROWS, Dialect, Sample, doubt_of, names_of
 from emulator.storage.reading.tally import Tally
 from emulator.storage.reading.text import Form, form_of, opened, pieces_of, refuse_encoding, source_of
@@ -111,8 +111,8 @@ class CsvFile:
             try:
                 return pyarrow.csv.read_csv(source, *self._options({}))
             except pa.ArrowInvalid as error:
-                once = {name: pa.string() for name in self.names if self.names.count(name) == 1}
-                raise self._error(once, None, error) from error
+                once = set(self.names) - twice_in(self.names)
+                raise self._error(dict.fromkeys(once, pa.string()), None, error) from error
 
     def texts(self, name: str) -> pa.ChunkedArray[Any]:
         """A column as it is written."""

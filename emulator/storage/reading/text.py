@@ -74,7 +74,7 @@ def form_of(head: bytes, given: Given) -> Form:
     is_marked = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     encoding = given.encoding or ("utf-16" if is_marked else "utf-8")
     skipped = given.skip_lines
-    head = head if skipped else head[: _PIECE // 256]
+    head = head if skipped or given.columns else head[:4096]
     text = head.decode(encoding, "replace").removeprefix("\ufeff")
     first = next(iter(text.split("\n", skipped + 1)[skipped:]), "").strip()
     named = _SEPARATOR_LINE.fullmatch(first)
