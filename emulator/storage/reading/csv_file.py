@@ -99,11 +99,11 @@ class CsvFile:
                     schema = reader.schema
             except pa.ArrowInvalid as error:
                 raise self._error({}, malformed, error) from error
-        return {
-            field.name: pa.string() if pa.types.is_binary(field.type) else field.type
-            for field in schema
-            if field.name.strip()
-        }
+            return {
+                field.name: pa.string() if pa.types.is_binary(field.type) else field.type
+                for field in schema
+                if field.name.strip()
+            }
 
     def table(self) -> pa.Table:
         """All columns, with the types that fit all rows."""
