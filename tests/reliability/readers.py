@@ -729,6 +729,37 @@ def read_built_of(folder: Path, file: Path, number: int) -> None:
         start += batch.num_rows
 
 
+GIVEN: tuple[dict[str, Any], ...] = (
+    {"separator": "space"},
+    {"encoding": "utf-16"},
+    {"encoding": "latin-1", "skip_lines": 1},
+    {"separator": "space", "columns": ["who", "kind", "x"]},
+    {"encoding": "gb18030", "columns": ["who", "kind", "x"]},
+    {},
+)
+
+
+def form_seeds() -> tuple[bytes, ...]:
+    rows = "who,kind,x\n" + "Zo\u00e9,1,0.5\nann,2,1.5\n" * 10
+    return (
+        rows.encode("utf-16"),
+        f"# of May\n{rows}".encode("latin-1"),
+        rows.replace(",", "   ").encode(),
+        f"sep=;\r\n{rows.replace(',', ';')}".encode(),
+        rows.replace("\n", ";\n").encode(),
+    )
+
+
+def read_other_form(folder: Path, file: Path, number: int) -> None:
+    from emulator.storage.table_paths import Given
+    from emulator.storage.tables import read_table
+
+    table = read_table(file, Given.model_validate(GIVEN[number % len(GIVEN)]))
+    table.ids("who")
+    table.devices("kind")
+    table.numbers("x")
+
+
 # -- all of them --------------------------------------------------------------------------------------------
 
 TABLE_BYTES = 2**31
@@ -809,6 +840,7 @@ READERS: dict[str, Reader] = {
         ".arrow", arrow_seeds, read_built_of, (b"ARROW1", b"\xff\xff\xff\xff"), most_bytes=TABLE_BYTES
     ),
     "built-of-zip": Reader(".csv.zip", zip_seeds, read_built_of, (b"PK\x01\x02", b"PK\x05\x06")),
+    "other-forms": Reader(".csv", form_seeds, read_other_form, (b"sep=;\n", b"\xff\xfe", b'"', b"\0")),
     "visits": Reader(".parquet", visit_seeds, read_visits_file, (b"PAR1",), odd_parquet(*VISIT_COLUMNS)),
     "idx": Reader(".idx", idx_seeds, read_idx_file, (), odd_idx),
     "idx.gz": Reader(

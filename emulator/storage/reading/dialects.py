@@ -28,7 +28,7 @@ MOST_ROWS = 1000
 MOST_SHOWN = 40
 """Most letters of a name of a column that is shown."""
 
-_NAMES = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'"}
+_NAMES = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'", " ": "blanks"}
 
 _COMMENTS = ("#", "%", "//")
 
@@ -298,7 +298,7 @@ def _refuse_one_cell(samples: Iterable[Sample], separator: str) -> None:
             raise DataFileError(
                 sample.path,
                 f"{sample.option('separator')}: its header {shown!r} has one cell with "
-                f"{_NAMES[separator]} between cells; give another one, or none, to have it found",
+                f"{_NAMES[sample.form.given.mark or separator]} between cells; give another one, or none, to have it found",
             )
 
 
