@@ -294,11 +294,12 @@ def _refuse_other_count(samples: Iterable[Sample], marks: Sequence[str]) -> None
 def _refuse_one_cell(samples: Iterable[Sample], separator: str) -> None:
     for sample in samples:
         if len(sample.names(separator)) == 1:
+            mark = sample.form.given.mark or separator
             shown = sample.header.decode("utf-8-sig", "replace")[:MOST_REASON]
             raise DataFileError(
                 sample.path,
-                f"{sample.option('separator')}: its header {shown!r} has one cell with "
-                f"{_NAMES[sample.form.given.mark or separator]} between cells; give another one, or none, to have it found",
+                f"{sample.option('separator', mark)}: its header {shown!r} has one cell with {_NAMES[mark]} "
+                f"between cells; give another one, or none, to have it found",
             )
 
 
