@@ -90,17 +90,11 @@ def check_profile(
     path: Annotated[
         Path, typer.Argument(help="A table or a .toml.", metavar="PATH", parser=path_for("PATH"))
     ],
-    separator: Annotated[
-        str | None, typer.Option(help="Between the cells of a CSV: one of , ; | tab space.")
-    ] = None,
-    decimal: Annotated[str | None, typer.Option(help="The decimal point of a CSV: . or a comma.")] = None,
-    encoding: Annotated[
-        str | None, typer.Option(help="Encoding of a CSV, such as latin-1 or windows-1252.")
-    ] = None,
-    skip_lines: Annotated[int, typer.Option(help="Lines of a CSV to leave out at its beginning.")] = 0,
-    columns: Annotated[
-        str | None, typer.Option(help="Names of the columns of a CSV without a header: a,b,c.")
-    ] = None,
+    separator: Annotated[str | None, typer.Option(help="Between cells of a CSV: , ; | tab space.")] = None,
+    decimal: Annotated[str | None, typer.Option(help="Decimal point of a CSV: a point or comma.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Encoding of a CSV, such as latin-1.")] = None,
+    skip_lines: Annotated[int, typer.Option(help="Lines left out at the beginning of a CSV.")] = 0,
+    columns: Annotated[str | None, typer.Option(help="Columns of a CSV without a header: a,b,c.")] = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Check that a file is a valid profile, or show why not."""
