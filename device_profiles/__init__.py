@@ -2,7 +2,7 @@
 
 A profile is one of: a name from the catalogue; a name registered by a third party under the entry-point group
 `driftscale.device_profiles` (a DeviceProfile, or a callable that returns one); the same as
-"my_module:MY_PROFILE" (see `emulator.own_parts`); a path to a table (`.csv`, `.parquet`) or a mixture
+"my_module:MY_PROFILE" (see `emulator.own_parts`); a path to a table or a mixture
 (`.toml`).
 """
 
@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
 from device_profiles.fleet import DeviceProfile, Fleet
-from emulator.errors import ConfigurationError, DataFileError, InputError, UnknownNameError
+from emulator.errors import ConfigurationError, InputError, UnknownNameError
 from emulator.own_parts import is_ours, is_own, refuse_not_defined
 from emulator.plugins import Registry
+from emulator.storage.table_paths import TABLE_SUFFIXES, Given, format_of
 
 if TYPE_CHECKING:
     from device_profiles.mixture import MixtureProfile
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
 __all__ = ["PROFILES", "DeviceProfile", "Fleet", "load_profile", "read_profile", "refuse_unknown_profile"]
 
 CATALOGUE = Path(__file__).with_name("catalogue")
-SUFFIXES = (".csv", ".parquet", ".toml")
+SUFFIXES = (*TABLE_SUFFIXES, ".toml")
 
 
 def load_profile(name_or_path: str | Path, where: str = "") -> DeviceProfile:
     """Load a profile by name or from a file.
 
     Args:
-        name_or_path: a registered name, or a path that ends in `.csv`, `.parquet` or `.toml`.
+        name_or_path: a registered name, or the path of a table or a `.toml`.
         where: the configuration's file and key, which begin the error for an unknown name.
 
     Returns:
@@ -87,15 +88,16 @@ def refuse_unknown_profile(name_or_path: str, where: str = "") -> None:
     if is_own(name_or_path):
         PROFILES.refuse_unknown(name_or_path, where)
     if name_or_path not in PROFILES:
-        what = f"device profile (neither a name nor a path ending in {', '.join(SUFFIXES)})"
+        what = "device profile (neither a name nor a path ending in .csv, .parquet, .toml or so)"
         raise UnknownNameError(what, name_or_path, PROFILES.names(), where)
 
 
-def read_profile(path: Path) -> TableProfile | MixtureProfile:
+def read_profile(path: Path, given: Given = Given()) -> TableProfile | MixtureProfile:  # noqa: B008  (frozen)
     """Read a profile from a file.
 
     Args:
-        path: a `.csv`, `.parquet` or `.toml` file.
+        path: a table, or a `.toml` file.
+        given: what is given of how a CSV is written.
 
     Returns:
         The profile of a table, or of a mixture.
@@ -103,15 +105,16 @@ def read_profile(path: Path) -> TableProfile | MixtureProfile:
     Raises:
         DataFileError: the file breaks a rule, or has another suffix.
     """
-    if path.suffix not in SUFFIXES:
-        raise DataFileError(path, f"a device profile is one of {', '.join(SUFFIXES)}")
+    if not path.name.endswith(SUFFIXES):
+        format_of(path, ", or a mixture, a .toml")
     if path.suffix == ".toml":
         from device_profiles.mixture import read_mixture
 
+        given.refuse_of(path, "a mixture")
         return read_mixture(path)
     from device_profiles.table import read_device_table
 
-    return read_device_table(path)
+    return read_device_table(path, given)
 
 
 # Values are loaders, so that a reader is imported only when it is needed.

@@ -1,4 +1,4 @@
-"""A device profile from a table with one device per row: `.csv` or `.parquet`."""
+"""A device profile from a table with one device per row."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from emulator.assigning import DeviceIds, deal
 from emulator.errors import DataFileError
 from emulator.numbers import DEVICE_BOUNDS
 from emulator.storage.bounded import has_controls
+from emulator.storage.table_paths import Given
 from emulator.storage.tables import TableFile, read_table
 
 ID = "device_id"
@@ -53,22 +54,23 @@ class TableProfile:
         return {"devices": len(self.devices)}
 
 
-def read_device_table(path: Path) -> TableProfile:
+def read_device_table(path: Path, given: Given = Given()) -> TableProfile:  # noqa: B008  (it is frozen)
     """Read the profile in a table with columns `device_id` and those of `Fleet`, or their aliases.
 
-    Further columns are not read; the remarks of its ids name them. DataFileError names the file and, where
+    Further columns are not read; the notes of its ids name them. DataFileError names the file and, where
     they are known, row and column: a column that is missing, misspelt or given twice, a value that is
     missing, NaN or out of `DEVICE_BOUNDS`, an id in two rows, an empty file, unusable metadata.
     """
-    table = read_table(path)
-    remarks = table.unread({ID, *SOURCES})
+    table = read_table(path, given)
+    unread = table.unread({ID, *SOURCES})
     try:
-        given = match_columns(name for name in table.columns if name in SOURCES)
+        sources = match_columns(name for name in table.columns if name in SOURCES)
     except ValueError as error:
-        raise DataFileError(path, f"{error}; it has {', '.join(table.columns)}") from error
+        raise DataFileError(path, f"{error}; {table.has}") from error
     by_id = np.argsort(table.unique_ids(ID))
-    ids = replace(table.devices(ID), remarks=remarks)
-    columns = {column: _read(table, column, given.get(column))[by_id] for column in COLUMNS}
+    ids = table.devices(ID)
+    ids = replace(ids, notes=(*ids.notes, *unread))
+    columns = {column: _read(table, column, sources.get(column))[by_id] for column in COLUMNS}
     model, flops, source = _about(table)
     by_row = [ids.ids[rank] for rank in np.argsort(by_id).tolist()]
     devices = Fleet(device=by_id, ids=by_row, **columns)

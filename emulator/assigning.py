@@ -51,14 +51,14 @@ class DeviceIds:
         column: Its column of ids.
         ids: (D,) the ids as they are written.
         first_row: (D,) the row, counted from 0, in which each occurs first.
-        remarks: What the user is told about how the table was read.
+        notes: What is to be told about how the table was read.
     """
 
     path: Path
     column: str
     ids: Sequence[str]
     first_row: Ints
-    remarks: Sequence[str] = ()
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """The number of devices."""

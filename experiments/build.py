@@ -38,6 +38,7 @@ from emulator.own.guards import inspecting, without_chance
 from emulator.ports import Availability, Executor
 from emulator.seeding import RandomStreams
 from emulator.storage.runlog import DRIFT_COLUMNS
+from emulator.storage.table_paths import TablePath
 from executor.executor import LocalExecutor
 from executor.flops import forward_flops
 from executor.malloc import give_back_freed_memory
@@ -590,20 +591,21 @@ def refuse_published_without_concepts(experiment: Experiment, trace: Holders) ->
         )
 
 
-def find_profile(name_or_path: str, locate: Locate) -> DeviceProfile:
+def find_profile(profile: TablePath, locate: Locate) -> DeviceProfile:
     """The device profile with that name in the catalogue, or in the file that `locate` finds.
 
     Args:
-        name_or_path: A name, or a path that ends with .csv, .parquet or .toml.
+        profile: A name, or the path of a table or a .toml.
         locate: Finds the file.
 
     Raises:
         UnknownNameError: The catalogue has no such name.
-        DataFileError: The file is missing, or is not a valid profile.
+        DataFileError: The file is missing, or is not a valid profile; or a name is given as a table.
     """
-    if name_or_path.endswith(PROFILE_SUFFIXES):
-        return read_profile(locate(name_or_path))
-    return load_profile(name_or_path, where="devices.profile")
+    if profile.path.endswith(PROFILE_SUFFIXES):
+        return read_profile(locate(profile.path), profile)
+    profile.refuse_of(Path(profile.path), "a name")
+    return load_profile(profile.path, where="devices.profile")
 
 
 def model_factors(experiment: Experiment, arms: Sequence[str], world: World) -> dict[str, float]:
@@ -642,7 +644,7 @@ def resolve_model_factor(experiment: Experiment, arm: Arm, world: World) -> floa
         return factor
     if world.profile.reference_flops is None:
         raise ConfigurationError(
-            f'devices.model_factor = "flops": the profile {experiment.devices.profile!r} does not '
+            f'devices.model_factor = "flops": the profile {experiment.devices.profile.path!r} does not '
             f"state the FLOPs of its reference model; give a number, such as 1"
         )
     spec, trace = arm.training.model.build(), world.trace

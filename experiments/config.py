@@ -52,6 +52,7 @@ from emulator.numbers import (
     Seed,
 )
 from emulator.plugins import ChoiceOf, Chosen, Settings, alone_is_a_list
+from emulator.storage.table_paths import TABLE_SUFFIXES, TablePath
 from executor.models import MODELS
 from executor.rules import RULES
 from executor.settings import Batches, BatchNorm, ExecutorSettings
@@ -70,7 +71,6 @@ from experiments.results.reading.recorded import (
 from traces.availability import AVAILABILITIES, AvailabilitySource
 from traces.sources import SOURCES, TraceSource
 
-TABLE_SUFFIXES = (".csv", ".parquet")
 MOST_BATCH = 10**5
 MOST_KEPT_BYTES = 64 * 10**6
 
@@ -96,7 +96,11 @@ def _number_alone(value: Any) -> Any:
 class Devices(Settings):
     """The devices of the clients: how fast they are, and when they are online."""
 
-    profile: str = Field("smartphones", description="a catalogue name, or a .csv, .parquet or .toml")
+    profile: TablePath = Field(
+        "smartphones",
+        validate_default=True,
+        description="a catalogue name, or the path of a table or a .toml",
+    )
     availability: Annotated[
         Chosen[AvailabilitySource],
         ChoiceOf(AVAILABILITIES),
@@ -104,7 +108,7 @@ class Devices(Settings):
     ] = Field(
         "always",
         validate_default=True,
-        description="when clients are online: a source, or the path of a .csv or .parquet table of intervals",
+        description="when clients are online: a source, or the path of a table of intervals",
     )
     assign: Assign = Field(
         "draw",
@@ -142,8 +146,8 @@ class Devices(Settings):
 
     def find_files(self, locate: Callable[[str], Path]) -> None:
         """Find the table of the profile, and those of the availability; see `Settings.find_files`."""
-        if self.profile.endswith(PROFILE_SUFFIXES):
-            locate(self.profile)
+        if self.profile.path.endswith(PROFILE_SUFFIXES):
+            locate(self.profile.path)
         super().find_files(locate)
 
 

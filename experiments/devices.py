@@ -121,7 +121,7 @@ class _Assignment:
     def speeds(self, ids: DeviceIds | None, is_dealt: Bools | None = None) -> tuple[Ints | None, str]:
         """As `of_table`, of the profile's table; without one None, and where speeds are drawn from."""
         if ids is None:
-            return None, f"{self.settings.profile}, drawn"
+            return None, f"{self.settings.profile.path}, drawn"
         return self.of_table(ids, "devices", is_dealt)
 
     def of_table(
@@ -156,7 +156,7 @@ class _Assignment:
                 raise DataFileError(ids.path, "none of its devices is ever online, and so nobody has one")
             found[rest] = dealt[deal(len(rest), len(dealt), self.streams.generator(purpose))]
         text = f"{ids.path.name}, {devices:,} devices, {how}{_shared(found, devices)}"
-        return found, "; ".join([text, *ids.remarks])
+        return found, "; ".join([text, *ids.notes])
 
 
 def _shared(found: Ints, devices: int) -> str:
@@ -174,8 +174,8 @@ def _refuse_without_ids(settings: Devices, profile: DeviceProfile, speeds: Devic
     hours, how = settings.availability.kind, f"devices.assign = {settings.assign!r}".replace("'", '"')
     if settings.assign == "by_index" and speeds is None and hours != INTERVALS:
         raise ConfigurationError(
-            f"{how}: neither devices.profile = {settings.profile!r} nor devices.availability = {hours!r} is "
-            f"a table with rows; name a .csv or .parquet"
+            f"{how}: neither devices.profile = {settings.profile.path!r} nor devices.availability = "
+            f"{hours!r} is a table with rows; name a .csv or .parquet"
         )
     if settings.assign == "by_index" and getattr(settings.availability.settings, "drop_never_online", False):
         raise ConfigurationError(
@@ -185,7 +185,7 @@ def _refuse_without_ids(settings: Devices, profile: DeviceProfile, speeds: Devic
     if settings.assign != "by_name":
         return
     for key, value, has_ids in (
-        ("profile", settings.profile, speeds is not None),
+        ("profile", settings.profile.path, speeds is not None),
         ("availability", hours, hours in (ALWAYS, INTERVALS)),
     ):
         if not has_ids:

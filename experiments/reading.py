@@ -152,7 +152,7 @@ def take_first_look(table: dict[str, Any], where: str, locate: Locate) -> Experi
     _name_folder_source(table, locate)
     experiment = parse_experiment(table, where, FIRST_LOOK)
     with naming(where):
-        refuse_unknown_profile(experiment.devices.profile, where="devices.profile")
+        refuse_unknown_profile(experiment.devices.profile.path, where="devices.profile")
     return experiment
 
 

@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 
 from emulator.numbers import Number
 from emulator.plugins import ChoiceOf, alone_is_a_list
+from emulator.storage.table_paths import TablePath
 from experiments.part_kinds import part_kinds
 from experiments.setting_descriptions import descriptions
 
@@ -137,6 +138,8 @@ def _kind(annotation: Any, metadata: Sequence[Any]) -> _Kind:
         return _Kind(f"part of kind {kind}", f"parts of kind {kind}")
     if get_args(annotation):
         return _generic(get_origin(annotation), get_args(annotation), metadata)
+    if annotation is TablePath:
+        return _Kind("path, or { path, separator, ... }", "paths, or { path, separator, ... }")
     if isclass(annotation) and issubclass(annotation, BaseModel):
         return _Kind("table", "tables")
     name = getattr(annotation, "__name__", str(annotation))  # of a third party's own type
@@ -248,8 +251,12 @@ def _choices(annotation: Any, metadata: Sequence[Any]) -> Iterator[ChoiceOf]:
 
 
 def _tables(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The tables in an annotation, at any depth; not the settings of a part, which its kind has."""
-    if isclass(annotation) and get_origin(annotation) is None and issubclass(annotation, BaseModel):
+    """The tables in an annotation, at any depth; not the settings of a part, which its kind has.
+
+    Nor the keys of a path of a table, which are those of every one.
+    """
+    is_class = isclass(annotation) and get_origin(annotation) is None
+    if is_class and issubclass(annotation, BaseModel) and annotation is not TablePath:
         yield annotation
     for item in get_args(annotation):
         yield from _tables(item)

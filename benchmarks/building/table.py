@@ -23,10 +23,11 @@ from benchmarks.figures import Figure, Reference, Target, figure
 from benchmarks.measure import Measured, Say, interleaved, timed
 from benchmarks.memory import BYTES_PER_MB, MOST_REPEATS, in_a_process
 from emulator.seeding import RandomStreams
+from emulator.storage.reading.csv_file import sample_of
+from emulator.storage.reading.dialects import Dialect, find_dialect
+from emulator.storage.table_paths import Given
 from traces.building import Request
 from traces.building.table.build import Table
-from traces.building.table.reading.csv_file import sample_of
-from traces.building.table.reading.dialects import Dialect, Given, find_dialect
 from traces.building.table.settings import TableSettings
 
 SETTINGS = TableSettings(client="client", label="label", step="step", most_cells=2**30)

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from emulator.arrays import Bools, Floats, Ints
 from emulator.errors import DataFileError
 from emulator.storage.bounded import is_file
-from emulator.storage.tables import MOST_COLUMNS, MOST_REASON
+from emulator.storage.reading.bounds import MOST_COLUMNS, MOST_REASON
 
 MOST_ROWS = 2**31
 """Most rows of a file: row numbers fit into 32 bits."""

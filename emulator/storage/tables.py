@@ -1,4 +1,4 @@
-"""Columns of a `.csv`, `.csv.gz` or `.parquet` file, validated when they are read.
+"""Columns of a table of any format, read whole and validated when they are used.
 
 Errors name file, row and column. The size of a table is checked before it is allocated: from the lines of a
 CSV, which may be compressed a thousandfold, and from the metadata and the dictionaries of a Parquet file,
@@ -7,40 +7,32 @@ where a text stored once may be used a million times.
 
 from __future__ import annotations
 
-import gzip
-import zlib
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.parquet as pq
 
 from emulator.arrays import Bools, Floats, Ints
 from emulator.assigning import DeviceIds
 from emulator.errors import DataFileError, nearest, shorten
 from emulator.storage.bounded import is_file
-
-SUFFIXES = (".csv", ".csv.gz", ".parquet")
-
-MOST_BYTES = 2**31
-"""Largest table: its file, its text when decompressed, and its columns in memory, each."""
-
-MOST_CELLS = 2**28
-"""Most rows x columns: two gibibytes of numbers in double precision."""
-
-MOST_COLUMNS = 2**14
-"""Most columns: twenty times as many as MNIST as a table."""
+from emulator.storage.parquet_columns import damage_in_one_line
+from emulator.storage.reading.bounds import MOST_BYTES, MOST_CELLS, MOST_COLUMNS, MOST_REASON
+from emulator.storage.reading.columns import TEXT, is_text, refuse_twice
+from emulator.storage.reading.csv_file import CsvFile
+from emulator.storage.reading.dialects import SEPARATORS
+from emulator.storage.reading.shards import Shards, find_shards
+from emulator.storage.reading.tally import Tally
+from emulator.storage.reading.text import form_of, opened, pieces_of, refuse_encoding
+from emulator.storage.table_paths import Given, TablePath, format_of
 
 MOST_FIXED_BYTES = 16
 """Longest value of fixed length that is not a native number: decimals and UUIDs."""
-
-MOST_REASON = 500
-"""Most characters quoted from a library's error message, which may contain a whole line of the file."""
 
 BLANK = r"^\s*$"
 """Pattern of a text of nothing but white space."""
@@ -48,16 +40,44 @@ BLANK = r"^\s*$"
 _ROWS = 2**18
 """Rows of a Parquet column read at once."""
 
+_BY_VALUE: Any = [("value", "ascending"), ("text", "ascending")]
+
 _PIECE = 2**20
 """Bytes of a CSV scanned at once. Columns are counted in the first line, as far as the first piece has it."""
 
 
+class Ids(NamedTuple):
+    """The D distinct ids of a column, ascending.
+
+    `ranks` (rows,) has the id of each row; `texts`, as they are written, and `first` (D,) have the text and
+    the first row of each.
+    """
+
+    ranks: Ints
+    texts: pa.ChunkedArray[Any]
+    first: Ints
+
+
 @dataclass(frozen=True)
 class TableFile:
-    """A table read from `path`, with at least one row."""
+    """A table read from `path`, with at least one row.
+
+    Attributes:
+        path: The file.
+        table: Its columns; of those with the same name the first one.
+        csv: How texts are read from it again; None unless it is a CSV.
+        twice: Names that several columns have, which may not be used.
+        notes: What is to be told about how it was read.
+        doubt: Why its first line may be no header; None: it looks like one.
+    """
 
     path: Path
     table: pa.Table
+    csv: CsvFile | None = None
+    twice: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+    doubt: str | None = None
+    _ids: dict[str, Ids] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return self.table.num_rows
@@ -67,23 +87,33 @@ class TableFile:
         return self.table.column_names
 
     def require(self, *names: str) -> None:
-        """Raise DataFileError unless the table has all columns of `names`."""
+        """Raise DataFileError unless the table has all columns of `names`, each once, and can read them."""
         for name in names:
             if name not in self.columns:
-                raise DataFileError(
-                    self.path, f"column {name!r} is missing; it has {', '.join(self.columns)}"
-                )
+                raise DataFileError(self.path, f"column {name!r} is missing; {self.has}")
+            if self.csv is not None and pa.types.is_binary(self.table.column(name).type):
+                refuse_encoding(self.path, self.csv.form.given)
+        refuse_twice(self.path, names, self.twice)
+
+    @property
+    def has(self) -> str:
+        """A clause on which columns there are, for an error about one that is not."""
+        return f"it has {', '.join(self.columns)}{self._doubt}"
+
+    @property
+    def _doubt(self) -> str:
+        return "" if self.doubt is None else f"; {self.doubt}"
 
     def refuse_others(self, known: Collection[str]) -> None:
         """Raise DataFileError for a column not in `known`: a misspelt one must not be ignored."""
         for name in self.columns:
             if name not in known:
                 raise DataFileError(
-                    self.path, f"unknown column {name!r}; known are {', '.join(sorted(known))}"
+                    self.path, f"unknown column {name!r}; known are {', '.join(sorted(known))}{self._doubt}"
                 )
 
     def unread(self, known: Collection[str]) -> tuple[str, ...]:
-        """A remark that names the columns not in `known`, which nothing reads; none without such columns.
+        """A note that names the columns not in `known`, which nothing reads; none without such columns.
 
         DataFileError for a column that is near a known name which the table lacks: it may be that, misspelt.
         """
@@ -106,6 +136,8 @@ class TableFile:
         """
         self.require(name)
         column = self.table.column(name)
+        if self.csv is not None and self.csv.dialect.decimal == "," and pa.types.is_string(column.type):
+            column = pc.replace_substring(column, ",", ".")  # of a column in which a text is, which is named
         try:
             numbers = pc.cast(column, pa.float64())
             # NOTE: the ordinary conversion imports pandas, where it is installed.
@@ -126,40 +158,76 @@ class TableFile:
         return values
 
     def ids(self, name: str) -> Ints:
-        """(rows,) the rank of each value among the distinct values, independent of the order of the rows."""
-        return np.unique(np.array(self.values(name)), return_inverse=True)[1].astype(np.int64)
+        """(rows,) the rank of each id among the distinct ones, independent of the order of the rows.
+
+        Ids are texts as they are written, but for blanks around them: in a CSV, `007` is not 7. Numbers rank
+        as numbers.
+        """
+        return self.distinct(name).ranks
 
     def unique_ids(self, name: str) -> Ints:
         """(rows,) the same as `ids`; DataFileError if a value occurs in two rows."""
-        ranks = self.ids(name)
-        _, first, counts = np.unique(ranks, return_index=True, return_counts=True)
-        if (counts > 1).any():
-            rank = int(np.flatnonzero(counts > 1)[0])
-            rows = np.flatnonzero(ranks == rank) + 1
-            [value] = self._python(name, int(first[rank]), 1)
-            raise DataFileError(self.path, f"{name} {value!r} is also in row {rows[0]}", row=int(rows[1]))
-        return ranks
+        ids = self.distinct(name)
+        again = np.delete(np.arange(len(self)), ids.first)
+        if len(again):
+            rank = int(ids.ranks[again].min())
+            first, second = np.flatnonzero(ids.ranks == rank)[:2] + 1
+            shown = self._python(name, int(second) - 1, 1)[0]
+            raise DataFileError(self.path, f"{name} {shown!r} is also in row {first}", row=int(second))
+        return ids.ranks
 
     def devices(self, name: str) -> DeviceIds:
-        """The devices whose ids the column has, by rank as in `ids`, each with its first row.
+        """The devices whose ids the column has, by rank as in `ids`, each with its first row."""
+        ids = self.distinct(name)
+        return DeviceIds(self.path, name, self.texts_of(name, ids), ids.first, self.notes)
 
-        Ids are texts as they are written: in a CSV, `007` is not 7, though both have one rank.
-        """
-        _, first = np.unique(self.ids(name), return_index=True)
-        column = self.table.column(name)
-        if self.path.suffix != ".parquet" and not pa.types.is_string(column.type):
-            as_text = pyarrow.csv.ConvertOptions(include_columns=[name], column_types={name: pa.string()})
-            column = pyarrow.csv.read_csv(self.path, convert_options=as_text).column(name)
-        return DeviceIds(self.path, name, list(map(str, column.take(first.tolist()).to_pylist())), first)
+    def distinct(self, name: str) -> Ids:
+        """The ids in a column, each once; DataFileError if one is missing or nested."""
+        if name not in self._ids:
+            self._ids[name] = self._distinct(name)
+            # NOTE: else Arrow keeps some sixty megabytes of what it has freed, of a million ids.
+            pa.default_memory_pool().release_unused()
+        return self._ids[name]
 
-    def values(self, name: str) -> list[Any]:
-        """(rows,) the column as Python values, to be ids; DataFileError if one is missing or nested."""
+    def _distinct(self, name: str) -> Ids:
+        column = self._id_column(name)
+        is_written = self.csv is None or pa.types.is_string(column.type)
+        written: Any = column if is_written else cast(CsvFile, self.csv).texts(name)
+        keys: Any = column if is_written else pc.utf8_trim_whitespace(written)
+        if pa.types.is_integer(column.type) and keys.equals(column.cast(pa.string())):
+            keys = column  # the same ids, of which numbers take less memory
+        encoded: Any = keys.combine_chunks().dictionary_encode()
+        codes: Any = np.from_dlpack(encoded.indices)
+        first = np.full(len(encoded.dictionary), len(self))
+        np.minimum.at(first, codes, np.arange(len(self)))
+        values: Any = column.take(first)
+        texts: Any = written.take(first)
+        if pa.types.is_float16(values.type):  # which Arrow does not sort
+            values = texts = values.cast(pa.float32())
+        try:
+            rows = pa.table({"value": values, "text": values if is_written else texts})
+            order: Any = np.asarray(pc.sort_indices(rows, sort_keys=_BY_VALUE))
+        except pa.ArrowException as error:
+            raise DataFileError(
+                self.path, f"column {name!r} is {column.type}; an id is a text or a number"
+            ) from error
+        rank = np.empty(len(first), np.int64)
+        rank[order] = np.arange(len(first))
+        first = first[order]
+        return Ids(rank[codes], texts.take(order), first)
+
+    def _id_column(self, name: str) -> pa.ChunkedArray[Any]:
+        """The column, decoded; DataFileError if a value is missing, or it is nested."""
         self.require(name)
         self._refuse_missing(name)
         column = self.table.column(name)
         if pa.types.is_nested(column.type):
             raise DataFileError(self.path, f"column {name!r} is {column.type}; an id is a text or a number")
-        return self._python(name)
+        return self.plain(name)
+
+    def values(self, name: str) -> list[Any]:
+        """(rows,) the column as Python values, to be ids; DataFileError if one is missing or nested."""
+        return self._python_of(name, self._id_column(name))
 
     def texts(self, name: str, *, may_be_empty: bool = False) -> list[str]:
         """(rows,) the column as text; DataFileError if one is missing or blank.
@@ -178,14 +246,24 @@ class TableFile:
         column = self.table.column(name)
         return pc.cast(column, column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
+    def texts_of(self, name: str, ids: Ids) -> list[str]:
+        """(D,) the text of each of the `ids` of a column, as it is written."""
+        return [str(text) for text in self._python_of(name, ids.texts)]
+
+    def values_of(self, name: str, ids: Ids) -> list[Any]:
+        """(D,) the value of each of the `ids` of a column."""
+        return self._python_of(name, self._id_column(name).take(cast(Any, ids.first)))
+
     def _python(self, name: str, first: int = 0, rows: int | None = None) -> list[Any]:
         """`rows` values of the column from row `first`, as Python values; all by default.
 
         DataFileError for values that Python cannot represent, such as a date after the year 9999.
         """
-        column = self.table.column(name)
+        return self._python_of(name, self.table.column(name).slice(first, rows))
+
+    def _python_of(self, name: str, column: pa.ChunkedArray[Any]) -> list[Any]:
         try:
-            values: list[Any] = column.slice(first, rows).to_pylist()
+            values: list[Any] = column.to_pylist()
         except (OverflowError, ValueError, pa.ArrowException) as error:
             raise DataFileError(
                 self.path, f"column {name!r} is {column.type}, and has values that cannot be read ({error})"
@@ -220,118 +298,93 @@ class TableFile:
             raise DataFileError(self.path, f"{name} = {values[row]:g} {rule}", row=row + 1)
 
 
-def read_table(path: Path) -> TableFile:
-    """Read the table in `path`.
+def find_table(where: TablePath, locate: Callable[[str], Path]) -> TableFile:
+    """Read the table that a configuration names; see `read_table`."""
+    return read_table(locate(where.path), where)
 
-    DataFileError if the file is missing, unreadable, too large, without rows, neither CSV nor Parquet, or has
-    two columns of the same name.
+
+def read_table(path: Path, given: Given = Given()) -> TableFile:  # noqa: B008  (it is frozen)
+    """Read the table in `path`, in any of `TABLE_SUFFIXES`.
+
+    Args:
+        path: the file.
+        given: what is given of how a CSV is written.
+
+    Raises:
+        DataFileError: the file is missing, unreadable, too large or without rows; it has another suffix; or
+            how it is written cannot be told, or is not as given.
     """
-    if not path.name.endswith(SUFFIXES):
-        raise DataFileError(path, f"a table is one of {', '.join(SUFFIXES)}")
+    form = format_of(path)
     if not is_file(path):
         raise DataFileError(path, "no such file")
-    try:
+    with damage_in_one_line(path):
         size = path.stat().st_size
-        if size == 0:
-            raise DataFileError(path, "is empty")
         if size > MOST_BYTES:
             raise DataFileError(path, f"has {size:,} bytes; a table has at most {MOST_BYTES:,}")
-        table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
-        names = table.column_names
-    except (pa.ArrowException, OSError, EOFError, zlib.error, ValueError) as error:
-        reason = " ".join(str(error).split())[:MOST_REASON]
-        kind = next(suffix[1:] for suffix in SUFFIXES if path.name.endswith(suffix))
-        raise DataFileError(path, f"cannot be read as {kind} ({reason})") from error
-    if len(set(names)) < len(names):
-        raise DataFileError(path, f"a column name occurs twice: {', '.join(names)}")
-    if table.num_rows == 0:
+        if form == "CSV":
+            _refuse_too_much_text(path, given)
+        shards = find_shards(path, given=given, finds_types=False)
+        csv = shards.csv(path) if shards.is_csv else None
+        table = _read_batches(path, shards) if csv is None else csv.table()
+    if len(table) == 0:
         raise DataFileError(path, "has no rows")
-    return TableFile(path, table)
+    if csv is not None and len(shards.kinds) < len(csv.names):
+        places = {name: number for number, name in reversed([*enumerate(csv.names)])}
+        table = table.select([places[name] for name in shards.kinds])
+    return TableFile(path, table, csv, shards.twice, shards.notes, shards.doubt)
 
 
-def _read_csv(path: Path) -> pa.Table:
-    """Read a CSV, gzipped if its name ends with .gz; DataFileError, before parsing, if it is too large."""
-    num_bytes = lines = 0
-    columns = 0
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            if num_bytes == 0:
-                columns = 1 + _first_line(piece).count(b",")
-            num_bytes += len(piece)
-            lines += piece.count(b"\n") + piece.count(b"\r") - piece.count(b"\r\n")
-            if num_bytes > MOST_BYTES:
-                raise DataFileError(path, f"has more than {MOST_BYTES:,} bytes of text; a table has fewer")
-            _refuse_too_large(path, lines, columns)
-    return pyarrow.csv.read_csv(path)  # which recognises a gzipped file by its name
+def _refuse_too_much_text(path: Path, given: Given) -> None:
+    """Raise DataFileError for a CSV with more text, or more cells, than a table has."""
+    num_bytes = lines = columns = 0
+    with opened(path) as file:
+        form = form_of(file.read(_PIECE), given)
+    for piece in pieces_of(path, form):
+        if num_bytes == 0:
+            marks = [form.mark] if form.mark else SEPARATORS
+            columns = 1 + max(_first_line(piece).count(mark.encode()) for mark in marks)
+        num_bytes += len(piece)
+        lines += piece.count(b"\n") + piece.count(b"\r") - piece.count(b"\r\n")
+        if num_bytes > MOST_BYTES:
+            raise DataFileError(path, f"has more than {MOST_BYTES:,} bytes of text; a table has fewer")
+        _refuse_too_large(path, lines, columns)
 
 
 def _first_line(piece: bytes) -> bytes:
     return piece.replace(b"\r", b"\n").partition(b"\n")[0]
 
 
-def _read_parquet(path: Path) -> pa.Table:
-    """Read a Parquet file; DataFileError if it is too large, damaged, or has nested columns.
+def _read_batches(path: Path, shards: Shards) -> pa.Table:
+    """All columns of a Parquet or an Arrow file; DataFileError if it is too large, damaged or nested.
 
-    Only this file is read: no dataset discovery, no columns from the names of folders. It is read column by
-    column and piece by piece, since its pages may hold more rows than its metadata states.
+    Texts stay dictionaries until their size without dictionaries is known.
     """
-    # NOTE: the metadata of a column in a row group is not read: if it is damaged, Arrow ends the process.
-    file = pq.ParquetFile(path)
-    metadata, schema = file.metadata, file.schema_arrow
-    rows, names = metadata.num_rows, schema.names
-    _refuse_too_large(path, rows, metadata.num_columns)
-    texts = _text_columns(path, metadata)
-    if len(set(names)) < len(names):
-        raise DataFileError(path, f"a column name occurs twice: {', '.join(names)}")
-    columns: dict[str, pa.ChunkedArray[Any]] = {}
-    num_bytes = 0
-    # Texts stay dictionaries until their size without dictionaries is known.
-    reader = pq.ParquetFile(path, metadata=metadata, read_dictionary=texts)
-    for field in schema:
-        columns[field.name], num_bytes = _read_column(path, reader, field, rows, num_bytes)
-    table = pa.Table.from_arrays(list(columns.values()), names=list(columns))
-    return table.replace_schema_metadata(cast(Any, schema.metadata))
-
-
-def _text_columns(path: Path, metadata: pq.FileMetaData) -> list[str]:
-    """The columns that hold texts; DataFileError if a column is nested or its values are too long."""
-    texts = []
-    for index in range(metadata.num_columns):
-        column = metadata.schema.column(index)
-        if column.max_repetition_level > 0 or column.path != column.name:
-            raise DataFileError(path, f"column {column.path!r} is nested; a table has one value in each cell")
-        if column.physical_type == "FIXED_LEN_BYTE_ARRAY" and (column.length or 0) > MOST_FIXED_BYTES:
-            raise DataFileError(path, f"column {column.path!r} has {column.length} bytes in each cell")
-        if column.physical_type == "BYTE_ARRAY":
-            texts.append(column.path)
-    return texts
-
-
-def _read_column(
-    path: Path, reader: pq.ParquetFile, field: pa.Field[Any], rows: int, num_bytes: int
-) -> tuple[pa.ChunkedArray[Any], int]:
-    """Read the column `field`; returns it, and the bytes of all columns read so far.
-
-    `num_bytes` are those of the columns before it. DataFileError if the sum is more than `MOST_BYTES`, or if
-    the column does not have `rows` rows.
-    """
-    kind = field.type.value_type if isinstance(field.type, pa.DictionaryType) else field.type
-    pieces = []
-    for batch in reader.iter_batches(batch_size=_ROWS, columns=[field.name], use_threads=False):
-        [piece] = batch.columns
-        piece.validate(full=True)  # finds, for example, texts that are not UTF-8 before they are used
-        num_bytes += _plain_bytes(piece)
+    kinds, pieces = shards.kinds, list[pa.RecordBatch]()
+    refuse_twice(path, kinds, shards.twice)
+    rows = num_bytes = 0
+    if shards.format == "Parquet":
+        # NOTE: the metadata of a column in a row group is not read: if it is damaged, Arrow ends the process.
+        _refuse_too_large(path, pq.ParquetFile(path).metadata.num_rows, len(kinds))
+    types = {name: _packed(path, name, kind) for name, kind in kinds.items()}
+    for batch in shards.batches(types, _ROWS, tally=Tally(2 * MOST_CELLS, least=1)):
+        rows, num_bytes = rows + batch.num_rows, num_bytes + sum(map(_plain_bytes, batch.columns.values()))
+        _refuse_too_large(path, rows, len(kinds))
         if num_bytes > MOST_BYTES:
             raise DataFileError(path, f"its columns come to more than {MOST_BYTES:,} bytes")
-        pieces.append(piece.cast(kind))
-        if sum(map(len, pieces)) > rows:
-            break
-    column = pa.chunked_array(pieces, kind)
-    if len(column) != rows:
-        raise DataFileError(
-            path, f"damaged: it has {rows} rows, and column {field.name!r} a different number"
-        )
-    return column, num_bytes
+        plain = {name: column.cast(kinds[name]) for name, column in batch.columns.items()}
+        pieces.append(pa.RecordBatch.from_pydict(plain))
+    return pa.Table.from_batches(pieces, pa.schema(kinds, cast(Any, shards.metadata)))
+
+
+def _packed(path: Path, name: str, kind: pa.DataType) -> pa.DataType:
+    """The type as which a column is read, of texts that of a dictionary; DataFileError for long values."""
+    if pa.types.is_nested(kind):
+        raise DataFileError(path, f"column {name!r} is nested; a table has one value in each cell")
+    is_fixed = pa.types.is_fixed_size_binary(kind) or pa.types.is_decimal(kind)
+    if is_fixed and cast(Any, kind).byte_width > MOST_FIXED_BYTES:
+        raise DataFileError(path, f"column {name!r} has {cast(Any, kind).byte_width} bytes in each cell")
+    is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return TEXT if is_text(kind) else pa.dictionary(pa.int32(), pa.binary()) if is_bytes else kind
 
 
 def _plain_bytes(piece: pa.Array[Any]) -> int:

@@ -106,8 +106,8 @@ def refuse_unreachable_limit(experiment: Experiment, visits: Visits, world: Worl
         hints = "".join(f"; {hint}" for hint in unit_hints(world))
         raise ConfigurationError(
             f"{visits.limit}: no client can finish a visit in it: without its download the shortest takes "
-            f"{visits.least_s:,.4g} s, by devices.profile = {experiment.devices.profile!r}{hints}; raise it, "
-            f"or lower training.local_steps or devices.model_factor"
+            f"{visits.least_s:,.4g} s, by devices.profile = {experiment.devices.profile.path!r}{hints}; "
+            f"raise it, or lower training.local_steps or devices.model_factor"
         )
 
 

@@ -65,9 +65,7 @@ def list_profiles(output: Format = OutputFormat.TABLE) -> None:
 
 @app.command("show")
 def show_profile(
-    profile: Annotated[
-        str, typer.Argument(help="A built-in name, or the path of a .csv, .parquet or .toml.")
-    ],
+    profile: Annotated[str, typer.Argument(help="A built-in name, or the path of a table or a .toml.")],
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Show the quantiles of each column of a profile."""
@@ -90,23 +88,32 @@ def show_profile(
 @app.command("check")
 def check_profile(
     path: Annotated[
-        Path, typer.Argument(help="A .csv, .parquet or .toml.", metavar="PATH", parser=path_for("PATH"))
+        Path, typer.Argument(help="A table or a .toml.", metavar="PATH", parser=path_for("PATH"))
     ],
+    separator: Annotated[str | None, typer.Option(help="Between cells of a CSV: , ; | tab space.")] = None,
+    decimal: Annotated[str | None, typer.Option(help="Decimal point of a CSV: a point or comma.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Encoding of a CSV, such as latin-1.")] = None,
+    skip_lines: Annotated[int, typer.Option(help="Lines left out at the beginning of a CSV.")] = 0,
+    columns: Annotated[str | None, typer.Option(help="Columns of a CSV without a header: a,b,c.")] = None,
     output: Format = OutputFormat.TABLE,
 ) -> None:
     """Check that a file is a valid profile, or show why not."""
     from device_profiles import read_profile
     from device_profiles.table import TableProfile
+    from emulator.storage.table_paths import Given
+    from experiments.cli.options import parse_settings
 
-    profile = read_profile(path)
+    names = [] if columns is None else [name.strip() for name in columns.split(",")]
+    given = {"separator": separator, "decimal": decimal, "encoding": encoding, "columns": names}
+    written = parse_settings(Given, {**given, "skip_lines": skip_lines}, "profiles check")
+    profile = read_profile(path, written)
     _drawn(profile)
-    remarks = list(profile.ids.remarks) if isinstance(profile, TableProfile) else []
+    notes = list(profile.ids.notes) if isinstance(profile, TableProfile) else []
     if output is OutputFormat.JSON:
-        told = {"remarks": remarks} if remarks else {}
-        print_json({"ok": True, "path": str(path), "name": profile.name, **profile.counts, **told})
-    else:
-        counts = ", ".join(f"{number:,} {what}" for what, number in profile.counts.items())
-        say("; ".join([f"ok: {path}: {counts}", *remarks]))
+        print_json({"ok": True, "path": str(path), "name": profile.name, **profile.counts, "notes": notes})
+        return
+    counts = ", ".join(f"{number:,} {what}" for what, number in profile.counts.items())
+    say("\n".join([f"ok: {path}: {counts}", *notes]))
 
 
 @app.command("template")

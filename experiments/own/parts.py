@@ -42,7 +42,7 @@ def own_parts(experiment: Experiment, arms: Sequence[str] = ()) -> list[OwnPart]
     The world's are the trace, the availability, the device profile, and `round.client_distance`. A part that
     is named several times is there once for each.
     """
-    profile = experiment.devices.profile
+    profile = experiment.devices.profile.path
     shared = [experiment.trace, experiment.devices, experiment.round]
     parts = [
         OwnPart(chosen.what, getattr(chosen.part, "made_of", chosen.part), chosen)

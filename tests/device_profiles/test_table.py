@@ -188,7 +188,7 @@ def test_further_columns_are_kept_and_named(tmp_path: Path) -> None:
     further = "device_name,device_model,os,brand,ram_gb,cores,soc,country,price_usd,network,battery,notes"
     row = ",".join("x" for _ in further.split(","))
     profile = read_device_table(write(tmp_path, f"{HEADER},{further}\n1,2,3,4,{row}\n"))
-    assert profile.ids.remarks == (f"not read: {further.replace(',', ', ')}",)
+    assert profile.ids.notes == (f"not read: {further.replace(',', ', ')}",)
     assert profile.devices.latency_s.tolist() == [0]
 
 

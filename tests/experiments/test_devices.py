@@ -10,6 +10,7 @@ import pytest
 from device_profiles import read_profile
 from emulator.errors import InputError
 from emulator.seeding import RandomStreams
+from emulator.storage.table_paths import TablePath
 from experiments.build import find_profile
 from experiments.config import Devices
 from experiments.devices import ClientDevices, assign_devices, unread_names
@@ -62,7 +63,7 @@ def assigned(
     """What the clients have: their devices, seconds per sample, and the hours at which they come online."""
     table = Devices.model_validate({"profile": profile, "availability": hours_of(hours), **settings})
     clients = clients or Clients()
-    found, streams = find_profile(profile, Path), RandomStreams(seed)
+    found, streams = find_profile(TablePath.model_validate(profile), Path), RandomStreams(seed)
     devices = assign_devices(table, found, clients, streams, Path)
     seconds = devices.fleet(found, clients.num_clients, streams).seconds_per_sample
     online = devices.availability.next_online_s(np.arange(clients.num_clients), 172800.0 * 2 - 1) / 3600 - 96

@@ -34,7 +34,7 @@ def test_the_settings_of_models_and_rules_of_ones_own_are_validated_last(config:
 def test_an_unknown_profile_is_refused_when_a_configuration_is_read(config: Path) -> None:
     with pytest.raises(InputError, match=r"small\.toml: devices\.profile: unknown .*'smartphones'\?$"):
         load_experiment(config, ["devices.profile=smartphone"])
-    assert load_experiment(config, ["devices.profile=mine.csv"]).devices.profile == "mine.csv"
+    assert load_experiment(config, ["devices.profile=mine.csv"]).devices.profile.path == "mine.csv"
 
 
 def test_settings_reach_the_shared_training_and_that_of_an_arm(config: Path) -> None:

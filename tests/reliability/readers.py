@@ -315,14 +315,15 @@ def _odd_column(rows: int, draw: random.Random) -> pa.Array[Any]:
 
 
 def read_availability(folder: Path, file: Path, number: int) -> None:
+    from emulator.storage.tables import read_table
     from traces.availability import IntervalAvailability
     from traces.availability.intervals import read_intervals
 
     ids = np.arange(6)
     align = "time_of_day" if number % 2 else "origin"
     # Every third input is the table of devices, beside a valid table of windows.
-    devices = file if number % 3 == 0 else None
-    windows = folder / "windows.csv" if number % 3 == 0 else file
+    devices = read_table(file) if number % 3 == 0 else None
+    windows = read_table(folder / "windows.csv" if number % 3 == 0 else file)
     intervals = read_intervals(windows, devices, align)  # type: ignore[arg-type]
     if intervals.num_devices:
         online = IntervalAvailability(intervals, ids % intervals.num_devices)
@@ -724,11 +725,11 @@ def zip_seeds() -> tuple[bytes, ...]:
 
 
 def read_built_of(folder: Path, file: Path, number: int) -> None:
+    from emulator.storage.reading.shards import find_shards
     from traces.building.table.bad_rows import BadRows
     from traces.building.table.encoders.feature_columns import FeatureColumns
     from traces.building.table.encoders.features import Numbers
     from traces.building.table.keys import read_keys, refuse_types
-    from traces.building.table.reading.shards import find_shards
     from traces.building.table.settings import TableSettings
 
     settings = TableSettings(client="who", label="kind", missing="zero", skip_bad=100 * (number % 2))
@@ -740,6 +741,37 @@ def read_built_of(folder: Path, file: Path, number: int) -> None:
     for batch in shards.batches(encoder.types, 7, malformed=(lambda: True) if number % 2 else None):
         encoder.encode(batch, start, np.ones(batch.num_rows, np.bool_))
         start += batch.num_rows
+
+
+GIVEN: tuple[dict[str, Any], ...] = (
+    {"separator": "space"},
+    {"encoding": "utf-16"},
+    {"encoding": "latin-1", "skip_lines": 1},
+    {"separator": "space", "columns": ["who", "kind", "x"]},
+    {"encoding": "gb18030", "columns": ["who", "kind", "x"]},
+    {},
+)
+
+
+def form_seeds() -> tuple[bytes, ...]:
+    rows = "who,kind,x\n" + "Zo\u00e9,1,0.5\nann,2,1.5\n" * 10
+    return (
+        rows.encode("utf-16"),
+        f"# of May\n{rows}".encode("latin-1"),
+        rows.replace(",", "   ").encode(),
+        f"sep=;\r\n{rows.replace(',', ';')}".encode(),
+        rows.replace("\n", ";\n").encode(),
+    )
+
+
+def read_other_form(folder: Path, file: Path, number: int) -> None:
+    from emulator.storage.table_paths import Given
+    from emulator.storage.tables import read_table
+
+    table = read_table(file, Given.model_validate(GIVEN[number % len(GIVEN)]))
+    table.ids("who")
+    table.devices("kind")
+    table.numbers("x")
 
 
 # -- all of them --------------------------------------------------------------------------------------------
@@ -825,6 +857,7 @@ READERS: dict[str, Reader] = {
         ".arrow", arrow_seeds, read_built_of, (b"ARROW1", b"\xff\xff\xff\xff"), most_bytes=TABLE_BYTES
     ),
     "built-of-zip": Reader(".csv.zip", zip_seeds, read_built_of, (b"PK\x01\x02", b"PK\x05\x06")),
+    "other-forms": Reader(".csv", form_seeds, read_other_form, (b"sep=;\n", b"\xff\xfe", b'"', b"\0")),
     "visits": Reader(".parquet", visit_seeds, read_visits_file, (b"PAR1",), odd_parquet(*VISIT_COLUMNS)),
     "idx": Reader(".idx", idx_seeds, read_idx_file, (), odd_idx),
     "idx.gz": Reader(

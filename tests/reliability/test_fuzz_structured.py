@@ -24,6 +24,7 @@ from emulator.storage.bounded import json_document, toml_document
 from emulator.storage.packed import unpacked
 from emulator.storage.runlog import read_log
 from emulator.storage.state_tree import from_bytes, to_bytes
+from emulator.storage.tables import read_table
 from experiments.config import parse_experiment
 from tests.experiments.small import DRIFTING, SMALL
 from tests.reliability.readers import READERS, TABLES
@@ -116,7 +117,7 @@ def test_availability_that_is_read_returns_later_instants(
         path = Path(folder) / "windows.parquet"
         pq.write_table(pa.table(columns), path)
         try:
-            intervals = read_intervals(path, align="origin")
+            intervals = read_intervals(read_table(path), align="origin")
         except DataFileError:
             return
     ids = np.arange(intervals.num_devices)

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from emulator.arrays import Bools, Floats, Ints
 from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import EARLIEST_US, OUT_OF_RANGE, microseconds_of
-from emulator.storage.tables import MOST_REASON, TableFile
+from emulator.storage.reading.bounds import MOST_REASON
+from emulator.storage.tables import TableFile
 
 VIRTUAL, REAL = ("start_s", "end_s"), ("start", "end")
 """The columns of an interval in virtual seconds, and in dates or Unix times."""
@@ -32,14 +33,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Instants:
     """When the interval of each row of a table starts and ends, in seconds; both of shape (rows,).
 
-    `zero_us`, in microseconds since 1970, is when 0 s is; None: the seconds are virtual ones. `remarks` are
+    `zero_us`, in microseconds since 1970, is when 0 s is; None: the seconds are virtual ones. `notes` are
     for the user.
     """
 
     start_s: Floats
     end_s: Floats
     zero_us: int | None = None
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def shown(self, time_s: float) -> str:
         """A second as the instant that it is."""
@@ -92,8 +93,8 @@ def read_instants(table: TableFile, origin: datetime | None = None, align: str =
     if align == "time_of_day":
         zero = f"{iso_time(zero_us - zero_us % DAY_US)}, a midnight in UTC"
     without = f", the end of {int(is_open.sum()):,} without one" if is_open.any() else ""
-    remarks = (f"virtual time 0 is {zero}", f"{unit} until {iso_time(last_us)}{without}")
-    return Instants((start_us - zero_us) / 1e6, (end_us - zero_us) / 1e6, zero_us, remarks)
+    notes = (f"virtual time 0 is {zero}", f"{unit} until {iso_time(last_us)}{without}")
+    return Instants((start_us - zero_us) / 1e6, (end_us - zero_us) / 1e6, zero_us, notes)
 
 
 def _virtual(table: TableFile, origin: datetime | None) -> Instants:

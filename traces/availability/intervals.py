@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -16,7 +15,8 @@ from emulator import plugins
 from emulator.arrays import Bools, Floats, Ints
 from emulator.assigning import deal
 from emulator.errors import DataFileError
-from emulator.storage.tables import TableFile, read_table
+from emulator.storage.table_paths import TablePath
+from emulator.storage.tables import TableFile, find_table
 from traces.availability.base import AvailabilitySource, Locate
 from traces.availability.instants import DAY_US, instant_columns, read_instants
 from traces.availability.interval_availability import (
@@ -35,13 +35,13 @@ PERIOD_NAMES = ("period_s", "trace_end_s")
 class IntervalsSettings(plugins.Settings):
     """Settings of the source `intervals`."""
 
-    windows: str = Field(
+    windows: TablePath = Field(
         description="path of a table with the columns `device_id` (or `device`, `client`), `start_s`, "
         "`end_s` and, if they repeat, `period_s`, the same in all rows of a device; or `start`, `end`: "
         "timestamps with a zone, or Unix times; without an `end` until the last instant of the table",
         examples=["phones.csv"],
     )
-    devices: str | None = Field(
+    devices: TablePath | None = Field(
         None,
         description="path of a table with a row per device: `device_id` (or `device`, `client`), `origin_s` "
         "(or `trace_start_s`; 0 without either), and `period_s` or the instant `trace_end_s` at which the "
@@ -61,9 +61,9 @@ class IntervalsSettings(plugins.Settings):
     drop_never_online: bool = Field(False, description="leave out devices without any interval longer than 0")
 
     def find_files(self, locate: Locate) -> None:
-        for path in (self.devices, self.windows):
-            if path is not None:
-                locate(path)
+        for table in (self.devices, self.windows):
+            if table is not None:
+                locate(table.path)
 
 
 class Intervals(AvailabilitySource):
@@ -71,6 +71,7 @@ class Intervals(AvailabilitySource):
 
     Source: ours; FedScale's trace is read in this form too.
 
+    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     table = Path(folder, "windows.csv")
@@ -92,13 +93,10 @@ class Intervals(AvailabilitySource):
     def read(self, locate: Locate) -> DeviceIntervals:
         """The hours of all devices of the tables, with their ids; DataFileError if a table breaks a rule."""
         settings = self.settings
-        devices = None if settings.devices is None else locate(settings.devices)
+        devices = None if settings.devices is None else find_table(settings.devices, locate)
+        windows = find_table(settings.windows, locate)
         return read_intervals(
-            locate(settings.windows),
-            devices,
-            settings.align,
-            origin=settings.origin,
-            overlapping=settings.overlapping,
+            windows, devices, settings.align, origin=settings.origin, overlapping=settings.overlapping
         )
 
     def is_dealt(self, hours: DeviceIntervals) -> Bools:
@@ -113,34 +111,35 @@ class Intervals(AvailabilitySource):
 
 
 def read_intervals(
-    windows: Path,
-    devices: Path | None = None,
+    windows: TableFile,
+    devices: TableFile | None = None,
     align: Literal["origin", "time_of_day"] = "origin",
     *,
     origin: datetime | None = None,
     overlapping: Overlapping = "refuse",
 ) -> DeviceIntervals:
-    """Read the intervals of the tables, device by device in the order of their ids; see IntervalsSettings.
+    """The intervals of the tables, device by device in the order of their ids; see IntervalsSettings.
 
     A device may lack its origin and period only if it has no row in `windows`: it was not traced, and is
     never online. Raises DataFileError, naming file and row, for every broken rule.
     """
-    table = read_table(windows)
-    id_name = _one_of(table, ID_NAMES)
-    remarks = table.unread({id_name, "period_s", *instant_columns(table)})
-    instants = read_instants(table, origin, align)
+    id_name = _one_of(windows, ID_NAMES)
+    notes = windows.unread({id_name, "period_s", *instant_columns(windows)})
+    instants = read_instants(windows, origin, align)
     if devices is None:
-        device, ids = table.ids(id_name), table.devices(id_name)
-        period_s = _own_periods(table, device)
+        device, ids = windows.ids(id_name), windows.devices(id_name)
+        period_s = _own_periods(windows, device)
         origin_s = np.zeros(len(period_s))
     else:
-        if "period_s" in table.columns:
-            raise DataFileError(windows, f"period_s belongs in {devices}, which describes the devices")
-        described = read_table(devices)
-        device = _match_devices(table, described)
-        ids = described.devices(_one_of(described, ID_NAMES))
-        origin_s, period_s, others = _origins_and_periods(described, device, instants.zero_us is not None)
-        remarks += others
+        if "period_s" in windows.columns:
+            raise DataFileError(
+                windows.path, f"period_s belongs in {devices.path}, which describes the devices"
+            )
+        device = _match_devices(windows, devices)
+        ids = devices.devices(_one_of(devices, ID_NAMES))
+        ids = replace(ids, notes=(*ids.notes, *windows.notes))
+        origin_s, period_s, others = _origins_and_periods(devices, device, instants.zero_us is not None)
+        notes += others
     zero_s = origin_s + (instants.zero_us or 0) % DAY_US / 1e6
     hours = from_intervals(
         device,
@@ -149,11 +148,11 @@ def read_intervals(
         period_s,
         origin_s,
         np.fmod(zero_s, DAY_S) if align == "time_of_day" else None,
-        path=windows,
+        path=windows.path,
         overlapping=overlapping,
         shown=instants.shown,
     )
-    return replace(hours, ids=replace(ids, remarks=(*instants.remarks, *remarks)))
+    return replace(hours, ids=replace(ids, notes=(*ids.notes, *instants.notes, *notes)))
 
 
 def _own_periods(windows: TableFile, device: Ints) -> Floats:
@@ -179,21 +178,18 @@ def _own_periods(windows: TableFile, device: Ints) -> Floats:
 def _match_devices(windows: TableFile, devices: TableFile) -> Ints:
     """(rows of `windows`,) the rank of each window's device among the ids of `devices`.
 
-    Raises DataFileError if a device is not in `devices`, or the ids of the two tables differ in type.
+    A device is the one whose id is written so, or else has that value, as 7 for 7.0. Raises DataFileError if
+    a device is not in `devices`.
     """
     window_name, known_name = _one_of(windows, ID_NAMES), _one_of(devices, ID_NAMES)
-    known = devices.unique_ids(known_name)
-    windows.ids(window_name)  # a missing id is refused here, with its row
-    ids = [devices.plain(known_name), windows.plain(window_name)]
-    try:
-        joined = pa.concat_tables([pa.table({"id": column}) for column in ids], promote_options="permissive")
-    except pa.ArrowException as error:
-        problem = f"{window_name} is of type {ids[1].type}, but of {ids[0].type} in {devices.path}"
-        raise DataFileError(windows.path, problem) from error
-    ranks = TableFile(windows.path, joined).ids("id")
-    known_ranks, wanted = np.sort(ranks[: len(known)]), ranks[len(known) :]
-    device = np.minimum(np.searchsorted(known_ranks, wanted), len(known_ranks) - 1)
-    unknown = np.flatnonzero(known_ranks[device] != wanted)
+    devices.unique_ids(known_name)
+    known, wanted = devices.distinct(known_name), windows.distinct(window_name)
+    by_text = {text: rank for rank, text in enumerate(devices.texts_of(known_name, known))}
+    by_value = {value: rank for rank, value in enumerate(devices.values_of(known_name, known))}
+    texts, values = (of(window_name, wanted) for of in (windows.texts_of, windows.values_of))
+    found = [by_text.get(text, by_value.get(value, -1)) for text, value in zip(texts, values, strict=True)]
+    device: Ints = np.array(found, np.int64)[wanted.ranks]
+    unknown = np.flatnonzero(device < 0)
     if len(unknown):
         row = int(unknown[0])
         problem = f"{window_name} {windows.values(window_name)[row]!r} is not in {devices.path}"
@@ -204,7 +200,7 @@ def _match_devices(windows: TableFile, devices: TableFile) -> Ints:
 def _origins_and_periods(
     devices: TableFile, traced: Ints, is_real: bool
 ) -> tuple[Floats, Floats, tuple[str, ...]]:
-    """(D,) the origin and (D,) the period of each device, by ascending id, and remarks for the user.
+    """(D,) the origin and (D,) the period of each device, by ascending id, and notes for the user.
 
     The origin of dates (`is_real`) is a setting, and no column. A value that is missing is NaN if the device
     is not in `traced`, and otherwise a DataFileError, as is a period that is not above 0.
@@ -212,7 +208,7 @@ def _origins_and_periods(
     periods, origins = (PERIOD_NAMES[:1], ()) if is_real else (PERIOD_NAMES, ORIGIN_NAMES)
     id_name, period_name = _one_of(devices, ID_NAMES), _one_of(devices, periods)
     origin_name = _one_of(devices, origins, needed=False)
-    remarks = devices.unread({id_name, *periods, *origins})
+    notes = devices.unread({id_name, *periods, *origins})
     rank = devices.unique_ids(id_name)
     needed = np.isin(rank, traced)
     origin_s = _numbers_where(needed, devices, origin_name) if origin_name else np.zeros(len(rank))
@@ -224,7 +220,7 @@ def _origins_and_periods(
         problem = f"the period must be longer than 0 s, and is {period_s[bad[0]]:.15g} s"
         raise DataFileError(devices.path, problem, row=int(bad[0]) + 1)
     row = np.argsort(rank)
-    return origin_s[row], period_s[row], remarks
+    return origin_s[row], period_s[row], notes
 
 
 def _numbers_where(needed: Bools, table: TableFile, name: str) -> Floats:
@@ -248,5 +244,5 @@ def _one_of(table: TableFile, names: tuple[str, ...], needed: bool = True) -> st
         raise DataFileError(table.path, f"has both {' and '.join(present)}; one of them is enough")
     if not present and needed:
         choices = " or ".join(map(repr, names))
-        raise DataFileError(table.path, f"column {choices} is missing; it has {', '.join(table.columns)}")
+        raise DataFileError(table.path, f"column {choices} is missing; {table.has}")
     return present[0] if present else ""

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from emulator.numbers import Number, Seed
 from emulator.plugins import Configured, Settings
-from emulator.storage.tables import MOST_CELLS
+from emulator.storage.reading.bounds import MOST_CELLS
 from traces.files.arrivals import When
 
 KEEPS_ALL: Mapping[str, object] = {"retain_rounds": "all"}
@@ -88,6 +88,14 @@ class Builder(Configured, ABC):
     licence: ClassVar[str] = ""
 
     Settings: ClassVar[type[Settings]] = BuilderSettings
+
+    @classmethod
+    def refuse_root(cls, root: Path) -> None:
+        """Raise DataFileError if the name alone says that the kind cannot read it, before settings are read.
+
+        Args:
+            root: the data set.
+        """
 
     @abstractmethod
     def build(self, request: Request) -> Built:

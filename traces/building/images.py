@@ -17,6 +17,7 @@ from emulator.arrays import Ints
 from emulator.errors import InputError
 from emulator.numbers import Count, CountOrZero, Number, Share
 from emulator.plugins import Settings
+from emulator.storage.reading.tally import CELLS_OF_A_SAMPLE, Tally
 from traces.arrivals import SPLITS
 from traces.building.base import KEEPS_ALL, Builder, BuilderSettings, Built, Request
 from traces.building.decoding import Decoder
@@ -25,7 +26,6 @@ from traces.building.listing import TRAIN, Listing, ordered
 from traces.building.names import refuse_names
 from traces.building.pipeline import Pipeline, Progress, kept
 from traces.building.remarks import count_cause, left_out, on_clients, same_but_for_spaces
-from traces.building.tally import CELLS_OF_A_SAMPLE, Tally
 from traces.building.workspace import Workspace, refuse_existing, workspace
 from traces.files.arrivals import write_arrivals
 from traces.files.facts import ARRIVALS, FEATURES, TraceFacts

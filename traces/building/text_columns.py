@@ -14,8 +14,8 @@ import pyarrow.csv
 from emulator.arrays import Floats, Ints
 from emulator.errors import DataFileError
 from emulator.storage.bounded import is_file
-from emulator.storage.tables import MOST_BYTES, MOST_REASON
-from traces.building.tally import Tally
+from emulator.storage.reading.bounds import MOST_BYTES, MOST_REASON
+from emulator.storage.reading.tally import Tally
 
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 

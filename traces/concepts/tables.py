@@ -25,7 +25,8 @@ from emulator.arrays import Floats32, Ints
 from emulator.errors import DataFileError
 from emulator.plugins import Settings
 from emulator.seeding import RandomStreams
-from emulator.storage.tables import TableFile, read_table
+from emulator.storage.table_paths import TablePath
+from emulator.storage.tables import TableFile, find_table
 from traces.concepts.base import ConceptSamples, ConceptSet, Locate
 from traces.images import ImageSet
 
@@ -39,9 +40,9 @@ MAX_LABELS = 2**15
 class TablesSettings(Settings):
     """The files, and which of their columns are used."""
 
-    files: tuple[str, ...] = Field(
+    files: tuple[TablePath, ...] = Field(
         min_length=1,
-        description="a .csv, .csv.gz or .parquet for each concept, with the same columns",
+        description="the path of a table for each concept, with the same columns",
         examples=[("a.csv", "b.csv")],
     )
     label: str | None = Field(None, description="column of the label; without it, the last one")
@@ -51,7 +52,7 @@ class TablesSettings(Settings):
 
     def find_files(self, locate: Locate) -> None:
         for file in self.files:
-            locate(file)
+            locate(file.path)
 
     @field_validator("features")
     @classmethod
@@ -93,7 +94,7 @@ class Tables(ConceptSet):
         return len(self.settings.files)
 
     def draw(self, pattern: Ints, samples: int, streams: RandomStreams, locate: Locate) -> ConceptSamples:
-        tables = [read_table(locate(file)) for file in self.settings.files]
+        tables = [find_table(file, locate) for file in self.settings.files]
         for table in tables[1:]:
             _refuse_other_columns(table, tables[0])
         for concept in np.unique(pattern).tolist():

@@ -22,7 +22,8 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from emulator.arrays import Floats, Ints
 from emulator.errors import ConfigurationError, DataFileError
 from emulator.numbers import LARGEST, Count, Number, PositiveFactor
-from emulator.storage.tables import TableFile, read_table
+from emulator.storage.table_paths import TablePath
+from emulator.storage.tables import TableFile, find_table
 from traces.arrivals import STEPS_AHEAD
 from traces.calendar import MICROSECONDS_PER_DAY, CalendarWidth, periods
 from traces.dealt import dealt_table
@@ -58,7 +59,7 @@ by country and week: 128 MiB, of which a few copies exist while empty windows ar
 class LabelReplaySettings(StreamSettings):
     """The table, its columns, and which part of it is replayed."""
 
-    table: str = Field(description="a .csv or .parquet of observed labels", examples=["lineages.csv"])
+    table: TablePath = Field(description="path of a table of observed labels", examples=["lineages.csv"])
     images: str = Field(
         description="folder of the idx image set the labels are drawn onto", examples=["mnist"]
     )
@@ -102,7 +103,7 @@ class LabelReplaySettings(StreamSettings):
     )
 
     def find_files(self, locate: Callable[[str], Path]) -> None:
-        for path in (self.table, self.images):
+        for path in (self.table.path, self.images):
             locate(path)
 
     @model_serializer(mode="wrap")
@@ -159,7 +160,7 @@ class LabelReplay(TraceSource):
     def build(self, context: TraceContext) -> Trace:
         settings = self.settings
         settings.refuse_contradictions()
-        table = read_table(context.locate(settings.table))
+        table = find_table(settings.table, context.locate)
         images = read_idx_folder(context.locate(settings.images))
         counts, names, _ = read_label_counts(table, settings)
         if counts.shape[2] > images.num_labels:
@@ -209,7 +210,7 @@ class LabelReplay(TraceSource):
     def observations(self, context: TraceContext) -> Observations:
         """The observations of all groups, in all windows of the table; a group stands for its clients."""
         self.settings.refuse_contradictions()
-        read = read_label_counts(read_table(context.locate(self.settings.table)), self.settings)
+        read = read_label_counts(find_table(self.settings.table, context.locate), self.settings)
         group, window, label = np.nonzero(read.counts)
         return counted(
             group,

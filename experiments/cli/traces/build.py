@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import typer
-from pydantic import ValidationError
 
 from experiments.cli.output import OutputFormat, print_json, print_table, say
 from experiments.cli.paths import path_for
@@ -80,6 +79,8 @@ def build(
     if kind.startswith("-"):
         raise InputError(f"{kind}: KIND comes first; it is one of {', '.join(BUILDERS.names())}")
     _refuse_unknown(kind)
+    if root is not None:
+        BUILDERS.find(kind).refuse_root(root)
     builder = BUILDERS.find(kind)(parse_options(kind, BUILDERS.find(kind), context.args))
     for name, value in (("--root", root), ("--out", out)):
         if value is None:
@@ -119,6 +120,7 @@ def parse_options(kind: str, builder: type[Builder], arguments: Sequence[str]) -
     Raises InputError for an option that the kind does not have, and for an invalid value.
     """
     from emulator.errors import InputError
+    from experiments.cli.options import option_of, parse_settings
 
     declared: type[Settings] = builder.Settings
     values: dict[str, Any] = {}
@@ -128,7 +130,7 @@ def parse_options(kind: str, builder: type[Builder], arguments: Sequence[str]) -
         key = option.removeprefix("--").replace("-", "_")
         field = declared.model_fields.get(key)
         if not option.startswith("--") or field is None:
-            choices = ", ".join(_option(name) for name in declared.model_fields)
+            choices = ", ".join(option_of(name) for name in declared.model_fields)
             raise InputError(f"{option}: is no option of {kind}; it has {', '.join(OWN[:4])}, {choices}")
         if key in values:
             raise InputError(f"{option}: is given twice")
@@ -140,18 +142,7 @@ def parse_options(kind: str, builder: type[Builder], arguments: Sequence[str]) -
                 raise InputError(f"{option}: needs a value")
             text = left.pop(0)
         values[key] = _value(field, text)
-    try:
-        return declared.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = _option(str(first["loc"][0])) if first["loc"] else kind
-        given = values.get(str(first["loc"][0])) if first["loc"] else None
-        shown = f"{name}: {given}" if given is not None else name
-        raise InputError(f"{shown}: {first['msg'].removeprefix('Value error, ')}") from error
-
-
-def _option(key: str) -> str:
-    return f"--{key.replace('_', '-')}"
+    return parse_settings(declared, values, kind)
 
 
 def _value(field: FieldInfo, text: str) -> Any:
@@ -175,6 +166,7 @@ def _kinds(annotation: Any) -> set[Any]:
 
 
 def _print_help(context: typer.Context, kind: str | None) -> None:
+    from experiments.cli.options import option_of
     from experiments.cli.parts_table import setting_rows
     from experiments.part_facts import summary_line
     from experiments.setting_facts import setting_facts
@@ -186,9 +178,9 @@ def _print_help(context: typer.Context, kind: str | None) -> None:
         say(f"  needs {builder.needs}")
         options = setting_facts(builder.Settings)
         if kind is not None:
-            print_table(setting_rows({_option(key): facts for key, facts in options.items()}, "option"))
+            print_table(setting_rows({option_of(key): facts for key, facts in options.items()}, "option"))
         else:
-            say(f"  options: {', '.join(_option(key) for key in options)}")
+            say(f"  options: {', '.join(option_of(key) for key in options)}")
 
 
 def _print_built(built: Built, out: Path, seconds: float, output: OutputFormat) -> None:

@@ -645,7 +645,7 @@ def test_profiles_are_reached_through_the_entry_point(driftscale: Driftscale) ->
         ),
         (("cluster",), ("scheduler", "worker", "keys")),
         (("cluster", "worker"), ("ADDRESS", "--keys", "--insecure-cluster", "stored first")),
-        (("profiles", "show"), (".csv, .parquet or .toml",)),
+        (("profiles", "show"), ("the path of a table or a .toml",)),
         (("profiles", "import-fedscale"), ("--out", "client_device_capacity")),
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from emulator.errors import DataFileError, UnknownNameError
+from emulator.errors import DataFileError, InputError, UnknownNameError
 from experiments.cli.profiles import app
 
 PHONES = """\
@@ -83,21 +83,33 @@ def test_check_prints_ok_and_the_counts(phones: Path) -> None:
         "path": str(phones),
         "name": "phones",
         "devices": 3,
+        "notes": [],
     }
 
 
 def test_check_names_the_columns_that_nothing_reads(phones: Path) -> None:
     lines = phones.read_text().splitlines()
     phones.write_text("\n".join([f"{lines[0]},os,ram_gb", *(f"{line},x,8" for line in lines[1:])]))
-    assert out("check", phones) == f"ok: {phones}: 3 devices; not read: os, ram_gb\n"
-    assert json.loads(out("check", phones, "--format", "json"))["remarks"] == ["not read: os, ram_gb"]
+    assert out("check", phones) == f"ok: {phones}: 3 devices\nnot read: os, ram_gb\n"
+    assert json.loads(out("check", phones, "--format", "json"))["notes"] == ["not read: os, ram_gb"]
+
+
+def test_check_reads_a_table_as_it_says_and_tells_what_was_left_out(phones: Path) -> None:
+    rows = [f"{row};{line}" for row, line in enumerate(PHONES.replace(",", ";").splitlines())]
+    phones.write_bytes("\n".join(["# Ger\u00e4te", rows[0][1:], *rows[1:]]).encode("latin-1"))
+    assert out("check", phones, "--encoding", "latin-1", "--skip-lines", "1").splitlines()[1:] == [
+        "read with ';' between cells and '.' as decimal point: --separator and --decimal override",
+        "column 1 has no name, and is left out: pandas' index or R's row names, perhaps",
+    ]
+    with pytest.raises(InputError, match="--encoding: klingon: Input should be 'utf-8', 'utf-16'"):
+        out("check", phones, "--encoding", "klingon")
 
 
 def test_check_of_a_bad_file_raises_its_error(phones: Path) -> None:
     phones.write_text(PHONES.replace("0.2", "-0.2"))
     with pytest.raises(DataFileError, match="row 2: seconds_per_sample"):
         out("check", phones)
-    with pytest.raises(DataFileError, match=r"a device profile is one of \.csv, \.parquet, \.toml"):
+    with pytest.raises(DataFileError, match=r"a table is one of \.csv, .*, or a mixture, a \.toml"):
         out("check", "smartphones")
 
 

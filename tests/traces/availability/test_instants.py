@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from emulator.errors import DataFileError
+from tests.traces.availability.test_intervals import read_intervals
 from traces.availability import AVAILABILITIES, DeviceIntervals
-from traces.availability.intervals import IntervalsSettings, read_intervals
+from traces.availability.intervals import IntervalsSettings
 
 ZERO = datetime(2026, 3, 1, 22, 30, tzinfo=UTC)
 ZERO_S = int(ZERO.timestamp())
@@ -85,16 +86,16 @@ def written(folder: Path, text: str, name: str = "hours.csv") -> Path:
 def plain(folder: Path, **settings: str) -> DeviceIntervals:
     path = folder / "plain.csv"
     path.write_text("device_id,start_s,end_s\n" + "".join(f"{d},{a},{b}\n" for d, a, b in SPELLS))
-    return read_intervals(path, **settings)  # type: ignore[arg-type]
+    return read_intervals(path, **settings)
 
 
 def content(hours: DeviceIntervals) -> list[bytes]:
     return [column.tobytes() for column in (hours.offsets, hours.start_s, hours.end_s, hours.period_s)]
 
 
-def remarks(hours: DeviceIntervals) -> list[str]:
+def notes(hours: DeviceIntervals) -> list[str]:
     assert hours.ids is not None
-    return list(hours.ids.remarks)
+    return list(hours.ids.notes)
 
 
 def refusal(call: Callable[[], object]) -> str:
@@ -125,7 +126,7 @@ def test_every_way_to_write_instants_is_to_the_bit_that_of_virtual_seconds(
 ) -> None:
     hours = read_intervals(write(tmp_path))
     assert content(hours) == content(plain(tmp_path))
-    assert remarks(hours) == [
+    assert notes(hours) == [
         "virtual time 0 is 2026-03-01T22:30:00Z",
         f"{kind} until 2026-03-02T23:30:00Z",
     ]
@@ -148,13 +149,13 @@ def test_offsets_may_differ_from_row_to_row_and_minutes_may_be_the_last_digits(t
 def test_an_origin_of_ones_own_is_instant_0(tmp_path: Path) -> None:
     hours = read_intervals(as_csv(iso)(tmp_path), origin=ZERO - timedelta(minutes=30))
     assert hours.start_s.tolist() == [1800, 12600.1, 5400]
-    assert remarks(hours)[0] == "virtual time 0 is 2026-03-01T22:00:00Z"
+    assert notes(hours)[0] == "virtual time 0 is 2026-03-01T22:00:00Z"
 
 
 def test_by_the_time_of_day_virtual_time_0_is_a_midnight_in_utc(tmp_path: Path) -> None:
     hours = read_intervals(as_csv(abroad)(tmp_path), align="time_of_day")
     assert hours.start_s.tolist() == [22.5 * 3600, 22.5 * 3600 + 10800.1, 22.5 * 3600 + 3600]
-    assert remarks(hours)[0] == "virtual time 0 is 2026-03-01T00:00:00Z, a midnight in UTC"
+    assert notes(hours)[0] == "virtual time 0 is 2026-03-01T00:00:00Z, a midnight in UTC"
 
 
 @pytest.mark.parametrize(
@@ -172,14 +173,14 @@ def test_without_an_end_a_device_is_online_until_the_last_instant_of_the_table(
     hours = read_intervals(written(tmp_path, f"device start end\n{rows}"))
     assert hours.start_s.tolist() == [0, 3600]
     assert hours.end_s.tolist() == [7200, 7200]
-    assert remarks(hours)[1].endswith(" until 2026-01-01T02:00:00Z, the end of 1 without one")
+    assert notes(hours)[1].endswith(" until 2026-01-01T02:00:00Z, the end of 1 without one")
 
 
 def test_the_last_instant_may_be_a_start_of_those_that_have_no_end_at_all(tmp_path: Path) -> None:
     hours = read_intervals(written(tmp_path, "device start end\n a 1767225600 -\n b 1767225660 -"))
     assert (hours.start_s.tolist(), hours.end_s.tolist()) == ([0], [60])
     assert hours.num_dropped_empty == 1
-    assert remarks(hours)[-1] == ("Unix seconds until 2026-01-01T00:01:00Z, the end of 2 without one")
+    assert notes(hours)[-1] == ("Unix seconds until 2026-01-01T00:01:00Z, the end of 2 without one")
 
 
 def test_dates_may_repeat_by_a_period_in_the_table_or_in_that_of_devices(tmp_path: Path) -> None:
@@ -278,7 +279,7 @@ def test_an_origin_goes_with_dates_alone(tmp_path: Path) -> None:
 def test_of_dates_the_table_of_devices_has_the_period_alone(tmp_path: Path) -> None:
     hours = written(tmp_path, "device start end\n a 1767225600 1767225660")
     devices = written(tmp_path, "device origin_s period_s\n a 9 60", "devices.csv")
-    assert remarks(read_intervals(hours, devices))[-1] == "not read: origin_s"
+    assert notes(read_intervals(hours, devices))[-1] == "not read: origin_s"
     without = written(tmp_path, "device trace_end_s\n a 60", "d.csv")
     assert "d.csv: column 'period_s' is missing" in refusal(lambda: read_intervals(hours, without))
 
@@ -303,10 +304,10 @@ def test_an_instant_outside_of_the_years_is_refused_with_its_row(tmp_path: Path)
 
 def test_further_columns_are_kept_and_named(tmp_path: Path) -> None:
     hours = read_intervals(written(tmp_path, "device start_s end_s os wifi\n a 0 60 x y"))
-    assert remarks(hours) == ["not read: os, wifi"]
+    assert notes(hours) == ["not read: os, wifi"]
     devices = written(tmp_path, "device period_s ram\n a 60 8", "devices.csv")
     both = read_intervals(written(tmp_path, "device start_s end_s os\n a 0 60 x"), devices)
-    assert remarks(both) == ["not read: os", "not read: ram"]
+    assert notes(both) == ["not read: os", "not read: ram"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -6,15 +7,23 @@ import pyarrow.parquet as pq
 import pytest
 
 from emulator.errors import DataFileError
+from emulator.storage.tables import read_table
 from tests.traces.availability.online_fraction import online_fraction
 from traces.availability import AVAILABILITIES, IntervalAvailability
-from traces.availability.intervals import read_intervals
+from traces.availability import intervals as reader
+from traces.availability.interval_availability import DeviceIntervals
 
 
 def written(path: Path, text: str) -> Path:
     """A table of the given rows, columns separated by spaces."""
     path.write_text("\n".join(",".join(line.split()) for line in text.strip().splitlines()) + "\n")
     return path
+
+
+def read_intervals(windows: Path, devices: Path | None = None, **settings: Any) -> DeviceIntervals:
+    """The intervals of the tables at these paths."""
+    described = None if devices is None else read_table(devices)
+    return reader.read_intervals(read_table(windows), described, **settings)
 
 
 def source_built(folder: Path, num_clients: int = 50, **settings) -> IntervalAvailability:
@@ -148,7 +157,7 @@ def test_a_bad_table_of_windows_is_refused_in_one_line(tmp_path, windows, messag
     ("devices", "message"),
     [
         ("device period_s\n a 200\n b 200", "w.csv, row 4: device 'c' is not in {folder}/d.csv"),
-        ("device period_s\n 1 200", "w.csv: device is of type string, but of int64 in {folder}/d.csv"),
+        ("device period_s\n 1 200", "w.csv, row 1: device 'b' is not in {folder}/d.csv"),
         (
             "device origin_s\n a 0\n b 0\n c 0",
             "d.csv: column 'period_s' or 'trace_end_s' is missing; it has device, origin_s",

@@ -15,11 +15,11 @@ from emulator.errors import DataFileError, InputError
 from emulator.numbers import Count
 from emulator.plugins import Settings
 from emulator.storage.bounded import json_document, read_text
+from emulator.storage.reading.tally import Tally
 from traces.building.images import EncodedImageBuilder
 from traces.building.kinds.intervals import BoxSide, IntervalSettings
 from traces.building.listing import Listing, codes
 from traces.building.pixels import ImageFiles, leads_out
-from traces.building.tally import Tally
 from traces.building.text_columns import TextColumns
 
 CLASSES = ("person", "car", "truck", "bus", "bicycle", "motorcycle")

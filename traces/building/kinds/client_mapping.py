@@ -16,11 +16,11 @@ from emulator.errors import DataFileError, InputError
 from emulator.numbers import Count
 from emulator.plugins import Settings
 from emulator.seeding import RandomStreams
+from emulator.storage.reading.tally import Tally
 from traces.arrivals import SPLITS
 from traces.building.images import WholeImageBuilder, WholeImageSettings
 from traces.building.listing import Listing, codes
 from traces.building.pixels import ImageFiles, leads_out
-from traces.building.tally import Tally
 from traces.building.text_columns import TextColumns, header
 
 MAPPING = "client_data_mapping"

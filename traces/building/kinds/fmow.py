@@ -17,10 +17,10 @@ from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
 from emulator.plugins import Settings
 from emulator.storage.bounded import json_document, read_text
+from emulator.storage.reading.tally import Tally
 from traces.building.images import EncodedImageBuilder, EncodedImageSettings
 from traces.building.listing import Listing, codes
 from traces.building.pixels import ImageFiles
-from traces.building.tally import Tally
 from traces.building.text_columns import TextColumns
 from traces.building.times import TimeError, parse_times
 from traces.calendar import microseconds

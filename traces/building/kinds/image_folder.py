@@ -11,13 +11,13 @@ from pydantic import Field
 from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
 from emulator.plugins import Settings
+from emulator.storage.reading.folders import files_below
+from emulator.storage.reading.tally import Tally
 from traces.building.dividing import DividedImageSettings, divided
-from traces.building.folders import files_below
 from traces.building.images import WholeImageBuilder
 from traces.building.listing import Listing, codes
 from traces.building.path_patterns import PatternText, match_files
 from traces.building.pixels import ImageFiles
-from traces.building.tally import Tally
 from traces.building.text_columns import TextColumns
 from traces.building.times import TimeError, parse_pattern, parse_times, refuse_pattern
 

@@ -14,11 +14,11 @@ from emulator.errors import DataFileError, InputError
 from emulator.numbers import Count
 from emulator.plugins import Settings
 from emulator.storage.parquet_columns import ParquetColumns
+from emulator.storage.reading.tally import Tally
 from traces.building.images import EncodedImageBuilder
 from traces.building.kinds.intervals import IntervalSettings
 from traces.building.listing import Listing, codes
 from traces.building.parquet_images import ParquetImages
-from traces.building.tally import Tally
 
 CLASSES = ("vehicle", "pedestrian", "sign", "cyclist")
 IMAGES, BOXES = "camera_image", "camera_box"

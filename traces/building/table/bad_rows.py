@@ -9,8 +9,8 @@ import numpy as np
 
 from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
+from emulator.storage.reading.shards import Batch
 from traces.building.remarks import count_cause, left_out
-from traces.building.table.reading.shards import Batch
 
 
 class BadRows:

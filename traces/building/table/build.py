@@ -17,6 +17,9 @@ import pyarrow as pa
 from emulator.arrays import Ints
 from emulator.errors import DataFileError, InputError
 from emulator.storage.checkpoints import delete_folder
+from emulator.storage.reading.files import OR_A_FOLDER
+from emulator.storage.reading.shards import Shards
+from emulator.storage.table_paths import format_of
 from traces.building.base import KEEPS_ALL, Builder, Built, Request, Watch
 from traces.building.names import refuse_names
 from traces.building.remarks import on_clients, same_but_for_spaces, taken_features
@@ -29,7 +32,6 @@ from traces.building.table.encoders.images import Images
 from traces.building.table.encoders.statistics import OfImages, OfNumbers, fill_missing
 from traces.building.table.file_clients import shards_of
 from traces.building.table.keys import Keys, read_keys, refuse_types
-from traces.building.table.reading.shards import Shards
 from traces.building.table.rows import TEST, TRAIN, UsedRows, columns_of, refuse_test_only, use_rows
 from traces.building.table.settings import TableSettings
 from traces.building.table.writing import FeatureWriter
@@ -53,12 +55,17 @@ class Table(Builder):
     """
 
     needs = (
-        "a .csv, .tsv (also .csv.gz, .csv.zip, .tsv.gz), .parquet, .arrow or .feather, or a folder of such "
-        "files with the same columns"
+        "a .csv, .tsv, .txt (also .csv.gz, .csv.zip, .tsv.gz), .parquet, .arrow or .feather, or a folder of "
+        "such files with the same columns"
     )
 
     Settings = TableSettings
     settings: TableSettings
+
+    @classmethod
+    def refuse_root(cls, root: Path) -> None:
+        if not root.is_dir():
+            format_of(root, OR_A_FOLDER)
 
     def build(self, request: Request) -> Built:
         settings = self.settings

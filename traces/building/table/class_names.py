@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from emulator.errors import DataFileError
 from emulator.storage.bounded import json_document
-from traces.building.table.reading.shards import Shards
+from emulator.storage.reading.shards import Shards
 from traces.files.arrivals import MOST_CLASSES
 
 KEY = b"huggingface"

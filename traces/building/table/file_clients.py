@@ -9,8 +9,8 @@ from pathlib import Path
 
 from emulator.errors import DataFileError
 from emulator.storage.bounded import is_file
+from emulator.storage.reading.shards import Shards, find_shards
 from traces.building.path_patterns import match_files
-from traces.building.table.reading.shards import Shards, find_shards
 from traces.building.table.settings import TableSettings
 
 
@@ -52,7 +52,7 @@ def shards_of(root: Path, settings: TableSettings) -> tuple[Shards, FileClients 
         root,
         most_cells=settings.most_cells,
         skips_bad=settings.skip_bad > 0,
-        given=settings.dialect(),
+        given=settings,
         na=settings.na,
         chosen=None if pattern is None else matching,
     )

@@ -17,18 +17,18 @@ import pyarrow as pa
 from emulator.errors import DataFileError, InputError, UnknownNameError
 from emulator.storage.checkpoints import delete_folder
 from emulator.storage.parquet_columns import MOST_ROWS
-from emulator.storage.tables import MOST_REASON
+from emulator.storage.reading.bounds import MOST_REASON
+from emulator.storage.reading.columns import as_text, refuse_columns, refuse_twice, text_bytes, twice_in
+from emulator.storage.reading.csv_file import Malformed
+from emulator.storage.reading.dialects import Dialect
+from emulator.storage.reading.shards import Batch, Shards
+from emulator.storage.reading.tally import Tally
 from traces.building.base import Built, Request
 from traces.building.table.bad_rows import BadRows
 from traces.building.table.build import write_trace
 from traces.building.table.encoders.samples import as_samples, encoding
 from traces.building.table.keys import Keys, read_keys, refuse_types
-from traces.building.table.reading.columns import as_text, refuse_columns, text_bytes
-from traces.building.table.reading.csv_file import Malformed
-from traces.building.table.reading.dialects import Dialect
-from traces.building.table.reading.shards import Batch, Shards
 from traces.building.table.settings import TableSettings
-from traces.building.tally import Tally
 from traces.building.workspace import workspace
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def frame_columns(
     """
     names = tuple(map(str, frame.columns))
     refuse_columns(PATH, names)
+    refuse_twice(PATH, names, twice_in(names))
     if len(frame) > MOST_ROWS:
         raise DataFileError(PATH, f"has more than {MOST_ROWS} rows")
     columns: dict[str, pa.Array[Any]] = {}

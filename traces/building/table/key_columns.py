@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from emulator.arrays import Ints
 from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import MOST_TEXTS
+from emulator.storage.reading.shards import Batch, missing
 from traces.building.table.bad_rows import BadRows
-from traces.building.table.reading.shards import Batch, missing
 from traces.building.table.times.instants import Instants, TimeOptions
 from traces.ordering import pieces, ranks_of
 
@@ -128,7 +128,8 @@ class Numbers(Column):
 class Values(Column):
     """Texts or whole numbers, each of which is a name: of a client, a class, a split, or a category.
 
-    `choices` are the names that are allowed. With `empty`, a missing value is allowed; its code is -1.
+    `choices` are the names that are allowed, with their numbers. With `empty`, a missing value is allowed;
+    its code is -1.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class Values(Column):
         what: str,
         most: int,
         bad: BadRows,
-        choices: tuple[str, ...] | None = None,
+        choices: Mapping[str, int] | None = None,
         *,
         empty: bool = False,
     ) -> None:
@@ -210,9 +211,9 @@ class Values(Column):
         return codes, tuple(names)
 
     def in_choices(self) -> np.ndarray:
-        """(rows,) the number of each value among `choices`."""
+        """(rows,) the number of each value, as `choices` has it."""
         assert self.choices is not None
-        numbers = np.array([self.choices.index(text) for text in self.known] or [0], dtype=np.int8)
+        numbers = np.array([self.choices[text] for text in self.known] or [0], dtype=np.int8)
         codes = self.all()
         taken = np.empty(len(codes), np.int8)
         for piece in pieces(len(codes)):
@@ -227,7 +228,8 @@ class Values(Column):
     def _problem(self, texts: list[Any], code: int) -> str:
         if code < 0 or not texts[code]:
             return self._missing()
-        return f"{self.name} = {texts[code]!r}: must be {' or '.join(self.choices or ())}"
+        rule = f"must be {' or '.join(self.choices or ())}; --splits val=test says what other texts are"
+        return f"{self.name} = {texts[code]!r}: {rule}"
 
     def _missing(self) -> str:
         return f"{self.name} is missing: the {self.what} of the row"

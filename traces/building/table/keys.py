@@ -11,13 +11,12 @@ import pyarrow as pa
 
 from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import MOST_TEXTS
-from traces.arrivals import SPLITS
+from emulator.storage.reading.columns import is_text
+from emulator.storage.reading.shards import TEXT, Shards
 from traces.building.table.bad_rows import BadRows
 from traces.building.table.expiry import Expiry, PresentRows, refuse_never_held
 from traces.building.table.key_columns import Column, FileClients, Names, Numbers, Times, Values, Whole
 from traces.building.table.labels import REGRESSION, Labels
-from traces.building.table.reading.columns import is_text
-from traces.building.table.reading.shards import TEXT, Shards
 from traces.building.table.settings import TableSettings
 from traces.building.table.times.instants import read_as
 from traces.files.arrivals import BOUNDS
@@ -83,7 +82,8 @@ def read_keys(
     expiry = None if settings.expiry is None else _expiry(shards, settings, bad)
     client = _clients(settings, bad, owners)
     label = Labels(settings.label, shards, bad, class_names)
-    split = None if settings.split is None else Values(settings.split, "split", len(SPLITS), bad, SPLITS)
+    choices = settings.splits_of
+    split = None if settings.split is None else Values(settings.split, "split", len(choices), bad, choices)
     count = None if settings.count is None else Whole(settings.count, *BOUNDS["count"], bad)
     concept = None if settings.concept is None else Whole(settings.concept, *BOUNDS["concept"], bad)
     one_hot = {name: Values(name, name, MOST_CATEGORIES, bad, empty=True) for name in settings.one_hot}

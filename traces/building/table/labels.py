@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from emulator.errors import DataFileError
+from emulator.storage.reading.columns import NO_VALUE, without
+from emulator.storage.reading.shards import Batch, Shards
 from traces.building.table.bad_rows import BadRows
 from traces.building.table.key_columns import Names, Values
-from traces.building.table.reading.columns import NO_VALUE, without
-from traces.building.table.reading.shards import Batch, Shards
 from traces.files.arrivals import MOST_CLASSES
 
 MOST_WHOLE = 1000

@@ -10,9 +10,10 @@ from pydantic import Field, field_validator, model_validator
 
 from emulator.numbers import MOST, Count, Number, Share
 from emulator.plugins import ChoiceOf, Chosen
+from emulator.storage.table_paths import Given
+from traces.arrivals import SPLITS
 from traces.building.base import BuilderSettings
 from traces.building.path_patterns import PatternText
-from traces.building.table.reading.dialects import Given
 from traces.building.table.times.instants import TimeOptions
 from traces.building.table.times.time_texts import has_offset, refuse_format
 from traces.building.table.times.time_zones import zone_named
@@ -32,7 +33,7 @@ Bound = date | Annotated[int, Number(ge=-MOST, le=MOST)]
 Size = Annotated[int, Number(ge=1, le=4096)]
 
 
-class TableSettings(BuilderSettings):
+class TableSettings(Given, BuilderSettings):
     """Which columns of the table are what, which rows are used, and what is done about missing values."""
 
     label: str = Field(description="column of the class: texts or whole numbers")
@@ -74,6 +75,9 @@ class TableSettings(BuilderSettings):
         "zero; a one_hot feature then has zero in all its columns",
     )
     split: str | None = Field(None, description="column with train or test; without it, tests are held out")
+    splits: tuple[str, ...] = Field(
+        (), description="what other texts of the column split are, as val=test,dev=train"
+    )
     count: str | None = Field(None, description="column with how often a row arrives")
     concept: str | None = Field(None, description="column of true concepts, whole numbers >= 0")
     classes: Count | None = Field(None, description="only rows of that many classes, the commonest ones")
@@ -95,12 +99,6 @@ class TableSettings(BuilderSettings):
     upright: bool = Field(False, description="turn images as EXIF says; without it, pixels stay as stored")
     skip_bad: Annotated[int, Number(ge=0, le=MOST_SKIPPED)] = Field(
         0, description="how many bad rows may be left out; the first one more ends the build"
-    )
-    separator: Literal[",", ";", "|", "tab"] | None = Field(
-        None, description="what is between the cells of a CSV; without it, found from the first 1000 rows"
-    )
-    decimal: Literal[".", ","] | None = Field(
-        None, description="the decimal point of a CSV; without it, found from the first 1000 rows"
     )
     na: tuple[str, ...] = Field(
         (), description="texts that stand for a missing feature, besides an empty cell, NA, NaN and the like"
@@ -160,16 +158,29 @@ class TableSettings(BuilderSettings):
             raise ValueError(problem)
         return shape
 
+    @model_validator(mode="after")
+    def _splits_are_said(self) -> TableSettings:
+        if self.splits and self.split is None:
+            raise ValueError("splits: only with split, the column with train or test")
+        for each in self.splits:
+            text, _, split = each.partition("=")
+            if not text.strip() or split.strip() not in SPLITS:
+                raise ValueError(f"splits: {each!r} must be a text and train or test, as val=test")
+        return self
+
+    @property
+    def splits_of(self) -> dict[str, int]:
+        """The number of the split that each text of the column means."""
+        others = (each.partition("=") for each in self.splits)
+        named = {text.strip(): SPLITS.index(split.strip()) for text, _, split in others}
+        return {split: number for number, split in enumerate(SPLITS)} | named
+
     @property
     def when(self) -> When:
         """What the trace says of arrivals; rows that are all owned at the start have step 0."""
         if self.time is not None:
             return "time"
         return "order" if self.order is not None or self.in_file_order else "step"
-
-    def dialect(self) -> Given:
-        """What is given of the dialect of a CSV."""
-        return Given("\t" if self.separator == "tab" else self.separator, self.decimal)
 
     @property
     def time_options(self) -> TimeOptions:

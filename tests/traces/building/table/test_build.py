@@ -259,7 +259,7 @@ def test_a_build_that_was_killed_is_resumed_to_the_same_bytes(
     else:
         root = write_parquet(tmp_path, columns, name, row_group_size=9000)
     monkeypatch.setattr(features, "VALUES", 2**12)
-    monkeypatch.setattr("traces.building.table.reading.csv_file._BLOCK", 2**16)
+    monkeypatch.setattr("emulator.storage.reading.csv_file._BLOCK", 2**16)
     monkeypatch.setattr("traces.building.table.writing.RECORD_EVERY_S", 0.0)
     build(root, tmp_path / "whole", step="day", missing="mean")
     encode, calls = features.Numbers.encode, [0]

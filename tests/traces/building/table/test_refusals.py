@@ -12,8 +12,9 @@ import pytest
 from pydantic import ValidationError
 
 from emulator.errors import InputError
-from tests.traces.building.table.tables import TINY, build, refused, write, write_parquet
-from traces.building import tally
+from emulator.storage.reading import tally
+from emulator.storage.table_paths import TABLE_SUFFIXES
+from tests.traces.building.table.tables import TINY, build, built, refused, rows, write, write_parquet
 from traces.building.table.settings import TableSettings
 
 HEAD = "who,kind,t,a\n"
@@ -136,7 +137,11 @@ HEAD = "who,kind,t,a\n"
             "'31.01.2015 12:00'",
         ),
         (f"{HEAD}x,0,1,1\nx,0,soon,1\n", {"step": "t"}, "table.csv: step: column 't' is string"),
-        (f"{HEAD}x,0,later,1\n", {"split": "t"}, "table.csv, row 1: t = 'later': must be train or test"),
+        (
+            f"{HEAD}x,0,later,1\n",
+            {"split": "t"},
+            "table.csv, row 1: t = 'later': must be train or test; --splits val=test",
+        ),
         (
             f"{HEAD}x,0,train,1\ny,0,test,1\n",
             {"split": "t"},
@@ -220,9 +225,11 @@ def test_shards_have_the_same_columns_of_the_same_types(tmp_path: Path) -> None:
 
 def test_a_folder_without_tables_and_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
-    kinds = ".csv, .csv.gz, .csv.zip, .tsv, .tsv.gz, .parquet, .arrow, .feather"
+    kinds = ", ".join(TABLE_SUFFIXES)
     assert refused(tmp_path / "t") == f"t: has no table, no file that ends with {kinds}"
-    assert refused(write(tmp_path, TINY, "a.txt")) == f"a.txt: a table is one of {kinds}, or a folder of them"
+    assert (
+        refused(write(tmp_path, TINY, "a.text")) == f"a.text: a table is one of {kinds}, or a folder of them"
+    )
     assert refused(tmp_path / "none.csv") == "none.csv: no such file"
 
 
@@ -407,3 +414,24 @@ def test_a_table_of_which_no_row_can_be_used_is_refused_and_leaves_no_folder(tmp
     root = write(tmp_path, "who,kind,x\n" + "a,up,\n" * 20)
     assert refused(root, skip_bad=100).endswith("no row of it is good: 20 have features that cannot be used")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.arff", "t.npz", "t.mat"])
+def test_a_file_of_another_kind_names_what_reads_it_and_write_trace(tmp_path: Path, name: str) -> None:
+    message = refused(write(tmp_path, "?", name))
+    assert message.startswith(f"{name}: a table is one of .csv, ")
+    assert "read it in Python (" in message
+    assert message.endswith("driftscale.write_trace (docs/howto/from-python.md)")
+
+
+def test_other_texts_of_splits_are_what_is_said(tmp_path: Path) -> None:
+    text = "who,kind,use,a\nx,0,train,1\nx,0,val,2\nx,0,dev,3\nx,0,test,4\n"
+    folder = built(write(tmp_path, text), split="use", splits=["val=test", "dev=train"])
+    assert rows(folder, "split", "sample") == [("train", 0), ("train", 2), ("test", 1), ("test", 3)]
+    assert refused(write(tmp_path, text, "u.csv"), split="use", splits=["val=test"]).startswith(
+        "u.csv, row 3: use = 'dev': must be train or test or val; --splits val=test says"
+    )
+    with pytest.raises(ValidationError, match="splits: 'val=hold' must be a text and train or test"):
+        TableSettings(label="kind", client="who", split="use", splits=("val=hold",))
+    with pytest.raises(ValidationError, match="splits: only with split"):
+        TableSettings(label="kind", client="who", splits=("val=test",))

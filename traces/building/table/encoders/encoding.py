@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from emulator.arrays import Bools
+from emulator.storage.reading.shards import Batch
 from traces.building.table.bad_rows import BadRows
-from traces.building.table.reading.shards import Batch
 
 
 class Encoder(Protocol):

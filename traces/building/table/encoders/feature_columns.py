@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from emulator.errors import DataFileError
+from emulator.storage.reading.shards import Shards
 from traces.building.table.encoders.vectors import Shape, vector_shapes
-from traces.building.table.reading.shards import Shards
 from traces.building.table.settings import TableSettings, shape_problem
 
 

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 from emulator.arrays import Bools, Floats32
 from emulator.errors import DataFileError
 from emulator.numbers import LARGEST
+from emulator.storage.reading.columns import NO_VALUE, is_text
+from emulator.storage.reading.shards import TEXT, Batch, Shards
 from traces.building.table.bad_rows import BadRows
 from traces.building.table.encoders.feature_columns import (
     FeatureColumns,
@@ -24,8 +26,6 @@ from traces.building.table.encoders.feature_columns import (
     refuse_nested_one_hot,
 )
 from traces.building.table.encoders.vectors import batch_rows, is_vector, misfit, named_values, vectors_in
-from traces.building.table.reading.columns import NO_VALUE, is_text
-from traces.building.table.reading.shards import TEXT, Batch, Shards
 from traces.building.table.settings import Missing, TableSettings
 
 VALUES = 2**20

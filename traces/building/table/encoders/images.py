@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from emulator.arrays import Bools
+from emulator.storage.reading.shards import Batch, Shards
 from traces.building.decoding import BadImageError, Decoder, without_warnings
 from traces.building.table.bad_rows import BadRows
-from traces.building.table.reading.shards import Batch, Shards
 from traces.building.table.settings import TableSettings
 
 ROWS = 64

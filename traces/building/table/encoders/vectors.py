@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from emulator.arrays import Bools
 from emulator.errors import DataFileError
-from traces.building.table.reading.shards import Shards
+from emulator.storage.reading.shards import Shards
 
 MOST_VALUES = 2**14
 """Most values of a vector."""

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
+from emulator.storage.reading.shards import Batch, missing
 from traces.building.table.bad_rows import BadRows
-from traces.building.table.reading.shards import Batch, missing
 
 Unit = Literal["s", "ms", "us", "ns"]
 
@@ -24,6 +24,18 @@ unit before is a time in 5138."""
 
 MICROSECONDS: dict[Unit, int] = {"s": 10**6, "ms": 10**3, "us": 1, "ns": 1}
 """Microseconds of a unit; of nanoseconds a thousand is one."""
+
+EARLIEST_US, LATEST_US = 631_152_000_000_000, 4_133_980_800_000_000
+"""The microseconds to the beginning of 1990, and to the end of 2100: where the unit is told by the size, a
+number outside is hardly a Unix time. Nor are nanoseconds of 1990: .NET's ticks of this century read so."""
+
+YEAR_US = 365 * 86_400 * 10**6
+
+TICKS = {".NET ticks": 621_355_968_000_000_000, "Windows file times": 116_444_736_000_000_000}
+"""What 1970 is in times of 100 nanoseconds that begin earlier."""
+
+SHORTEST_S, LONGEST_S = 60, 10**7
+"""The shortest and the longest time, four months, that a device is taken to have been on."""
 
 _MOST = 2**63 - 1
 
@@ -121,9 +133,25 @@ class UnixTimes:
             lambda row: f"{self.name} = {numbers[row]}: is no time in {name} since 1970",
         )
         good &= is_time
+        if self._first is not None:
+            unlikely = (times < EARLIEST_US + (self.unit == "ns") * YEAR_US) | (times >= LATEST_US)
+            self.bad.refuse(
+                batch, start, good & unlikely, lambda row: self._unlikely(numbers[row], int(times[row]))
+            )
+            good &= ~unlikely
         if good.any():
             self._widen(int(times[good].min()), int(times[good].max()))
         return np.where(good, times, 0)
+
+    def _unlikely(self, number: Any, time: int) -> str:
+        assert self.unit is not None
+        first = 1991 if self.unit == "ns" else 1990
+        readings = "".join(f"; it may be {each}" for each in other_readings(int(number), self.name))
+        return (
+            f"{self.name} = {number}: by its size {NAMES[self.unit]} since 1970, yet {_shown(time)} is not "
+            f"in {first} to 2100: give --unix {self.unit} if it is right{readings}; give --order instead of "
+            f"--time for numbers that only order rows"
+        )
 
     def _widen(self, first: int, last: int) -> None:
         if self.span is not None:
@@ -134,7 +162,7 @@ class UnixTimes:
         """Which unit was told by the sizes of the numbers, and what that makes of them; None: none was."""
         if self._first is None or self.span is None or self.unit is None:
             return None
-        first, last = (f"{np.datetime64(time, 'us').astype('datetime64[s]')}Z" for time in self.span)
+        first, last = map(_shown, self.span)
         return (
             f"{self.name}: the numbers are Unix {NAMES[self.unit]}, {first} to {last}; --unix UNIT says "
             f"otherwise"
@@ -170,3 +198,29 @@ def of_texts(texts: pa.Array[Any], unit: Unit) -> tuple[Ints, Bools]:
     numbers = pc.cast(pc.if_else(pa.array(is_whole), texts, pa.scalar("0")), pa.int64())
     times, is_time = microseconds_of(np.asarray(numbers), unit)
     return times, is_whole & is_time
+
+
+def other_readings(number: int, column: str) -> list[str]:
+    """What a number that is hardly a Unix time may be, each with what to do.
+
+    >>> other_readings(49_105_962_326_000, "t")  # WISDM's
+    ['13.6 hours in nanoseconds since the start of a device']
+    >>> other_readings(638_396_640_000_000_000, "t")
+    ['2024-01-01T00:00:00Z in .NET ticks: write (t - 621355968000000000) / 10, and give --unix us']
+    """
+    ticks = {name: (number - start) // 10 for name, start in TICKS.items()}
+    found = [
+        f"{_shown(time)} in {name}: write ({column} - {TICKS[name]}) / 10, and give --unix us"
+        for name, time in ticks.items()
+        if EARLIEST_US <= time < LATEST_US
+    ]
+    for unit, per_s in zip(UNITS, (1, 10**3, 10**6, 10**9), strict=True):
+        if SHORTEST_S <= number / per_s <= LONGEST_S:
+            hours = f"{number / per_s / 3600:.3g} hours"
+            found.append(f"{hours} in {NAMES[unit]} since the start of a device")
+    return found
+
+
+def _shown(time: int) -> str:
+    """A time in microseconds since 1970 in ISO 8601, to the second."""
+    return f"{np.datetime64(time, 'us').astype('datetime64[s]')}Z"

@@ -211,11 +211,15 @@ def test_numbers_are_unix_times_of_a_unit(tmp_path: Path, unit: str, per_s: int,
     [
         ([1.7e9 + 0.25], {}, 1_700_000_000_250_000),
         ([1.7e12 + 0.5], {}, 1_700_000_000_000_500),
-        ([-1_700_000_000_000_000_001], {}, -1_700_000_000_000_001),  # nanoseconds are rounded down
+        (
+            [-1_700_000_000_000_000_001],
+            {"unix": "ns"},
+            -1_700_000_000_000_001,
+        ),  # nanoseconds are rounded down
         ([100], {"unix": "ms"}, 100_000),
-        (pa.array([-(2**31)], pa.int32()), {}, -(2**31) * 10**6),
-        ([10**11 - 1], {}, (10**11 - 1) * 10**6),
-        ([10**11], {}, 10**14),
+        (pa.array([-(2**31)], pa.int32()), {"unix": "s"}, -(2**31) * 10**6),
+        ([10**11 - 1], {"unix": "s"}, (10**11 - 1) * 10**6),
+        ([10**11], {"unix": "ms"}, 10**14),
         (pa.array([1_700_000_000], pa.uint64()), {}, 1_700_000_000_000_000),
         (["1700000000123"], {"unix": "ms"}, 1_700_000_000_123_000),
     ],
@@ -225,6 +229,58 @@ def test_the_unit_is_told_by_the_size_and_microseconds_are_kept(
 ) -> None:
     table = write_parquet(tmp_path, {"who": ["x"], "kind": [0], "a": [1.0], "t": column})
     assert built(table, time="t", **settings).rows.at.tolist() == [microseconds]
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "instant"),
+    [
+        (-1_700_000_000_000_000_001, "nanoseconds", "1916-02-18T01:46:39Z"),
+        (-(2**31), "seconds", "1901-12-13T20:45:52Z"),
+        (10**11 - 1, "seconds", "5138-11-16T09:46:39Z"),
+        (10**11, "milliseconds", "1973-03-03T09:46:40Z"),
+        (631_151_999, "seconds", "1989-12-31T23:59:59Z"),
+        (4_133_980_800, "seconds", "2101-01-01T00:00:00Z"),
+        (49_105_962_326_000, "milliseconds", "3526-02-09T01:05:26Z"),
+        (638_396_640_000_000_000, "nanoseconds", "1990-03-25T20:24:00Z"),
+    ],
+)
+def test_numbers_that_are_hardly_unix_times_are_refused_unless_their_unit_is_given(
+    tmp_path: Path, number: int, unit: str, instant: str
+) -> None:
+    table = write_parquet(tmp_path, {"who": ["x"], "kind": [0], "a": [1.0], "t": [number]})
+    assert refused(table, time="t").startswith(
+        f"table.parquet, row 1: t = {number}: by its size {unit} since 1970, yet {instant} is not in "
+        f"{1991 if unit == 'nanoseconds' else 1990} to 2100: give --unix "
+    )
+    short = {"seconds": "s", "milliseconds": "ms", "nanoseconds": "ns"}[unit]
+    [microseconds] = built(table, time="t", unix=short, test_share=0).rows.at.tolist()
+    assert f"{np.datetime64(microseconds, 'us').astype('datetime64[s]')}Z" == instant
+
+
+@pytest.mark.parametrize(
+    ("number", "reading"),
+    [
+        (49_105_962_326_000, "13.6 hours in nanoseconds since the start of a device"),
+        (
+            638_396_640_000_000_000,
+            "2024-01-01T00:00:00Z in .NET ticks: write (t - 621355968000000000) / 10, and give --unix us",
+        ),
+    ],
+)
+def test_the_readings_that_fit_are_named(tmp_path: Path, number: int, reading: str) -> None:
+    message = refused(write(tmp_path, f"who,kind,t,a\nx,0,{number},1\n"), time="t")
+    assert message.endswith(
+        f"; it may be {reading}; give --order instead of --time for numbers that only order rows"
+    )
+
+
+@pytest.mark.parametrize("second", [631_152_000, 4_133_980_799])
+def test_the_first_and_the_last_second_of_what_is_taken_for_unix_times(tmp_path: Path, second: int) -> None:
+    assert times(tmp_path, f"{second}") == [second * 10**6]
+
+
+def test_a_date_that_is_written_is_what_it_says(tmp_path: Path) -> None:
+    assert times(tmp_path, "1916-02-18T01:46:39") == [-1_700_000_001 * 10**6]
 
 
 def test_fractions_in_a_csv_are_unix_times_too(tmp_path: Path) -> None:

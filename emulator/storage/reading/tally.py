@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from emulator.errors import DataFileError
-from emulator.storage.tables import MOST_BYTES
+from emulator.storage.reading.bounds import MOST_BYTES
 
 MOST_TEXT = MOST_BYTES
 """Most bytes of text of a data set, when decompressed."""

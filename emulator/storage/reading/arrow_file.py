@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import damage_in_one_line
-from traces.building.table.reading.arrow_messages import Kind, messages_of, stream_of
-from traces.building.table.reading.columns import as_text, refuse_columns, text_bytes
-from traces.building.tally import Tally
+from emulator.storage.reading.arrow_messages import Kind, messages_of, stream_of
+from emulator.storage.reading.columns import as_text, refuse_columns, text_bytes
+from emulator.storage.reading.tally import Tally
 
 MOST_BATCH_BYTES = 2**29
 """Most bytes of a batch of rows, and of the dictionaries of a file, when decompressed."""

@@ -1,26 +1,20 @@
-"""A CSV in a zip: its only file, unpacked for readers that take no file object of Python's."""
+"""A CSV in a zip: its only file."""
 
 from __future__ import annotations
 
 import io
-import mmap
 import struct
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-import pyarrow as pa
-
-from emulator.errors import DataFileError, ResumableError, abbreviated
-from traces.building import tally
+from emulator.errors import DataFileError, abbreviated
 
 MOST_READ = 2**22
 """Bytes of a zip that are read at once: so many has its table of contents, at most."""
 
-_PIECE = 2**20
 _ENCRYPTED = 0x1
 
 _OF_MACOS = "__MACOSX/"
@@ -78,41 +72,3 @@ def _only_file(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
             f"unpack it, and give the CSV",
         )
     return member
-
-
-@contextmanager
-def unpacked(path: Path) -> Iterator[pa.BufferReader]:
-    """Context of the text of the file in a zip, in a temporary file that has no name any more.
-
-    Raises:
-        DataFileError: it is damaged, or has more text than is read of a data set.
-        ResumableError: there is no room for the temporary file.
-    """
-    with tempfile.TemporaryFile() as file:
-        num_bytes = 0
-        with opened_member(path) as member:
-            while content := member.read(_PIECE):
-                num_bytes += len(content)
-                if num_bytes > tally.MOST_TEXT:
-                    raise DataFileError(path, f"has more than {tally.MOST_TEXT:,} bytes of text")
-                with _room():
-                    file.write(content)
-        with _room():
-            file.flush()
-        if num_bytes == 0:
-            raise DataFileError(path, "is empty")
-        # NOTE: not closed here: pyarrow may still hold it, and it ends with the last reference.
-        mapped = mmap.mmap(file.fileno(), num_bytes, access=mmap.ACCESS_READ)
-        yield pa.BufferReader(pa.py_buffer(mapped))
-
-
-@contextmanager
-def _room() -> Iterator[None]:
-    """Context in which a temporary file is written."""
-    try:
-        yield
-    except OSError as error:
-        raise ResumableError(
-            f"{tempfile.gettempdir()}: {error.strerror}; make room for an unpacked zip, or set TMPDIR, and "
-            f"give the same command again"
-        ) from error

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.feather
 import pytest
 
+from emulator.storage.reading import arrow_file
+from emulator.storage.reading.shards import find_shards
 from tests.traces.building.table.tables import a_large_table, build, built, refused, write_parquet
-from traces.building.table.reading import arrow_file
-from traces.building.table.reading.shards import find_shards
 
 
 def write_arrow(
@@ -113,7 +113,7 @@ def test_a_damaged_file_is_refused(
 def test_a_file_without_rows_or_with_a_dialect_is_refused(tmp_path: Path) -> None:
     path = write_arrow(tmp_path / "t.arrow", SMALL.slice(0, 0))
     assert refused(path) == "t.arrow: has no rows"
-    assert refused(path, decimal=",") == "t.arrow: --decimal: only of a CSV; it is Arrow, which has none"
+    assert refused(path, decimal=",") == "t.arrow: --decimal ',': only of a CSV; it is Arrow, which has none"
 
 
 TOO_LARGE = "has a batch, or dictionaries, of more than {:,} bytes when decompressed; write it in smaller"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from emulator.errors import DataFileError
-from emulator.storage.tables import MOST_COLUMNS
+from emulator.storage.reading.bounds import MOST_COLUMNS
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 """How columns of texts are read: each text once in a batch."""
@@ -21,15 +21,24 @@ NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 """Cells of a CSV that stand for a missing number."""
 
 
-def refuse_columns(path: Path, names: Sequence[str]) -> None:
-    """Raise DataFileError for too many columns, for one that occurs twice, and for one without a name."""
+def twice_in(names: Sequence[str]) -> frozenset[str]:
+    """The names that occur more than once."""
+    return frozenset(name for name, times in Counter(names).items() if times > 1)
+
+
+def refuse_twice(path: Path, names: Iterable[str], twice: Collection[str]) -> None:
+    """Raise DataFileError if one of the columns that are used occurs `twice` in the table."""
+    used = next((name for name in names if name in twice), None)
+    if used is not None:
+        raise DataFileError(path, f"a column name occurs twice: {used!r}; rename one, or use neither")
+
+
+def refuse_columns(path: Path, names: Sequence[str], *, unnamed_first: bool = False) -> None:
+    """Raise DataFileError for too many columns, and for one without a name, which the first one may be."""
     if len(names) > MOST_COLUMNS:
         raise DataFileError(path, f"has {len(names)} columns; a table has at most {MOST_COLUMNS}")
-    counts = Counter(names)
-    twice = next((name for name in names if counts[name] > 1), None)
-    if twice is not None:
-        raise DataFileError(path, f"a column name occurs twice: {twice!r}")
-    blank = next((number for number, name in enumerate(names, 1) if not name.strip()), None)
+    least = 2 if unnamed_first else 1
+    blank = next((at for at, name in enumerate(names, 1) if at >= least and not name.strip()), None)
     if blank is not None:
         raise DataFileError(path, f"column {blank} has no name")
 
@@ -54,8 +63,8 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def as_text(column: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
-    """A column, as a dictionary without other texts than its own if `kind` is `TEXT`, else without one."""
-    if kind != TEXT:
+    """A column, as a dictionary without other texts than its own if `kind` is one, else without one."""
+    if not pa.types.is_dictionary(kind):
         return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
     if not isinstance(column, pa.DictionaryArray):
         return column.dictionary_encode()

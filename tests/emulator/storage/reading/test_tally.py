@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from emulator.errors import InputError
+from emulator.storage.reading import tally
 from tests.traces.building import layouts
 from tests.traces.building.layouts import RED, build
-from traces.building import tally
 from traces.building.pipeline import MOST_CROPS
 
 

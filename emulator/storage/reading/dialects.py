@@ -11,20 +11,26 @@ import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
 from emulator.errors import DataFileError, abbreviated
-from emulator.storage.tables import MOST_REASON
+from emulator.storage.reading.bounds import MOST_REASON
+from emulator.storage.reading.text import Form, refuse_encoding
+from emulator.storage.table_paths import Given
 
 SEPARATORS = (",", ";", "\t", "|")
 
 MOST_ROWS = 1000
 """Rows of a file that its dialect is found from, besides the header."""
 
-_NAMES = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'"}
-_OPTIONS = {",": "--separator ','", ";": "--separator ';'", "\t": "--separator tab", "|": "--separator '|'"}
+MOST_SHOWN = 40
+"""Most letters of a name of a column that is shown."""
+
+_NAMES = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'", " ": "blanks"}
+
+_COMMENTS = ("#", "%", "//")
 
 _WITH_POINT = re.compile(rb" *[+-]?(?:[0-9]+[.][0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)? *")
 _WITH_THOUSANDS = re.compile(rb" *[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+ *")
@@ -37,7 +43,7 @@ _WITH_COMMA = re.compile(
 class Dialect:
     """How the cells of a CSV are separated, and its decimal point; `said` if that was found, and is unusual.
 
-    >>> Dialect(";", ",", said=True).sentence()
+    >>> Dialect(";", ",", said=True).sentence(Given())
     "read with ';' between cells and ',' as decimal point: --separator and --decimal override"
     """
 
@@ -50,42 +56,43 @@ class Dialect:
         """What a cell of a number must be."""
         return "a number" if self.decimal == "." else f"a number, with {self.decimal!r} as decimal point"
 
-    def sentence(self) -> str | None:
+    def sentence(self, given: Given) -> str | None:
         """What is to be told about it; None if there is nothing to tell."""
         if not self.said:
             return None
+        keys = "separator and decimal" if given.in_configuration else "--separator and --decimal"
         return (
-            f"read with {_NAMES[self.separator]} between cells and {self.decimal!r} as decimal point: "
-            f"--separator and --decimal override"
+            f"read with {_NAMES[self.separator]} between cells and {self.decimal!r} as decimal point: {keys} "
+            f"override"
         )
-
-
-@dataclass(frozen=True)
-class Given:
-    """What is given of a dialect; None: to be found."""
-
-    separator: str | None = None
-    decimal: str | None = None
 
 
 @dataclass(frozen=True)
 class Sample:
     """The first lines of a CSV, without line ends and blank lines.
 
-    `is_whole`: they are all lines of it, so the last row is complete.
+    `header` is empty if the names of the columns are given. `is_whole`: they are all lines of it, so the last
+    row is complete.
     """
 
     path: Path
     header: bytes
     lines: Sequence[bytes]
     is_whole: bool
+    form: Form = Form(Given())  # noqa: RUF009  (it is frozen)
 
     def names(self, separator: str) -> list[str]:
-        """The cells of the header; none if it cannot be read with this separator."""
+        """The names of the columns; none if the header cannot be read with this separator."""
+        if self.form.given.columns:
+            return list(self.form.given.columns)
         try:
             return next(csv.reader([self.header.decode("utf-8-sig", "replace")], delimiter=separator), [])
         except csv.Error:
             return []
+
+    def option(self, key: str, value: object = None) -> str:
+        """How a value is given for the file, for messages."""
+        return self.form.given.option(self.path, key, value)
 
 
 class Row(NamedTuple):
@@ -102,6 +109,7 @@ class Cell(NamedTuple):
     """A cell of a sample, for messages."""
 
     path: Path
+    given: Given
     row: int
     column: str
     text: str
@@ -120,30 +128,38 @@ class Numbers:
 
 
 def find_dialect(
-    samples: Callable[[], Iterable[Sample]], given: Given, *, usual: str = ",", skips_bad: bool = False
+    samples: Callable[[], Iterable[Sample]],
+    given: Given,
+    *,
+    mark: str | None = None,
+    usual: str = ",",
+    skips_bad: bool = False,
 ) -> Dialect:
     """The one dialect of the files of a table.
 
     Args:
         samples: the first lines of each file; called once for each pass over them.
         given: what need not be found.
+        mark: the separator, if the first file names it.
         usual: the separator that is taken if it fits.
         skips_bad: rows with too few or too many cells may be left out: `usual` fits if it fits one row.
 
     Raises:
         DataFileError: two separators fit, or two readings of commas in numbers do; no one separator fits all
-            files.
+            files; or the columns that are given are not as many as those of a file.
     """
-    separator = given.separator
+    separator = mark or given.mark
+    if given.columns:
+        _refuse_other_count(samples(), SEPARATORS if separator is None else (separator,))
     if separator is None:
         fits_all = all(_fits(sample, usual, any_row=skips_bad) for sample in samples())
         separator = usual if fits_all else _other_separator(samples(), usual)
     else:
         _refuse_one_cell(samples(), separator)
-    decimal = given.decimal or "."
+    decimal: str = given.decimal or "."
     if given.decimal is None and separator != ",":
         decimal = _decimal_of([_numbers(sample, separator) for sample in samples()])
-    is_found = (given.separator is None and separator != ",") or (given.decimal is None and decimal != ".")
+    is_found = (not (mark or given.mark) and separator != ",") or (given.decimal is None and decimal != ".")
     return Dialect(separator, decimal, said=is_found)
 
 
@@ -195,8 +211,12 @@ def _fits(sample: Sample, separator: str, *, any_row: bool = False) -> list[str]
     names = sample.names(separator)
     if len(names) < 2:
         return []
-    fitting = (row.width == len(names) for row in rows_of(sample, separator))
-    is_fit = all(fitting) if not any_row else any(fitting) or not sample.lines
+    if b'"' in b"".join(sample.lines):
+        widths = {row.width for row in rows_of(sample, separator)}
+    else:
+        between = separator.encode()
+        widths = {line.count(between) + 1 for line in sample.lines}
+    is_fit = len(names) in widths or not sample.lines if any_row else widths <= {len(names)}
     return names if is_fit else []
 
 
@@ -227,7 +247,7 @@ def _other_separator(samples: Iterable[Sample], usual: str) -> str:
             f"{_NAMES[mark]} gives {len(names)} columns, {abbreviated(names, ', ')}"
             for mark, names in left.items()
         )
-        options = " or ".join(_OPTIONS[mark] for mark in left)
+        options = " or ".join(first.option("separator", mark) for mark in left)
         raise DataFileError(first.path, f"may be separated in two ways: {readings}: give {options}")
     return usual if usual in left else next(iter(left))
 
@@ -247,23 +267,39 @@ def _refuse_misfit(sample: Sample, usual: str) -> None:
             (n, row.width) for n, row in enumerate(rows_of(sample, mark), 1) if row.width != len(names)
         )
         number, width = next(misfits)
+        skip = "" if sample.form.given.in_configuration else " (and --skip-bad, to leave out such rows)"
         cells = "cannot be read" if width == 0 else f"has {width} cell{'s' * (width > 1)}"
         raise DataFileError(
             sample.path,
             f"{cells} with {_NAMES[mark]} between them, but the header has {len(names)}: mend the row, or "
-            f"give {_OPTIONS[mark]} (and --skip-bad, to leave out such rows)",
+            f"give {sample.option('separator', mark)}{skip}",
             number,
         )
+
+
+def _refuse_other_count(samples: Iterable[Sample], marks: Sequence[str]) -> None:
+    """Raise DataFileError for a file whose first row has not as many cells as there are names of columns."""
+    for sample in samples:
+        number = len(sample.names(marks[0]))
+        widths = [row.width for mark in marks for row in islice(rows_of(sample, mark), 1)]
+        if widths and number not in widths:
+            raise DataFileError(
+                sample.path,
+                f"{sample.option('columns')}: has {number} name{'s' * (number > 1)}, but its first row has "
+                f"{max(widths)} cells; name each of them",
+                1,
+            )
 
 
 def _refuse_one_cell(samples: Iterable[Sample], separator: str) -> None:
     for sample in samples:
         if len(sample.names(separator)) == 1:
+            mark = sample.form.given.mark or separator
             shown = sample.header.decode("utf-8-sig", "replace")[:MOST_REASON]
             raise DataFileError(
                 sample.path,
-                f"{_OPTIONS[separator]}: its header {shown!r} has one cell with {_NAMES[separator]} between "
-                f"cells; give another --separator, or none, to have it found",
+                f"{sample.option('separator', mark)}: its header {shown!r} has one cell with {_NAMES[mark]} "
+                f"between cells; give another one, or none, to have it found",
             )
 
 
@@ -277,11 +313,12 @@ def _decimal_of(numbers: Sequence[Numbers]) -> str:
     if either is None:
         return "."
     decimal, whole = either.text.replace(",", ".", 1), either.text.replace(",", "")
+    comma, point = (either.given.option(either.path, "decimal", mark) for mark in (",", "."))
     raise DataFileError(
         either.path,
         f"{either.column} = {either.text!r}: is {decimal} if its comma is a decimal point, and {whole} if it "
-        f"separates thousands, and no other number tells: give --decimal ',' for the former; for the latter "
-        f"save the numbers without such commas, or give --decimal . to keep them as texts",
+        f"separates thousands, and no other number tells: give {comma} for the former; for the latter save "
+        f"the numbers without such commas, or give {point} to keep them as texts",
         either.row,
     )
 
@@ -311,6 +348,58 @@ def _first_cell(
                 column = line.count(between, 0, first)
                 names = sample.names(separator)
                 name = names[column] if column < len(names) else f"column {column + 1}"
-                return Cell(sample.path, number, name, line[first:end].strip().decode())
+                return Cell(sample.path, sample.form.given, number, name, line[first:end].strip().decode())
             at = line.find(mark, end)
     return None
+
+
+def names_of(sample: Sample, separator: str) -> list[str]:
+    """The names of all columns of a CSV.
+
+    Raises DataFileError for a header that is not in the encoding of the file, or cannot be read.
+    """
+    if b"\0" in sample.header:
+        remedy = sample.option("encoding", "utf-16-le")
+        raise DataFileError(
+            sample.path, f"its first line has null bytes: give its encoding, such as {remedy}"
+        )
+    try:
+        header = sample.header.decode("utf-8-sig")
+        given = sample.form.given.columns
+        return list(given) if given else next(csv.reader([header], delimiter=separator), [])
+    except UnicodeDecodeError:
+        refuse_encoding(sample.path, sample.form.given)
+        raise
+    except csv.Error as error:  # such as a carriage return alone
+        raise DataFileError(sample.path, f"cannot be read as CSV ({error})") from error
+
+
+def doubt_of(sample: Sample, names: Sequence[str]) -> str | None:
+    """Why the first line of a CSV may be no header, with the remedy; None if it looks like one.
+
+    Numbers that count up, as pandas names columns without a name, are one.
+    """
+    if sample.form.given.columns or not names:
+        return None
+    shown = abbreviated([repr(name[:MOST_SHOWN]) for name in names], ", ")
+    if names[0].lstrip().startswith(_COMMENTS):
+        lines = takewhile(lambda line: line.decode("utf-8", "replace").startswith(_COMMENTS), sample.lines)
+        remedy = sample.option("skip_lines", 1 + sum(1 for _ in lines))
+        return f"its first line, {shown}, looks like a comment: leave it out with {remedy}"
+    if len(names) == 1 and len(names[0].split()) > 1:
+        return (
+            f"its first line, {shown}, is one cell: give {sample.option('separator', ' ')} if blanks separate"
+        )
+    numbers = [float(name) for name in names if _WITH_POINT.fullmatch(name.encode()) or _is_whole(name)]
+    if len(numbers) < 2 or all(after - before == 1 for before, after in pairwise(numbers)):
+        return None
+    columns = (*"abcdefgh"[: len(names)], *["..."][: len(names) > 8])
+    return (
+        f"its first line, {shown}, looks like data: if it has no header, name its {len(names)} columns, as "
+        f"{sample.option('columns', columns)} does"
+    )
+
+
+def _is_whole(name: str) -> bool:
+    digits = name.strip().removeprefix("-")
+    return digits.isascii() and digits.isdigit()

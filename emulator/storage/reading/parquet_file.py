@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import damage_in_one_line
-from traces.building.table.reading.columns import TEXT, as_text, refuse_columns, text_bytes
-from traces.building.tally import Tally
+from emulator.storage.reading.columns import as_text, refuse_columns, text_bytes
+from emulator.storage.reading.tally import Tally
 
 MOST_HELD = 2**26
 """Bytes of images or lists after which a batch of them ends."""
@@ -36,7 +36,7 @@ def parquet_schema(path: Path) -> pa.Schema:
 def parquet_batches(
     path: Path, types: Mapping[str, pa.DataType], most_rows: int, skip: int, tally: Tally
 ) -> Iterator[tuple[int, Mapping[str, pa.Array[Any]]]]:
-    texts = [name for name, kind in types.items() if kind == TEXT]
+    texts = [name for name, kind in types.items() if pa.types.is_dictionary(kind)]
     with damage_in_one_line(path):
         # NOTE: unmapped, all columns of a row group would be in memory at once, whatever `buffer_size` is.
         file = pq.ParquetFile(path, memory_map=True, read_dictionary=texts)

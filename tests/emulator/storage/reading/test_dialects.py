@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from emulator.storage.reading import tally
+from emulator.storage.reading.dialects import Dialect, Sample, find_dialect
+from emulator.storage.table_paths import Given
 from tests.traces.building.table.tables import as_csv, build, built, refused, rows, write, write_parquet
-from traces.building import tally
-from traces.building.table.reading.dialects import Dialect, Given, Sample, find_dialect
 from traces.files import open_folder
 
 SAID = "read with {} between cells and '{}' as decimal point: --separator and --decimal override"
@@ -98,7 +99,7 @@ LONG = f"{'x' * 500};0;2\n"
             "who;kind;a\nx;0;1\n",
             {"separator": "|"},
             "t.csv: --separator '|': its header 'who;kind;a' has one cell with '|' between cells; give "
-            "another --separator, or none, to have it found",
+            "another one, or none, to have it found",
         ),
         ("who;kind;a\nx;0;1,5\nx;1;2.5\n", {}, "t.csv: features of text: a ('1,5' in row 1); name the"),
         (
@@ -239,7 +240,7 @@ def test_a_zip_is_unpacked_as_far_as_the_bound_of_texts_and_its_contents_are_bou
     assert refused(root).startswith("t.csv.zip: has more than 50,000 bytes of text")
     monkeypatch.setattr(tally, "MOST_TEXT", 70_000)
     assert build(root, tmp_path / "out").train > 0
-    monkeypatch.setattr("traces.building.table.reading.zip_file.MOST_READ", 60)
+    monkeypatch.setattr("emulator.storage.reading.zip_file.MOST_READ", 60)
     assert "its table of contents has more than 60 bytes" in refused(root)
 
 
@@ -301,3 +302,47 @@ def test_tables_of_other_formats_beside_a_csv_stay_unread_and_are_named(tmp_path
     assert refused(tmp_path / "t") == "t/a.csv.zip: cannot be read as CSV (File is not a zip file)"
     (tmp_path / "t/a.csv.zip").rename(tmp_path / "t/a.arrow")
     assert refused(tmp_path / "t") == "t: has both Arrow and CSV, a.arrow and b.tsv; give one kind"
+
+
+def test_a_column_name_that_occurs_twice_matters_where_it_is_used(tmp_path: Path) -> None:
+    text = "who,kind,a,b,b\nx,0,1,2,3\nx,1,2,3,4\n"
+    folder = built(write(tmp_path, text), features=["a"], test_share=0)
+    assert folder.features.values.tolist() == [[1], [2]]
+    for used in ({}, {"features": ["b"]}, {"order": "b", "features": ["a"]}):
+        assert refused(write(tmp_path, text, "u.csv"), **used) == (
+            "u.csv: a column name occurs twice: 'b'; rename one, or use neither"
+        )
+
+
+def test_a_file_without_a_header_is_read_by_the_names_of_its_columns(tmp_path: Path) -> None:
+    text = "x;0;1,5\ny;1;2,5\n"
+    names = {"columns": ["who", "kind", "a"]}
+    folder = built(write(tmp_path, text, "t.txt"), test_share=0, **names)
+    assert folder.features.values.tolist() == [[1.5], [2.5]]
+    bad = write(tmp_path, f"{text}z;1\n", "bad.txt")
+    assert refused(bad, separator=";", **names).startswith("bad.txt, row 3: cannot be read as CSV")
+    assert build(bad, tmp_path / "out", separator=";", skip_bad=1, **names).left_out == 1
+    late = write(tmp_path, "x,0,1\n" * 300_000 + "x,0,soon\n", "late.txt")
+    assert refused(late, **names) == "late.txt, row 300001: a = 'soon': must be a number"
+
+
+def test_texts_beside_tables_tell_about_them_and_alone_they_are_tables(tmp_path: Path) -> None:
+    write(tmp_path, "who kind a\nx 0 1\n", "t/a.txt")
+    assert build(tmp_path / "t", tmp_path / "out", separator="space").train == 1
+    write(tmp_path, "who,kind,a\nx,0,1\nx,0,2\n", "t/b.tsv")
+    result = build(tmp_path / "t", tmp_path / "two", separator=",", test_share=0)
+    assert result.train == 2
+    assert not any("a.txt" in note for note in result.notes)
+
+
+def test_rewritten_shards_are_one_table(tmp_path: Path) -> None:
+    for number, name in enumerate(("a.csv", "b.csv")):
+        (tmp_path / "t").mkdir(exist_ok=True)
+        (tmp_path / "t" / name).write_bytes(f"# {name}\nwho,kind,a\nJosé,0,{number}\n".encode("latin-1"))
+    folder = built(tmp_path / "t", encoding="latin-1", skip_lines=1, test_share=0)
+    assert folder.features.values.tolist() == [[0], [1]]
+    assert {client for (client,) in rows(folder, "client")} == {"José"}
+    assert refused(tmp_path / "t", skip_lines=1) == (
+        "t/a.csv: byte 0xe9 at 22, in line 3, is not UTF-8: give the encoding that it was saved in, such as "
+        "--encoding latin-1"
+    )

@@ -5,28 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from emulator.errors import DataFileError, abbreviated
 from emulator.storage.bounded import is_file
-from emulator.storage.tables import SUFFIXES
-from traces.building.folders import files_below
+from emulator.storage.reading.folders import files_below
+from emulator.storage.table_paths import TABLE_SUFFIXES, Format, format_of
 
 MOST_SHARDS = 100_000
 
-Format = Literal["CSV", "Parquet", "Arrow"]
+OR_A_FOLDER = ", or a folder of them"
 
-FORMATS: dict[str, Format] = {
-    ".csv": "CSV",
-    ".csv.gz": "CSV",
-    ".csv.zip": "CSV",
-    ".tsv": "CSV",
-    ".tsv.gz": "CSV",
-    ".parquet": "Parquet",
-    ".arrow": "Arrow",
-    ".feather": "Arrow",
-}
-_KNOWN = tuple(FORMATS)
+SUFFIXES = (".csv", ".csv.gz", ".parquet")
+"""Files of a folder of which no others are read beside them: those may be what they were made of."""
+
+LOOSE = (".txt", ".data", ".dat")
+"""Files of a folder that are read if there are no others: beside them they tell about the tables."""
 
 
 @dataclass(frozen=True)
@@ -49,16 +42,15 @@ def find_files(root: Path, chosen: Callable[[Sequence[Path]], Sequence[Path]] | 
     if not root.is_dir():
         if not is_file(root):
             raise DataFileError(root, "no such file")
-        if not root.name.endswith(_KNOWN):
-            raise DataFileError(root, f"a table is one of {', '.join(_KNOWN)}, or a folder of them")
-        return Files((root,), format_of(root))
+        return Files((root,), format_of(root, OR_A_FOLDER))
     tables = [
         path
         for path in files_below(root)
-        if path.name.endswith(_KNOWN) and not path.name.startswith((".", "_")) and is_file(path)
+        if path.name.endswith(TABLE_SUFFIXES) and not path.name.startswith((".", "_")) and is_file(path)
     ]
     if not tables:
-        raise DataFileError(root, f"has no table, no file that ends with {', '.join(_KNOWN)}")
+        raise DataFileError(root, f"has no table, no file that ends with {', '.join(TABLE_SUFFIXES)}")
+    tables = [path for path in tables if not path.name.endswith(LOOSE)] or tables
     if chosen is not None:
         paths = tables = list(chosen(tables))
     else:
@@ -71,11 +63,6 @@ def find_files(root: Path, chosen: Callable[[Sequence[Path]], Sequence[Path]] | 
         both = " and ".join(sorted((first, format_of(other))))
         raise DataFileError(root, f"has both {both}, {paths[0].name} and {other.name}; give one kind")
     return Files(tuple(paths), first, tuple(path for path in tables if path not in set(paths)))
-
-
-def format_of(path: Path) -> Format:
-    """The format of a table, by its name."""
-    return FORMATS[next(suffix for suffix in _KNOWN if path.name.endswith(suffix))]
 
 
 def unread(files: Files) -> str | None:

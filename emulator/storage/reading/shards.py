@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,14 +17,22 @@ import pyarrow as pa
 
 from emulator.errors import DataFileError, UnknownNameError
 from emulator.storage.parquet_columns import MOST_ROWS
-from emulator.storage.tables import MOST_CELLS
-from traces.building.table.reading.arrow_file import arrow_batches, arrow_schema
-from traces.building.table.reading.columns import TEXT, kinds_of, missing, without
-from traces.building.table.reading.csv_file import CsvFile, Malformed, count_text, sample_of
-from traces.building.table.reading.dialects import Dialect, Given, find_dialect
-from traces.building.table.reading.files import Files, Format, find_files, unread
-from traces.building.table.reading.parquet_file import parquet_batches, parquet_schema
-from traces.building.tally import Tally
+from emulator.storage.reading.arrow_file import arrow_batches, arrow_schema
+from emulator.storage.reading.bounds import MOST_CELLS
+from emulator.storage.reading.columns import (
+    TEXT,
+    kinds_of,
+    missing,
+    refuse_twice,
+    twice_in,
+    without,
+)
+from emulator.storage.reading.csv_file import UNNAMED, CsvFile, Malformed, count_text, csv_of, sample_of
+from emulator.storage.reading.dialects import Dialect, Sample, doubt_of, find_dialect
+from emulator.storage.reading.files import Files, find_files, unread
+from emulator.storage.reading.parquet_file import parquet_batches, parquet_schema
+from emulator.storage.reading.tally import Tally
+from emulator.storage.table_paths import Format, Given
 
 __all__ = ["TEXT", "Batch", "Shards", "find_shards", "missing"]
 
@@ -53,6 +61,9 @@ class Shards:
         na: Texts that stand for a missing value, where `batches` is told so.
         metadata: Those of the schema of the first file; none of a CSV.
         notes: What is to be told about how the files are read.
+        doubt: Why the first line may be no header; None: it looks like one.
+        given: What is given of how CSVs are written.
+        twice: Columns that occur twice, and may not be used.
     """
 
     files: tuple[Path, ...]
@@ -63,6 +74,9 @@ class Shards:
     na: tuple[str, ...] = ()
     metadata: Mapping[bytes, bytes] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    doubt: str | None = None
+    given: Given = Given()  # noqa: RUF009  (it is frozen)
+    twice: frozenset[str] = frozenset()
 
     @property
     def is_csv(self) -> bool:
@@ -77,9 +91,11 @@ class Shards:
         return Tally(self.most_cells, remedy=_REMEDY)
 
     def refuse_unknown(self, key: str, name: str) -> None:
-        """Raise UnknownNameError, with the columns there are, unless `name` is one of them."""
+        """Raise UnknownNameError, with the columns there are, unless `name` is one; two are refused."""
         if name not in self.kinds:
-            raise UnknownNameError("column", name, self.kinds, f"{self.files[0]}: {key}")
+            doubt = "" if self.doubt is None else f"{self.doubt}: "
+            raise UnknownNameError("column", name, self.kinds, f"{self.files[0]}: {doubt}{key}")
+        refuse_twice(self.files[0], (name,), self.twice)
 
     def digest(self) -> str:
         """A digest of the names, sizes and times of change of all files."""
@@ -153,7 +169,11 @@ class Shards:
         if self.format == "Arrow":
             return arrow_batches(path, types, most_rows, tally)
         na = self.na if any(name in na_in for name, kind in types.items() if kind != TEXT) else ()
-        return CsvFile(path, self.dialect, na).batches(types, malformed)
+        return replace(self.csv(path), na=na).batches(types, malformed)
+
+    def csv(self, path: Path) -> CsvFile:
+        """One of the files, which are CSVs."""
+        return csv_of(sample_of(path, self.given, 0), self.dialect)
 
 
 def find_shards(
@@ -164,6 +184,7 @@ def find_shards(
     given: Given = Given(),  # noqa: B008  (it is frozen)
     na: tuple[str, ...] = (),
     chosen: Callable[[Sequence[Path]], Sequence[Path]] | None = None,
+    finds_types: bool = True,
 ) -> Shards:
     """The files of the table at `root`: a file, or all tables in a folder.
 
@@ -174,6 +195,7 @@ def find_shards(
         given: what is given of the dialect of a CSV.
         na: texts that stand for a missing number, besides the usual ones.
         chosen: chooses some of the tables in a folder; None: see `find_files`.
+        finds_types: False: all columns of a CSV have the type null, for a caller that needs none.
 
     Raises:
         DataFileError: there are no files, they are of several formats, their columns differ, or their dialect
@@ -184,41 +206,57 @@ def find_shards(
         if path.stat().st_size == 0:
             raise DataFileError(path, "is empty")
     tally = Tally(most_cells, remedy=_REMEDY)
-    dialect = _dialect(root, files, given, skips_bad=skips_bad)
+    first = sample_of(files.paths[0], given) if files.format == "CSV" else None
+    dialect = _dialect(root, files, given, first, skips_bad=skips_bad)
     kinds: dict[str, pa.DataType] = {}
+    twice: frozenset[str] = frozenset()
+    unnamed: str | None = None
     metadata: Mapping[bytes, bytes] = {}
     for path in files.paths:
         if files.format == "CSV":
             count_text(path, tally)
-            own = CsvFile(path, dialect, na).kinds(skips_bad=skips_bad)
+            csv = csv_of(first if first and path == root else sample_of(path, given, 0), dialect, na)
+            names = csv.names
+            own = csv.kinds(skips_bad=skips_bad) if finds_types else _of_no_type(names)
         else:
             schema = _schema(path, files.format)
-            own = kinds_of(schema)
+            own, names = kinds_of(schema), schema.names
             metadata = metadata or schema.metadata or {} if path == files.paths[0] else metadata
         if path == files.paths[0]:
-            kinds = own
+            kinds, twice = own, twice_in(names)
+            unnamed = None if "".join(names[:1]).strip() else UNNAMED
         else:
             _refuse_other_columns(path, own, files, kinds)
-    notes = tuple(note for note in (dialect.sentence(), unread(files)) if note is not None)
-    return Shards(files.paths, kinds, files.format, most_cells, dialect, na, metadata, notes)
+    doubt = None if first is None else doubt_of(first, [*kinds])
+    notes = tuple(
+        note for note in (dialect.sentence(given), unread(files), unnamed, doubt) if note is not None
+    )
+    return Shards(
+        files.paths, kinds, files.format, most_cells, dialect, na, metadata, notes, doubt, given, twice
+    )
+
+
+def _of_no_type(names: Sequence[str]) -> dict[str, pa.DataType]:
+    return {name: pa.null() for name in names if name.strip()}
 
 
 def _schema(path: Path, kind: Format) -> pa.Schema:
     return parquet_schema(path) if kind == "Parquet" else arrow_schema(path)
 
 
-def _dialect(root: Path, files: Files, given: Given, *, skips_bad: bool) -> Dialect:
+def _dialect(root: Path, files: Files, given: Given, first: Sample | None, *, skips_bad: bool) -> Dialect:
     """How the files are read, if they are CSVs; DataFileError if a dialect is given of others."""
-    if files.format == "CSV":
+    if first is not None:
         usual = "\t" if all(".tsv" in path.suffixes for path in files.paths) else ","
-        held = list(map(sample_of, files.paths[:1]))  # of many files, not all in memory
-        others = files.paths[1:]
+        others = files.paths[1:]  # of many files, not all in memory
         return find_dialect(
-            lambda: chain(held, map(sample_of, others)), given, usual=usual, skips_bad=skips_bad
+            lambda: chain([first], (sample_of(path, given) for path in others)),
+            given,
+            mark=first.form.mark,
+            usual=usual,
+            skips_bad=skips_bad,
         )
-    for option, value in (("--separator", given.separator), ("--decimal", given.decimal)):
-        if value is not None:
-            raise DataFileError(root, f"{option}: only of a CSV; it is {files.format}, which has none")
+    given.refuse_of(root, files.format)
     return Dialect()
 
 

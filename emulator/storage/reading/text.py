@@ -1,0 +1,212 @@
+"""The text of a CSV as pyarrow reads it: in UTF-8, decompressed, and from its header on.
+
+A file in another encoding, with runs of blanks between cells or with lines to leave out is rewritten so, as
+the file in a zip is unpacked: into a temporary file, since pyarrow is given a path or a buffer.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import mmap
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+import pyarrow as pa
+
+from emulator.errors import DataFileError, ResumableError
+from emulator.storage.reading import tally
+from emulator.storage.reading.zip_file import opened_member
+from emulator.storage.table_paths import Given
+
+MOST_LINE = 2**24
+"""Most letters of a line of a file with runs of blanks."""
+
+_PIECE = 2**20
+"""Bytes of a text that are read at once."""
+
+_SEPARATOR_LINE = re.compile(r'"?sep=([,;\t|])"?', re.IGNORECASE)
+"""The first line of Excel's exports that names what is between cells."""
+
+_CELL = re.compile(r'(?:"(?:[^"]|"")*"|\S)+')
+"""A cell between blanks: within quotes a blank is a letter."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the text of a CSV differs from what pyarrow reads.
+
+    `ends`: a ';' ends each line, and separates nothing, as in the files of WISDM.
+    """
+
+    given: Given
+    encoding: str = "utf-8"
+    skip_lines: int = 0
+    separator: str | None = None
+    ends: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        return self.encoding == "utf-8" and not (self.skip_lines or self.is_changed_by_line)
+
+    @property
+    def is_changed_by_line(self) -> bool:
+        return self.ends or self.given.mark == " "
+
+    @property
+    def mark(self) -> str | None:
+        """What separates cells of the rewritten text, as far as that is given."""
+        return "\t" if self.given.mark == " " else self.separator
+
+
+def form_of(head: bytes, given: Given) -> Form:
+    """The form of a text that begins with `head`.
+
+    >>> form = form_of("sep=;\\na;b\\n".encode("utf-16"), Given())
+    >>> form.encoding, form.skip_lines, form.separator
+    ('utf-16', 1, ';')
+    """
+    is_marked = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    encoding = given.encoding or ("utf-16" if is_marked else "utf-8")
+    skipped = given.skip_lines
+    head = head if skipped or given.columns else head[:4096]
+    text = head.decode(encoding, "replace").removeprefix("\ufeff")
+    first = next(iter(text.split("\n", skipped + 1)[skipped:]), "").strip()
+    named = _SEPARATOR_LINE.fullmatch(first)
+    separator = given.mark or (named[1] if named else None)
+    ends = bool(given.columns) and separator != ";" and first.find(";") == len(first) - 1 > 0
+    return Form(given, encoding, skipped + bool(named), separator, ends)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """Context of the bytes of a CSV as a file of Python's, decompressed."""
+    if path.suffix == ".zip":
+        with opened_member(path) as member:
+            yield member
+        return
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        yield cast(IO[bytes], file)
+
+
+def pieces_of(path: Path, form: Form) -> Iterator[bytes]:
+    """The text of a CSV, rewritten unless its form is plain.
+
+    Raises DataFileError for bytes that its encoding does not have, and for more lines to leave out than it
+    has.
+    """
+    with opened(path) as file:
+        if not form.is_plain:
+            yield from _rewritten(path, file, form)
+            return
+        while content := file.read(_PIECE):
+            yield content
+
+
+def refuse_encoding(path: Path, given: Given) -> None:
+    """Raise DataFileError, with its place, for the first byte that is not in the encoding of a CSV."""
+    with opened(path) as file:
+        head = file.read(_PIECE)
+    with opened(path) as file:
+        for _ in _decoded(path, file, form_of(head, given)):
+            pass
+
+
+@contextmanager
+def source_of(path: Path, form: Form) -> Iterator[Any]:
+    """Context of what pyarrow's readers of CSVs open: a path or a buffer, and no file object of Python's.
+
+    NOTE: a reader of Python's in the threads of pyarrow's CSV reader may be at work when the process ends,
+    which then never ends.
+
+    Raises:
+        DataFileError: it is damaged, or has more text than is read of a data set.
+        ResumableError: there is no room for the temporary file.
+    """
+    if form.is_plain and path.suffix != ".zip":
+        yield path
+        return
+    with tempfile.TemporaryFile() as file:
+        num_bytes = 0
+        for content in pieces_of(path, form):
+            num_bytes += len(content)
+            if num_bytes > tally.MOST_TEXT:
+                raise DataFileError(path, f"has more than {tally.MOST_TEXT:,} bytes of text")
+            with _room():
+                file.write(content)
+        with _room():
+            file.flush()
+        if num_bytes == 0:
+            raise DataFileError(path, "is empty")
+        # NOTE: not closed here: pyarrow may still hold it, and it ends with the last reference.
+        mapped = mmap.mmap(file.fileno(), num_bytes, access=mmap.ACCESS_READ)
+        yield pa.BufferReader(pa.py_buffer(mapped))
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """Context in which a temporary file is written."""
+    try:
+        yield
+    except OSError as error:
+        raise ResumableError(
+            f"{tempfile.gettempdir()}: {error.strerror}; make room for an unpacked zip, or set TMPDIR, and "
+            f"give the same command again"
+        ) from error
+
+
+def _rewritten(path: Path, file: IO[bytes], form: Form) -> Iterator[bytes]:
+    left, held, is_empty = form.skip_lines, "", True
+    for text in _decoded(path, file, form):
+        if left:
+            *skipped, text = text.split("\n", left)
+            left -= len(skipped)
+            if left:
+                continue
+        if form.is_changed_by_line:
+            *lines, held = (held + text).split("\n")
+            if len(held) > MOST_LINE:
+                raise DataFileError(path, f"has a line of more than {MOST_LINE:,} letters")
+            text = "".join(f"{_row(line, form)}\n" for line in lines)
+        is_empty = is_empty and not text.strip()
+        yield text.encode()
+    if held:
+        yield _row(held, form).encode()
+    if form.given.skip_lines and is_empty and not held:
+        option = form.given.option(path, "skip_lines")
+        raise DataFileError(path, f"{option}: it has no line after those; leave out fewer")
+
+
+def _row(line: str, form: Form) -> str:
+    """A line with a tab for each run of blanks, and without what only ends it."""
+    line = line.rstrip().removesuffix(";") if form.ends else line
+    if form.given.mark != " ":
+        return line
+    return "\t".join(_CELL.findall(line) if '"' in line else line.split())
+
+
+def _decoded(path: Path, file: IO[bytes], form: Form) -> Iterator[str]:
+    """The text of a file piece by piece, without a mark at its beginning."""
+    decoder = codecs.getincrementaldecoder(form.encoding)()
+    num_bytes, num_lines, content = 0, 1, b" "
+    while content:
+        content = file.read(_PIECE)
+        num_pending = len(decoder.getstate()[0])
+        try:
+            text = decoder.decode(content, final=not content)
+        except UnicodeDecodeError as error:
+            byte, before = error.object[error.start], error.object[: error.start]
+            at, line = num_bytes - num_pending + error.start, num_lines + before.count(b"\n")
+            wanted = "windows-1252" if 0x80 <= byte < 0xA0 else "latin-1"
+            raise DataFileError(
+                path,
+                f"byte 0x{byte:02x} at {at:,}, in line {line}, is not {form.encoding.upper()}: give the "
+                f"encoding that it was saved in, such as {form.given.option(path, 'encoding', wanted)}",
+            ) from error
+        yield text if num_bytes else text.removeprefix("\ufeff")
+        num_bytes, num_lines = num_bytes + len(content), num_lines + text.count("\n")
