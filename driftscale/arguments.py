@@ -101,7 +101,7 @@ def settings_of(declared: type[S], given: Mapping[str, Any], call: str) -> S:
     """
     from pydantic import ValidationError
 
-    from experiments.mistakes import mistakes
+    from experiments.remedies.mistakes import mistakes
 
     table = {key: plain(value, key) for key, value in given.items() if value is not None}
     try:

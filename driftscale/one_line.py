@@ -63,7 +63,7 @@ def _refuse_unknown(call: str, parameters: Mapping[str, Parameter], given: Mappi
     """UnknownNameError, with what was meant, for an argument that the call does not have."""
     for name in given:
         if name not in parameters:
-            from experiments.misreadings import remedy
+            from experiments.remedies.misreadings import remedy
 
             known = remedy("key", name) if "set" in parameters else ""
             if known in parameters:

@@ -250,7 +250,7 @@ def _with_valid_model(chosen: Chosen[Representation], info: ValidationInfo) -> C
         try:
             ReferenceModel.model_validate({"model": model}, context=info.context)
         except ValidationError as error:
-            from experiments.mistakes import mistakes
+            from experiments.remedies.mistakes import mistakes
 
             raise ValueError(mistakes(error, {"model": model})[0]) from error
     return chosen
@@ -861,7 +861,7 @@ def parse_experiment(table: Mapping[str, Any], where: str, context: str | None =
     try:
         return Experiment.model_validate(table, context=context)
     except ValidationError as error:
-        from experiments.mistakes import mistakes  # which nothing else needs
+        from experiments.remedies.mistakes import mistakes  # which nothing else needs
 
         first, *more = mistakes(error, table, Experiment)
         refusal = ConfigurationError(f"{where}: {first}")

@@ -164,7 +164,7 @@ def part_kind(name: str) -> PartKind:
     """The kind of that name; UnknownNameError with the choices if there is none."""
     kinds = part_kinds()
     if name not in kinds:
-        from experiments.misreadings import remedy
+        from experiments.remedies.misreadings import remedy
 
         raise UnknownNameError("kind of part", name, kinds, remedy=remedy("kind of part", name))
     return kinds[name]

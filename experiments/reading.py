@@ -110,7 +110,7 @@ def read_file(path: Path) -> dict[str, Any]:
     try:
         return read_toml(path)
     except (OSError, ValueError) as error:
-        from experiments.misreadings import remedy
+        from experiments.remedies.misreadings import remedy
 
         problem = remedy("file", path.suffix, path) or f"cannot be read as TOML ({error})"
         raise ConfigurationError(f"{named(path)}: {problem}") from error

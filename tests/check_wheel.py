@@ -32,7 +32,7 @@ DATA = {
     "experiments/configs/first-fleet.toml",
     "emulator/storage/slips.toml",
     "experiments/minutes.toml",
-    "experiments/misreadings.toml",
+    "experiments/remedies/misreadings.toml",
     "experiments/results/pages/report_page.html",
     "traces/availability/diurnal_curve.csv",
     *(f"{package}/py.typed" for package in PACKAGES),

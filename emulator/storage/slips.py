@@ -1,7 +1,7 @@
 """What a line that is not TOML, or a text in the place of a value, was probably meant to be.
 
 Two tables of known misreadings: of values, and of what the parser says about a line. They know no key of a
-configuration; those are in `experiments/misreadings.py`. Imported only once there is an error.
+configuration; those are in `experiments/remedies/misreadings.py`. Imported only once there is an error.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def _app() -> None:
         if "\n" in message:  # the help, where no command was given
             error.show()
             sys.exit(error.exit_code)
-        from experiments.cli.usage import refusal
+        from experiments.remedies.usage import refusal
 
         command_path = error.ctx.command_path if error.ctx is not None else "driftscale"
         raise refusal(message, command_path, sys.argv[1:]) from error

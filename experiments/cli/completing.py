@@ -237,12 +237,13 @@ def _below(key: str, value: Any, is_given: Callable[[str], bool]) -> Iterator[st
     from pydantic import BaseModel
 
     from emulator.plugins import Chosen
+    from emulator.storage.table_paths import TablePath
 
     if isinstance(value, Chosen):
         yield from (key, f"{key}.{'source' if key == 'trace' else 'kind'}")
         if is_given(key):
             yield from _dotted(value.settings, f"{key}.", is_given)
-    elif isinstance(value, BaseModel):
+    elif isinstance(value, BaseModel) and not isinstance(value, TablePath):
         yield from _dotted(value, f"{key}.", is_given)
     elif isinstance(value, Mapping):
         for name, item in value.items():

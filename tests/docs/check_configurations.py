@@ -16,8 +16,8 @@ from emulator.own_parts import is_own
 from emulator.plugins import FIRST_LOOK
 from experiments.config import Experiment
 from experiments.extending import ARMS, EXTENDS, extended
-from experiments.mistakes import mistakes
 from experiments.reading import SWEEP, read_file, read_table, set_key, take_first_look
+from experiments.remedies.mistakes import mistakes
 from experiments.running.sweep import merged_axes, table_axes
 from tests.docs.page_state import PageState
 from tests.docs.product import all_registries, shipped_files, shipped_names

@@ -333,10 +333,11 @@ def read_availability(folder: Path, file: Path, number: int) -> None:
 
 
 def read_hours(folder: Path, file: Path, number: int) -> None:
+    from emulator.storage.tables import read_table
     from traces.availability.intervals import read_intervals
 
     origin = datetime(1970, 1, 1, tzinfo=UTC) if number % 2 else None
-    hours = read_intervals(file, origin=origin, overlapping="merge" if number % 3 else "refuse")
+    hours = read_intervals(read_table(file), origin=origin, overlapping="merge" if number % 3 else "refuse")
     assert (hours.start_s >= 0).all()
     assert (hours.end_s > hours.start_s).all()
 

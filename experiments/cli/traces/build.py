@@ -109,7 +109,7 @@ def _refuse_unknown(kind: str) -> None:
         raise InputError(
             f"{kind}: KIND comes first; as in driftscale traces build {named} --root {kind} --out FOLDER"
         )
-    from experiments.misreadings import remedy
+    from experiments.remedies.misreadings import remedy
 
     raise UnknownNameError(BUILDERS.kind, kind, BUILDERS.names(), remedy=remedy(BUILDERS.kind, kind))
 

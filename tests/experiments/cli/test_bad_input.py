@@ -256,7 +256,10 @@ BAD_DEVICES: dict[str, tuple[str, tuple[str, ...]]] = {
     "a duplicated id": (with_row(4, "b,0.1,1,1,0"), ("phones.csv, row 5", "device_id 'b' is also in row 2")),
     "an empty file": ("", ("phones.csv", "is empty")),
     "no rows": (HEADER + "\n", ("phones.csv", "has no rows")),
-    "ragged rows": (DEVICES + "x,1\n", ("phones.csv", "cannot be read as csv")),
+    "ragged rows": (
+        DEVICES + "x,1\n",
+        ("phones.csv", "row 6", "cannot be read as CSV", "Expected 5 columns"),
+    ),
 }
 
 

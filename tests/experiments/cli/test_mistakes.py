@@ -10,7 +10,7 @@ import pytest
 
 from emulator.storage.bounded import read_toml
 from experiments.cli.configurations.writing import write_new
-from experiments.misreadings import TABLE
+from experiments.remedies.misreadings import TABLE
 from experiments.shipped import CONFIGS
 from tests.experiments.cli.conftest import Driftscale, Ended
 from tests.experiments.cli.mistakes import IN_A_CONFIGURATION, NOT_TOML, TAKEN, TYPED, Mistake

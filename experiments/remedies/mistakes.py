@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from emulator.errors import unknown
 from emulator.plugins import ChoiceOf, Settings
 from experiments.extending import inherited_from
-from experiments.misreadings import did_you_mean_key, key_remedy, remedy
+from experiments.remedies.misreadings import did_you_mean_key, key_remedy, remedy
 
 MOST_MORE = 9
 """Most mistakes that are named besides the first."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from shlex import quote
 
 from emulator.errors import InputError
-from experiments.misreadings import option_remedy, remedy
+from experiments.remedies.misreadings import option_remedy, remedy
 
 LISTS = ("--seeds", "--arms", "--frames")
 """Options whose values are separated by commas."""

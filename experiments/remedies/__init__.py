@@ -1,0 +1,1 @@
+"""What was probably meant by what is refused, looked up where the error is raised."""
