@@ -126,7 +126,7 @@ class _Reading:
         table = _over(table, said)
         self.files.append((where, said))
         picked = _texts(own, ARMS, where, "names of arms; an arm itself is a table [[arm]]")
-        return _pick(table, picked, f"{where}: {ARMS}") if picked else table
+        return _pick(table, picked, f"{where}: {ARMS}", said) if picked else table
 
     def _find(self, text: str, path: Path, where: str) -> Path:
         """The file that `text` stands for in the configuration `path`."""
@@ -206,10 +206,11 @@ def _merged_arms(inherited: Iterable[Any], own: Sequence[Any]) -> list[Any]:
     return [*arms, *(arm for place, arm in enumerate(own) if place not in taken)]
 
 
-def _pick(table: Table, names: Sequence[str], where: str) -> Table:
+def _pick(table: Table, names: Sequence[str], where: str, said: Table) -> Table:
     """The content of a configuration with the arms of these names alone, in this order.
 
-    The published values of the other arms go with them.
+    The published values of the other arms go with them, and a headline on one of them that the configuration
+    has not `said` itself.
     """
     arms = table.get("arm")
     arms = arms if isinstance(arms, list | tuple) else ()
@@ -221,6 +222,9 @@ def _pick(table: Table, names: Sequence[str], where: str) -> Table:
             raise UnknownNameError("arm", name, known, where)
     picked = {**table, "arm": [arm for name in names for arm in known[name]]}
     report = table.get("report")
+    is_inherited = value_at(said, ("report", "headline")) is None
+    if isinstance(report, Mapping) and is_inherited and report.get("headline") not in names:
+        picked["report"] = report = _without(report, {"headline"})
     if isinstance(report, Mapping) and isinstance(report.get("published"), Mapping):
         others, published = known.keys() - {*names}, report["published"]
         published = {figure: _without(values, others) for figure, values in published.items()}

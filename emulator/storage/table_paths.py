@@ -100,8 +100,12 @@ class Given(Settings):
         value = getattr(self, key) if value is None else value
         value = next((called for called, mark in _MARKS.items() if mark == value), value)
         if self.in_configuration:
-            shown, name = (json.dumps(each, ensure_ascii=False) for each in (value, path.name))
-            return f"{{ path = {name}, {key} = {shown} }}"
+            given = {
+                name: getattr(self, name) for name in Given.model_fields if name in self.model_fields_set
+            }
+            table = {"path": path.name, **given, key: value}
+            shown = (f"{name} = {json.dumps(each, ensure_ascii=False)}" for name, each in table.items())
+            return f"{{ {', '.join(shown)} }}"
         text = ",".join(value) if isinstance(value, tuple) else str(value)
         return f"--{key.replace('_', '-')} " + (f"'{text}'" if text in (",", ";", "|") else text)
 
@@ -162,6 +166,6 @@ def format_of(path: Path, or_else: str = "") -> Format:
         raise DataFileError(path, known)
     raise DataFileError(
         path,
-        f"{known}; read it in Python ({reader}), and save it with to_parquet or to_csv, or hand its samples "
-        f"and rows to driftscale.write_trace (docs/howto/from-python.md)",
+        f"{known}; read it in Python ({reader}), and save it with to_parquet or to_csv; samples may also "
+        f"go to driftscale.write_trace (docs/howto/from-python.md)",
     )

@@ -7,7 +7,7 @@ where a text stored once may be used a million times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -120,9 +120,8 @@ class TableFile:
         lacking = sorted({*known} - {*self.columns})
         others = [name for name in self.columns if name not in known]
         for name in others:
-            near = nearest(name, lacking)
-            if near is not None:
-                hint = f"did you mean {near!r}? If not, give it a name less like that"
+            if (near := nearest(name, lacking)) is not None:
+                hint = f"did you mean {_alike(name, near, lacking)}? If not, give it a name less like that"
                 choices = ", ".join(sorted(known))
                 raise DataFileError(self.path, f"unknown column {name!r}; {hint}; known are {choices}")
         return (f"not read: {shorten(', '.join(others), MOST_REASON)}",) if others else ()
@@ -296,6 +295,21 @@ class TableFile:
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             raise DataFileError(self.path, f"{name} = {values[row]:g} {rule}", row=row + 1)
+
+
+def _alike(name: str, near: str, known: Sequence[str]) -> str:
+    """The known name that an unknown one may be; all of those that differ in their unit, if it has another.
+
+    >>> known = ["latency_ms", "latency_s", "start", "start_s"]
+    >>> _alike("latncy_s", "latency_s", known), _alike("latency", "latency_s", known)
+    ("'latency_s'", "one of 'latency_ms', 'latency_s', by its unit")
+    """
+    what, _, unit = near.partition("_")
+    units = [repr(other) for other in known if other.partition("_")[0] == what]
+    its_unit, is_written_alike = name.strip().partition("_")[2], name.strip().casefold() == near
+    if len(units) == 1 or (its_unit == unit and (unit or is_written_alike)):
+        return repr(near)
+    return f"one of {', '.join(units)}, by its unit"
 
 
 def find_table(where: TablePath, locate: Callable[[str], Path]) -> TableFile:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -121,24 +121,35 @@ def _instead(rule: str, place: str, value: Any) -> str:
 def _unknown(context: Mapping[str, Any], place: str, value: Any, model: type[BaseModel] | None) -> str:
     """The words about an unknown key or name, with where it is known, as far as that is no other table."""
     what, name = context["what"], context["name"]
-    instead = _at_home(what, name, place, model) if model is not None else ""
+    instead = _at_home(what, name, place, model, context["choices"]) if model is not None else ""
     if isinstance(value, Mapping) and isinstance(value.get(name), Mapping) and instead.startswith("did you"):
         instead = ""
     return unknown(what, name, context["choices"], instead)
 
 
-def _at_home(what: str, name: str, place: str, model: type[BaseModel]) -> str:
-    """What an unknown key or name was meant to be: by a misreading, another table or another kind."""
+def _at_home(what: str, name: str, place: str, model: type[BaseModel], choices: Collection[str]) -> str:
+    """What an unknown key or name was meant to be: by a misreading, another table or another kind.
+
+    A key that is known by that misreading in its own table, as the rate of an aggregator, is that one.
+    """
     if what != "key":
         others = [
-            f"did you mean {key.rpartition('.')[2]} = {json.dumps(name)}?"
+            f"did you mean {key.rpartition('.')[2]} = {json.dumps(_as_part(key, name))}?"
             for key, field in _fields(model)
             for choice in _choices((field.annotation, *field.metadata))
             if name in choice.registry.names()
         ]
         return remedy(what, name) or next(iter(others), "")
+    table, _, own = remedy("key", name).rpartition(".")
+    if own in choices and table != place:
+        return f"did you mean {own!r}?"
     homes = (key for key, _ in _fields(model) if key.rpartition(".")[2] == name)
     return key_remedy(name, place) or did_you_mean_key(next(homes, ""))
+
+
+def _as_part(key: str, name: str) -> str | list[str]:
+    """How a part is given under a key: of a solver, a rule that is no optimiser with one."""
+    return [name, "sgd"] if key.endswith("solver") and name not in ("adam", "sgd") else name
 
 
 def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:

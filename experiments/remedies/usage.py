@@ -56,5 +56,6 @@ def _of_extra(extra: list[str], words: list[str]) -> str:
     if option in LISTS:
         return f"did you mean {option} {','.join((value, *extra))}?"
     if "=" in extra[0]:
-        return f"did you mean {' '.join(f'--set {word}' for word in extra)}?"
+        keys = [f"--set {word.lstrip('+~')}" for word in extra]  # Hydra has signs before keys
+        return f"did you mean {' '.join(keys)}?"
     return ""

@@ -136,7 +136,10 @@ HEADER = "device_id,seconds_per_sample,download_bytes_per_s,upload_bytes_per_s"
         ),
         (HEADER.replace("device_id,", "") + "\n2,3,4\n", "column 'device_id' is missing"),
         (HEADER + ",latncy_s\n1,2,3,4,5\n", "unknown column 'latncy_s'; did you mean 'latency_s'?"),
-        (HEADER + ",latency\n1,2,3,4,5\n", "unknown column 'latency'; did you mean 'latency_s'?"),
+        (
+            HEADER + ",latency\n1,2,3,4,5\n",
+            "unknown column 'latency'; did you mean one of 'latency_ms', 'latency_s', by its unit?",
+        ),
         (HEADER.upper() + "\n1,2,3,4\n", "unknown column 'DEVICE_ID'; did you mean 'device_id'?"),
         (
             HEADER.replace(",", ", ") + "\n1,2,3,4\n",

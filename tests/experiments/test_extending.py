@@ -154,6 +154,14 @@ def test_the_published_values_of_an_arm_that_is_not_picked_go_with_it() -> None:
     }
 
 
+def test_an_inherited_headline_goes_with_its_arm_and_one_of_its_own_stays() -> None:
+    inherited = {"arm": [{"name": "a"}, {"name": "b"}], "report": {"window": 1, "headline": "a"}}
+    assert over(inherited, {"arms": ["b"]})["report"] == {"window": 1}
+    assert over(inherited, {"arms": ["a"]})["report"] == {"window": 1, "headline": "a"}
+    own = {"arms": ["b"], "report": {"headline": "a"}}  # which is refused, as a mistake of its own
+    assert over(inherited, own)["report"] == {"window": 1, "headline": "a"}
+
+
 def test_nothing_that_was_read_is_changed() -> None:
     tables = {
         "mine.toml": {"extends": "a.toml", "arms": ["a"], "round": {"rounds": 3}},

@@ -283,10 +283,12 @@ def _refuse_other_count(samples: Iterable[Sample], marks: Sequence[str]) -> None
         number = len(sample.names(marks[0]))
         widths = [row.width for mark in marks for row in islice(rows_of(sample, mark), 1)]
         if widths and number not in widths:
+            is_one = max(widths) == 1 and len(sample.lines[0].split()) > 1
+            blanks = f", or give {sample.option('separator', ' ')} if blanks separate" if is_one else ""
             raise DataFileError(
                 sample.path,
                 f"{sample.option('columns')}: has {number} name{'s' * (number > 1)}, but its first row has "
-                f"{max(widths)} cells; name each of them",
+                f"{max(widths)} cell{'s' * (max(widths) > 1)}; name each of them{blanks}",
                 1,
             )
 

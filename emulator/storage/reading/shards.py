@@ -223,11 +223,11 @@ def find_shards(
             own, names = kinds_of(schema), schema.names
             metadata = metadata or schema.metadata or {} if path == files.paths[0] else metadata
         if path == files.paths[0]:
-            kinds, twice = own, twice_in(names)
+            kinds, twice, all_names = own, twice_in(names), names
             unnamed = None if "".join(names[:1]).strip() else UNNAMED
         else:
             _refuse_other_columns(path, own, files, kinds)
-    doubt = None if first is None else doubt_of(first, [*kinds])
+    doubt = None if first is None else doubt_of(first, all_names)
     notes = tuple(
         note for note in (dialect.sentence(given), unread(files), unnamed, doubt) if note is not None
     )

@@ -33,6 +33,9 @@ _PIECE = 2**20
 _SEPARATOR_LINE = re.compile(r'"?sep=([,;\t|])"?', re.IGNORECASE)
 """The first line of Excel's exports that names what is between cells."""
 
+_NOT_OF_WINDOWS = b"\x81\x8d\x8f\x90\x9d"
+"""The bytes that windows-1252 does not have; it differs from Latin-1 in those from 0x80 to 0x9f alone."""
+
 _CELL = re.compile(r'(?:"(?:[^"]|"")*"|\S)+')
 """A cell between blanks: within quotes a blank is a letter."""
 
@@ -202,7 +205,7 @@ def _decoded(path: Path, file: IO[bytes], form: Form) -> Iterator[str]:
         except UnicodeDecodeError as error:
             byte, before = error.object[error.start], error.object[: error.start]
             at, line = num_bytes - num_pending + error.start, num_lines + before.count(b"\n")
-            wanted = "windows-1252" if 0x80 <= byte < 0xA0 else "latin-1"
+            wanted = "latin-1" if byte in _NOT_OF_WINDOWS else "windows-1252"
             raise DataFileError(
                 path,
                 f"byte 0x{byte:02x} at {at:,}, in line {line}, is not {form.encoding.upper()}: give the "

@@ -230,7 +230,7 @@ def test_a_byte_that_is_no_text_is_named_with_its_place_and_the_remedy_if_its_co
     assert table.numbers("a").tolist() == [1, 3]
     assert refusal(lambda: table.texts("b")) == (
         "table.csv: byte 0xe9 at 13, in line 3, is not UTF-8: give the encoding that it was saved in, such "
-        "as --encoding latin-1"
+        "as --encoding windows-1252"
     )
 
 

@@ -102,7 +102,17 @@ IN_A_CONFIGURATION = (
         "[parts]",
         '[parts]\naggregator = "fedprox"',
         "aggregator",
-        'solver = "fedprox"',
+        'solver = ["fedprox", "sgd"]',
+    ),
+    _in_file(
+        "the rate of an aggregator",
+        "[parts]",
+        '[parts]\naggregator = { kind = "fedadam", lr = 0.1 }',
+        "parts.aggregator",
+        "did you mean 'learning_rate'?",
+    ),
+    _in_file(
+        "another tool's word for extends", 'name = "mine"', 'base = "digits"', "base", "mean extends, above"
     ),
     _in_file(
         "k-means", 'clusterer = "fielding"', 'clusterer = "kmeans"', "arm.fielding", "'kmeans'", "'static'"
@@ -197,6 +207,7 @@ TYPED = (
     ),
     _typed("check mine.toml --set arm.0.clusterer=single", "no arm is named '0'", "global, prior"),
     _typed("run", "Missing argument 'CONFIG'", "driftscale configs", "driftscale new mine.toml"),
+    _typed("run mine.toml +round.rounds=3", "did you mean --set round.rounds=3?"),
     _typed("run mine", "mine: no such configuration", "did you mean mine.toml?"),
     _typed("run Digits", "Digits: no such configuration", "digits"),
     _typed("run mine.toml --jobs two", "--jobs 'two'", "1 to 1024, or auto"),

@@ -344,5 +344,5 @@ def test_rewritten_shards_are_one_table(tmp_path: Path) -> None:
     assert {client for (client,) in rows(folder, "client")} == {"José"}
     assert refused(tmp_path / "t", skip_lines=1) == (
         "t/a.csv: byte 0xe9 at 22, in line 3, is not UTF-8: give the encoding that it was saved in, such as "
-        "--encoding latin-1"
+        "--encoding windows-1252"
     )

@@ -68,13 +68,13 @@ def test_a_byte_that_is_not_of_the_encoding_is_named_with_its_place(tmp_path: Pa
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     assert refusal(tmp_path / name) == (
         f"{name}: byte 0xe9 at 8, in line 2, is not UTF-8: give the encoding that it was saved in, such as "
-        f"--encoding latin-1"
+        f"--encoding windows-1252"
     )
     assert "byte 0x81 at 18, in line 4, is not WINDOWS-1252" in refusal(
         tmp_path / name, encoding="windows-1252"
     )
     assert "is not GB18030" in refusal(tmp_path / name, encoding="gb18030")
-    with pytest.raises(DataFileError, match=r'such as { path = "t.csv.*", encoding = "latin-1" }'):
+    with pytest.raises(DataFileError, match=r'such as { path = "t.csv.*", encoding = "windows-1252" }'):
         read_table(tmp_path / name, TablePath(path=name)).texts("b")
 
 
@@ -97,6 +97,14 @@ def test_lines_to_leave_out_are_fewer_than_there_are(tmp_path: Path) -> None:
         )
 
 
+def test_a_row_of_one_cell_with_blanks_in_it_may_be_separated_by_them(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("1 2 3\n4 5 6\n")
+    assert refusal(tmp_path / "t.csv", columns=["a", "b", "c"]).endswith(
+        "has 3 names, but its first row has 1 cell; name each of them, or give --separator space if blanks "
+        "separate"
+    )
+
+
 def test_columns_are_as_many_as_a_row_has(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("1;2;3\n4;5;6\n")
@@ -113,6 +121,7 @@ def test_columns_are_as_many_as_a_row_has(tmp_path: Path) -> None:
             "7,0.5,x\n8,0.25,y\n",
             "if it has no header, name its 3 columns, as --columns a,b,c does",
         ),
+        ("0,walk,0,1\n1,run,2,1\n", "name its 4 columns, as --columns a,b,c,d does"),  # of equal cells too
         ("# made by hand\n# in May\n1\n", "looks like a comment: leave it out with --skip-lines 2"),
         ("who   b\n1     2\n", "is one cell: give --separator space if blanks separate"),
     ],
