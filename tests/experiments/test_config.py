@@ -373,6 +373,11 @@ def test_an_error_in_parts_names_its_key() -> None:
     )
     assert "parts: unknown key 'name'" in refusal(small_table(parts={"name": "a"}))
     assert "parts = 3: must be a table" in refusal(small_table(parts=3))
+    assert "parts = 3: must be a table" in refusal(small_table(parts=3, arm=[{"name": "a", "solver": "x"}]))
+
+
+def test_an_arm_whose_name_is_no_line_goes_by_its_number() -> None:
+    assert refusal(small_table(arm=[{"name": "a\nb"}])).startswith("x.toml: arm.0.name = 'a\\nb': string ")
 
 
 def test_an_error_in_an_arm_beside_parts_names_the_key_of_the_arm() -> None:
