@@ -35,7 +35,7 @@ MOST_SHOWN = 80
 ALONE = {
     "trace": "source",
     "start": "file",
-    **dict.fromkeys(("profile", "windows", "devices", "table"), "path"),
+    **dict.fromkeys(("profile", "windows", "devices", "table", "files"), "path"),
 }
 """What a text in place of a table is in that table, by the key that has it; of all other keys, the `kind`."""
 
