@@ -646,6 +646,23 @@ def assert_survives_a_round_trip(experiment: Experiment) -> None:
     assert again.to_toml() == text
 
 
+@pytest.mark.parametrize(
+    ("value", "windows"),
+    [
+        ("w.csv", "w.csv"),
+        ({"path": "w.csv", "separator": ";"}, {"path": "w.csv", "separator": ";"}),
+        ({"kind": "w.csv", "overlapping": "merge"}, "w.csv"),  # what --set makes of the path
+        ({"kind": "w.csv", "windows": {"separator": ";"}}, {"path": "w.csv", "separator": ";"}),
+    ],
+)
+def test_hours_are_the_path_of_a_table_also_with_its_reading_and_with_settings(
+    value: object, windows: object
+) -> None:
+    hours = small(devices={"availability": value}).resolved()["devices"]["availability"]
+    assert (hours["kind"], hours["windows"]) == ("intervals", windows)
+    assert hours["overlapping"] == ("merge" if "merge" in str(value) else "refuse")
+
+
 @pytest.mark.parametrize("written", ["2021-07-01", '"2021-07-01"'])
 def test_a_date_is_the_same_as_toml_date_and_as_text(tmp_path: Path, written: str) -> None:
     table = small_table()
