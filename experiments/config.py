@@ -76,9 +76,19 @@ MOST_KEPT_BYTES = 64 * 10**6
 
 
 def _availability_by_path(value: Any) -> Any:
-    """The table of the source `intervals`, if `value` is the path of a table file; otherwise `value`."""
-    if isinstance(value, str) and value.endswith(TABLE_SUFFIXES):
+    """The table of the source `intervals`, if `value` is the path of a table file; otherwise `value`.
+
+    So is a table with the `path`; and one with the path as `kind`, as which an option that sets a key beside
+    it finds it.
+    """
+    given = value if isinstance(value, Mapping) else {"kind": value}
+    if "path" in given and "kind" not in given:
         return {"kind": "intervals", "windows": value}
+    kind = given.get("kind")
+    if isinstance(kind, str) and kind.endswith(TABLE_SUFFIXES):
+        windows = given.get("windows", {})
+        windows = {"path": kind, **windows} if isinstance(windows, Mapping) else windows
+        return {**given, "kind": "intervals", "windows": windows}
     return value
 
 

@@ -32,7 +32,11 @@ MOST_EXTENDED = 16
 MOST_SHOWN = 80
 """Most letters of an invalid value in an error."""
 
-ALONE = {"trace": "source", "start": "file", "profile": "path", "windows": "path", "devices": "path"}
+ALONE = {
+    "trace": "source",
+    "start": "file",
+    **dict.fromkeys(("profile", "windows", "devices", "table", "files"), "path"),
+}
 """What a text in place of a table is in that table, by the key that has it; of all other keys, the `kind`."""
 
 INSTEAD: Mapping[str, Mapping[str, tuple[str, ...]]] = {

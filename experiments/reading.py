@@ -234,8 +234,9 @@ def _step_into(container: Any, name: str, path: Sequence[str], where: str) -> An
         container.setdefault(name, {})
     else:
         raise ConfigurationError(f"{where}: {name!r} is a key of a value that is not a table")
-    if isinstance(container[place], str):  # a part that is given by its name only
-        container[place] = {ALONE.get(name, "kind"): container[place]}
+    if isinstance(container[place], str):  # a part that is given by its name only, or a table by its path
+        key = path[-1] if isinstance(container, list) else name
+        container[place] = {ALONE.get(key, "kind"): container[place]}
     return container[place]
 
 

@@ -34,7 +34,7 @@ SECONDS = {
     "day": 86400,
 }
 
-NUMBER = r"([+-]?(?:0|[1-9][\d_]*)(?:\.\d+)?(?:[eE][+-]?\d+)?)"
+NUMBER = r"([+-]?(?:0|[1-9](?:_?\d)*)(?:\.\d+)?(?:[eE][+-]?\d+)?)"
 
 
 def _listed(first: str, last: str) -> str | None:
@@ -47,6 +47,7 @@ VALUES: tuple[tuple[str, Callable[..., str | None]], ...] = (
     ("[Tt]rue|TRUE|[Yy]es|[Oo]n", lambda: "true"),
     ("[Ff]alse|FALSE|[Nn]o|[Oo]ff", lambda: "false"),
     (f"{NUMBER} ?%", lambda number: f"{float(number) / 100:g}"),
+    (r"([1-9]\d{0,2}),(\d{3})", "{}{}".format),  # a comma between thousands
     (r"(\d+),(\d+)", "{}.{}".format),
     (r"(\.\d+)", "0{}".format),
     (r"(\d+\.)", "{}0".format),

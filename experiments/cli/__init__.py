@@ -36,8 +36,11 @@ def _app() -> None:
             sys.exit(error.exit_code)
         from experiments.remedies.usage import refusal
 
-        command_path = error.ctx.command_path if error.ctx is not None else "driftscale"
-        raise refusal(message, command_path, sys.argv[1:]) from error
+        command_path, options = "driftscale", list[str]()
+        if error.ctx is not None:
+            command_path = error.ctx.command_path
+            options = [option for parameter in error.ctx.command.params for option in parameter.opts]
+        raise refusal(message, command_path, sys.argv[1:], options) from error
 
 
 def main(program: Callable[[], None] = _app) -> NoReturn:

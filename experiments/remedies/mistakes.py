@@ -75,7 +75,8 @@ def _located(problem: ErrorDetails, table: Mapping[str, Any]) -> tuple[list[str]
     for step in _as_written(problem["loc"], table, problem.get("ctx", {}).get("name")):
         if isinstance(value, list | tuple) and isinstance(step, int) and step < len(value):
             value = value[step]
-            path.append(str(value["name"]) if isinstance(value, dict) and "name" in value else str(step))
+            name = str(value.get("name", "")) if isinstance(value, Mapping) else ""
+            path.append(name if name and name.isprintable() else str(step))  # the error stays one line
         elif isinstance(value, Mapping) and step in value:
             value = value[step]
             path.append(str(step))
@@ -188,4 +189,6 @@ def _as_written(
             setting not in overrides if setting else not overrides
         )
         return location[2:] if is_shared else location
-    return ("parts", *location[2:]) if key in table.get("parts", {}) and key not in own else location
+    parts = table.get("parts")
+    is_shared = isinstance(parts, Mapping) and key in parts and key not in own
+    return ("parts", *location[2:]) if is_shared else location

@@ -6,7 +6,7 @@ Imported only for such an error.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from shlex import quote
 
 from emulator.errors import InputError
@@ -16,16 +16,19 @@ LISTS = ("--seeds", "--arms", "--frames")
 """Options whose values are separated by commas."""
 
 
-def refusal(message: str, command: str, words: Sequence[str]) -> InputError:
+def refusal(message: str, command: str, words: Sequence[str], options: Collection[str]) -> InputError:
     """The error of a command line in one line.
 
     Args:
         message: What typer says.
         command: The command that refuses it, such as "driftscale run".
         words: The arguments of the command line.
+        options: Those of the command; another one is no remedy.
     """
     message = message.replace("Value error, ", "").rstrip(".")
     instead = _instead(message, list(words))
+    if (meant := re.match(r"did you mean (--[\w-]+)", instead)) is not None and meant[1] not in options:
+        instead = ""
     if instead:  # better than the options that are spelt alike
         message = re.split(r" \(Possible options| Did you mean --", message)[0]
     return InputError(f"{message}{'; ' if instead else ''}{instead} ({command} --help)")

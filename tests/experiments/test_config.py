@@ -373,6 +373,11 @@ def test_an_error_in_parts_names_its_key() -> None:
     )
     assert "parts: unknown key 'name'" in refusal(small_table(parts={"name": "a"}))
     assert "parts = 3: must be a table" in refusal(small_table(parts=3))
+    assert "parts = 3: must be a table" in refusal(small_table(parts=3, arm=[{"name": "a", "solver": "x"}]))
+
+
+def test_an_arm_whose_name_is_no_line_goes_by_its_number() -> None:
+    assert refusal(small_table(arm=[{"name": "a\nb"}])).startswith("x.toml: arm.0.name = 'a\\nb': string ")
 
 
 def test_an_error_in_an_arm_beside_parts_names_the_key_of_the_arm() -> None:
@@ -639,6 +644,23 @@ def assert_survives_a_round_trip(experiment: Experiment) -> None:
     assert again.resolved() == experiment.resolved()
     assert again.model_copy(update={"parts": {}}) == experiment.model_copy(update={"parts": {}})
     assert again.to_toml() == text
+
+
+@pytest.mark.parametrize(
+    ("value", "windows"),
+    [
+        ("w.csv", "w.csv"),
+        ({"path": "w.csv", "separator": ";"}, {"path": "w.csv", "separator": ";"}),
+        ({"kind": "w.csv", "overlapping": "merge"}, "w.csv"),  # what --set makes of the path
+        ({"kind": "w.csv", "windows": {"separator": ";"}}, {"path": "w.csv", "separator": ";"}),
+    ],
+)
+def test_hours_are_the_path_of_a_table_also_with_its_reading_and_with_settings(
+    value: object, windows: object
+) -> None:
+    hours = small(devices={"availability": value}).resolved()["devices"]["availability"]
+    assert (hours["kind"], hours["windows"]) == ("intervals", windows)
+    assert hours["overlapping"] == ("merge" if "merge" in str(value) else "refuse")
 
 
 @pytest.mark.parametrize("written", ["2021-07-01", '"2021-07-01"'])

@@ -111,6 +111,9 @@ def test_another_source_replaces_the_whole_trace_and_another_table_of_devices_it
     assert over({"devices": {"profile": "a.csv"}}, {"devices": {"profile": {"x": 1}}}) == {
         "devices": {"profile": {"path": "a.csv", "x": 1}}
     }
+    assert over({"trace": {"table": "a.csv"}}, {"trace": {"table": {"x": 1}}}) == {
+        "trace": {"table": {"path": "a.csv", "x": 1}}
+    }
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,13 @@ def test_a_setting_reaches_an_entry_of_a_list_by_its_number(config: Path) -> Non
     assert experiment.seeds == (7, 4)
 
 
+def test_a_table_that_is_given_by_its_path_only_can_be_set_where_it_stands_alone_and_in_a_list() -> None:
+    table: dict[str, Any] = {"trace": {"table": "a.csv", "concepts": {"files": ["a.csv", "b.csv"]}}}
+    override_table(table, ["trace.table.separator=;", "trace.concepts.files.1.separator=tab"], None)
+    assert table["trace"]["table"] == {"path": "a.csv", "separator": ";"}
+    assert table["trace"]["concepts"]["files"] == ["a.csv", {"path": "b.csv", "separator": "tab"}]
+
+
 def test_an_entry_that_is_given_by_its_name_only_can_be_set(config: Path) -> None:
     solver = ['arm.global.solver=["fedprox", "sgd"]', "arm.global.solver.0.mu=0.5"]
     rules = load_experiment(config, solver).resolved()["arm"][0]["solver"]

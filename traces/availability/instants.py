@@ -136,7 +136,10 @@ def _of_numbers(table: TableFile, name: str, missing: Bools) -> tuple[Ints, str]
     numbers: Any = np.from_dlpack(column.fill_null(np.nan))
     unit, per_s = ("Unix seconds", 1) if numbers[~missing][0] <= LAST_S else ("Unix milliseconds", 1000)
     outside = ~((numbers >= FIRST_S * per_s) & (numbers <= LAST_S * per_s) | missing)
-    rule = f"is outside of 1990 to 2100 in {unit}, the first row's unit; virtual seconds are called {name}_s"
+    rule = (
+        f"is outside of 1990 to 2100 in {unit}, the first row's unit; virtual seconds are called {name}_s, "
+        f"and micro- or nanoseconds are to be divided first"
+    )
     _refuse(table, name, outside, rule)
     return np.rint(np.where(missing, 0, numbers) * (1e6 / per_s)).astype(np.int64), unit
 

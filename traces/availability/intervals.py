@@ -230,8 +230,8 @@ def _numbers_where(needed: Bools, table: TableFile, name: str) -> Floats:
         return table.numbers(name)
     spared = np.asarray(column.is_null(nan_is_null=True)) & ~needed
     filled = pc.if_else(pa.array(spared), pa.scalar(0, column.type), column)
-    table = TableFile(table.path, table.table.set_column(table.columns.index(name), name, filled))
-    return np.where(spared, np.nan, table.numbers(name))
+    filled_in = table.table.set_column(table.columns.index(name), name, filled)
+    return np.where(spared, np.nan, replace(table, table=filled_in).numbers(name))
 
 
 def _one_of(table: TableFile, names: tuple[str, ...], needed: bool = True) -> str:

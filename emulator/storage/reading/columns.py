@@ -44,7 +44,7 @@ def refuse_columns(path: Path, names: Sequence[str], *, unnamed_first: bool = Fa
 
 
 def kinds_of(schema: pa.Schema) -> dict[str, pa.DataType]:
-    """The types of columns; that of a dictionary of texts or numbers is that of its values.
+    """The types of columns; that of a dictionary of texts or numbers is that of its values, of a view a text.
 
     Other dictionaries are not decoded: one long value may be meant many times.
     """
@@ -52,6 +52,8 @@ def kinds_of(schema: pa.Schema) -> dict[str, pa.DataType]:
 
 
 def _values(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):  # of which Arrow finds no distinct ones
+        return pa.string()
     if not isinstance(kind, pa.DictionaryType):
         return kind
     values: pa.DataType = kind.value_type

@@ -61,10 +61,8 @@ class Dialect:
         if not self.said:
             return None
         keys = "separator and decimal" if given.in_configuration else "--separator and --decimal"
-        return (
-            f"read with {_NAMES[self.separator]} between cells and {self.decimal!r} as decimal point: {keys} "
-            f"override"
-        )
+        between = _NAMES[given.mark or self.separator]
+        return f"read with {between} between cells and {self.decimal!r} as decimal point: {keys} override"
 
 
 @dataclass(frozen=True)
@@ -267,7 +265,8 @@ def _refuse_misfit(sample: Sample, usual: str) -> None:
             (n, row.width) for n, row in enumerate(rows_of(sample, mark), 1) if row.width != len(names)
         )
         number, width = next(misfits)
-        skip = "" if sample.form.given.in_configuration else " (and --skip-bad, to leave out such rows)"
+        can_skip = "skip_bad" in type(sample.form.given).model_fields
+        skip = " (and --skip-bad, to leave out such rows)" if can_skip else ""
         cells = "cannot be read" if width == 0 else f"has {width} cell{'s' * (width > 1)}"
         raise DataFileError(
             sample.path,
@@ -295,7 +294,7 @@ def _refuse_other_count(samples: Iterable[Sample], marks: Sequence[str]) -> None
 
 def _refuse_one_cell(samples: Iterable[Sample], separator: str) -> None:
     for sample in samples:
-        if len(sample.names(separator)) == 1:
+        if len(sample.names(separator)) == 1 and not sample.form.given.columns:
             mark = sample.form.given.mark or separator
             shown = sample.header.decode("utf-8-sig", "replace")[:MOST_REASON]
             raise DataFileError(
@@ -361,7 +360,8 @@ def names_of(sample: Sample, separator: str) -> list[str]:
     Raises DataFileError for a header that is not in the encoding of the file, or cannot be read.
     """
     if b"\0" in sample.header:
-        remedy = sample.option("encoding", "utf-16-le")
+        is_big = sample.header.find(b"\0") % 2 == 0  # of a Latin letter the first byte is null
+        remedy = sample.option("encoding", "utf-16-be" if is_big else "utf-16-le")
         raise DataFileError(
             sample.path, f"its first line has null bytes: give its encoding, such as {remedy}"
         )

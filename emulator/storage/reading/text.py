@@ -44,7 +44,8 @@ _CELL = re.compile(r'(?:"(?:[^"]|"")*"|\S)+')
 class Form:
     """How the text of a CSV differs from what pyarrow reads.
 
-    `ends`: a ';' ends each line, and separates nothing, as in the files of WISDM.
+    `ends`: a ';' ends each line, and separates nothing, as in the files of WISDM. `returns`: a carriage
+    return alone does, as Excel's "CSV (Macintosh)" has it.
     """
 
     given: Given
@@ -52,10 +53,12 @@ class Form:
     skip_lines: int = 0
     separator: str | None = None
     ends: bool = False
+    returns: bool = False
 
     @property
     def is_plain(self) -> bool:
-        return self.encoding == "utf-8" and not (self.skip_lines or self.is_changed_by_line)
+        changes = self.skip_lines or self.is_changed_by_line or self.returns
+        return self.encoding == "utf-8" and not changes
 
     @property
     def is_changed_by_line(self) -> bool:
@@ -77,13 +80,16 @@ def form_of(head: bytes, given: Given) -> Form:
     is_marked = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     encoding = given.encoding or ("utf-16" if is_marked else "utf-8")
     skipped = given.skip_lines
+    returns = b"\r" in head and b"\n" not in head
     head = head if skipped or given.columns else head[:4096]
     text = head.decode(encoding, "replace").removeprefix("\ufeff")
-    first = next(iter(text.split("\n", skipped + 1)[skipped:]), "").strip()
-    named = _SEPARATOR_LINE.fullmatch(first)
+    text = text.replace("\r", "\n") if returns else text
+    first = next(iter(text.split("\n", skipped + 1)[skipped:]), "")
+    named = _SEPARATOR_LINE.fullmatch(first.strip(" \r"))  # it may name a tab
+    first = first.strip()
     separator = given.mark or (named[1] if named else None)
     ends = bool(given.columns) and separator != ";" and first.find(";") == len(first) - 1 > 0
-    return Form(given, encoding, skipped + bool(named), separator, ends)
+    return Form(given, encoding, skipped + bool(named), separator, ends, returns)
 
 
 @contextmanager
@@ -165,7 +171,8 @@ def _room() -> Iterator[None]:
 
 def _rewritten(path: Path, file: IO[bytes], form: Form) -> Iterator[bytes]:
     left, held, is_empty = form.skip_lines, "", True
-    for text in _decoded(path, file, form):
+    for decoded in _decoded(path, file, form):
+        text = decoded.replace("\r", "\n") if form.returns else decoded
         if left:
             *skipped, text = text.split("\n", left)
             left -= len(skipped)
@@ -205,11 +212,16 @@ def _decoded(path: Path, file: IO[bytes], form: Form) -> Iterator[str]:
         except UnicodeDecodeError as error:
             byte, before = error.object[error.start], error.object[: error.start]
             at, line = num_bytes - num_pending + error.start, num_lines + before.count(b"\n")
-            wanted = "latin-1" if byte in _NOT_OF_WINDOWS else "windows-1252"
+            wanted, is_cut = "latin-1" if byte in _NOT_OF_WINDOWS else "windows-1252", ""
+            if form.encoding.startswith("utf-16"):  # in which half a letter is what does not fit
+                wanted, is_cut = "utf-8", "it is cut off or damaged, or else "
             raise DataFileError(
                 path,
-                f"byte 0x{byte:02x} at {at:,}, in line {line}, is not {form.encoding.upper()}: give the "
-                f"encoding that it was saved in, such as {form.given.option(path, 'encoding', wanted)}",
+                f"byte 0x{byte:02x} at {at:,}, in line {line}, is not {form.encoding.upper()}: {is_cut}give "
+                f"the encoding that it was saved in, such as {form.given.option(path, 'encoding', wanted)}",
             ) from error
+        except UnicodeError as error:
+            either = " or ".join(form.given.option(path, "encoding", f"utf-16-{end}") for end in ("le", "be"))
+            raise DataFileError(path, f"has no mark of UTF-16 at its beginning: give {either}") from error
         yield text if num_bytes else text.removeprefix("\ufeff")
         num_bytes, num_lines = num_bytes + len(content), num_lines + text.count("\n")

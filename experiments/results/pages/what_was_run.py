@@ -35,7 +35,7 @@ def lead(experiment: Mapping[str, Any], runs: Sequence[ReportedRun]) -> str:
             continue
         if noun == "rounds" and seconds_per_round(experiment) is not None:
             noun = "nominal rounds"
-        kind = value.get("kind", "?") if isinstance(value, Mapping) else value
+        kind = value.get("kind", value.get("path", "?")) if isinstance(value, Mapping) else value
         facts.append(f"{value:,} {noun}" if type(value) is int else f"{kind} {noun}")
     for noun, items in (("arm", experiment["arm"]), ("seed", experiment["seeds"])):
         facts.append(f"{len(items)} {noun}{'s' if len(items) > 1 else ''}")

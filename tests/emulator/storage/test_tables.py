@@ -114,6 +114,13 @@ def test_ids_are_ranks_that_no_order_of_the_rows_changes(read: Write) -> None:
     assert read(device=[10, 9, 100]).ids("device").tolist() == [1, 0, 2]  # numbers rank as numbers
 
 
+def test_a_view_of_texts_is_read_as_texts(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"device": pa.array(["b", "a", "b"], pa.string_view())}), tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet")
+    assert table.ids("device").tolist() == [1, 0, 1]
+    assert table.texts("device") == ["b", "a", "b"]
+
+
 def test_ids_and_texts_of_a_dictionary_column_are_those_of_its_values(tmp_path: Path) -> None:
     column = pa.array(["b", "a", "b"]).dictionary_encode()
     pq.write_table(pa.table({"device": column}), tmp_path / "table.parquet")

@@ -247,6 +247,8 @@ TYPED = (
     _typed("new x.toml --like nope", "nope", "driftscale configs"),
     _typed("run mine.toml --seeds 0:5", "--seeds 0:5", "0..9", "0,3,7"),
     _typed("run mine.toml -j 2", "-j", "did you mean --jobs?"),
+    _typed("check mine.toml -j 2", "No such option: -j (driftscale check --help)"),  # which has no --jobs
+    _typed("check mine.toml --arms global", "driftscale run --arms plays some of them"),
     _typed("traces build csv --root data.csv --out t", "kind of data set 'csv'", "did you mean 'table'?"),
     _typed("traces build data.csv", "data.csv: KIND comes first", "traces build table --root data.csv"),
 )

@@ -210,6 +210,7 @@ def test_dates_may_repeat_by_a_period_in_the_table_or_in_that_of_devices(tmp_pat
         ),
         ("start end\n 631151999 1767225660", "row 1: start = 631151999 is outside of 1990 to 2100 in Unix s"),
         ("start end\n 1767225600 1767225600000000", "row 1: end = 1767225600000000 is outside of 1990 to"),
+        ("start end\n 1767225600000000 1767225600000001", "micro- or nanoseconds are to be divided first"),
         (
             "start end\n 1767225600 1767225660\n 1767225600000 1767225660",
             "row 2: start = 1767225600000 is outside of 1990 to 2100 in Unix seconds, the first row's unit",

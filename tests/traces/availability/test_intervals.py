@@ -185,6 +185,13 @@ def test_a_bad_table_of_devices_is_refused_in_one_line(tmp_path, devices, messag
     assert str(refused.value).startswith(f"{tmp_path}/{message}".format(folder=tmp_path))
 
 
+@pytest.mark.parametrize("name", ["trace_start_s", "trace_end_s"])
+def test_a_column_of_devices_that_is_there_twice_is_refused_rather_than_read_once(tmp_path, name):
+    devices = f"device {name} trace_start_s trace_end_s\n a 0 0 50\n b 0 0 200\n c 0 0 50"
+    with pytest.raises(DataFileError, match=f"a column name occurs twice: '{name}'"):
+        read_intervals(written(tmp_path / "w.csv", WINDOWS), written(tmp_path / "d.csv", devices))
+
+
 def test_a_period_in_both_tables_is_refused(tmp_path):
     windows = written(tmp_path / "w.csv", "device start_s end_s period_s\n a 1 2 9")
     with pytest.raises(DataFileError, match="period_s belongs in"):

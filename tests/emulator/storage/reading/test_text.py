@@ -34,6 +34,9 @@ def refusal(path: Path, use: str = "b", **keys: Any) -> str:
         (ROWS.encode("utf-16-be"), {"encoding": "utf-16-be"}),
         (ROWS.encode("utf-8-sig"), {}),
         (f"sep=;\r\n{ROWS.replace(',', ';')}".encode(), {}),
+        ("sep=\t\r\n{}".format(ROWS.replace(",", "\t")).encode(), {}),
+        (ROWS.replace("\n", "\r").encode(), {}),
+        (f"# one\r{ROWS}".replace("\n", "\r").encode("utf-16"), {"skip_lines": 1}),
         (f"# one, two\n\n{ROWS}".encode(), {"skip_lines": 2}),
         (ROWS.replace(",", "   ").encode(), {"separator": "space"}),
         (ROWS.replace(",", "\t  ").replace("\n", " \r\n  ").encode(), {"separator": "space"}),
@@ -86,6 +89,18 @@ def test_a_byte_in_the_header_is_named_and_so_are_null_bytes(tmp_path: Path) -> 
     assert refusal(path).endswith(
         "its first line has null bytes: give its encoding, such as --encoding utf-16-le"
     )
+    path.write_bytes(ROWS.encode("utf-16-be"))
+    assert refusal(path).endswith("such as --encoding utf-16-be")
+
+
+def test_utf_16_without_its_mark_or_its_end_is_refused_with_what_may_be_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(ROWS.encode("utf-16-le"))
+    assert refusal(path, encoding="utf-16") == (
+        "t.csv: has no mark of UTF-16 at its beginning: give --encoding utf-16-le or --encoding utf-16-be"
+    )
+    path.write_bytes(ROWS.encode("utf-16")[:-1])
+    assert "is not UTF-16: it is cut off or damaged, or else give the encoding" in refusal(path)
 
 
 def test_lines_to_leave_out_are_fewer_than_there_are(tmp_path: Path) -> None:
@@ -112,6 +127,14 @@ def test_columns_are_as_many_as_a_row_has(tmp_path: Path) -> None:
         "t.csv, row 1: --columns a,b: has 2 names, but its first row has 3 cells; name each of them"
     )
     assert read_table(path, given(columns=["a", "b", "c"])).numbers("b").tolist() == [2, 5]
+    path.write_text("1\n4\n")
+    assert read_table(path, given(columns=["a"], separator=";")).numbers("a").tolist() == [1, 4]
+
+
+def test_runs_of_blanks_are_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a b\n1,5 2\n")
+    [note] = read_table(tmp_path / "t.csv", given(separator="space")).notes
+    assert note.startswith("read with blanks between cells and ',' as decimal point")
 
 
 @pytest.mark.parametrize(

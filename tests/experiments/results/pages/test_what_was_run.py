@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from experiments.results.pages import write_report
-from experiments.results.pages.what_was_run import drift_of_runs
+from experiments.results.pages.what_was_run import drift_of_runs, lead
 from experiments.results.reading.run_directory import ReportedRun
 from tests.experiments.synthetic_runs import a_directory, a_run, store
 
@@ -33,6 +33,12 @@ def test_of_very_many_onsets_the_line_has_the_numbers_that_are_known() -> None:
     assert heading == "drift, seed 0"
     events = "2 (20,000 clients), 4 (15,000 clients)"
     assert text == f"44,000 onsets among 30,000 clients; mass events at data steps {events}"
+
+
+def test_the_lead_names_a_table_of_devices_by_its_path_however_it_is_given() -> None:
+    for profile in ("phones.csv", {"path": "phones.csv", "separator": ";"}):
+        experiment = {"devices": {"profile": profile}, "arm": [{"name": "a"}], "seeds": [0]}
+        assert lead(experiment, []) == "phones.csv devices · 1 arm · 1 seed"
 
 
 @pytest.mark.slow

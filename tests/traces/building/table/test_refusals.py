@@ -27,7 +27,7 @@ HEAD = "who,kind,t,a\n"
         ("who,kind,,a\nx,0,1,2\n", {}, "table.csv: column 3 has no name"),
         ("", {}, "table.csv: is empty"),
         (
-            "who,kind,a\rx,0,1\r",
+            "who,kind,a\rx,0,1\ny,0,1\n",
             {},
             "table.csv: cannot be read as CSV (new-line character seen in unquoted field - do you need to "
             "open the file in universal-newline mode?)",
