@@ -57,6 +57,13 @@ IN_A_CONFIGURATION = (
     _in_file(
         "lr", "learning_rate =", "lr =", "training: unknown key 'lr'", "did you mean training.learning_rate"
     ),
+    _in_file(
+        "lr of an arm",
+        'name = "static"',
+        'name = "static"\ntraining = { lr = 1 }',
+        "arm.static.training: unknown key 'lr'",
+        "did you mean 'learning_rate'?",
+    ),
     _in_file("epochs", "local_steps = 10", "epochs = 1", "training", "'epochs'", "training.local_epochs"),
     _in_file(
         "a key of another table", "local_steps = 10", "participants = 9", "training", "round.participants"
