@@ -26,9 +26,6 @@ def remedy(kind: str, name: str, shown: object = None) -> str:
 def key_remedy(name: str, place: str = "") -> str:
     """The key that stands for the key `name` of the table at `place`, or words; empty if neither is known."""
     known = remedy("key", name)
-    table, _, key = known.rpartition(".")
-    if place.endswith(f".{table}") and " " not in known and key != name:  # of an arm: it has its own
-        return f"did you mean {key!r}?"
     return "" if known == f"{place}.{name}" else did_you_mean_key(known)
 
 
