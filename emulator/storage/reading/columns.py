@@ -40,7 +40,7 @@ def refuse_columns(path: Path, names: Sequence[str], *, unnamed_first: bool = Fa
     least = 2 if unnamed_first else 1
     blank = next((at for at, name in enumerate(names, 1) if at >= least and not name.strip()), None)
     if blank is not None:
-        raise DataFileError(path, f"column {blank} has no name")
+        raise DataFileError(path, f"column {blank} has no name; give it one in the header, or leave it out")
 
 
 def kinds_of(schema: pa.Schema) -> dict[str, pa.DataType]:
