@@ -80,8 +80,8 @@ def read_toml(path: Path, most_bytes: int = MOST_TOML_BYTES) -> dict[str, Any]:
 
 def toml_text(path: Path, most_bytes: int) -> str:
     """The text of a TOML file for `toml_document`; for the errors see `read_text`."""
-    # NOTE: line ends are normalised as for Python's text files: TOML itself refuses a lone carriage return.
-    return read_text(path, most_bytes).replace("\r\n", "\n").replace("\r", "\n")
+    # NOTE: TOML itself refuses a lone carriage return, and the mark that Notepad writes before the first line.
+    return read_text(path, most_bytes).removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_json(path: Path) -> Any:

@@ -18,6 +18,11 @@ from emulator.storage.bounded import (
 )
 
 
+def test_a_mark_before_the_first_line_of_a_toml_file_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_bytes("# of Notepad\r\na = 1\r\n".encode("utf-8-sig"))
+    assert read_toml(tmp_path / "a.toml") == {"a": 1}
+
+
 def test_a_file_is_read_up_to_its_bound_and_not_beyond(tmp_path: Path) -> None:
     file = tmp_path / "x"
     file.write_bytes(bytes(100))
