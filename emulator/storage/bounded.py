@@ -80,7 +80,7 @@ def read_toml(path: Path, most_bytes: int = MOST_TOML_BYTES) -> dict[str, Any]:
 
 def toml_text(path: Path, most_bytes: int) -> str:
     """The text of a TOML file for `toml_document`; for the errors see `read_text`."""
-    # NOTE: TOML itself refuses a lone carriage return, and the mark that Notepad writes before the first line.
+    # NOTE: TOML itself refuses a lone carriage return, and the mark that Notepad writes at the beginning.
     return read_text(path, most_bytes).removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
