@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,13 @@ class Family:
     alt: str
     options: Sequence[str] = ()
     is_personal: bool = False
+
+    @property
+    def of_what(self) -> str:
+        """Whether lines are means over seeds, or of a single one."""
+        options = dict(pairwise(self.options))
+        seeds = options.get("--seeds", "")
+        return f"of seed {seeds} alone" if seeds.isdecimal() else "means over seeds"
 
     @property
     def name(self) -> str:
@@ -79,7 +87,7 @@ FAMILIES: Mapping[str, Family] = {
         "flash/fashion-sudden",
         ("fedavg", "fedavg-all", "fedyogi", "flash"),
         "Half-way all clients swap labels. Four ways of averaging one model fall from 80 percent to between "
-        "66 and 73, FLASH the least, and are level again ten hours later.",
+        "66 and 73, and are level again ten hours later. None of them knows of the swap.",
         ("--seeds", "0"),
     ),
     "personal": Family(

@@ -51,5 +51,5 @@ def _picture(family: Family) -> str:
         "<picture>\n"
         f'  <source media="(prefers-color-scheme: dark)" srcset="pictures/{family.name}-dark.svg">\n'
         f'  <img src="pictures/{family.name}-light.svg" alt="{family.alt}">\n</picture>\n\n'
-        f"Accuracy over virtual time, means over seeds if there are several: {played}."
+        f"Accuracy over virtual time, {family.of_what}: {played}."
     )

@@ -189,7 +189,8 @@ class CsvFile:
         if "invalid UTF8" in text:
             refuse_encoding(self.path, self.form.given)
         row, column, value = (pattern.search(text) for pattern in (_ROW, _COLUMN, _VALUE))
-        number = None if row is None else int(row[1]) - (not self.form.given.columns)
+        lines_above = 0 if self.form.given.columns else 1  # the header
+        number = None if row is None else int(row[1]) - lines_above
         if column is not None and value is not None:
             name = self.names[int(column[1])]
             what = "a whole number" if pa.types.is_integer(types[name]) else self.dialect.number

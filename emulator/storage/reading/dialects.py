@@ -146,19 +146,20 @@ def find_dialect(
         DataFileError: two separators fit, or two readings of commas in numbers do; no one separator fits all
             files; or the columns that are given are not as many as those of a file.
     """
-    separator = mark or given.mark
+    named = mark or given.mark
     if given.columns:
-        _refuse_other_count(samples(), SEPARATORS if separator is None else (separator,))
-    if separator is None:
+        _refuse_other_count(samples(), (named,) if named else SEPARATORS)
+    if named:
+        separator = named
+        _refuse_one_cell(samples(), separator)
+    else:
         fits_all = all(_fits(sample, usual, any_row=skips_bad) for sample in samples())
         separator = usual if fits_all else _other_separator(samples(), usual)
-    else:
-        _refuse_one_cell(samples(), separator)
     decimal: str = given.decimal or "."
     if given.decimal is None and separator != ",":
         decimal = _decimal_of([_numbers(sample, separator) for sample in samples()])
-    is_found = (not (mark or given.mark) and separator != ",") or (given.decimal is None and decimal != ".")
-    return Dialect(separator, decimal, said=is_found)
+    is_unusual = (named is None and separator != ",") or (given.decimal is None and decimal != ".")
+    return Dialect(separator, decimal, said=is_unusual)
 
 
 def rows_of(sample: Sample, separator: str) -> Iterator[Row]:

@@ -221,6 +221,19 @@ def test_cells_with_other_seeds_say_so(tmp_path: Path) -> None:
     assert of_folder(tmp_path)[0].endswith("(best of 2 cells each, chosen on seeds that are not the same).")
 
 
+def a_cell_without_tuned(folder: Path, participants: int, *options: str) -> None:
+    """A cell whose arm `tuned` has no run, and whose one command had these options."""
+    cell = a_cell(
+        folder, participants, ("global", "tuned"), **{"global": 0.3, "tuned": 0.6, "fielding": 0.62}
+    )
+    for seed in (0, 1, 2):
+        cell.directory.delete_run("tuned", seed)
+    (cell.directory.path / "tuned").rmdir()
+    manifest = json.loads(cell.directory.manifest_path.read_text())
+    command = {"arguments": ["driftscale", "run", "x", *options], "started": "2026-01-31T12:00:00Z"}
+    cell.directory.manifest_path.write_text(json.dumps({**manifest, "commands": [command]}))
+
+
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
@@ -230,18 +243,7 @@ def test_cells_with_other_seeds_say_so(tmp_path: Path) -> None:
 )
 def test_a_rival_that_was_not_asked_for_is_named_as_such(tmp_path: Path, asked: str, why: str) -> None:
     for number in (4, 8):
-        cell = a_cell(
-            tmp_path, number, ("global", "tuned"), **{"global": 0.3, "tuned": 0.6, "fielding": 0.62}
-        )
-        for seed in (0, 1, 2):
-            cell.directory.delete_run("tuned", seed)
-        (cell.directory.path / "tuned").rmdir()
-        manifest = json.loads(cell.directory.manifest_path.read_text())
-        command = {
-            "arguments": ["driftscale", "run", "x", "--arms", asked],
-            "started": "2026-01-31T12:00:00Z",
-        }
-        cell.directory.manifest_path.write_text(json.dumps({**manifest, "commands": [command]}))
+        a_cell_without_tuned(tmp_path, number, "--arms", asked)
     first, *_, counts = of_folder(tmp_path)
     assert first.endswith(f"the best arm without clusters of those finished {CHOSEN}; {why}.")
     assert counts == f"2 experiments; runs: 12 finished{', 6 not run' if 'tuned' in asked else ''}."
@@ -250,16 +252,8 @@ def test_a_rival_that_was_not_asked_for_is_named_as_such(tmp_path: Path, asked: 
 
 def test_a_rival_that_one_of_two_cells_asked_for_is_unfinished(tmp_path: Path) -> None:
     """The second cell, which did not ask for it, does not make it one that nobody asked for."""
-    for number, asked in ((4, []), (8, ["--arms", "global,fielding"])):
-        cell = a_cell(
-            tmp_path, number, ("global", "tuned"), **{"global": 0.3, "tuned": 0.6, "fielding": 0.62}
-        )
-        for seed in (0, 1, 2):
-            cell.directory.delete_run("tuned", seed)
-        (cell.directory.path / "tuned").rmdir()
-        manifest = json.loads(cell.directory.manifest_path.read_text())
-        command = {"arguments": ["driftscale", "run", "x", *asked], "started": "2026-01-31T12:00:00Z"}
-        cell.directory.manifest_path.write_text(json.dumps({**manifest, "commands": [command]}))
+    a_cell_without_tuned(tmp_path, 4)
+    a_cell_without_tuned(tmp_path, 8, "--arms", "global,fielding")
     first, *_ = of_folder(tmp_path)
     assert first.endswith("; tuned has finished no seed in common with the first arm.")
 
