@@ -37,6 +37,7 @@ def write_trace(
     in_file_order: bool = False,
     expiry: str | None = None,
     split: str | None = None,
+    splits: str | Sequence[str] = (),
     count: str | None = None,
     concept: str | None = None,
     class_names: Sequence[str] | None = None,
@@ -83,6 +84,7 @@ def write_trace(
         expiry: Column of when a client holds the row no longer, in the unit of time, step or order; a missing
             one is never.
         split: Column with "train" or "test"; without it, tests are held out.
+        splits: What other texts of that column are, as "val=test"; one, or a list of several.
         count: Column with how often a row arrives.
         concept: Column of true concepts, whole numbers from 0 on.
         class_names: Names of labels that are whole numbers: class i is named class_names[i].
@@ -127,6 +129,7 @@ def write_trace(
             "in_file_order": in_file_order,
             "expiry": expiry,
             "split": split,
+            "splits": [splits] if isinstance(splits, str) else splits,
             "count": count,
             "concept": concept,
             "classes": classes,

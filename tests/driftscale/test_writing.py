@@ -26,6 +26,15 @@ def test_the_arguments_are_settings_of_the_builder_with_their_defaults() -> None
         assert settings[name] == TableSettings.model_fields[name].default, name
 
 
+def test_another_text_of_a_split_is_refused_with_the_argument_that_says_what_it_is(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"label": "kind", "client": "who", "split": "use"}
+    columns = {**COLUMNS, "use": ["train", "val", "train", "val"]}
+    with pytest.raises(EmulatorError, match="'val': must be train or test; splits='val=test' says what"):
+        driftscale.write_trace(tmp_path / "out", SAMPLES, columns, **given)
+    folder = driftscale.write_trace(tmp_path / "out", SAMPLES, columns, **given, splits="val=test")
+    assert "2 training and 2 test samples" in repr(folder)
+
+
 def test_columns_by_name_make_a_frame_and_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     folder = driftscale.write_trace(
         tmp_path / "out", SAMPLES, COLUMNS, label="kind", client="who", order="at", seed=np.int64(3)

@@ -228,7 +228,7 @@ class Values(Column):
     def _problem(self, texts: list[Any], code: int) -> str:
         if code < 0 or not texts[code]:
             return self._missing()
-        rule = f"must be {' or '.join(self.choices or ())}; --splits val=test says what other texts are"
+        rule = f"must be {' or '.join(self.choices or ())}; --splits 'val=test' says what other texts are"
         return f"{self.name} = {texts[code]!r}: {rule}"
 
     def _missing(self) -> str:

@@ -140,7 +140,7 @@ HEAD = "who,kind,t,a\n"
         (
             f"{HEAD}x,0,later,1\n",
             {"split": "t"},
-            "table.csv, row 1: t = 'later': must be train or test; --splits val=test",
+            "table.csv, row 1: t = 'later': must be train or test; --splits 'val=test'",
         ),
         (
             f"{HEAD}x,0,train,1\ny,0,test,1\n",
@@ -429,7 +429,7 @@ def test_other_texts_of_splits_are_what_is_said(tmp_path: Path) -> None:
     folder = built(write(tmp_path, text), split="use", splits=["val=test", "dev=train"])
     assert rows(folder, "split", "sample") == [("train", 0), ("train", 2), ("test", 1), ("test", 3)]
     assert refused(write(tmp_path, text, "u.csv"), split="use", splits=["val=test"]).startswith(
-        "u.csv, row 3: use = 'dev': must be train or test or val; --splits val=test says"
+        "u.csv, row 3: use = 'dev': must be train or test or val; --splits 'val=test' says"
     )
     with pytest.raises(ValidationError, match="splits: 'val=hold' must be a text and train or test"):
         TableSettings(label="kind", client="who", split="use", splits=("val=hold",))
