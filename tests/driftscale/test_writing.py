@@ -28,7 +28,7 @@ def test_the_arguments_are_settings_of_the_builder_with_their_defaults() -> None
 
 def test_another_text_of_a_split_is_refused_with_the_argument_that_says_what_it_is(tmp_path: Path) -> None:
     given: dict[str, Any] = {"label": "kind", "client": "who", "split": "use"}
-    columns = {**COLUMNS, "use": ["train", "val", "train", "val"]}
+    columns = {**COLUMNS, "use": ["train", "train", "val", "val"]}
     with pytest.raises(EmulatorError, match="'val': must be train or test; splits='val=test' says what"):
         driftscale.write_trace(tmp_path / "out", SAMPLES, columns, **given)
     folder = driftscale.write_trace(tmp_path / "out", SAMPLES, columns, **given, splits="val=test")

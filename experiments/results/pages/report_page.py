@@ -21,7 +21,7 @@ from experiments.results.figures import all_figures
 from experiments.results.frames.rounds_table import write_rounds_table
 from experiments.results.pages import opening, what_was_run
 from experiments.results.pages.scripted_page import page_with_nonce
-from experiments.results.pages.sentences import notation, sentences
+from experiments.results.pages.sentences import MOST_LINES, notation, sentences
 from experiments.results.reading.recorded import MOST_EXPERIMENT_BYTES
 from experiments.results.reading.run_directory import ReportedRun, RunDirectory
 from experiments.results.statistics.summary import Summary
@@ -51,10 +51,6 @@ GROUPS = {"clients": CLIENTS, "rounds": ROUNDS}
 
 ABSENCES = {CLIENTS: HOW_TO_LOG_CLIENTS, ROUNDS: f"Not shown: of all arms, {OF_STEPS}."}
 """The remark that such a section has without any table."""
-
-
-MOST_STATED = 3
-"""Most sentences that are not folded."""
 
 
 def page_sections(report: Report, first: str = "") -> dict[tuple[str, bool], dict[tuple[str, str], OnPage]]:
@@ -167,7 +163,7 @@ def write_report(
         opening=first,
         warnings=[notes.as_warning(text) for text in summary.warnings()],
         heard=summary.offline_clients_heard,
-        most_stated=MOST_STATED,
+        most_stated=MOST_LINES,
         questions=QUESTIONS,
         sections=sections,
         plots=folded,

@@ -38,7 +38,7 @@ from experiments.results.tables.quantities import Quantity
 from experiments.results.tables.targets import HELD, HELD_FROM, SPEEDUP, target_name
 
 MOST_LINES = 3
-"""Most sentences of a terminal."""
+"""Most sentences of a terminal, and of a page before the others are folded."""
 
 MOST_NAMED = 6
 """Most experiments with known concepts that a sentence names."""
