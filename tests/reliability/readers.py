@@ -727,7 +727,7 @@ def zip_seeds() -> tuple[bytes, ...]:
 
 def read_built_of(folder: Path, file: Path, number: int) -> None:
     from emulator.storage.reading.shards import find_shards
-    from traces.building.table.bad_rows import BadRows
+    from traces.building.bad_rows import BadRows
     from traces.building.table.encoders.feature_columns import FeatureColumns
     from traces.building.table.encoders.features import Numbers
     from traces.building.table.keys import read_keys, refuse_types

@@ -20,10 +20,10 @@ from emulator.storage.checkpoints import delete_folder
 from emulator.storage.reading.files import OR_A_FOLDER
 from emulator.storage.reading.shards import Shards
 from emulator.storage.table_paths import format_of
+from traces.building.bad_rows import BadRows
 from traces.building.base import KEEPS_ALL, Builder, Built, Request, Watch
 from traces.building.names import refuse_names
 from traces.building.remarks import on_clients, same_but_for_spaces, taken_features
-from traces.building.table.bad_rows import BadRows
 from traces.building.table.class_names import class_names
 from traces.building.table.encoders.encoding import Encoder, Encoding, Statistics
 from traces.building.table.encoders.feature_columns import FeatureColumns

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
 from emulator.storage.reading.shards import Batch, Shards, missing
-from traces.building.table.bad_rows import BadRows
+from traces.building.bad_rows import BadRows
 from traces.files.arrivals import When
 from traces.files.expiry import MOST_STEP, before_its_turn, out_of_turn
 from traces.ordering import sizes_of

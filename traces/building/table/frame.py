@@ -23,8 +23,8 @@ from emulator.storage.reading.csv_file import Malformed
 from emulator.storage.reading.dialects import Dialect
 from emulator.storage.reading.shards import Batch, Shards
 from emulator.storage.reading.tally import Tally
+from traces.building.bad_rows import BadRows
 from traces.building.base import Built, Request
-from traces.building.table.bad_rows import BadRows
 from traces.building.table.build import write_trace
 from traces.building.table.encoders.samples import as_samples, encoding
 from traces.building.table.keys import Keys, read_keys, refuse_types

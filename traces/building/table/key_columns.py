@@ -15,7 +15,7 @@ from emulator.arrays import Ints
 from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import MOST_TEXTS
 from emulator.storage.reading.shards import Batch, missing
-from traces.building.table.bad_rows import BadRows
+from traces.building.bad_rows import BadRows
 from traces.building.table.times.instants import Instants, TimeOptions
 from traces.ordering import pieces, ranks_of
 

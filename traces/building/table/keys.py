@@ -13,7 +13,7 @@ from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import MOST_TEXTS
 from emulator.storage.reading.columns import is_text
 from emulator.storage.reading.shards import TEXT, Shards
-from traces.building.table.bad_rows import BadRows
+from traces.building.bad_rows import BadRows
 from traces.building.table.expiry import Expiry, PresentRows, refuse_never_held
 from traces.building.table.key_columns import Column, FileClients, Names, Numbers, Times, Values, Whole
 from traces.building.table.labels import REGRESSION, Labels

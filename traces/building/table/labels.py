@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from emulator.errors import DataFileError
 from emulator.storage.reading.columns import NO_VALUE, without
 from emulator.storage.reading.shards import Batch, Shards
-from traces.building.table.bad_rows import BadRows
+from traces.building.bad_rows import BadRows
 from traces.building.table.key_columns import Names, Values
 from traces.files.arrivals import MOST_CLASSES
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from emulator.arrays import Bools
 from emulator.storage.reading.shards import Batch
-from traces.building.table.bad_rows import BadRows
+from traces.building.bad_rows import BadRows
 
 
 class Encoder(Protocol):

@@ -17,7 +17,7 @@ from emulator.errors import DataFileError
 from emulator.numbers import LARGEST
 from emulator.storage.reading.columns import NO_VALUE, is_text
 from emulator.storage.reading.shards import TEXT, Batch, Shards
-from traces.building.table.bad_rows import BadRows
+from traces.building.bad_rows import BadRows
 from traces.building.table.encoders.feature_columns import (
     FeatureColumns,
     expanded,

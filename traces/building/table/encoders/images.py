@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from emulator.arrays import Bools
 from emulator.storage.reading.shards import Batch, Shards
+from traces.building.bad_rows import BadRows
 from traces.building.decoding import BadImageError, Decoder, without_warnings
-from traces.building.table.bad_rows import BadRows
 from traces.building.table.settings import TableSettings
 
 ROWS = 64

@@ -14,8 +14,8 @@ from emulator.arrays import Bools
 from emulator.errors import InputError
 from emulator.numbers import LARGEST
 from emulator.storage.reading.shards import Batch
+from traces.building.bad_rows import BadRows
 from traces.building.statistics import ChannelSums
-from traces.building.table.bad_rows import BadRows
 from traces.building.table.encoders.encoding import Encoding
 from traces.building.table.encoders.features import MOST_FEATURES, VALUES
 from traces.building.table.encoders.statistics import OfNumbers

@@ -14,7 +14,7 @@ from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
 from emulator.storage.parquet_columns import EARLIEST_US, LATEST_US, OUT_OF_RANGE, microseconds_of
 from emulator.storage.reading.shards import TEXT, Batch, missing
-from traces.building.table.bad_rows import BadRows
+from traces.building.bad_rows import BadRows
 from traces.building.table.times.time_texts import formatted_times, iso_times
 from traces.building.table.times.time_zones import local_times, zone_named
 from traces.building.table.times.unix_times import Unit, UnixTimes, of_texts

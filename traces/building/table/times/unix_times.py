@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from emulator.arrays import Bools, Ints
 from emulator.errors import DataFileError
 from emulator.storage.reading.shards import Batch, missing
-from traces.building.table.bad_rows import BadRows
+from traces.building.bad_rows import BadRows
 
 Unit = Literal["s", "ms", "us", "ns"]
 
